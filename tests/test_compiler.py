@@ -916,3 +916,29 @@ def test_known_values_may_be_given_by_a_dictionary():
     out = np.zeros(1, np.float32)
     uses.compiled(GIVEN=(("A", 3), ("B", 1)))(out, 2)
     assert out[0] == 7
+
+
+def test_names_in_kernels_are_defined_or_given_when_they_are_compiled():
+    """What a linter would find, were names that are given later not undefined to it: those are in capitals."""
+    import ast
+    import builtins
+    import importlib
+    import pkgutil
+
+    from rushlight._codegen import kernels
+    from rushlight._codegen.language import Source
+
+    missing = []
+    for found in pkgutil.iter_modules(kernels.__path__):
+        module = importlib.import_module(f"{kernels.__name__}.{found.name}")
+        known = {*vars(module), *dir(builtins)}
+        for source in [each for each in vars(module).values() if isinstance(each, Source)]:
+            if source.function.__module__ != module.__name__:
+                continue
+            nodes = list(ast.walk(source.tree()[0]))
+            own = {node.arg for node in nodes if isinstance(node, ast.arg)}
+            names = [node for node in nodes if isinstance(node, ast.Name)]
+            own |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+            read = {node.id for node in names} - own - known
+            missing += [(found.name, source.__name__, name) for name in read if not name.isupper()]
+    assert not missing

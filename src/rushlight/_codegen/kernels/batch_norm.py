@@ -8,7 +8,7 @@ statistics of chunks of rows are joined in their order (Chan, Golub and LeVeque 
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import CHUNK, rows_of, width
+from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of, width
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
@@ -41,13 +41,6 @@ def planes_total(p, q, n, step, size, F, T):
     return total(outer)
 
 
-@inline
-def channels_of(n):
-    """How many channels of n elements make a chunk."""
-    m = CHUNK // (n if n > 0 else i64(1))
-    return m if m > 1 else i64(1)
-
-
 @kernel
 def planes_norm(
     WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[R], var: Ptr[R], y: Ptr[T],
@@ -56,7 +49,7 @@ def planes_norm(
     """y = (x - mean) / sqrt(var + eps) * weight + bias by each channel's mean and variance, which are kept."""
     count = R(n * size)
     step = channels * size
-    for lo, hi in parallel(channels, channels_of(n * size)):
+    for lo, hi in parallel(channels, rows_of(n * size)):
         for k in range(lo, hi):
             p = x + k * size
             m = planes_total(p, p, n, step, size, lambda u, v: u, T) / count
@@ -104,7 +97,7 @@ def planes_backward(
     """The gradients of both; SUMS: also those by weight and bias."""
     count = R(n * size)
     step = channels * size
-    for lo, hi in parallel(channels, channels_of(n * size)):
+    for lo, hi in parallel(channels, rows_of(n * size)):
         for k in range(lo, hi):
             p, h, q = x + k * size, g + k * size, gx + k * size
             m = R(mean[k])
@@ -132,13 +125,6 @@ def planes_backward(
 
 
 # -- rows of channels ------------------------------------------------------------------------------
-
-
-@inline
-def rows_in_chunk(rows, channels):
-    """How many rows make a chunk, so that there are no more chunks than PARTS."""
-    a, b = rows_of(channels), (rows + (PARTS - 1)) // PARTS
-    return a if a > b else b
 
 
 @inline
@@ -189,7 +175,7 @@ def rows_norm(
     """As planes_norm, of rows. `parts`: 2 * PARTS + 2 rows of numbers for its own use."""
     L = width(T)
     wide = SIDE * L
-    grain = rows_in_chunk(rows, channels)
+    grain = rows_in_chunk(rows, channels, PARTS)
     for lo, hi in parallel(rows, grain):
         means = parts + lo // grain * 2 * channels
         squares = means + channels
@@ -275,7 +261,7 @@ def rows_backward(
     """As planes_backward, of rows. `parts`: 2 * PARTS + 3 rows."""
     L = width(T)
     wide = SIDE * L
-    grain = rows_in_chunk(rows, channels)
+    grain = rows_in_chunk(rows, channels, PARTS)
     if SUMS or TRAINING:
         for lo, hi in parallel(rows, grain):
             sums = parts + lo // grain * 2 * channels

@@ -9,6 +9,7 @@ source, which is transposed in registers, a square at a time.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.kernels.shape_inference import COUNT, item_of, size_of
 from rushlight._codegen.language import *
@@ -120,48 +121,15 @@ def move_rows(KIND, a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i6
 # -- transposed ------------------------------------------------------------------------------------
 
 
-def steps(W):
-    """1, 2, 4, ... below W."""
-    return [1 << b for b in range(W.bit_length() - 1)]
-
-
-def uppers(W, k):
-    """The rows of the upper blocks of k rows."""
-    return [i for i in range(W) if not i & k]
-
-
-def first(W, k):
-    """Lanes of a row of an upper block of k rows, after blocks have changed places with the lower."""
-    return tuple([t + W - k if t & k else t for t in range(W)])
-
-
-def second(W, k):
-    """As `first`, of a lower block."""
-    return tuple([t + W if t & k else t + k for t in range(W)])
-
-
-@inline
-def turned(v, W):
-    """W vectors of W lanes as the rows of a matrix, transposed: blocks of k rows and columns that stand
-    off the diagonal change places, for k = 1, 2, 4, ..."""
-    for k in unroll(steps(W)):
-        for i in unroll(uppers(W, k)):
-            above = shuffle(v[i], v[i + k], first(W, k))
-            below = shuffle(v[i], v[i + k], second(W, k))
-            v[i] = above
-            v[i + k] = below
-    return v
-
-
 @inline
 def square(q, p, rows, columns, step, apart, U):
     """q[i * apart + j] = p[j * step + i] for j of [0, columns), i of [0, rows)."""
     W = side(U)
     if (rows >= W) & (columns >= W):
         v = [load(p + j * step, W) for j in range(W)]
-        v = turned(v, W)
+        turned = gemm.transposed(v, W)
         for i in unroll(W):
-            store(q + i * apart, v[i])
+            store(q + i * apart, turned[i])
     else:
         for i in range(min(rows, i64(W))):
             for j in range(min(columns, i64(W))):

@@ -7,18 +7,11 @@ lanes' rows. Gradients go over pairs with a vector along the rows.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import CHUNK, width
+from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 SIDE = 4  # vectors of distances side by side
-
-
-@inline
-def rows_of_work(n):
-    """How many rows of n steps make a chunk."""
-    m = CHUNK // (n if n > 0 else i64(1))
-    return m if m > 1 else i64(1)
 
 
 @inline
@@ -53,7 +46,7 @@ def distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], batches: i64, n: i64, m: i64
     """out[b, i, j], the distance of the row x[b, i] and the column y[b, :, j]; P: 1, 2, or 0 for the
     largest difference."""
     wide = SIDE * width(T)
-    for lo, hi in parallel(batches * n, rows_of_work(m * k // width(T))):
+    for lo, hi in parallel(batches * n, rows_of(m * k // width(T))):
         for r in range(lo, hi):
             a, b, to = x + r * k, y + r // n * m * k, out + r * m
             for j in range(0, m - m % wide, wide):
@@ -66,7 +59,7 @@ def distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], batches: i64, n: i64, m: i64
 def own_distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], n: i64, k: i64):
     """The distances of the pairs (i, j), i < j, of n rows x, which are the columns of y."""
     wide = SIDE * width(T)
-    for lo, hi in parallel(n, rows_of_work(n * k // width(T))):
+    for lo, hi in parallel(n, rows_of(n * k // width(T))):
         for r in range(lo, hi):
             a, first = x + r * k, r + 1
             m = n - first
@@ -118,7 +111,7 @@ def distances_gradient(
     and row j have theirs at i * down + j * across."""
     L = width(T)
     wide = SIDE * L
-    for lo, hi in parallel(batches * n, rows_of_work(m * ((k + (L - 1)) // L) * 2)):
+    for lo, hi in parallel(batches * n, rows_of(m * ((k + (L - 1)) // L) * 2)):
         for r in range(lo, hi):
             batch = r // n
             a, b, to = x + r * k, y + batch * m * k, out + r * k
@@ -156,7 +149,7 @@ def own_distances_gradient(P, g: Ptr[T], d: Ptr[T], x: Ptr[T], out: Ptr[T], n: i
     """The gradient by the rows x of the distances of their pairs."""
     L = width(T)
     wide = SIDE * L
-    for lo, hi in parallel(n, rows_of_work(n * ((k + (L - 1)) // L) * 2)):
+    for lo, hi in parallel(n, rows_of(n * ((k + (L - 1)) // L) * 2)):
         for r in range(lo, hi):
             whole = k - k % wide
             for c in range(0, whole, wide):

@@ -7,7 +7,14 @@ Means and sums of squared deviations are taken of one row while it is in the cac
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import itself, row_total, row_total_of_two, rows_of, width
+from rushlight._codegen.kernels.rows import (
+    itself,
+    row_total,
+    row_total_of_two,
+    rows_in_chunk,
+    rows_of,
+    width,
+)
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
@@ -65,7 +72,7 @@ def row_norm_backward(
 ):  # fmt: skip
     """The gradients by x and, with SUMS, by weight and bias. `parts`: 2 * PARTS rows of numbers for its
     own use, two for each chunk of rows."""
-    grain = rows_in_chunk(rows, n)
+    grain = rows_in_chunk(rows, n, PARTS)
     for lo, hi in parallel(rows, grain):
         a = parts + lo // grain * 2 * n
         b = a + n
@@ -101,13 +108,6 @@ def row_norm_backward(
                     v = v + load(parts + ((2 * k + 1) * n + j), L, here)
                 store(gw + j, u, here)
                 store(gb + j, v, here)
-
-
-@inline
-def rows_in_chunk(rows, n):
-    """How many rows make a chunk, so that there are no more chunks than PARTS."""
-    a, b = rows_of(n), (rows + (PARTS - 1)) // PARTS
-    return a if a > b else b
 
 
 @inline

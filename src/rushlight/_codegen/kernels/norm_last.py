@@ -7,19 +7,12 @@ single channels in chunks of rows, as batch_norm.py takes them, and joined (Chan
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.batch_norm import SIDE, rows_in_chunk, strip_moments, strip_sums
-from rushlight._codegen.kernels.rows import CHUNK, width
+from rushlight._codegen.kernels.batch_norm import PARTS, SIDE, strip_moments, strip_sums
+from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of, width
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
 TABLES = 4  # rows of numbers that are kept for each sample, besides two for each chunk
-
-
-@inline
-def several(n):
-    """How many pieces of n elements a chunk has."""
-    m = CHUNK // (n if n > 0 else i64(1))
-    return m if m > 1 else i64(1)
 
 
 @routine(apart=True)
@@ -27,9 +20,9 @@ def moments_of_channels(x, parts, samples, size, channels, T):
     """Means and squared deviations of each channel in each chunk of each sample, in two rows of `parts`."""
     L = width(T)
     wide = SIDE * L
-    grain = rows_in_chunk(size, channels)
+    grain = rows_in_chunk(size, channels, PARTS)
     chunks = (size + (grain - 1)) // grain
-    for lo, hi in parallel(samples * chunks, several(grain * channels)):
+    for lo, hi in parallel(samples * chunks, rows_of(grain * channels)):
         for c in range(lo, hi):
             first = c % chunks * grain
             rows = min(grain, size - first)
@@ -49,9 +42,9 @@ def sums_of_channels(g, x, parts, tables, samples, size, channels, T):
     in two rows of `parts`; the means are the first row of a sample's `tables`."""
     L = width(T)
     wide = SIDE * L
-    grain = rows_in_chunk(size, channels)
+    grain = rows_in_chunk(size, channels, PARTS)
     chunks = (size + (grain - 1)) // grain
-    for lo, hi in parallel(samples * chunks, several(grain * channels)):
+    for lo, hi in parallel(samples * chunks, rows_of(grain * channels)):
         for c in range(lo, hi):
             first = c % chunks * grain
             rows = min(grain, size - first)
@@ -96,10 +89,10 @@ def groups_last(
     """y = (x - mean) / sqrt(variance + eps) * weight + bias. `parts`: two rows of numbers for each chunk of
     each sample, `tables`: TABLES for each sample, for its own use."""
     channels = groups * each
-    grain = rows_in_chunk(size, channels)
+    grain = rows_in_chunk(size, channels, PARTS)
     chunks = (size + (grain - 1)) // grain
     moments_of_channels(x, parts, samples, size, channels, T=T)
-    for lo, hi in parallel(samples, several(channels * chunks)):
+    for lo, hi in parallel(samples, rows_of(channels * chunks)):
         for n in range(lo, hi):
             own = parts + n * chunks * 2 * channels
             scale = tables + n * TABLES * channels
@@ -115,7 +108,7 @@ def groups_last(
                     a = d * R(weight[c]) if WEIGHT else d
                     scale[c] = a
                     shift[c] = R(bias[c]) - m * a if BIAS else -m * a
-    for lo, hi in parallel(samples * size, several(channels)):
+    for lo, hi in parallel(samples * size, rows_of(channels)):
         for r in range(lo, hi):
             p, q = x + r * channels, y + r * channels
             scale = tables + r // size * TABLES * channels
@@ -132,10 +125,10 @@ def groups_last_backward(
     """The gradients by x and, with SUMS, by weight and bias. `parts` and `tables` as above."""
     L = width(T)
     channels = groups * each
-    grain = rows_in_chunk(size, channels)
+    grain = rows_in_chunk(size, channels, PARTS)
     chunks = (size + (grain - 1)) // grain
     moments_of_channels(x, parts, samples, size, channels, T=T)
-    for lo, hi in parallel(samples, several(channels * chunks)):
+    for lo, hi in parallel(samples, rows_of(channels * chunks)):
         for n in range(lo, hi):
             own = parts + n * chunks * 2 * channels
             means = tables + n * TABLES * channels
@@ -149,7 +142,7 @@ def groups_last_backward(
     sums_of_channels(g, x, parts, tables, samples, size, channels, T=T)
     # Of each sample from here on: sums of g, and of g times the normalised x; what x is multiplied
     # by, and what is added; gx = d * (w * g - u - v * (x - mean) * d).
-    for lo, hi in parallel(samples, several(channels * chunks)):
+    for lo, hi in parallel(samples, rows_of(channels * chunks)):
         for n in range(lo, hi):
             own = parts + n * chunks * 2 * channels
             table = tables + n * TABLES * channels
@@ -175,7 +168,7 @@ def groups_last_backward(
                     table[2 * channels + c] = by
                     table[3 * channels + c] = -d * u - by * m
     if INPUT:
-        for lo, hi in parallel(samples * size, several(channels)):
+        for lo, hi in parallel(samples * size, rows_of(channels)):
             for r in range(lo, hi):
                 p, h, q = x + r * channels, g + r * channels, gx + r * channels
                 a = tables + (r // size * TABLES + 1) * channels

@@ -27,9 +27,15 @@ def shared(count, least):
 
 @inline
 def rows_of(n):
-    """How many rows make a chunk."""
+    """How many rows of n elements, or steps, make a chunk."""
     m = CHUNK // (n if n > 0 else i64(1))
     return m if m > 1 else i64(1)
+
+
+@inline
+def rows_in_chunk(rows, n, PARTS):
+    """How many rows make a chunk, so that there are no more chunks than PARTS."""
+    return max(rows_of(n), (rows + (PARTS - 1)) // PARTS)
 
 
 @inline
