@@ -20,6 +20,8 @@ from rushlight.core.dtype_sets import BF16, F16, F32, F64, I8, I16, I32, I64, RE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight._codegen.types import Type
+
     Ints = tuple[int, ...]
 
 ELEMENTS = {
@@ -40,52 +42,36 @@ THIN_SUMS = llvm.threshold(16)  # of sums along rows of a matrix with several ve
 SPAN, SPANNED = 4096, 128 * 128
 
 
+def gemm_of(*types: Type | None, act: str = "") -> Any:
+    return gemm.product.compiled(**gemm.known(*types, act=act))
+
+
+# What kernels are compiled for: dtypes, and what else their keys say.
+MAKE: dict[str, Callable[..., Any]] = {
+    "act": lambda d, act: gemm_of(ELEMENTS[d], act=act),
+    # Products of pairs of bfloat16 whose result is of this dtype; None where the machine has no such.
+    "pairs": lambda d: gemm_of(types.i32, ELEMENTS[d]) if gemm.pairs() else None,
+    "paired": gemm.pair_rows.compiled,
+    "convert": lambda d, to: gemm.convert.compiled(A=ELEMENTS[d], B=ELEMENTS[to]),
+    "joined": lambda d: gemm.joined.compiled(**{k: gemm.sizes(ELEMENTS[d])[k] for k in "TL"}),
+    "rows": lambda d, n, to: gemv.rows.compiled(**gemv.known("rows", ELEMENTS[d], n, ELEMENTS[to])),
+    "columns": lambda d, n, to: gemv.columns.compiled(
+        **gemv.known("columns", ELEMENTS[d], n, ELEMENTS[to])
+    ),
+    "outer": lambda d: gemv.outer.compiled(E=ELEMENTS[d]),
+    "outer_added": lambda d: gemv.outer_added.compiled(E=ELEMENTS[d]),
+    "dot": lambda d: gemv.dot.compiled(**gemv.known("dot", ELEMENTS[d], 1)),
+}
+
+
 class Compiled(dict):
-    """Compiled kernels, made when they are first wanted, by dtype: `gemm.product`; with "relu" or
-    "gelu" behind it, the same with an activation; with "to" and another, a conversion; the kernels
-    of `gemv.py` by their name and number of vectors. PAIRS are of bfloat16."""
+    """Compiled kernels, made when they are first wanted: `gemm.product` by its dtype, those of MAKE by their name and
+    what it takes."""
 
     def __missing__(self, key: Any) -> Any:
-        if isinstance(key, tuple):
-            kernel = getattr(self, key[0])(*key[1:])
-        else:
-            kernel = gemm.product.compiled(**gemm.known(ELEMENTS[key]))
+        kernel = MAKE[key[0]](*key[1:]) if isinstance(key, tuple) else gemm_of(ELEMENTS[key])
         self[key] = kernel
         return kernel
-
-    def act(self, dtype: np.dtype, act: str) -> Any:
-        return gemm.product.compiled(**gemm.known(ELEMENTS[dtype], act=act))
-
-    def pairs(self, dtype: np.dtype) -> Any:
-        """Of products of pairs whose result is of this type; None where the machine has no such."""
-        if not gemm.pairs():
-            return None
-        return gemm.product.compiled(**gemm.known(types.i32, ELEMENTS[dtype]))
-
-    def paired(self) -> Any:
-        return gemm.pair_rows.compiled()
-
-    def convert(self, dtype: np.dtype, to: np.dtype) -> Any:
-        return gemm.convert.compiled(A=ELEMENTS[dtype], B=ELEMENTS[to])
-
-    def joined(self, dtype: np.dtype) -> Any:
-        known = gemm.sizes(ELEMENTS[dtype])
-        return gemm.joined.compiled(T=known["T"], L=known["L"])
-
-    def rows(self, dtype: np.dtype, count: int, to: np.dtype) -> Any:
-        return gemv.rows.compiled(**gemv.known("rows", ELEMENTS[dtype], count, ELEMENTS[to]))
-
-    def columns(self, dtype: np.dtype, count: int, to: np.dtype) -> Any:
-        return gemv.columns.compiled(**gemv.known("columns", ELEMENTS[dtype], count, ELEMENTS[to]))
-
-    def outer(self, dtype: np.dtype) -> Any:
-        return gemv.outer.compiled(E=ELEMENTS[dtype])
-
-    def outer_added(self, dtype: np.dtype) -> Any:
-        return gemv.outer_added.compiled(E=ELEMENTS[dtype])
-
-    def dot(self, dtype: np.dtype) -> Any:
-        return gemv.dot.compiled(**gemv.known("dot", ELEMENTS[dtype], 1))
 
 
 COMPILED = Compiled()

@@ -41,6 +41,11 @@ GRAIN = 16384  # elements in a chunk
 WHOLE = abi.C_CONTIGUOUS | abi.ALIGNED | abi.WRITEABLE
 
 
+def written(how: str) -> Callable[..., Value]:
+    """The method of values that writes down an operation."""
+    return lambda self, *others: self.trace.add(how, self.line, *map(self.trace.line_of, others))
+
+
 class Value:
     """Something computed in the loop: the number of the line that computes it."""
 
@@ -49,38 +54,11 @@ class Value:
     def __init__(self, trace: Trace, line: int) -> None:
         self.trace, self.line = trace, line
 
-    def _binary(self, sign: str, other: Any, swapped: bool = False) -> Value:
-        a, b = self.line, self.trace.line_of(other)
-        return self.trace.add(sign, b, a) if swapped else self.trace.add(sign, a, b)
-
-    def __add__(self, other: Any) -> Value:
-        return self._binary("{} + {}", other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self._binary("{} - {}", other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self._binary("{} - {}", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._binary("{} * {}", other)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._binary("{} / {}", other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self._binary("{} / {}", other, swapped=True)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __neg__(self) -> Value:
-        return self.trace.add("-{}", self.line)
-
-    def __gt__(self, other: Any) -> Value:
-        return self._binary("{} > {}", other)
-
-    def __lt__(self, other: Any) -> Value:
-        return self._binary("{} < {}", other)
+    __add__ = __radd__ = written("{0} + {1}")
+    __mul__ = __rmul__ = written("{0} * {1}")
+    __sub__, __rsub__ = written("{0} - {1}"), written("{1} - {0}")
+    __truediv__, __rtruediv__ = written("{0} / {1}"), written("{1} / {0}")
+    __gt__, __lt__, __neg__ = written("{0} > {1}"), written("{0} < {1}"), written("-{0}")
 
 
 class Array(Value):
@@ -88,7 +66,7 @@ class Array(Value):
 
     __slots__ = ()
 
-    def _put(self, value: Value) -> Array:
+    def _put(self, value: Any) -> Array:
         self.line = self.trace.line_of(value)
         return self
 
