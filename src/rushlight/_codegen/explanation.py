@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
-from rushlight._codegen import ir
+from rushlight._codegen import ir, native
 from rushlight._codegen.kernel import Kernel
+from rushlight._codegen.printer import show
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header
 from rushlight._codegen.visitor import arguments, blocks, parts
@@ -65,38 +66,12 @@ def explain(fn: Callable, *args: Any, show: str) -> None:
         print()
 
 
-STAGES: dict[str, Callable[[Run], str]] = {}
-
-
-def stage(function: Callable[[Run], str]) -> Callable[[Run], str]:
-    STAGES[function.__name__.removesuffix("_of")] = function
-    return function
-
-
-@stage
-def ir_of(run: Run) -> str:
-    from rushlight._codegen.printer import show
-
-    return show(run.kernel.module(**run.known))
-
-
-@stage
-def llvm_of(run: Run) -> str:
-    return run.kernel.llvm(**run.known)
-
-
-@stage
-def optimised_of(run: Run) -> str:
-    from rushlight._codegen import native
-
-    return native.optimised(run.kernel.llvm(**run.known))
-
-
-@stage
-def assembly_of(run: Run) -> str:
-    from rushlight._codegen import native
-
-    return hottest(native.assembly(run.kernel.llvm(**run.known)))
+STAGES: dict[str, Callable[[Run], str]] = {
+    "ir": lambda run: show(run.kernel.module(**run.known)),
+    "llvm": lambda run: run.kernel.llvm(**run.known),
+    "optimised": lambda run: native.optimised(run.kernel.llvm(**run.known)),
+    "assembly": lambda run: hottest(native.assembly(run.kernel.llvm(**run.known))),
+}
 
 
 def figures(run: Run, peak: float, copy: float) -> str:

@@ -79,14 +79,10 @@ def refuse_zero(b: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
-def is_integer(a: Any) -> bool:
-    return a.dtype.kind in "iub"
-
-
 @wide
 def remainder(a: Any, b: Any) -> Any:
     """The remainder with the sign of the divisor; a zero keeps the sign of the dividend."""
-    if is_integer(a):
+    if is_exact(a):
         refuse_zero(b)
         return np.remainder(a, b)
     m = np.asarray(np.fmod(a, b))
@@ -96,14 +92,14 @@ def remainder(a: Any, b: Any) -> Any:
 
 def fmod(a: Any, b: Any) -> Any:
     """The remainder with the sign of the dividend."""
-    if is_integer(a):
+    if is_exact(a):
         refuse_zero(b)
     return np.fmod(a, b)
 
 
 def floor_divide(a: Any, b: Any) -> Any:
     """The quotient rounded down."""
-    if is_integer(a):
+    if is_exact(a):
         refuse_zero(b)
     return np.floor_divide(a, b)
 
@@ -111,7 +107,7 @@ def floor_divide(a: Any, b: Any) -> Any:
 @wide
 def trunc_divide(a: Any, b: Any) -> Any:
     """The quotient rounded towards zero."""
-    if not is_integer(a):
+    if not is_exact(a):
         return np.trunc(np.divide(a, b))
     refuse_zero(b)
     q = np.asarray(np.floor_divide(a, b))

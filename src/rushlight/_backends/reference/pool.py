@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight._backends.reference.reduce import upcast
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -43,11 +45,6 @@ def reached(
     if high <= low:
         return slice(0, 0), slice(0, 0)
     return slice(low, high), slice(at + low * stride, at + (high - 1) * stride + 1, stride)
-
-
-def wide(a: np.ndarray) -> np.ndarray:
-    """Half precision is summed in float32."""
-    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
 
 
 def lowest(dtype: np.dtype) -> object:
@@ -279,7 +276,7 @@ def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
 def window_sums(x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints) -> np.ndarray:
     """The sum of each window, zeros beyond the edge; half precision summed (and left) in float32."""
     nd = len(kernel)
-    x = wide(x)
+    x = upcast(x)
     for i in range(nd):
         axis, n = x.ndim - nd + i, x.shape[x.ndim - nd + i]
         k, s, p, m = kernel[i], stride[i], padding[i], out[i]
@@ -303,7 +300,7 @@ def window_sums_adjoint(
 ) -> np.ndarray:
     """The transpose of `window_sums`: each value of `g` added to its whole window."""
     nd = len(kernel)
-    g = wide(g)
+    g = upcast(g)
     for i in reversed(range(nd)):
         axis, m = g.ndim - nd + i, g.shape[g.ndim - nd + i]
         k, s, p, n = kernel[i], stride[i], padding[i], sizes[i]
@@ -339,7 +336,7 @@ def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
     """The sums over the windows of adaptive pooling; `adaptive_sums(g, sizes)` is the transpose, since
     input j is in window i exactly when window j of the way back has i."""
     nd = len(out)
-    x = wide(x)
+    x = upcast(x)
     for i, m in enumerate(out):
         axis, n = x.ndim - nd + i, x.shape[x.ndim - nd + i]
         if m == n:
