@@ -19,6 +19,7 @@ from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.factories import arguments, creation
+from rushlight.ops.factories.copying import overwriting
 from rushlight.ops.factories.random import drawn, source
 from rushlight.rng import rejection, sampling
 
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
 
 
 # -- history ---------------------------------------------------------------------------------------
-
-
-def sampled(name: str, node: str) -> Any:
-    """The operator that stands in the graph for a draw: its gradient is zero."""
-
-    def forward(xp, input: Array):
-        return input
-
-    forward.__name__, forward.__module__ = name, __name__
-    declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
-    return declared.grad(input=lambda g, input_shape: g.new_zeros(input_shape))
 
 
 @op(where="Tensor", name="normal_3", node="NormalBackward3", method=False, out=False)
@@ -64,8 +54,8 @@ def recorded(result: Tensor, recorder: Any, *inputs: Tensor) -> Tensor:
 
 
 def unsupported(name: str) -> Any:
-    """As `sampled`, where PyTorch has no derivative: backward raises."""
-    recorder = sampled(f"{name}_draw", "NotImplemented")
+    """As `overwriting`, where PyTorch has no derivative: backward raises."""
+    recorder = overwriting(f"{name}_draw", "NotImplemented")
     recorder.op.rules.clear()
 
     def rule(g):
@@ -74,11 +64,11 @@ def unsupported(name: str) -> Any:
     return recorder.grad(input=rule)
 
 
-normal_nodes = [sampled(f"normal_{k}", f"NormalBackward{k}") for k in (1, 2)]
+normal_nodes = [overwriting(f"normal_{k}", f"NormalBackward{k}") for k in (1, 2)]
 normal_nodes.append(normal_of_tensors)
-bernoulli_node = sampled("bernoulli_from", "BernoulliBackward0")
+bernoulli_node = overwriting("bernoulli_from", "BernoulliBackward0")
 bernoulli_p_node = unsupported("bernoulli")
-poisson_node = sampled("poisson_draw", "PoissonBackward0")
+poisson_node = overwriting("poisson_draw", "PoissonBackward0")
 binomial_node = unsupported("binomial")
 dirichlet_node = unsupported("_sample_dirichlet")
 
@@ -91,6 +81,17 @@ def delivered(
         creation.check_out(name, out)
         return creation.filled_out(name, lambda s, d: values(), shape, out)
     return _wrap(creation.filled(devices.of(like), lambda s, d: values(), shape, dtype))
+
+
+def drawn_of(
+    name: str, draw: Callable, recorder: Any, generator: Any, *parameters: Tensor
+) -> Tensor:
+    """What `draw(*arrays, generator)` gives for the values of the parameters, recorded for the last of them."""
+    arrays, g = [plain(t) for t in parameters], source(generator)
+    shape = geometry.broadcast_shapes(*(a.shape for a in arrays))
+    like, dtype = parameters[0]._array, arrays[0].dtype
+    result = delivered(name, lambda: draw(*arrays, g), like, shape, dtype, None)
+    return recorded(result, recorder, parameters[-1])
 
 
 def plain(t: Tensor) -> np.ndarray:
@@ -193,22 +194,13 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 @public(overridable=True)
 def poisson(input, generator=None):
     """Poisson counts with the rates in `input`, in its shape and dtype."""
-    a, g = plain(input), source(generator)
-    result = delivered(
-        "poisson", lambda: rejection.poisson(a, g), input._array, a.shape, a.dtype, None
-    )
-    return recorded(result, poisson_node, input)
+    return drawn_of("poisson", rejection.poisson, poisson_node, generator, input)
 
 
 @public(overridable=True)
 def binomial(count, prob, generator=None):
     """How many of `count` trials of probability `prob` succeed; floating tensors of one dtype."""
-    a, p, g = plain(count), plain(prob), source(generator)
-    shape = geometry.broadcast_shapes(a.shape, p.shape)
-    result = delivered(
-        "binomial", lambda: rejection.binomial(a, p, g), count._array, shape, a.dtype, None
-    )
-    return recorded(result, binomial_node, prob)
+    return drawn_of("binomial", rejection.binomial, binomial_node, generator, count, prob)
 
 
 @op(method=False, out=False)
@@ -241,23 +233,10 @@ gamma_node.grad(input=lambda g, input, result: g * _standard_gamma_grad(input, r
 @public(overridable=True)
 def _sample_dirichlet(input, generator=None):
     """Points of the simplex with the concentrations in `input` [..., k]."""
-    a, g = plain(input), source(generator)
-    result = delivered(
-        "_sample_dirichlet", lambda: rejection.dirichlet(a, g), input._array, a.shape, a.dtype, None
-    )
-    return recorded(result, dirichlet_node, input)
+    return drawn_of("_sample_dirichlet", rejection.dirichlet, dirichlet_node, generator, input)
 
 
 @public(overridable=True)
 def _standard_gamma(input, generator=None):
     """Gamma numbers of shape `input` and scale 1."""
-    a, g = plain(input), source(generator)
-    result = delivered(
-        "_standard_gamma",
-        lambda: rejection.standard_gamma(a, g),
-        input._array,
-        a.shape,
-        a.dtype,
-        None,
-    )
-    return recorded(result, gamma_node, input)
+    return drawn_of("_standard_gamma", rejection.standard_gamma, gamma_node, generator, input)
