@@ -9,15 +9,17 @@ FUNCTIONS = {
         "scalar_tensor tensor to_dlpack "
     ),
     "factories.copying": (
-        "Tensor.bernoulli_number Tensor.bernoulli_tensor Tensor.bfloat16 Tensor.bool "
-        "Tensor.byte Tensor.cauchy Tensor.cdouble Tensor.cfloat Tensor.char Tensor.contiguous "
-        "Tensor.copy Tensor.copy_ Tensor.cpu Tensor.cuda Tensor.double Tensor.exponential "
-        "Tensor.fill_diagonal Tensor.fill_diagonal_ Tensor.fill_number Tensor.fill_number_ "
-        "Tensor.fill_tensor Tensor.fill_tensor_ Tensor.float Tensor.geometric Tensor.half "
-        "Tensor.hpu Tensor.int Tensor.ipu Tensor.log_normal Tensor.long Tensor.mtia "
-        "Tensor.normal Tensor.random_0 Tensor.random_1 Tensor.random_2 Tensor.short Tensor.to "
-        "Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu Tensor.zero _to_copy _to_device "
-        "clone detach detach_ fill fill_ zero_ "
+        "Tensor._sample_dirichlet_draw Tensor.bernoulli_draw Tensor.bernoulli_from "
+        "Tensor.bernoulli_number Tensor.bernoulli_tensor Tensor.bfloat16 Tensor.binomial_draw "
+        "Tensor.bool Tensor.byte Tensor.cauchy Tensor.cdouble Tensor.cfloat Tensor.char "
+        "Tensor.contiguous Tensor.copy Tensor.copy_ Tensor.cpu Tensor.cuda Tensor.double "
+        "Tensor.exponential Tensor.fill_diagonal Tensor.fill_diagonal_ Tensor.fill_number "
+        "Tensor.fill_number_ Tensor.fill_tensor Tensor.fill_tensor_ Tensor.float "
+        "Tensor.geometric Tensor.half Tensor.hpu Tensor.int Tensor.ipu Tensor.log_normal "
+        "Tensor.long Tensor.mtia Tensor.normal Tensor.normal_1 Tensor.normal_2 "
+        "Tensor.poisson_draw Tensor.random_0 Tensor.random_1 Tensor.random_2 Tensor.short "
+        "Tensor.to Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu Tensor.zero _to_copy "
+        "_to_device clone detach detach_ fill fill_ zero_ "
     ),
     "factories.creation": (
         "Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones "
@@ -25,9 +27,7 @@ FUNCTIONS = {
         "ones_like zeros zeros_like "
     ),
     "factories.distributions": (
-        "Tensor._sample_dirichlet_draw Tensor.bernoulli_draw Tensor.bernoulli_from "
-        "Tensor.binomial_draw Tensor.normal_1 Tensor.normal_2 Tensor.normal_3 "
-        "Tensor.poisson_draw Tensor.standard_gamma_draw _dirichlet_grad _sample_dirichlet "
+        "Tensor.normal_3 Tensor.standard_gamma_draw _dirichlet_grad _sample_dirichlet "
         "_standard_gamma _standard_gamma_grad bernoulli binomial multinomial normal poisson "
     ),
     "factories.legacy": (

@@ -258,7 +258,7 @@ def relu(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
 def relu6(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """min(max(x, 0), 6)."""
 def rms_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor:
-    """As `torch.rms_norm`."""
+    """x / sqrt(mean(x**2) + eps) * weight over the last dimensions (Zhang and Sennrich 2019)."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.rrelu`; `inplace`: into the input's memory."""
 def rrelu_(input: Any, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Any:

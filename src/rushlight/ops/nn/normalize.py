@@ -392,7 +392,6 @@ def normalized_rms(
 normalized_rms.grad_all(rms_rule, kernel=rms_gradients)
 
 
-@composite(method=False, inplace=False)
 def rms_norm(
     input: Array, normalized_shape: tuple, weight: Array | None = None, eps: float | None = None
 ):
@@ -400,10 +399,6 @@ def rms_norm(
 
     `eps`: None takes the smallest step of the input's dtype at 1.
     """
-    return rms_normalized(input, normalized_shape, weight, eps)
-
-
-def rms_normalized(input: Tensor, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     shape = check_layer(input, normalized_shape, weight, None, "[*")
     d = input.dtype
     if not d.is_floating_point and not d.is_complex:
@@ -421,13 +416,8 @@ def rms_normalized(input: Tensor, normalized_shape: Any, weight: Any, eps: float
 
 STEP = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23, "complex128": 2.0**-52}
 
-
-@composite(where="nn.functional", name="rms_norm", inplace=False)
-def functional_rms_norm(
-    input: Array, normalized_shape: tuple, weight: Array | None = None, eps: float | None = None
-):
-    """As `torch.rms_norm`."""
-    return rms_normalized(input, normalized_shape, weight, eps)
+for where in ("", "nn.functional"):
+    composite(where=where, method=False, inplace=False)(rms_norm)
 
 
 @composite(where="nn.functional", inplace=False)
