@@ -45,8 +45,9 @@ def as_int(self: Tensor) -> int:
 def as_float(self: Tensor) -> float:
     """The only element as a float."""
     a = self._array
-    plain = a.__class__ is np.ndarray and a.size == 1 and a.dtype.kind == "f"
-    return float(a.item() if plain else real(only_element(self), "double"))
+    if a.__class__ is np.ndarray and a.size == 1 and (value := a.item()).__class__ is float:
+        return value
+    return float(real(only_element(self), "double"))
 
 
 def as_complex(self: Tensor) -> complex:

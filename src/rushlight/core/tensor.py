@@ -16,12 +16,13 @@ import numpy as np
 from rushlight._backends import devices, sparse
 from rushlight.autograd import tensor_hooks
 from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes, scalars
 from rushlight.core.device import device
 from rushlight.core.dtype_sets import BF16
+from rushlight.core.dtypes import contiguous_format
 from rushlight.core.size import Size
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ class Tensor:
         if a.__class__ is not np.ndarray and self.is_meta:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         v = a.item()
-        return v if isinstance(v, (int, float, complex)) else float(v)
+        return v if v.__class__ is float or isinstance(v, int | complex) else float(v)
 
     def tolist(self) -> Any:
         """The values as nested Python lists (a number for a 0-d tensor)."""
@@ -490,9 +491,9 @@ class Tensor:
     def _row_major(self) -> bool:
         return self._array.flags.c_contiguous
 
-    def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie without gaps in the order of `memory_format`."""
-        if memory_format is dtypes.contiguous_format:
+        if memory_format is contiguous_format:
             return self._row_major
         from rushlight.core import geometry
 
@@ -581,7 +582,7 @@ def _wrap(array: np.ndarray) -> Tensor:
     """A plain tensor around an array, without copying."""
     t = new(Tensor)
     t._array, t._edge = array, None
-    t._counter = INFERENCE if thread.inference else None
+    t._counter = INFERENCE if active.inference and thread.inference else None
     return t
 
 

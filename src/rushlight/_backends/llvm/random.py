@@ -171,7 +171,7 @@ def random_scalar_normals(generator: Any, out: np.ndarray, mean: float, std: flo
 @implements("random_normal_floats")
 def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
     """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
-    if not fits(out, F32) or out.size < 16:
+    if out.dtype is not F32 or out.size < 16 or not out.flags.carray:
         return reference.random_normal_floats(generator, out, mean, std)
     acquire, release, state = generator.native_state()
     acquire()

@@ -231,8 +231,8 @@ def alike(make: Callable, draw: Callable | None = None) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
             if not (options or active.modes) and len(args) == 1:
                 a = getattr(args[0], "_array", None)
-                if a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in a.shape:
-                    a = make(a.shape, a.dtype)
+                if a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in (s := a.shape):
+                    a = make(s, a.dtype)
                     if draw is not None:
                         draw(a)
                     t = new(Tensor)

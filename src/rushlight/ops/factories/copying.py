@@ -319,8 +319,13 @@ def free(t: Tensor) -> bool:
 @public(method=True)
 def zero_(self):
     """Overwrite by zeros."""
-    a = self._array
-    if not free(self):
+    a, counter = self._array, self._counter
+    if (
+        self._edge is not None
+        or a.__class__ is not np.ndarray
+        or counter is INFERENCE
+        or active.modes
+    ):
         got = overrides.call_overrides(zero_, (self,), {})
         if got is not overrides.NOTHING:
             return got
@@ -329,15 +334,14 @@ def zero_(self):
 
             return sparse_calls.zero_(self)
         return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
-    if a.nbytes <= 4096:
-        a.fill(0)
-    elif a.nbytes > 1 << 20:
+    size = a.nbytes
+    if size > 1 << 20:
         general.xp.fill(a, 0)
-    elif a.flags.c_contiguous:
+    elif size > 4096 and a.flags.c_contiguous:
         a.view(np.uint8).fill(0)  # by the C library's function, which takes half as long
     else:
         a.fill(0)
-    (self._counter or version_of(self)).n += 1
+    (counter or version_of(self)).n += 1
     return self
 
 
