@@ -368,3 +368,57 @@ def test_saved_tensors_are_copied_when_they_are_written_to():
         late = (a**2).sum()
     with pytest.raises(AssertionError, match="Trying to backward outside"):
         late.backward()
+
+
+# -- backwards within backwards ----------------------------------------------------------------------
+
+
+def test_backwards_may_start_backwards_without_end():
+    class Down(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                ctx.x = x.detach().requires_grad_() - 1
+            return ctx.x.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            if ctx.x >= 0:
+                with torch.enable_grad():
+                    Down.apply(ctx.x).sum().backward()
+            elif ctx.x < -1:
+                raise ValueError("below")
+            return g
+
+    x = torch.tensor(500.0, requires_grad=True)
+    Down.apply(x).sum().backward()
+    assert x.grad == 1
+    with pytest.raises(ValueError, match="below"):
+        Down.apply(torch.tensor(-2.0, requires_grad=True)).sum().backward()
+
+
+def test_sparse_gradients_are_added_where_they_are():
+    def sparse():
+        return torch.sparse_coo_tensor(torch.tensor([[1, 1]]), torch.tensor([1.0, 2.0]), (3,))
+
+    x = torch.zeros(3, requires_grad=True)
+    kept = x.grad = sparse()
+    x.backward(sparse())
+    assert x.grad is kept and kept.to_dense().tolist() == [0.0, 6.0, 0.0]
+
+
+def test_gradcheck_warns_of_backwards_that_need_gradients():
+    def f(x):
+        y = x.clone()
+
+        def hook(g):
+            if g is None:
+                raise RuntimeError("nothing came")
+
+        y.register_hook(hook)
+        return y
+
+    x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    refused = pytest.raises(RuntimeError, match="handle undefined output grads")
+    with pytest.warns(UserWarning, match="undefined gradient support"), refused:
+        torch.autograd.gradcheck(f, x)

@@ -525,3 +525,20 @@ def test_conversions_of_complex_numbers():
     for convert in (int, float):
         with pytest.raises(RuntimeError, match="without overflow"):
             convert(torch.tensor(1.5j))
+
+
+def test_meta_tensors_larger_than_memory():
+    t = torch.empty(2**20, 2**22, device="meta")
+    assert (t + 1).shape == (2**20, 2**22) and t.t().stride() == (1, 2**22)
+    assert t.nbytes == 2**44
+
+
+def test_strides_of_empty_memory_are_kept():
+    assert torch.empty_strided((2, 0, 3), (12, 4, 1)).stride() == (12, 4, 1)
+
+
+def test_types_of_tensors_have_no_subclasses():
+    with pytest.raises(TypeError, match="'torch.FloatTensor' is not an acceptable base type"):
+
+        class Mine(torch.FloatTensor):
+            pass

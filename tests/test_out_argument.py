@@ -77,6 +77,7 @@ def test_a_tuple_of_indices_has_no_out():
         lambda t, i: t.put_(i, i.clone()),
         lambda t, i: t.scatter_(0, i, i.clone()),
         lambda t, i: t.index_put_((i,), i),
+        lambda t, i: t.index_put_((i,), i.clone()),
     ],
 )
 def test_writes_at_indices_refuse_their_own_memory(write):

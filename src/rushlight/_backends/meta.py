@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from rushlight.core import geometry
 from rushlight.core.device import META, device
@@ -28,7 +29,14 @@ def empty(shape: tuple, dtype: np.dtype, strides: tuple | None = None) -> Meta:
     n = math.prod(shape) * dtype.itemsize
     if strides is not None and n:
         n = sum((k - 1) * s for k, s in zip(shape, strides, strict=True)) + dtype.itemsize
-    return np.ndarray.__new__(Meta, shape, dtype, reserve(n), 0, strides)
+    try:
+        return np.ndarray.__new__(Meta, shape, dtype, reserve(n), 0, strides)
+    except (
+        OSError
+    ):  # more addresses than the system gives: an array that says what is beyond its memory
+        steps = tuple([s * dtype.itemsize for s in geometry.contiguous_strides(shape)])
+        one = np.zeros(1, dtype).view(Meta)
+        return as_strided(one, shape, steps if strides is None else strides, subok=True)
 
 
 zeros = ones = empty

@@ -275,9 +275,12 @@ AccumulateGrad.apply = accumulate  # type: ignore[assignment]
 
 def accumulated(old: Tensor, g: Tensor) -> Tensor:
     """The sum of the gradient of a leaf and one more; in place if it is dense and nothing is recorded."""
-    mixed = isinstance(g._array, sparse.Sparse) and old._array.__class__ is np.ndarray
+    mixed = isinstance(g._array, sparse.Sparse)
     if mixed and not (thread.grad or old._edge is not None or g._edge is not None):
-        return old.add_(g)
+        if old._array.__class__ is np.ndarray:
+            return old.add_(g)
+        old._array = plus(old, g)._array
+        return old
     return plus(old, g)
 
 

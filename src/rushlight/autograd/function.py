@@ -99,6 +99,45 @@ def transposed_jvp(node: FunctionNode, gs: list, edges: tuple) -> list:
     return [None if t is None else next(found) for t in tangents]
 
 
+DEEPEST = (
+    40  # backwards within backwards; a deeper one runs in a thread of its own, whose stack is empty
+)
+
+
+def nested(backward: Callable, node: FunctionNode, gs: list) -> Any:
+    """`backward(node, *gs)`, which may start another backward pass, and that another."""
+    depth = thread.depth
+    if depth and depth % DEEPEST == 0:
+        return in_new_thread(lambda: backward(node, *gs), depth + 1)
+    thread.depth = depth + 1
+    try:
+        return backward(node, *gs)
+    finally:
+        thread.depth = depth
+
+
+def in_new_thread(call: Callable, depth: int) -> Any:
+    """What `call()` gives or raises in another thread with the switches of this one, for which this one waits."""
+    import threading
+
+    state, found = dict(vars(thread)), []
+
+    def run() -> None:
+        vars(thread).update(state, depth=depth)
+        try:
+            found.append((call(), None))
+        except BaseException as error:
+            found.append((None, error))
+
+    other = threading.Thread(target=run)
+    other.start()
+    other.join()
+    result, error = found[0]
+    if error is not None:
+        raise error
+    return result
+
+
 class FunctionNode(Node, FunctionCtx):
     """The node of one call of a custom function."""
 
@@ -162,7 +201,7 @@ class FunctionNode(Node, FunctionCtx):
         if backward is Function.vjp and hasattr(function, "jvp") and forward_level_is_open():
             got = transposed_jvp(self, gs, edges)
         else:
-            got = backward(self, *gs)
+            got = nested(backward, self, gs)
         if not keep:
             self.saved, self._to_save = None, None
         got = list(got) if isinstance(got, (tuple, list)) else [got]

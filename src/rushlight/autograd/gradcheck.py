@@ -376,6 +376,13 @@ def check_undefined(func: Callable, inputs: tuple) -> None:
             zeros = [torch.zeros(o.shape, dtype=o.dtype) for o in outputs]
             found = grad(given, sources, zeros, allow_unused=True)
         except RuntimeError as e:
+            warnings.warn(
+                "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but "
+                "it may break existing callers of this function. If this is true for you, you can call this function "
+                "with `check_undefined_grad=False` to disable the feature",
+                UserWarning,
+                stacklevel=4,
+            )
             raise GradcheckError(
                 f"Expected backward function to handle undefined output grads. It raised: {e}"
             ) from e

@@ -12,6 +12,7 @@ class ThreadState(threading.local):
     grad = True  # record operations for backward (`no_grad` and `set_grad_enabled` change it)
     inference = False  # inside `inference_mode`: results carry neither history nor a version
     node_watch: Any = None  # the profiler's: called as (node, run) around every node of a backward
+    depth = 0  # how many backwards of custom functions are running, one within the other
     task: dict | None = None  # the table of the running backward: every node that takes part
     multithreading = True  # without effect: the engine runs in the calling thread
     anomaly = False  # note the forward line of every node, look for nan in every gradient

@@ -118,8 +118,9 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
                 warnings.warn(
                     f"An output with one or more elements was resized since it had shape "
                     f"{list(o._array.shape)}, which does not match the required output shape "
-                    f"{list(r._array.shape)}. This behavior is deprecated; resize the output to zero "
-                    "elements first.",
+                    f"{list(r._array.shape)}. This behavior is deprecated, and in a future PyTorch "
+                    "release outputs will not be resized unless they have zero elements. Resize an out tensor to zero "
+                    "elements, by t.resize_(0), to use it again.",
                     UserWarning,
                     stacklevel=4,
                 )

@@ -142,10 +142,11 @@ def as_strided(
 
 def empty_strided(shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
     """Uninitialised memory of `shape`; `strides` in elements."""
-    if 0 in shape:
-        return make(np.ndarray, shape, dtype)
     k = dtype.itemsize
-    flat = np.empty(extent(shape, strides), dtype)
+    n = extent(tuple([max(n, 1) for n in shape]) if 0 in shape else shape, strides)
+    if 0 in shape and n > 1 << 16:  # NumPy wants memory for strides that are never used
+        return make(np.ndarray, shape, dtype)
+    flat = np.empty(n, dtype)
     return make(np.ndarray, shape, dtype, flat, 0, tuple([s * k for s in strides]))
 
 

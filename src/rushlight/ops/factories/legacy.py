@@ -81,6 +81,11 @@ class TensorType(type):
     dtype: dtypes.dtype
     layout: dtypes.layout
 
+    def __new__(mcls, name: str, bases: tuple, body: dict) -> Any:
+        for base in bases:
+            raise TypeError(f"type 'torch.{base.__name__}' is not an acceptable base type")
+        return super().__new__(mcls, name, bases, body)
+
     def __instancecheck__(cls, instance: object) -> bool:
         if not isinstance(instance, Tensor) or instance.dtype is not cls.dtype:
             return False

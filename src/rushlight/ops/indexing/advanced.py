@@ -311,6 +311,9 @@ def check_values(values: ndarray, shape: tuple) -> None:
 
 def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> Tensor:
     named = {"input": t, "values": values, "at": at, "accumulate": accumulate}
+    for i in at.key:
+        if i.__class__ is ndarray and i.dtype is t._array.dtype:  # only these can be of one memory
+            results.refuse_overlap("index_put_", i, t._array)
     v = values._array
     if v.size and devices.of(v).shares_memory(v, t._array):
         results.refuse_overlap("index_put_", v, t._array)
