@@ -30,7 +30,7 @@ FUNCTIONS = spread(FUNCTIONS)
 NO_METHODS = {*NO_METHODS.split()}
 OF_TENSOR = [path[7:] for path in FUNCTIONS if path[:7] == "Tensor." and path not in NO_METHODS]
 METHODS = {name: f"Tensor.{name}" for name in OF_TENSOR} | {name: name for name in SAME.split()}
-INPLACE = {path.rpartition(".")[2] + "_": path for path in INPLACE.split()}
+INPLACE = {path.rpartition(".")[2] + "_": path for path in WRITERS.split()}
 """
 
 
@@ -177,7 +177,7 @@ def main() -> int:
     text += "\n# operators under `Tensor.` that are no methods\n"
     text += words("NO_METHODS", [f"Tensor.{n}" for n in own if n not in methods])
     text += "\n# operators that have an in-place form\n"
-    text += words("INPLACE", [p for n, p in inplace.items() if p.rpartition(".")[2] + "_" == n])
+    text += words("WRITERS", [p for n, p in inplace.items() if p.rpartition(".")[2] + "_" == n])
     text += "\n# PyTorch's methods and attributes that are not here: docs/coverage.md says why\n"
     text += words("ABSENT", absent_from_tensor({*methods, *inplace}))
     text += FOOTER

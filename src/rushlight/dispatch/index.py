@@ -486,7 +486,7 @@ NO_METHODS = (
 )
 
 # operators that have an in-place form
-INPLACE = (
+WRITERS = (
     "acos acosh add addbmm addcdiv addcmul addmm addmv addr alpha_dropout arccos arccosh "
     "arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh "
     "aten.masked_fill_tensor baddbmm bitwise_and bitwise_left_shift bitwise_not "
@@ -521,4 +521,4 @@ FUNCTIONS = spread(FUNCTIONS)
 NO_METHODS = {*NO_METHODS.split()}
 OF_TENSOR = [path[7:] for path in FUNCTIONS if path[:7] == "Tensor." and path not in NO_METHODS]
 METHODS = {name: f"Tensor.{name}" for name in OF_TENSOR} | {name: name for name in SAME.split()}
-INPLACE = {path.rpartition(".")[2] + "_": path for path in INPLACE.split()}
+INPLACE = {path.rpartition(".")[2] + "_": path for path in WRITERS.split()}
