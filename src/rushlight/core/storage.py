@@ -118,19 +118,19 @@ class _Storage:
 
     is_cuda = is_hpu = is_sparse = False
 
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
+    def __sizeof__(self: Any) -> int:
+        return object.__sizeof__(self: Any) + self.nbytes()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self: Any) -> Iterator[Any]:
         return iter(self.tolist())
 
-    def __copy__(self) -> Any:
+    def __copy__(self: Any) -> Any:
         return self.clone()
 
-    def cpu(self) -> Any:
+    def cpu(self: Any) -> Any:
         return self._to(CPU)
 
-    def get_device(self) -> int:
+    def get_device(self: Any) -> int:
         return -1 if self.device.index is None else self.device.index
 
 
