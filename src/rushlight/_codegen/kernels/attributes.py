@@ -1,12 +1,14 @@
 """Entries that read attributes of a tensor from its array, with no Python between.
 
 What they are bound to is an array of addresses and offsets, at the places named here. What is no tensor, or
-has an array of another class than NumPy's, goes to the function behind.
+has an array of another class than NumPy's, and what a reader answers with 0, goes to the function behind.
 """
 
 from __future__ import annotations
 
-from rushlight._codegen.kernel import entry
+from collections.abc import Callable
+
+from rushlight._codegen.kernel import Entry, entry
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import (
@@ -19,149 +21,118 @@ from rushlight._codegen.python_api import (
     PyType_GenericAlloc,
     PyType_IsSubtype,
 )
-from rushlight._codegen.runtime.abi import (
-    C_CONTIGUOUS,
-    DATA,
-    DTYPE,
-    DTYPE_SIZE,
-    FLAGS,
-    NDIM,
-    SHAPE,
-    STRIDES,
-    TYPE,
-)
-from rushlight._codegen.types import Ptr, b1, i32, i64
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.runtime.abi import DATA, TYPE
+from rushlight._codegen.types import Ptr, i32, i64
 
 ARRAY_AT, EDGE_AT, TENSOR, ARRAY, BEHIND, VALUE, OTHER, THIRD, FOURTH = range(9)
 
 
-@inline
-def array_of(table, objects, count):
-    """The array of the one tensor in a call; 0 where it is no plain one."""
-    found = i64(0)
-    if count == 1:
-        tensor = bits(objects[0], Ptr[i64])
-        yes = tensor[TYPE] == table[TENSOR]
-        if not yes:
-            yes = PyType_IsSubtype(tensor[TYPE], table[TENSOR]) != 0
-        if yes:
-            held = tensor[table[ARRAY_AT]]
-            if held != 0:
-                if bits(held, Ptr[i64])[TYPE] == table[ARRAY]:
-                    found = held
-    return found
+def getter(function: Callable) -> Entry:
+    """The entry of a reader: read(table, tensor, array) is a new reference, or 0."""
+    read = inline(function)
+
+    def attribute(self: Ptr[i64], objects: Ptr[Object], count: i64):
+        table, made = bits(self[DATA], Ptr[i64]), Object(0)
+        if count == 1:
+            tensor = bits(objects[0], Ptr[i64])
+            yes = tensor[TYPE] == table[TENSOR]
+            if not yes:
+                yes = PyType_IsSubtype(tensor[TYPE], table[TENSOR]) != 0
+            if yes:
+                a = bits(tensor[table[ARRAY_AT]], Ptr[i64])
+                if bits(a, i64) != 0:
+                    if a[TYPE] == table[ARRAY]:
+                        made = read(table, tensor, a)
+        if made == 0:
+            made = PyObject_Vectorcall(table[BEHIND], objects, count, Object(0))
+        return made
+
+    attribute.__name__ = function.__name__
+    return entry(attribute)
 
 
 @inline
-def behind(table, objects, count):
-    return PyObject_Vectorcall(table[BEHIND], objects, count, Object(0))
+def half(a, at):
+    """A field of 32 bits."""
+    return bits(a + at, Ptr[i32])[0]
 
 
-@entry
-def dtype(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """VALUE: the dtypes of tensors, by those of arrays; OTHER, THIRD: the commonest one of each."""
-    table = bits(self[DATA], Ptr[i64])
-    a = array_of(table, objects, count)
-    if a == 0:
-        return behind(table, objects, count)
-    if bits(a, Ptr[i64])[DTYPE] == table[OTHER]:
-        return new_reference(table[THIRD])
-    return PyObject_GetItem(table[VALUE], bits(a, Ptr[i64])[DTYPE])
-
-
-@entry
-def device(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """VALUE: the device of NumPy's arrays."""
-    table = bits(self[DATA], Ptr[i64])
-    if array_of(table, objects, count) == 0:
-        return behind(table, objects, count)
-    return new_reference(table[VALUE])
-
-
-@entry
-def ndim(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    table = bits(self[DATA], Ptr[i64])
-    a = array_of(table, objects, count)
-    if a == 0:
-        return behind(table, objects, count)
-    return PyLong_FromLongLong(i64(bits(bits(a, Ptr[i64]) + NDIM, Ptr[i32])[0]))
-
-
-@entry
-def requires_grad(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """VALUE: None, OTHER: False, THIRD: True, FOURTH: the class of edges that must be asked."""
-    table = bits(self[DATA], Ptr[i64])
-    if array_of(table, objects, count) == 0:
-        return behind(table, objects, count)
-    edge = bits(objects[0], Ptr[i64])[table[EDGE_AT]]
-    if edge == table[VALUE]:
-        return new_reference(table[OTHER])
-    if edge != 0:
-        if bits(edge, Ptr[i64])[TYPE] != table[FOURTH]:
-            return new_reference(table[THIRD])
-    return behind(table, objects, count)
-
-
-@entry
-def shape(self: Ptr[i64], objects: Ptr[Object], count: i64):
+@getter
+def shape(table, tensor, a):
     """VALUE: the class of shapes, a tuple."""
-    table = bits(self[DATA], Ptr[i64])
-    a = array_of(table, objects, count)
-    if a == 0:
-        return behind(table, objects, count)
-    n = i64(bits(bits(a, Ptr[i64]) + NDIM, Ptr[i32])[0])
-    sizes = bits(bits(a, Ptr[i64])[SHAPE], Ptr[i64])
+    n = i64(half(a, abi.NDIM))
     made = PyType_GenericAlloc(table[VALUE], n)
     if made != 0:
         for k in range(n):
-            PyTuple_SetItem(made, k, PyLong_FromLongLong(sizes[k]))
+            PyTuple_SetItem(made, k, PyLong_FromLongLong(bits(a[abi.SHAPE], Ptr[i64])[k]))
+    return made
+
+
+@getter
+def dtype(table, tensor, a):
+    """VALUE: the dtypes of tensors, by those of arrays; OTHER, THIRD: the commonest one of each."""
+    if a[abi.DTYPE] == table[OTHER]:
+        made = new_reference(table[THIRD])
+    else:
+        made = PyObject_GetItem(table[VALUE], a[abi.DTYPE])
+    return made
+
+
+@getter
+def device(table, tensor, a):
+    """VALUE: the device of NumPy's arrays."""
+    return new_reference(table[VALUE])
+
+
+@getter
+def ndim(table, tensor, a):
+    return PyLong_FromLongLong(i64(half(a, abi.NDIM)))
+
+
+@getter
+def requires_grad(table, tensor, a):
+    """VALUE: None, OTHER: False, THIRD: True, FOURTH: the class of edges that must be asked."""
+    edge, made = tensor[table[EDGE_AT]], Object(0)
+    if edge == table[VALUE]:
+        made = new_reference(table[OTHER])
+    elif edge != 0:
+        if bits(edge, Ptr[i64])[TYPE] != table[FOURTH]:
+            made = new_reference(table[THIRD])
     return made
 
 
 @inline
-def empty(a):
-    none, n = b1(0), i64(bits(a + NDIM, Ptr[i32])[0])
-    for k in range(n):
-        none = none | (bits(a[SHAPE], Ptr[i64])[k] == 0)
-    return none
+def size(a):
+    n = i64(1)
+    for k in range(i64(half(a, abi.NDIM))):
+        n = n * bits(a[abi.SHAPE], Ptr[i64])[k]
+    return n
 
 
-@entry
-def _strides(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    table = bits(self[DATA], Ptr[i64])
-    found = array_of(table, objects, count)
-    if found == 0:
-        return behind(table, objects, count)
-    a = bits(found, Ptr[i64])
-    if empty(a):
-        return behind(table, objects, count)
-    n = i64(bits(a + NDIM, Ptr[i32])[0])
-    size = bits(a[DTYPE], Ptr[i64])[DTYPE_SIZE]
-    made = PyTuple_New(n)
-    if made != 0:
-        for k in range(n):
-            PyTuple_SetItem(made, k, PyLong_FromLongLong(bits(a[STRIDES], Ptr[i64])[k] // size))
+@getter
+def _strides(table, tensor, a):
+    made, n = Object(0), i64(half(a, abi.NDIM))
+    if size(a) != 0:
+        itemsize = bits(a[abi.DTYPE], Ptr[i64])[abi.DTYPE_SIZE]
+        made = PyTuple_New(n)
+        if made != 0:
+            for k in range(n):
+                step = bits(a[abi.STRIDES], Ptr[i64])[k] // itemsize
+                PyTuple_SetItem(made, k, PyLong_FromLongLong(step))
     return made
 
 
-@entry
-def _address(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    table = bits(self[DATA], Ptr[i64])
-    found = array_of(table, objects, count)
-    if found == 0:
-        return behind(table, objects, count)
-    if empty(bits(found, Ptr[i64])):
-        return behind(table, objects, count)
-    return PyLong_FromLongLong(bits(found, Ptr[i64])[DATA])
+@getter
+def _address(table, tensor, a):
+    made = Object(0)
+    if size(a) != 0:
+        made = PyLong_FromLongLong(a[DATA])
+    return made
 
 
-@entry
-def _row_major(self: Ptr[i64], objects: Ptr[Object], count: i64):
+@getter
+def _row_major(table, tensor, a):
     """VALUE: False, OTHER: True."""
-    table = bits(self[DATA], Ptr[i64])
-    found = array_of(table, objects, count)
-    if found == 0:
-        return behind(table, objects, count)
-    flags = bits(bits(found, Ptr[i64]) + FLAGS, Ptr[i32])[0]
-    yes = table[OTHER] if (flags & C_CONTIGUOUS) != 0 else table[VALUE]
-    return new_reference(yes)
+    yes = (half(a, abi.FLAGS) & abi.C_CONTIGUOUS) != 0
+    return new_reference(table[OTHER] if yes else table[VALUE])
