@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as torch
 from rushlight.utils import _pytree as pytree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["associative_scan"]
 

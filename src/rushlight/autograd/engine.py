@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Collection, Sequence
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +27,6 @@ from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry, settings
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 grad_lock = threading.RLock()
 WORK = 10_000  # elements that a backward counts as, see `llvm.work`

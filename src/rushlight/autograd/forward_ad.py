@@ -16,15 +16,13 @@ Note [Tangents by two backwards]
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",

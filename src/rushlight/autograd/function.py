@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
 from rushlight.autograd.state import thread
@@ -30,9 +31,6 @@ from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.record import OutputInfo, save, unbroadcast
 from rushlight.dispatch.results import bump
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class FunctionCtx:

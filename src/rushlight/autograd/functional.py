@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _tuple(x: Any, what: str, of: str) -> tuple[bool, tuple]:

@@ -6,12 +6,10 @@ All are context managers and decorators of functions and generators. They affect
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.autograd.state import count_mode, thread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Switch:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import rushlight as torch
 from rushlight._backends import llvm
@@ -21,9 +22,6 @@ from rushlight.autograd.engine import grad
 from rushlight.autograd.function import Function
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class GradcheckError(RuntimeError):

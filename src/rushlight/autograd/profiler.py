@@ -11,7 +11,8 @@ import functools
 import itertools
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +24,6 @@ from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.interpreters import INTERPRETERS, Call
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import around_kernels
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Recording:

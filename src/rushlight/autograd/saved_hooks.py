@@ -4,7 +4,8 @@ several tensors."""
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from rushlight.autograd.grad_mode import Switch, enable_grad
@@ -14,9 +15,6 @@ from rushlight.autograd.views import edge_of
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping, Sequence
 
 
 class saved_tensors_hooks(Switch):

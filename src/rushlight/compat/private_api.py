@@ -8,19 +8,16 @@ from __future__ import annotations
 import copy
 import functools
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
+from typing import Any
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.nn import attention, lazy
 from rushlight.nn.state import IncompatibleKeys
 from rushlight.nn.tuples import ntuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import ModuleType
-
-    from rushlight.core.tensor import Tensor
 
 # PyTorch's module -> the additional names
 NAMES = {

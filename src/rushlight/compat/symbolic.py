@@ -6,12 +6,10 @@ Sizes are always numbers, so `SymInt` has no instances; programs ask `isinstance
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from rushlight.core.stub import stub
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     "SymBool", "SymFloat", "SymInt", "cond", "sym_float", "sym_fresh_size", "sym_int", "sym_ite",

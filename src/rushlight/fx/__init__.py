@@ -6,12 +6,10 @@ value has. `fx.symbolic_trace`, `fx.Graph`... are absent and say so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.core.stub import stub
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Proxy", "wrap"]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight._backends import sparse as _sparse_array
 from rushlight.core.tensor import Tensor
@@ -12,9 +13,6 @@ from rushlight.ops.sparse import calls as _calls
 from rushlight.ops.sparse import operators as _sparse
 from rushlight.ops.sparse import products as _products
 from rushlight.ops.sparse.creation import invariants as _invariants
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm",
