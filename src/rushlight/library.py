@@ -14,7 +14,9 @@ tensor([2., 2.])
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.autograd.saved_hooks import increment_version
@@ -22,10 +24,6 @@ from rushlight.autograd.state import thread
 from rushlight.core.storage import root
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    import inspect
-    from collections.abc import Callable, Iterable
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",

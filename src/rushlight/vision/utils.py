@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, BinaryIO
+import os
+from typing import Any, BinaryIO
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
 from rushlight.vision.pillow import pillow
-
-if TYPE_CHECKING:
-    import os
 
 __all__ = ["draw_bounding_boxes", "draw_segmentation_masks", "make_grid", "save_image"]
 
