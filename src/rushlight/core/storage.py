@@ -119,7 +119,7 @@ class _Storage:
     is_cuda = is_hpu = is_sparse = False
 
     def __sizeof__(self: Any) -> int:
-        return object.__sizeof__(self: Any) + self.nbytes()
+        return object.__sizeof__(self) + self.nbytes()
 
     def __iter__(self: Any) -> Iterator[Any]:
         return iter(self.tolist())
