@@ -85,6 +85,17 @@ def test_views_in_place_without_grad_mode_keep_the_history():
     assert a.requires_grad
     (a * torch.tensor([[1.0, 10.0], [100.0, 1000.0]])).sum().backward()
     assert s.grad.tolist() == [[1.0, 100.0], [10.0, 1000.0]]
+    v = (s * 1).view(2, 2)
+    with torch.no_grad():
+        v.t_()
+    s.grad = None
+    (v * torch.tensor([[1.0, 10.0], [100.0, 1000.0]])).sum().backward()
+    assert s.grad.tolist() == [[1.0, 100.0], [10.0, 1000.0]]
+    custom = Doubled.apply(s * 1)
+    with torch.no_grad():
+        custom.unsqueeze_(0)
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        custom.add_(1)
 
 
 # -- custom functions ------------------------------------------------------------------------------

@@ -434,7 +434,7 @@ def in_place(name: str, function: Any) -> None:
         before = new(Tensor)  # the tensor as it was: what the view is a view of
         before._array, before._edge, before._counter = self._array, self._edge, self._counter
         recording = thread.grad
-        if self._edge is not None and self._edge.__class__ is not View:
+        if self._edge is not None:
             thread.grad = True  # the history of the tensor goes on, also where nothing is recorded
         try:
             made = function(before, *args, **kwargs)
