@@ -30,7 +30,7 @@ def attention(q, k, v, mask=0.0, causal=False):
 def test_attention(lead, causal):
     q, k, v = tensor(*lead, 4, 5), tensor(*lead, 6, 5), tensor(*lead, 6, 3)
     mask = tensor(4, 6)
-    for m in (None, mask):
+    for m in (None, mask) if len(lead) == 2 or not causal else (None,):
         y = F.scaled_dot_product_attention(q, k, v, m, is_causal=causal)
         arrays = (t.detach().numpy() for t in (q, k, v))
         want = attention(*arrays, 0.0 if m is None else m.detach().numpy(), causal)
@@ -202,3 +202,32 @@ def test_a_target_that_does_not_fit():
     loss = F.ctc_loss(*args, zero_infinity=True)
     loss.backward()
     assert loss.item() == 0 and (x.grad == 0).all()
+
+
+def test_a_mask_beside_is_causal_is_for_the_fused_kernel_only():
+    attend, mask = torch.nn.functional.scaled_dot_product_attention, torch.ones(3, 3)
+    q = torch.ones(1, 2, 3, 4)
+    assert attend(q, q, q, mask, is_causal=True).shape == q.shape
+    with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set"):
+        attend(q, q, q, mask, 0.5, True)
+    with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set"):
+        attend(q[0], q[0], q[0], mask, is_causal=True)
+    torch.backends.cuda.enable_flash_sdp(False)
+    try:
+        with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set"):
+            attend(q, q, q, mask, is_causal=True)
+    finally:
+        torch.backends.cuda.enable_flash_sdp(True)
+
+
+def test_an_encoder_zeros_padding_at_the_end_only():
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 1).eval()
+    x = torch.randn(2, 3, 4)
+    with torch.no_grad():
+        at_the_end = encoder(
+            x, src_key_padding_mask=torch.tensor([[False, True, True], [False] * 3])
+        )
+        between = encoder(x, src_key_padding_mask=torch.tensor([[False, True, False], [False] * 3]))
+    assert (at_the_end[0, 1:] == 0).all() and (between[0, 1] != 0).any()

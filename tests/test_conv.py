@@ -293,3 +293,10 @@ def test_what_nodes_save_of_the_geometry():
     assert node._saved_stride == (2, 2)
     assert node._saved_padding == (1, 1)
     assert node._saved_groups == 1
+
+
+def test_a_weight_of_one_place_with_channels_last_makes_the_result_so():
+    x, weight = torch.ones(2, 4, 5, 5), torch.ones(8, 4, 1, 1)
+    result = torch.nn.functional.conv2d(x, weight.to(memory_format=torch.channels_last))
+    assert result.stride() == (200, 1, 40, 8)
+    assert torch.nn.functional.conv2d(x, weight).stride() == (200, 25, 5, 1)

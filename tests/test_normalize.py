@@ -158,3 +158,11 @@ def test_empty_inputs():
     x, w = torch.ones(3, 0, requires_grad=True), torch.ones(0, requires_grad=True)
     F.layer_norm(x, (0,), w, w).sum().backward()
     assert x.grad.shape == x.shape and w.grad.shape == w.shape
+
+
+def test_a_group_of_millions_of_elements_is_summed_accurately():
+    torch.manual_seed(0)
+    x = torch.rand(1, 2, 2_000_000)
+    wide = x.double()
+    exact = (wide - wide.mean()) / (wide.var(unbiased=False) + 1e-5).sqrt()
+    assert (F.group_norm(x, 1) - exact).abs().max() < 6e-7

@@ -222,9 +222,9 @@ class TransformerEncoder(Module):
         if src_key_padding_mask is not None and self._is_fast(src, mask):
             hidden = src_key_padding_mask
             hidden = hidden if hidden.dtype == rushlight.bool else hidden == float("-inf")
-            if self.mask_check and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
-                hidden = hidden.new_zeros(hidden.shape)  # padding that is not at the end
-            output = output.masked_fill(hidden.unsqueeze(-1), 0.0)
+            at_the_end = not (hidden[:, :-1] & ~hidden[:, 1:]).any()
+            if at_the_end or not self.mask_check:
+                output = output.masked_fill(hidden.unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
 

@@ -20,14 +20,24 @@ from rushlight._codegen.types import Ptr, f64, i64
 
 PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept
 COLUMNS = 2048  # sums that make a chunk
+PIECE = 16384  # elements of a row whose sum is taken at once
 
 
 @inline
-def moments(p, n, T):
-    """The mean of a row, and the sum of its squared deviations from it."""
+def total_of_pieces(p, n, F, T):
+    """The sum of F(x) over a row, piece by piece: rows may have millions of elements."""
+    s = f64(0)
+    for i in range(0, n, PIECE):
+        s = s + f64(row_total(p + i, min(PIECE, n - i), F, T))
+    return T.loaded(s)
+
+
+@inline
+def moments(p, n, T, summed):
+    """The mean of a row, and the sum of its squared deviations from it. `summed`: what sums a row."""
     R = T.loaded
-    mean = row_total(p, n, itself, T) / R(n)
-    return mean, row_total(p, n, lambda v: (v - mean) * (v - mean), T)
+    mean = summed(p, n, itself, T) / R(n)
+    return mean, summed(p, n, lambda v: (v - mean) * (v - mean), T)
 
 
 @kernel
@@ -41,7 +51,7 @@ def row_norm(
         for r in range(lo, hi):
             p, q = x + r * n, y + r * n
             if CENTRE:
-                m, s = moments(p, n, T)
+                m, s = moments(p, n, T, row_total)
             else:
                 m, s = R(0), row_total(p, n, lambda v: v * v, T)
             d = 1 / sqrt(s / R(n) + R(eps))
@@ -83,7 +93,7 @@ def row_norm_backward(
         for r in range(lo, hi):
             p, h, q = x + r * n, g + r * n, gx + r * n
             if CENTRE:
-                m, squares = moments(p, n, T)
+                m, squares = moments(p, n, T, row_total)
             else:
                 m, squares = R(0), row_total(p, n, lambda v: v * v, T)
             d = 1 / sqrt(squares / R(n) + R(eps))
@@ -144,7 +154,7 @@ def groups_norm(
         for r in range(lo, hi):
             p, q = x + r * n, y + r * n
             first = r % groups * each
-            m, s = moments(p, n, T)
+            m, s = moments(p, n, T, total_of_pieces)
             d = 1 / sqrt(s / R(n) + R(eps))
             if KEPT:
                 mean[r] = m
@@ -184,7 +194,7 @@ def groups_norm_backward(
         for r in range(lo, hi):
             p, h, q = x + r * n, g + r * n, gx + r * n
             first = r % groups * each
-            m, squares = moments(p, n, T)
+            m, squares = moments(p, n, T, total_of_pieces)
             d = 1 / sqrt(squares / R(n) + R(eps))
             sums, slopes = parts + r * each, parts + (planes + r * each)
             for e in range(each):

@@ -118,7 +118,7 @@ def less_rounding(squares, left, n):
 def exact_moments(p, n, T):
     """The mean of a row and the sum of its squared deviations."""
     R = T.loaded
-    mean, squares = moments(p, n, T)
+    mean, squares = moments(p, n, T, row_total)
     return mean, less_rounding(squares, row_total(p, n, lambda v: v - mean, T), R(n))
 
 
