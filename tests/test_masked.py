@@ -45,3 +45,29 @@ def test_a_mask_that_does_not_fit_is_an_error():
         torch.masked.sum(torch.ones(2, 3), mask=torch.ones(3, 3, dtype=torch.bool))
     with pytest.raises(ValueError, match="Could not infer output dtype"):
         torch.masked.mean(torch.tensor([1, 2]))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "amax", "amin"])
+def test_reductions_of_sparse_tensors(name, layout):
+    reduce = getattr(torch.masked, name)
+    x = torch.tensor([[1.0, 0.0, -3.0], [0.0, 0.0, 0.0], [2.0, 5.0, 0.0]])
+    mask = torch.tensor([[True, False, True], [False] * 3, [True, True, True]])
+    got = reduce(x.to_sparse(layout=layout), 1, keepdim=True, mask=mask.to_sparse(layout=layout))
+    assert got.layout is layout and got.shape == (3, 1)
+    want = reduce(x, 1, keepdim=True, mask=mask)
+    assert got.to_dense()[[0, 2]].tolist() == want[[0, 2]].tolist()
+    assert got.to_dense()[1].tolist() == [0.0]  # nothing is specified there
+    if name in ("prod", "amax", "amin"):
+        with pytest.raises(ValueError, match="expects explicit mask"):
+            reduce(x.to_sparse(layout=layout), 1, keepdim=True)
+
+
+def test_without_a_mask_what_a_sparse_tensor_specifies_counts():
+    x = torch.sparse_coo_tensor(
+        [[0, 1, 1], [0, 0, 2]], [[1.0, 2.0], [4.0, 4.0], [0.0, 8.0]], (2, 3, 2)
+    )
+    got = torch.masked.mean(x, 1)
+    assert got.layout is torch.sparse_coo and got.dense_dim() == 1
+    assert got.to_dense().tolist() == [[1.0, 2.0], [2.0, 6.0]]
+    assert torch.masked.sum(x).to_dense().tolist() == 19.0

@@ -15,7 +15,8 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes
+from rushlight.masked.layouts import any_over, for_all_layouts, wrapped_dims
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
@@ -44,13 +45,6 @@ def _fill(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
     return input if mask is None else input.masked_fill(mask.logical_not(), value)
 
 
-def _over(dim: Any, ndim: int) -> tuple[int, ...]:
-    """The dimensions reduced over; None and () mean all."""
-    if dim is None or dim == () or dim == []:
-        return tuple(range(ndim))
-    return tuple(sorted(geometry.wrap_dims(dim, ndim))) if ndim else ()
-
-
 def _extreme(name: str, dtype: Any) -> Any:
     """The identity of a maximum (`amax`) or a minimum in a dtype."""
     largest = name.endswith("min")
@@ -75,6 +69,7 @@ def _count(input: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: B
 # -- reductions ------------------------------------------------------------------------------------
 
 
+@for_all_layouts
 def sum(
     input: Tensor,
     dim: Dims = None,
@@ -84,9 +79,10 @@ def sum(
     mask: Tensor | None = None,
 ) -> Tensor:
     """The sum of the selected elements; integers give int64."""
-    return _fill(input, mask, 0).sum(_over(dim, input.ndim), bool(keepdim), dtype=dtype)
+    return _fill(input, mask, 0).sum(wrapped_dims(dim, input.ndim), bool(keepdim), dtype=dtype)
 
 
+@for_all_layouts
 def prod(
     input: Tensor,
     dim: Dims = None,
@@ -97,7 +93,7 @@ def prod(
 ) -> Tensor:
     """The product of the selected elements; integers give int64."""
     result = _fill(input, mask, 1)
-    over = _over(dim, input.ndim)
+    over = wrapped_dims(dim, input.ndim)
     if not over:
         integer = not (result.dtype.is_floating_point or result.dtype.is_complex)
         return _cast(result, dtypes.int64 if dtype is None and integer else dtype)
@@ -108,6 +104,7 @@ def prod(
     return result
 
 
+@for_all_layouts
 def mean(
     input: Tensor,
     dim: Dims = None,
@@ -124,7 +121,7 @@ def mean(
             f"mean(): Could not infer output dtype. {which} dtype must be either a floating point or "
             f"complex dtype. Got: {wanted}"
         )
-    over = _over(dim, input.ndim)
+    over = wrapped_dims(dim, input.ndim)
     if mask is None:
         return input.mean(over, bool(keepdim), dtype=dtype)
     total = sum(input, over, keepdim=keepdim, dtype=dtype, mask=mask)
@@ -142,11 +139,11 @@ def _extremum(name: str, of: str) -> Any:
     ) -> Tensor:
         input = _cast(input, dtype)
         filled = _fill(input, mask, _extreme(name, input.dtype))
-        return getattr(filled, name)(_over(dim, input.ndim), bool(keepdim))
+        return getattr(filled, name)(wrapped_dims(dim, input.ndim), bool(keepdim))
 
     extremum.__name__ = extremum.__qualname__ = name
     extremum.__doc__ = f"The {of} of nothing."
-    return extremum
+    return for_all_layouts(extremum)
 
 
 def _place(name: str, of: str) -> Any:
@@ -207,7 +204,7 @@ def logsumexp(
         if input.is_floating_point() or input.is_complex()
         else input.to(torch.get_default_dtype())
     )
-    result = _fill(x, mask, float("-inf")).logsumexp(_over(dim, input.ndim), bool(keepdim))
+    result = _fill(x, mask, float("-inf")).logsumexp(wrapped_dims(dim, input.ndim), bool(keepdim))
     return _cast(result, result_dtype)
 
 
@@ -219,7 +216,7 @@ def norm(
     ord = 2.0 if ord is None else ord
     input = _cast(input, dtype)
     filled = _fill(input, mask, float("inf") if ord < 0 else 0)
-    return torch.linalg.vector_norm(filled, ord, _over(dim, input.ndim), bool(keepdim))
+    return torch.linalg.vector_norm(filled, ord, wrapped_dims(dim, input.ndim), bool(keepdim))
 
 
 def var(
@@ -234,7 +231,7 @@ def var(
     if dtype is None and not (input.dtype.is_floating_point or input.dtype.is_complex):
         dtype = dtypes.float32
     x = _cast(input, dtype)
-    over = _over(dim, x.ndim)
+    over = wrapped_dims(dim, x.ndim)
     n = _count(x, mask, over, True)
     d = _fill(x - sum(x, over, keepdim=True, mask=mask) / n, mask, 0)
     squares = d * d.conj() if d.is_complex() else d * d
@@ -308,6 +305,32 @@ def logaddexp(
     return torch.logaddexp(
         _fill(_cast(input, dtype), input_mask, least), _fill(_cast(other, dtype), other_mask, least)
     )
+
+
+# -- PyTorch's names of what is above, for programs that compare with it ----------------------------
+
+_canonical_dim = wrapped_dims
+
+
+def _input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """The mask as bool in the shape of the input."""
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    if mask.ndim > input.ndim:
+        raise IndexError(
+            "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
+        )
+    return _mask(input, mask)  # type: ignore[return-value]
+
+
+def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Where an element of the result has something that was selected."""
+    mask = _input_mask(input, *args, **kwargs)
+    if op.__name__ in ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod"):
+        return mask
+    args = args[1:] if op.__name__ == "norm" else args
+    dims = wrapped_dims(args[0] if args else kwargs.get("dim"), input.ndim)
+    return any_over(mask, dims, bool(kwargs.get("keepdim")))
 
 
 _TENSORS = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
