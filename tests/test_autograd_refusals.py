@@ -433,3 +433,21 @@ def test_gradcheck_warns_of_backwards_that_need_gradients():
     refused = pytest.raises(RuntimeError, match="handle undefined output grads")
     with pytest.warns(UserWarning, match="undefined gradient support"), refused:
         torch.autograd.gradcheck(f, x)
+
+
+def test_results_of_exp_and_the_graph_have_one_version():
+    x = torch.zeros(2, requires_grad=True)
+    y = x.exp()
+    saved = y.grad_fn._saved_result
+    with torch.no_grad():
+        y += 1
+    assert y._version == saved._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_views_of_inference_tensors_are_not_recorded():
+    with torch.inference_mode():
+        t = torch.ones(2, 2, requires_grad=True)
+    view = t.view(-1)
+    assert view.is_inference() and view.is_leaf and not view.requires_grad and not view._is_view()

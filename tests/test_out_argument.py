@@ -155,3 +155,15 @@ def test_a_key_that_is_seen_before_leaves_the_former_order_alone():
         assert (
             torch.add(x, 2, x + 1).tolist() == x.clone().add_(2, x + 1).tolist() == [2.0, 5.0, 8.0]
         )
+
+
+def test_outputs_that_are_resized():
+    for call in (
+        lambda out: torch.add(torch.ones(3), 1, out=out),
+        lambda out: torch.normal(torch.zeros(3), torch.ones(3), out=out),
+    ):
+        out = torch.empty(2)
+        with pytest.warns(UserWarning, match="outputs will not be resized unless they have zero"):
+            call(out)
+        assert out.shape == (3,)
+        call(torch.empty(0))

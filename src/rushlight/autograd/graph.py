@@ -323,6 +323,10 @@ def version_of(t: Tensor) -> Version:
             if e.__class__ is Output:
                 e.node.outputs[e.nr].version = v
             elif e.__class__.saves_result:
+                if (
+                    e.result_version is not None
+                ):  # somebody read the saved result before: see saved_attribute
+                    v = t._counter = e.result_version
                 e.result_version = v
     return v
 

@@ -15,7 +15,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices, llvm, meta, sparse
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
-from rushlight.core.tensor import Tensor, _wrap
+from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch import overrides
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, intercept
 from rushlight.dispatch.record import NUMBERS, record
@@ -179,6 +179,7 @@ def execute(op: Op, values: list, out: Any) -> Any:
     recording = (
         op.differentiable
         and thread.grad
+        and not (op.view and tensors[0] is not None and tensors[0]._counter is INFERENCE)
         and any(t is not None and t._edge is not None for t in tensors)
     )
     results = forward(op, named, keep=recording)

@@ -13,7 +13,16 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices, sparse
-from rushlight.autograd.graph import Hooks, Node, Output, freed, new, stale, version_of
+from rushlight.autograd.graph import (
+    Hooks,
+    Node,
+    Output,
+    Version,
+    freed,
+    new,
+    stale,
+    version_of,
+)
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
@@ -512,6 +521,8 @@ def saved_attribute(node: OpNode, name: str) -> Any:
         if name in op.intermediates:
             return wrapped(value)
         if name == "result":
+            if node.result_version is None:
+                node.result_version = Version()
             t = new(Tensor)
             t._array, t._edge, t._counter = value, node, node.result_version
             return t

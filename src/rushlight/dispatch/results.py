@@ -114,16 +114,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         if active.modes and thread.mutation is not None:
             thread.mutation.before_write(o)
         if o._array.shape != r._array.shape:
-            if o._array.size:
-                warnings.warn(
-                    f"An output with one or more elements was resized since it had shape "
-                    f"{list(o._array.shape)}, which does not match the required output shape "
-                    f"{list(r._array.shape)}. This behavior is deprecated, and in a future PyTorch "
-                    "release outputs will not be resized unless they have zero elements. Resize an out tensor to zero "
-                    "elements, by t.resize_(0), to use it again.",
-                    UserWarning,
-                    stacklevel=4,
-                )
+            warn_of_resizing(o, r._array.shape)
             give_shape(o, r._array.shape)
         copy(o._array, r._array)
         bump(o)
@@ -132,6 +123,19 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         if isinstance(out, Tensor) or not hasattr(type(result), "_fields")
         else type(result)(outs)
     )
+
+
+def warn_of_resizing(out: Tensor, shape: tuple) -> None:
+    """Warn that an `out=` with elements gets another shape."""
+    if out._array.size and out._array.shape != shape:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does "
+            f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future "
+            "PyTorch release outputs will not be resized unless they have zero elements. Resize an out tensor to "
+            "zero elements, by t.resize_(0), to use it again.",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def refuse_inference_write(t: Tensor) -> None:

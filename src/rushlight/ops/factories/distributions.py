@@ -16,6 +16,7 @@ from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import results
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.factories import arguments, creation
@@ -79,6 +80,7 @@ def delivered(
     """`values()` as a tensor or in `out`; nothing is drawn where `like` is on the meta device."""
     if out is not None:
         creation.check_out(name, out)
+        results.warn_of_resizing(out, shape)
         return creation.filled_out(name, lambda s, d: values(), shape, out)
     return _wrap(creation.filled(devices.of(like), lambda s, d: values(), shape, dtype))
 
