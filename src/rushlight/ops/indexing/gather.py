@@ -297,7 +297,11 @@ def choose(xp, condition: Array, input: Array, other: Array):
 
 choose.grad(
     input=lambda g, condition: choose(condition, g, zero_of(g)),
+    kernel=lambda xp, g, condition: xp.where(condition, g, xp.zeros((), g.dtype)),
+)
+choose.grad(
     other=lambda g, condition: choose(condition, zero_of(g), g),
+    kernel=lambda xp, g, condition: xp.where(condition, xp.zeros((), g.dtype), g),
 )
 CHOOSE = OPS["aten.where"]
 
