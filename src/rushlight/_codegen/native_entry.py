@@ -18,7 +18,7 @@ the plan's first two numbers are what each array must have as its type and its d
 (`kernels/shape_inference.py`, `listed`).
 
 Before shape inference it is checked that arrays are plain, aligned and of the dtypes said, and that the
-other arguments are ints, bools, or None, which is NONE for it. Nothing else may be taken for granted.
+other arguments are ints, bools, or None, which is NONE for it; floats where it takes a f64. Nothing else may be taken for granted.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ LONG = 32768  # elements from which other threads of Python may run meanwhile
 
 # What an entry is bound to, an array of addresses: whether it is in use, what stands at fixed places, then
 # the dtypes of arrays and of results, then the runs (0 before they are compiled).
-USED, ARRAY, NEW, INT, BOOL, NOTHING, YES, LIST, COMPILE, FIXED = range(10)
+USED, ARRAY, NEW, INT, BOOL, FLOAT, NOTHING, YES, LIST, COMPILE, FIXED = range(11)
 
 
 @inline
@@ -126,9 +126,10 @@ def plain(o, table, dtype):
 
 @entry
 def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """Infer, make results, run. KINDS has "a" for an array, "l" for a list of arrays, "n" for a number; RUNS
-    tells of each run whether it takes headers, whether it says what is wrong, and how many numbers."""
-    ARRAYS = len([k for k in KINDS if k != "n"])
+    """Infer, make results, run. KINDS has "a" for an array, "l" for a list of arrays, "n" for a whole number, "f"
+    for a float; RESULTS how many elements a result has (0: the shape in the plan); RUNS tells of each run
+    whether it takes headers, whether it says what is wrong, and of which kinds its numbers are."""
+    ARRAYS = len([k for k in KINDS if k in "al"])
     table = bits(self[DATA], Ptr[i64])
     nothing = table[NOTHING]
     if (table[USED] == 0) | (count != len(KINDS)):
@@ -148,6 +149,10 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
             plan[NUMBERS] = table[ARRAY]
             plan[NUMBERS + 1] = table[FIXED + k]
             given = given + [bits(o, Header)]
+        elif KINDS[k] == "f":
+            if bits(o, Ptr[i64])[TYPE] != table[FLOAT]:
+                return new_reference(nothing)
+            given = given + [bits(o, Ptr[f64])[FLOAT_VALUE]]
         else:
             number = i64(NONE)
             if o != nothing:
@@ -162,7 +167,7 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
     run = plan[RUN]
     if run == 0:
         return new_reference(nothing)
-    at = run + (FIXED + ARRAYS + RESULTS - 1)
+    at = run + (FIXED + ARRAYS + len(RESULTS) - 1)
     address = table[at]
     if address == 0:
         which = PyLong_FromLongLong(run)
@@ -172,12 +177,13 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
             return Object(0)
         Py_DecRef(compiled)
         address = table[at]
-    made = []
-    for k in unroll(RESULTS):
+    made, length = [], array(i64, 1)
+    for k in unroll(len(RESULTS)):
         dtype = new_reference(table[FIXED + ARRAYS + k])
+        length[0] = RESULTS[k]
         out = call_address(
-            table[NEW], Object, table[ARRAY], dtype, i32(plan[NDIM]), plan + SHAPE, i64(0), i64(0),
-            i32(0), i64(0),
+            table[NEW], Object, table[ARRAY], dtype, i32(1 if RESULTS[k] else plan[NDIM]),
+            length if RESULTS[k] else plan + SHAPE, i64(0), i64(0), i32(0), i64(0),
         )  # fmt: skip
         if out == 0:
             for other in unroll(made):
@@ -186,7 +192,6 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
         made = made + [out]
     memory = [bits(a, Ptr[i64])[DATA] for a in given[:ARRAYS]]
     into = [bits(out, Ptr[i64])[DATA] for out in made]
-    numbers = [plan[NUMBERS + k] for k in range(max([form[2] for form in RUNS]))]
     thread = i64(0)
     if plan[WORK] >= LONG:
         thread = PyEval_SaveThread()
@@ -194,30 +199,31 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
         HEADERS, TELLS, TAKES = RUNS[k]
         arrays = given[:ARRAYS] if HEADERS else memory
         if run == k + 1:
-            call_address(address, None, *arrays, *into, *([wrong] * TELLS), *numbers[:TAKES])
+            words = [plan[NUMBERS + i] for i in range(len(TAKES))]
+            numbers = [
+                bits(words[i], f64) if TAKES[i] == "f" else words[i] for i in range(len(TAKES))
+            ]
+            call_address(address, None, *arrays, *into, *([wrong] * TELLS), *numbers)
     if thread != 0:
         PyEval_RestoreThread(thread)
     if wrong[0] != 0:
         for out in unroll(made):
             Py_DecRef(out)
         return new_reference(nothing)
-    if RESULTS == 0:
+    if len(RESULTS) == 0:
         return new_reference(table[YES])
-    if RESULTS == 1:
+    if len(RESULTS) == 1:
         return made[0]
-    several = PyTuple_New(RESULTS)
+    several = PyTuple_New(len(RESULTS))
     if several != 0:
-        for k in unroll(RESULTS):
+        for k in unroll(len(RESULTS)):
             PyTuple_SetItem(several, k, made[k])
     return several
 
 
-# Behind FIXED in what `over_elements` is bound to: the type of Python's floats, the dtypes of arrays and
-# of the result, their sizes, the loop, how many arrays, how many operands with numbers, the type
+# Behind FIXED in what `over_elements` is bound to: the dtypes of arrays and of the result, their sizes, the loop, how many arrays, how many operands with numbers, the type
 # that numbers become, and of each number what stands for None (NONE: it must be given).
-FLOAT, GIVEN, MADE, STEP, MADE_STEP, LOOP, ARRAYS, OPERANDS, BECOMES, ABSENT = range(
-    FIXED, FIXED + 10
-)
+GIVEN, MADE, STEP, MADE_STEP, LOOP, ARRAYS, OPERANDS, BECOMES, ABSENT = range(FIXED, FIXED + 9)
 OPERANDS_MOST = 8
 SINGLE, DOUBLE, WIDE, NARROW = range(4)
 BECOME = {f32: SINGLE, f64: DOUBLE, i64: WIDE, i32: NARROW}
@@ -357,10 +363,11 @@ def use(some: bool) -> None:
 def bind(
     infer: tuple[Kernel, dict[str, Any]],
     arrays: Sequence[np.dtype | ListOf],
-    results: Sequence[np.dtype],
+    results: Sequence[np.dtype | tuple[np.dtype, int]],
     *runs: tuple[Kernel, dict[str, Any]],
 ) -> Callable[..., Any]:
-    """The builtin function for arrays and results of these dtypes; kernels with their known values."""
+    """The builtin function for arrays and results of these dtypes; kernels with their known values. A result
+    is of the inferred shape, or has so many elements."""
     from rushlight._codegen import native
     from rushlight._codegen.runtime import abi
 
@@ -368,30 +375,33 @@ def bind(
         return unbound
     types = list(infer[0]._types(infer[1]).values())
     assert types[: len(arrays)] == [Header] * len(arrays)
-    numbers = len(types) - len(arrays) - 1
+    kinds = ["l" if isinstance(a, ListOf) else "a" for a in arrays]
+    kinds += ["f" if t is f64 else "n" for t in types[len(arrays) : -1]]
+    made = [r if isinstance(r, tuple) else (r, 0) for r in results]
     forms = []
     for kernel, known in runs:
         types = list(kernel._types(known).values())
         pointers = sum(t.kind == "p" for t in types)
         tells = pointers - len(arrays) - len(results)
         assert tells in (0, 1), f"{kernel} takes other pointers than arrays and results"
-        forms.append((types[0] is Header, tells == 1, len(types) - pointers))
+        takes = "".join("f" if t is f64 else "n" for t in types[pointers:])
+        forms.append((types[0] is Header, tells == 1, takes))
     code = bound.address(
-        KINDS="".join("l" if isinstance(a, ListOf) else "a" for a in arrays) + numbers * "n",
-        RESULTS=len(results),
+        KINDS="".join(kinds),
+        RESULTS=tuple(n for _, n in made),
         RUNS=tuple(forms),
         INFER=infer[0],
         KNOWN=tuple(infer[1].items()),
     )
-    descrs = [a.dtype if isinstance(a, ListOf) else a for a in arrays]
-    first = FIXED + len(arrays) + len(results)
+    descrs = [a.dtype if isinstance(a, ListOf) else a for a in arrays] + [d for d, _ in made]
+    first = FIXED + len(descrs)
 
     def compile_run(run: int) -> None:
         kernel, known = runs[run - 1]
         table[first + run - 1] = kernel.address(**known)
 
-    native.keep((compile_run, descrs, tuple(results)))
-    table = table_of(compile_run, *map(id, (*descrs, *results)), *[0] * len(runs))
+    native.keep((compile_run, descrs))
+    table = table_of(compile_run, *map(id, descrs), *[0] * len(runs))
     return builtin(infer[0].__name__, code, table)
 
 
@@ -399,7 +409,7 @@ def table_of(compile_run: Any, *words: int) -> np.ndarray:
     """What an entry is bound to: what stands at fixed places, and some more words."""
     from rushlight._codegen.runtime import abi
 
-    fixed = [id(each) for each in (int, bool, None, True, list, compile_run)]
+    fixed = [id(each) for each in (int, bool, float, None, True, list, compile_run)]
     words = (_used, id(np.ndarray), abi.new_array(), *fixed, *words)
     _tables.append(np.array(words, np.int64))
     return _tables[-1]
@@ -425,7 +435,7 @@ def bind_loop(
         NONE if each is None else int(np.array([each, 0], becomes.np).view(np.int64)[0])
         for each in absent
     ]
-    given = id(float), id(t.np), id(output.np), t.size, output.size, loop, count
+    given = id(t.np), id(output.np), t.size, output.size, loop, count
     table = table_of(None, *given, count + len(absent), BECOME.get(becomes, SINGLE), *stand)
     return builtin(name, over_elements.address(), table)
 

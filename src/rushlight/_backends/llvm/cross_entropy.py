@@ -18,8 +18,9 @@ from rushlight._backends.reference import softmax as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import cross_entropy as kernels
 from rushlight._codegen.kernels.rows import CHUNK, width
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import FLOATING, I64, compute_dtype
+from rushlight.core.dtype_sets import F64, FLOATING, I64, compute_dtype
 
 _rows, _columns = Compiled(kernels.rows_entropy), Compiled(kernels.columns_entropy)
 _rows_back, _columns_back = (
@@ -52,13 +53,26 @@ def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
     return None
 
 
+def entries(d: np.dtype) -> Any:
+    """The native entry for rows without weights."""
+    if d not in FLOATING:
+        return unbound
+    wide = compute_dtype(d)
+    runs = [
+        (kernels.rows_entropy_alone, {"SMOOTH": smooth, "T": of(d), "R": of(wide)})
+        for smooth in (False, True)
+    ]
+    return bind((kernels.infer_entropy, {}), [d, I64], [wide, wide, (F64, kernels.FACTS)], *runs)
+
+
 @implements("cross_entropy")
+@before(ByDtype(entries))
 def cross_entropy(
     a: Any, target: Any, weight: Any, skip: int, smoothing: float
-) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The cross entropy of logits (N, C, *) and classes (N, *), each with the share `smoothing` of all
-    classes: (losses, log(sum(exp(x))), the sum of losses, that of the classes' weights, whether a class
-    is out of range). Where the class is `skip` the loss and the weight are 0.
+    classes: (losses, log(sum(exp(x))), [the sum of losses, that of the classes' weights, how many classes
+    are out of range]). Where the class is `skip` the loss and the weight are 0.
     """
     sizes = layout_of(a, target, weight)
     if sizes is None:
@@ -80,8 +94,7 @@ def cross_entropy(
     else:
         columns = _columns[key]
         columns(a, target, w, losses, sums, facts, outer, n, inner, skip, smoothing)
-    total, weights, bad = (facts[0] if chunks == 1 else facts.sum(0)).tolist()
-    return losses, sums, total, weights, bad != 0
+    return losses, sums, facts.sum(0)
 
 
 @implements("cross_entropy_gradient")

@@ -88,10 +88,10 @@ def rows_of_classes(a: np.ndarray) -> np.ndarray:
 
 def cross_entropy(
     a: np.ndarray, target: np.ndarray, weight: Array | None, skip: int, smoothing: float
-) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The cross entropy of logits (N, C, *) and classes (N, *), each with the share `smoothing` of all
-    classes: (losses, log(sum(exp(x))), the sum of losses, that of the classes' weights, whether a class
-    is out of range). Where the class is `skip` the loss and the weight are 0.
+    classes: (losses, log(sum(exp(x))), [the sum of losses, that of the classes' weights, how many classes
+    are out of range]). Where the class is `skip` the loss and the weight are 0.
     """
     x = rows_of_classes(a)
     n = a.shape[1]
@@ -107,10 +107,9 @@ def cross_entropy(
         smooth = np.where(keep, sums * w.sum() - np.where(w == 0, 0, x * w).sum(1), 0)
         losses = (1 - smoothing) * losses + smoothing / n * smooth
     losses = losses.astype(x.dtype)
-    bad = bool(((t != skip) & ~keep).any())
-    total, weights = losses.sum(dtype=np.float64), own.sum(dtype=np.float64)
-    shape = target.shape
-    return losses.reshape(shape), sums.reshape(shape), float(total), float(weights), bad
+    wide, bad = np.float64, (t != skip) & ~keep
+    facts = np.array([losses.sum(dtype=wide), own.sum(dtype=wide), bad.sum()], wide)
+    return losses.reshape(target.shape), sums.reshape(target.shape), facts
 
 
 def cross_entropy_gradient(

@@ -22,11 +22,49 @@ from rushlight._codegen.kernels.rows import (
     rows_of,
     width,
 )
+from rushlight._codegen.kernels.shape_inference import dims_of, in_order, shape_of
 from rushlight._codegen.kernels.softmax import column_place, log_sum
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, f64, i64
+from rushlight._codegen.native_entry import NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
+from rushlight._codegen.types import Header, Ptr, f64, i64
 
 FACTS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range
+
+
+@inline
+def entropies(
+    WEIGHT, SMOOTH, T, R, x, target, weight, losses, sums, facts, lo, hi, n, skip, smoothing
+):
+    """losses and sums = log(sum(exp(x))) of the rows from lo to hi, and FACTS. 0 where a class is `skip`, or
+    out of range, which is counted."""
+    hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
+    loss, weights, bad = f64(0), f64(0), i64(0)
+    if SMOOTH:
+        all = row_total(weight, n, itself, T) if WEIGHT else R(n)
+    for r in range(lo, hi):
+        p = x + r * n
+        t = target[r]
+        l, w = R(0), R(0)
+        s = log_sum(p, n, T)
+        if (t != skip) & (t >= 0) & (t < n):
+            w = R(weight[t]) if WEIGHT else R(1)
+            l = (s - p[t]) * w
+            if SMOOTH:
+                m = (
+                    row_total_of_two(p, weight, n, product, T)
+                    if WEIGHT
+                    else row_total(p, n, itself, T)
+                )
+                l = hard * l + soft * (s * all - m)
+        elif t != skip:
+            bad += 1
+        sums[r] = s
+        losses[r] = l
+        loss += f64(l)
+        weights += f64(w)
+    facts[0] = loss
+    facts[1] = weights
+    facts[2] = f64(bad)
 
 
 @kernel(quick=True)
@@ -34,39 +72,44 @@ def rows_entropy(
     WEIGHT, SMOOTH, x: Ptr[T], target: Ptr[i64], weight: Ptr[T], losses: Ptr[R], sums: Ptr[R],
     facts: Ptr[f64], rows: i64, n: i64, skip: i64, smoothing: f64,
 ):  # fmt: skip
-    """losses and sums = log(sum(exp(x))) of rows; `facts`: FACTS for each chunk. 0 where a class is `skip`,
-    or out of range, which is counted."""
+    """As `entropies`, with FACTS for each chunk."""
     grain = rows_of(n)
-    hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
     for lo, hi in parallel(rows, grain):
-        loss, weights, bad = f64(0), f64(0), i64(0)
-        if SMOOTH:
-            all = row_total(weight, n, itself, T) if WEIGHT else R(n)
-        for r in range(lo, hi):
-            p = x + r * n
-            t = target[r]
-            l, w = R(0), R(0)
-            s = log_sum(p, n, T)
-            if (t != skip) & (t >= 0) & (t < n):
-                w = R(weight[t]) if WEIGHT else R(1)
-                l = (s - p[t]) * w
-                if SMOOTH:
-                    m = (
-                        row_total_of_two(p, weight, n, product, T)
-                        if WEIGHT
-                        else row_total(p, n, itself, T)
-                    )
-                    l = hard * l + soft * (s * all - m)
-            elif t != skip:
-                bad += 1
-            sums[r] = s
-            losses[r] = l
-            loss += f64(l)
-            weights += f64(w)
         at = facts + lo // grain * FACTS
-        at[0] = loss
-        at[1] = weights
-        at[2] = f64(bad)
+        entropies(
+            WEIGHT, SMOOTH, T, R, x, target, weight, losses, sums, at, lo, hi, n, skip, smoothing
+        )
+
+
+@kernel(quick=True)
+def rows_entropy_alone(
+    SMOOTH, x: Ptr[T], target: Ptr[i64], losses: Ptr[R], sums: Ptr[R], facts: Ptr[f64], rows: i64, n: i64,
+    skip: i64, smoothing: f64,
+):  # fmt: skip
+    """The same of one chunk, without weights."""
+    entropies(
+        False, SMOOTH, T, R, x, target, x, losses, sums, facts, i64(0), rows, n, skip, smoothing
+    )
+
+
+@kernel
+def infer_entropy(
+    a: Header, target: Header, weight: i64, skip: i64, smoothing: f64, plan: Ptr[i64]
+):
+    """The plan of one chunk of rows without weights; the second run is for smoothed labels."""
+    fits = in_order(a) & in_order(target) & (dims_of(a) == 2) & (dims_of(target) == 1)
+    plan[RUN] = 0
+    if fits & (weight == NONE) & (skip != NONE):
+        rows, n = shape_of(a)[0], shape_of(a)[1]
+        if (shape_of(target)[0] == rows) & (rows * n > 0) & (rows <= rows_of(n)):
+            plan[RUN] = i64(1) if smoothing == 0 else i64(2)
+            plan[WORK] = rows * n
+            plan[NDIM] = 1
+            plan[SHAPE] = rows
+            plan[NUMBERS] = rows
+            plan[NUMBERS + 1] = n
+            plan[NUMBERS + 2] = skip
+            plan[NUMBERS + 3] = bits(smoothing, i64)
 
 
 @kernel

@@ -104,9 +104,8 @@ def class_entropy(
 
     Intermediates: log(sum(exp(x))) over the classes (N, *), and the number that the sum of losses was divided by.
     """
-    losses, sums, total, weights, bad = xp.cross_entropy(
-        input, target, weight, ignore_index, label_smoothing
-    )
+    losses, sums, facts = xp.cross_entropy(input, target, weight, ignore_index, label_smoothing)
+    total, weights, bad = facts.tolist()
     if bad:
         c = input.shape[1]
         bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
