@@ -52,7 +52,8 @@ REFERENCE = {
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients l2_norm layer_norm "
-        "layer_norm_gradients rms_norm rms_norm_gradients update_running_stats "
+        "layer_norm_gradients layer_norm_with_statistics rms_norm rms_norm_gradients "
+        "update_running_stats "
     ),
     "pad": (
         "col2im im2col pad_constant pad_edges pad_edges_adjoint "
@@ -167,8 +168,8 @@ LLVM = {
         "masked_expand masked_select nonzero "
     ),
     "normalize": (
-        "group_norm group_norm_gradients l2_norm layer_norm layer_norm_gradients rms_norm "
-        "rms_norm_gradients "
+        "group_norm group_norm_gradients l2_norm layer_norm layer_norm_gradients "
+        "layer_norm_with_statistics rms_norm rms_norm_gradients "
     ),
     "pad": (
         "pad_constant pad_edges "

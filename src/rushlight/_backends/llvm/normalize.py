@@ -16,10 +16,12 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import normalize as reference
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
-_rows_norm, _rows_back = Compiled(norm.row_norm), Compiled(norm.row_norm_backward)
+_rows_norm, _rows_kept = Compiled(norm.row_norm), Compiled(norm.row_norm_kept)
+_rows_back = Compiled(norm.row_norm_backward)
 _groups_norm, _groups_norm_back = Compiled(norm.groups_norm), Compiled(norm.groups_norm_backward)
 _groups_last, _groups_last_back = map(
     Compiled, (norm_last.groups_last, norm_last.groups_last_backward)
@@ -56,26 +58,46 @@ def affine(x: np.ndarray, weight: Any, bias: Any) -> tuple[Any, Any]:
     return weight.astype(d), bias.astype(d)
 
 
-@implements("layer_norm")
-def layer_norm(
-    a: Any, weight: Any, bias: Any, n: int, eps: float, statistics: bool = True
-) -> tuple[Any, Any, Any]:
-    """(normalised, mean, 1 / deviation) of rows of `n` elements; without `statistics` the last two are
-    None."""
+def normalised(a: Any, weight: Any, bias: Any, n: int, eps: float, *kept: np.dtype) -> Any:
+    """[normalised rows of `n` elements, and of the dtypes `kept` their means and 1 / deviations]; None for
+    what kernels do not take."""
     x = whole(a)
     if x is None or not in_rows(x, n, weight, bias):
-        return reference.layer_norm(a, weight, bias, n, eps)
+        return None
     d = x.dtype
-    rows, y = x.size // n, np.empty(x.shape, d)
-    mean = rstd = None
-    if statistics:
-        wide = compute_dtype(d)
-        mean, rstd = np.empty(rows, wide), np.empty(rows, wide)
+    rows = x.size // n
+    made = [np.empty(x.shape, d), *[np.empty(rows, each) for each in kept]]
     w, b = affine(x, weight, bias)
-    kernel = _rows_norm[weight is not None, bias is not None, True, statistics, d, w.dtype]
-    m, r = (y, y) if mean is None else (mean, rstd)  # what is not kept is not written
-    kernel(x, w, b, y, m, r, rows, n, eps)
-    return y, mean, rstd
+    kernels = _rows_kept if kept else _rows_norm
+    kernels[weight is not None, bias is not None, True, d, w.dtype](x, w, b, *made, rows, n, eps)
+    return made
+
+
+def entries(d: np.dtype) -> Any:
+    """The native entry for rows with weights and biases of their dtype."""
+    if d not in FLOATING:
+        return unbound
+    t, known = of(d), {"WEIGHT": True, "BIAS": True, "CENTRE": True}
+    known |= {"T": t, "W": t, "R": of(compute_dtype(d))}
+    return bind((norm.infer_row_norm, {}), [d, d, d], [d], (norm.row_norm, known))
+
+
+@implements("layer_norm")
+@before(ByDtype(entries))
+def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> Any:
+    """Rows of `n` elements, normalised."""
+    found = normalised(a, weight, bias, n, eps)
+    return found[0] if found else reference.layer_norm(a, weight, bias, n, eps)
+
+
+@implements("layer_norm_with_statistics")
+def layer_norm_with_statistics(
+    a: Any, weight: Any, bias: Any, n: int, eps: float
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, 1 / deviation) of rows of `n` elements."""
+    wide = compute_dtype(a.dtype)
+    found = normalised(a, weight, bias, n, eps, wide, wide)
+    return tuple(found) if found else reference.layer_norm_with_statistics(a, weight, bias, n, eps)
 
 
 @implements("rms_norm")
@@ -86,8 +108,8 @@ def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
         return reference.rms_norm(a, weight, n, eps)
     y = np.empty(x.shape, x.dtype)
     w = x if weight is None else weight
-    kernel = _rows_norm[weight is not None, False, False, False, x.dtype, w.dtype]
-    kernel(x, w, w, y, y, y, x.size // n, n, eps)
+    kernel = _rows_norm[weight is not None, False, False, x.dtype, w.dtype]
+    kernel(x, w, w, y, x.size // n, n, eps)
     return y
 
 

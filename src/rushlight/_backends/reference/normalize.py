@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
 
 KERNELS = (
-    "batch_norm batch_norm_gradients group_norm group_norm_gradients l2_norm layer_norm "
+    "batch_norm batch_norm_gradients group_norm group_norm_gradients l2_norm layer_norm layer_norm_with_statistics "
     "layer_norm_gradients rms_norm rms_norm_gradients update_running_stats"
 ).split()
 
@@ -70,11 +70,15 @@ def centred(x: np.ndarray, eps: float, out: Any = None) -> tuple[Any, Any, Any]:
 # -- layer normalisation: statistics of rows, weights of columns -----------------------------------
 
 
-def layer_norm(
-    a: Any, weight: Array | None, bias: Array | None, n: int, eps: float, statistics: bool = True
+def layer_norm(a: Any, weight: Array | None, bias: Array | None, n: int, eps: float) -> Any:
+    """Rows of `n` elements, normalised."""
+    return layer_norm_with_statistics(a, weight, bias, n, eps)[0]
+
+
+def layer_norm_with_statistics(
+    a: Any, weight: Array | None, bias: Array | None, n: int, eps: float
 ) -> tuple[Any, Any, Any]:
-    """(normalised, mean, 1 / deviation) of rows of `n` elements; without `statistics` the last two may
-    be None."""
+    """(normalised, mean, 1 / deviation) of rows of `n` elements."""
     x = np.ascontiguousarray(upcast(a)).reshape(-1, n) if n else upcast(a).reshape(a.shape[0], 0)
     w, b = wide_flat(weight), wide_flat(bias)
     y = np.empty(x.shape, x.dtype)

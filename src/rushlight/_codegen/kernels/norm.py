@@ -15,8 +15,10 @@ from rushlight._codegen.kernels.rows import (
     rows_of,
     width,
 )
+from rushlight._codegen.kernels.shape_inference import dims_of, in_order, shape_of, size_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, f64, i64
+from rushlight._codegen.native_entry import DIMS, NDIM, NUMBERS, RUN, SHAPE, WORK
+from rushlight._codegen.types import Header, Ptr, f64, i64
 
 PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept
 COLUMNS = 2048  # sums that make a chunk
@@ -40,31 +42,65 @@ def moments(p, n, T, summed):
     return mean, summed(p, n, lambda v: (v - mean) * (v - mean), T)
 
 
+@inline
+def normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, eps):
+    """q = (p - mean) / sqrt(variance + eps) * weight + bias of a row; CENTRE False: the mean is 0. The mean,
+    and 1 / sqrt(variance + eps)."""
+    if CENTRE:
+        m, s = moments(p, n, T, row_total)
+    else:
+        m, s = R(0), row_total(p, n, lambda v: v * v, T)
+    d = 1 / sqrt(s / R(n) + R(eps))
+    for i in lanes(0, n):
+        v = (p[i] - m) * d if CENTRE else p[i] * d
+        if WEIGHT:
+            v = v * R(weight[i])
+        if BIAS:
+            v = v + R(bias[i])
+        q[i] = v
+    return m, d
+
+
 @kernel
 def row_norm(
-    WEIGHT, BIAS, CENTRE, KEPT, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R],
-    rstd: Ptr[R], rows: i64, n: i64, eps: f64,
+    WEIGHT, BIAS, CENTRE, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], rows: i64, n: i64, eps: f64
 ):  # fmt: skip
-    """y = (x - mean) / sqrt(variance + eps) * weight + bias, row by row; CENTRE False: the mean is 0.
-    KEPT: mean and 1 / sqrt(variance + eps) are written."""
+    """Rows of `n` elements normalised."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            normalise(WEIGHT, BIAS, CENTRE, T, R, x + r * n, y + r * n, weight, bias, n, eps)
+
+
+@kernel
+def row_norm_kept(
+    WEIGHT, BIAS, CENTRE, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R], rstd: Ptr[R],
+    rows: i64, n: i64, eps: f64,
+):  # fmt: skip
+    """The same, with the mean and 1 / sqrt(variance + eps) of each."""
     for lo, hi in parallel(rows, rows_of(n)):
         for r in range(lo, hi):
             p, q = x + r * n, y + r * n
-            if CENTRE:
-                m, s = moments(p, n, T, row_total)
-            else:
-                m, s = R(0), row_total(p, n, lambda v: v * v, T)
-            d = 1 / sqrt(s / R(n) + R(eps))
-            if KEPT:
-                mean[r] = m
-                rstd[r] = d
-            for i in lanes(0, n):
-                v = (p[i] - m) * d if CENTRE else p[i] * d
-                if WEIGHT:
-                    v = v * R(weight[i])
-                if BIAS:
-                    v = v + R(bias[i])
-                q[i] = v
+            m, d = normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, eps)
+            mean[r] = m
+            rstd[r] = d
+
+
+@kernel
+def infer_row_norm(a: Header, weight: Header, bias: Header, n: i64, eps: f64, plan: Ptr[i64]):
+    """The plan of rows of `n` elements, with weights and biases."""
+    nd, size = dims_of(a), size_of(a)
+    fits = in_order(a) & in_order(weight) & in_order(bias) & (nd <= DIMS) & (n > 0) & (size > 0)
+    plan[RUN] = 0
+    if fits & (size_of(weight) == n) & (size_of(bias) == n):
+        if size % n == 0:
+            for k in range(nd):
+                plan[SHAPE + k] = shape_of(a)[k]
+            plan[RUN] = 1
+            plan[WORK] = size
+            plan[NDIM] = nd
+            plan[NUMBERS] = size // n
+            plan[NUMBERS + 1] = n
+            plan[NUMBERS + 2] = bits(eps, i64)
 
 
 @kernel

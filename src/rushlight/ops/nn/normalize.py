@@ -125,7 +125,7 @@ def normalized_layer(
     xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float
 ):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."""
-    return xp.layer_norm(input, weight, bias, prod(normalized_shape), eps, False)[0]
+    return xp.layer_norm(input, weight, bias, prod(normalized_shape), eps)
 
 
 normalized_layer.grad_all(layer_rule, kernel=layer_gradients)
@@ -209,7 +209,7 @@ def functional_layer_norm(
 def layer_with_statistics(
     xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float
 ):
-    y, mean, rstd = xp.layer_norm(input, weight, bias, prod(normalized_shape), eps)
+    y, mean, rstd = xp.layer_norm_with_statistics(input, weight, bias, prod(normalized_shape), eps)
     lead = input.shape[: input.ndim - len(normalized_shape)]
     shape = lead + (1,) * len(normalized_shape)
     d = input.dtype if weight is None else weight.dtype
