@@ -16,6 +16,8 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import normalize as reference
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
+from rushlight._codegen.kernels.rows import CHUNK
+from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
@@ -225,11 +227,26 @@ def group_norm_gradients(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
-@implements("l2_norm", dtypes=FLOATING, least=1)
-def l2_norm(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The square roots of the sums of squares along `axes`."""
-    if len(axes) != 1 or axes[0] != a.ndim - 1 or a.ndim < 2 or not a.flags.carray:
-        return NotImplemented
+def lengths(d: np.dtype) -> Any:
+    """The native entry for the lengths of rows."""
+    if d not in FLOATING:
+        return unbound
+    infer = reduction, {"LONGEST": CHUNK, "DEEPEST": 0, "MOST": 0, "FEW": 1}
+    return bind(infer, [d], [d], (norm.row_lengths, {"T": of(d)}))
+
+
+@implements("l2_norm")
+@before(ByDtype(lengths))
+def l2_norm(a: Any, axis: int | tuple[int, ...] | None, keepdims: bool) -> Any:
+    """The square roots of the sums of squares along an axis, some or all (None)."""
+    if (
+        a.ndim < 2
+        or axis not in (-1, a.ndim - 1)
+        or not known(a)
+        or not a.flags.carray
+        or not a.size
+    ):
+        return reference.l2_norm(a, axis, keepdims)
     n = a.shape[-1]
     out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
     _lengths[(a.dtype,)](a, out, out.size, n)

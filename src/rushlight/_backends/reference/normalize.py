@@ -364,10 +364,10 @@ def update_running_stats(
         running[...] = upcast(running) * (1 - by) + upcast(found) * share
 
 
-def l2_norm(a: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The square roots of the sums of squares along `axes`."""
-    if len(axes) == a.ndim and a.flags.c_contiguous and not keepdims and a.itemsize > 2:
+def l2_norm(a: np.ndarray, axis: int | tuple[int, ...] | None, keepdims: bool) -> Any:
+    """The square roots of the sums of squares along an axis, some or all (None)."""
+    if axis is None and a.flags.c_contiguous and not keepdims and a.itemsize > 2:
         flat = a.reshape(-1)
         return np.sqrt(flat.dot(flat))  # one pass, in BLAS
     x = upcast(a)
-    return np.asarray(np.sqrt(_add(x * x, axes, None, None, keepdims))).astype(a.dtype, copy=False)
+    return np.asarray(np.sqrt(_add(x * x, axis, None, None, keepdims))).astype(a.dtype, copy=False)

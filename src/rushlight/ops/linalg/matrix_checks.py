@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import COMPLEX, FULL, REDUCED
 
 
 def dtype_name(a) -> str:
@@ -33,13 +34,14 @@ def square(name: str, a, argument: str = "A") -> None:
 
 def floating(name: str, a, *, half: bool = False) -> None:
     """A floating or complex dtype, of at least 32 bits unless `half`."""
-    d = dtype_name(a)
-    if d not in ("Float", "Double", "ComplexFloat", "ComplexDouble"):
-        if d in ("Half", "BFloat16"):
-            if half:
-                return
-            raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {d}")
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {d}")
+    d = getattr(a.dtype, "np", a.dtype)
+    if d in FULL or d in COMPLEX or half and d in REDUCED:
+        return
+    if d in REDUCED:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {dtype_name(a)}")
+    raise RuntimeError(
+        f"{name}: Expected a floating point or complex tensor as input. Got {dtype_name(a)}"
+    )
 
 
 def square_floating(name: str, a, argument: str = "A") -> None:

@@ -89,7 +89,8 @@ def vector_norm(
                     "the operation does not have an identity"
                 )
     if ord == 2 and axes and x.dtype.kind != "c":
-        return xp.l2_norm(x, axes, keepdim)
+        axis = None if len(axes) == x.ndim else axes[0] if len(axes) == 1 else axes
+        return xp.l2_norm(x, axis, keepdim)
     return xp.linalg.vector_norm(x, float(ord), axes, keepdim)
 
 
