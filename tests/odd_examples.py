@@ -582,7 +582,7 @@ NAMED = (
     sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
-    "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": outer, "mm": matrices,
+    "layer_norm_with_statistics": layer_norm, "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": outer, "mm": matrices,
     "matmul": products,
     "mv": lambda rng, d: (lambda a, b: (a, b[:, 0].copy()))(*matrices(rng, d)),
     "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
