@@ -41,30 +41,6 @@ def nonempty(name: str, input: Any, over: Any, error: type = RuntimeError) -> No
                 raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
 
 
-@op()
-def argmax(xp, input: Array, dim: int | None = None, keepdim: bool = False):
-    """The index of the maximum over `dim` (None: of the flattened tensor); the first of several, a nan
-    counts as largest. int64. IndexError where there is nothing to choose from.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).argmax(dim=1)
-    tensor([1, 0])
-    """
-    return xp.argmax(input, arg_axis("argmax", input, dim), keepdim)
-
-
-@op()
-def argmin(xp, input: Array, dim: int | None = None, keepdim: bool = False):
-    """The index of the minimum over `dim` (None: of the flattened tensor); the first of several, a nan
-    counts as smallest. int64. IndexError where there is nothing to choose from.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).argmin(dim=1)
-    tensor([0, 1])
-    """
-    return xp.argmin(input, arg_axis("argmin", input, dim), keepdim)
-
-
 def arg_axis(name: str, input: Any, dim: Any) -> Any:
     if input.dtype.kind in "cb":
         kind = "complex" if input.dtype.kind == "c" else "bool"
@@ -73,22 +49,6 @@ def arg_axis(name: str, input: Any, dim: Any) -> Any:
     if not input.size:
         nonempty(name, input, over, IndexError)
     return over
-
-
-@op(where="_all", name="max", node="MaxBackward1")
-def max_all(xp, input: Array):
-    if not input.size or input.dtype.kind == "c":
-        real_input("max_all", input)
-        nonempty("max", input, None)
-    return xp.amax(input, None, False)
-
-
-@op(where="_all", name="min", node="MinBackward1")
-def min_all(xp, input: Array):
-    if not input.size or input.dtype.kind == "c":
-        real_input("min_all", input)
-        nonempty("min", input, None)
-    return xp.amin(input, None, False)
 
 
 def evenly(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
@@ -105,26 +65,6 @@ def evenly_over(g: Tensor, input: Tensor, result: Tensor, dim: Any, keepdim: Boo
     return same.to(d) * (g / same.sum(dim, True).to(d))
 
 
-max_all.grad(input=evenly)
-min_all.grad(input=evenly)
-
-
-@op(where="_dim", name="max", node="MaxBackward0", outputs=("values", "indices"))
-def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
-    real_input("max", input)
-    over = axis(dim, input.ndim, "max")
-    nonempty("max", input, over)
-    return xp.max_with_index(input, over, keepdim)
-
-
-@op(where="_dim", name="min", node="MinBackward0", outputs=("values", "indices"))
-def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
-    real_input("min", input)
-    over = axis(dim, input.ndim, "min")
-    nonempty("min", input, over)
-    return xp.min_with_index(input, over, keepdim)
-
-
 def to_chosen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int, keepdim: Bool) -> Tensor:
     """The gradient of values chosen along `dim`: to the chosen elements, zero elsewhere."""
     if not input_shape:
@@ -132,48 +72,6 @@ def to_chosen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int, keepdim:
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
     return g.new_zeros(input_shape).scatter(dim, indices, g)
-
-
-max_dim.grad(input=to_chosen)
-min_dim.grad(input=to_chosen)
-
-
-@public(method=True)
-def max(
-    input: Tensor, dim: Any = None, keepdim: Bool = False, *,
-    other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None,
-) -> Any:  # fmt: skip
-    """The maximum of all elements; with `dim` (values, indices) over it; with a tensor `maximum`.
-
-    nan is larger than any number; the index is that of the first maximum. Of all elements, the
-    gradient is shared evenly by those that have the maximum; over `dim` it goes to the index.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).max(1).values
-    tensor([5., 7.])
-    """
-    if dim is None and other is out is axis is keepdims is None and keepdim is False:
-        return max_all(input)
-    return extreme("max", max_all, max_dim, input, dim, keepdim, other, out, axis, keepdims)
-
-
-@public(method=True)
-def min(
-    input: Tensor, dim: Any = None, keepdim: Bool = False, *,
-    other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None,
-) -> Any:  # fmt: skip
-    """The minimum of all elements; with `dim` (values, indices) over it; with a tensor `minimum`.
-
-    nan is smaller than any number; the index is that of the first minimum. Of all elements, the
-    gradient is shared evenly by those that have the minimum; over `dim` it goes to the index.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).min(1).indices
-    tensor([0, 1])
-    """
-    if dim is None and other is out is axis is keepdims is None and keepdim is False:
-        return min_all(input)
-    return extreme("min", min_all, min_dim, input, dim, keepdim, other, out, axis, keepdims)
 
 
 def extreme(
@@ -208,45 +106,82 @@ def extreme(
     return of_dim(input, dim, keepdim, out=out)
 
 
-max_all.op.public_function = max_dim.op.public_function = max
-min_all.op.public_function = min_dim.op.public_function = min
+def declare_extreme(name: str, most: str, size: str, examples: tuple[str, str, str]) -> None:
+    """Declare `max` or `min`, called `name`, `amax` or `amin`, and `argmax` or `argmin`.
 
+    A nan counts as the `size`. `examples`: of the three, applied to one matrix.
+    """
 
-def extreme_over(name: str, xp: Any, kernel: Any, input: Any, dim: Any, keepdim: Bool) -> Any:
-    real_input(f"{name[1:]}_values_cpu" if name != "aminmax" else "aminmax_cpu", input)
-    over = axes(dim, input.ndim)
-    nonempty(name, input, over)
-    return kernel(input, over, keepdim)
+    of_name, arg_name, index_name = f"a{name}", f"arg{name}", f"{name}_with_index"
 
-
-@op()
-def amax(xp, input: Array, dim: Dims = (), keepdim: bool = False):
-    """The maximum over `dim` (one, several, or all); nan where there is one.
-
-    The gradient is shared evenly by all elements that have the maximum.
+    def shown(example: str) -> str:
+        return f"""
 
     >>> import rushlight as torch
-    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amax(dim=(0, 1))
-    tensor(7.)
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).{example}
     """
-    return extreme_over("amax", xp, xp.amax, input, dim, keepdim)
+
+    meaning = f"""The index of the {most} over `dim` (None: of the flattened tensor); the first of several, a nan
+    counts as {size}. int64. IndexError where there is nothing to choose from.{shown(examples[2])}"""
+
+    @op(name=arg_name, doc=meaning)
+    def place(xp, input: Array, dim: int | None = None, keepdim: bool = False):
+        over = arg_axis(arg_name, input, dim)
+        return getattr(xp, arg_name)(input, over, keepdim)
+
+    @op(where="_all", name=name, node=f"{name.title()}Backward1")
+    def of_all(xp, input: Array):
+        if not input.size or input.dtype.kind == "c":
+            real_input(f"{name}_all", input)
+            nonempty(name, input, None)
+        return getattr(xp, of_name)(input, None, False)
+
+    @op(where="_dim", name=name, node=f"{name.title()}Backward0", outputs=("values", "indices"))
+    def of_dim(xp, input: Array, dim: int, keepdim: bool = False):
+        real_input(name, input)
+        over = axis(dim, input.ndim, name)
+        nonempty(name, input, over)
+        return getattr(xp, index_name)(input, over, keepdim)
+
+    meaning = f"""The {most} of all elements; with `dim` (values, indices) over it; with a tensor `{most}`.
+
+    nan is {size[:-2]}r than any number; the index is that of the first {most}. Of all elements, the
+    gradient is shared evenly by those that have the {most}; over `dim` it goes to the index.{shown(examples[0])}"""
+
+    @public(method=True, name=name, doc=meaning)
+    def function(
+        input: Tensor, dim: Any = None, keepdim: Bool = False, *,
+        other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None,
+    ) -> Any:  # fmt: skip
+        if dim is None and other is out is axis is keepdims is None and keepdim is False:
+            return of_all(input)
+        return extreme(name, of_all, of_dim, input, dim, keepdim, other, out, axis, keepdims)
+
+    of_all.op.public_function = of_dim.op.public_function = function
+    meaning = f"""The {most} over `dim` (one, several, or all); nan where there is one.
+
+    The gradient is shared evenly by all elements that have the {most}.{shown(examples[1])}"""
+
+    @op(name=of_name, doc=meaning)
+    def over_dims(xp, input: Array, dim: Dims = (), keepdim: bool = False):
+        real_input(f"{name}_values_cpu", input)
+        over = axes(dim, input.ndim)
+        nonempty(of_name, input, over)
+        return getattr(xp, of_name)(input, over, keepdim)
+
+    of_all.grad(input=evenly)
+    of_dim.grad(input=to_chosen)
+    over_dims.grad(input=evenly_over)
 
 
-@op()
-def amin(xp, input: Array, dim: Dims = (), keepdim: bool = False):
-    """The minimum over `dim` (one, several, or all); nan where there is one.
-
-    The gradient is shared evenly by all elements that have the minimum.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amin(dim=0)
-    tensor([1., 2.])
-    """
-    return extreme_over("amin", xp, xp.amin, input, dim, keepdim)
-
-
-amax.grad(input=evenly_over)
-amin.grad(input=evenly_over)
+declare_extreme("max", "maximum", "largest", (
+    "max(1).values\n    tensor([5., 7.])", "amax(dim=(0, 1))\n    tensor(7.)",
+    "argmax(dim=1)\n    tensor([1, 0])",
+))  # fmt: skip
+declare_extreme("min", "minimum", "smallest", (
+    "min(1).indices\n    tensor([0, 1])", "amin(dim=0)\n    tensor([1., 2.])",
+    "argmin(dim=1)\n    tensor([0, 1])",
+))  # fmt: skip
 
 
 @op(outputs=("min", "max"))
