@@ -173,8 +173,6 @@ class FunctionNode(Node, FunctionCtx):
     @property
     def saved_variables(self) -> tuple:
         """The former name of `saved_tensors`."""
-        import warnings
-
         warnings.warn(
             "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
         )
@@ -348,8 +346,6 @@ def check_dirty(ctx: FunctionNode, args: tuple, outputs: list) -> None:
     """RuntimeError unless all inputs that were marked dirty are returned; other tensors are not dirty."""
     inputs = tuple([t for t in ctx._dirty if contains(args, t)])
     if len(inputs) < len(ctx._dirty):
-        import warnings
-
         warnings.warn(
             "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
             "need to pass it to mark_dirty().",

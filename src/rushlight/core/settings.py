@@ -104,8 +104,6 @@ def alert_not_deterministic(name: str) -> None:
             + "You can turn off determinism just for this operation, or you can use the "
             "'warn_only=True' option, if that's acceptable for your application."
         )
-    import warnings
-
     warnings.warn(text.format(", warn_only=True"), UserWarning, stacklevel=4)
 
 

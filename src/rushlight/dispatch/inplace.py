@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,8 +183,6 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
     ):
         label = label.replace("_tensor", "")
         if label in DEPRECATED:
-            import warnings
-
             warnings.warn(
                 f"Use of {label} on expanded tensors is deprecated. Please clone() the tensor before performing "
                 f"this operation. This also applies to advanced indexing e.g. {DEPRECATED[label]}",

@@ -386,8 +386,6 @@ def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
     d = a.dtype
     if (quick := quick_number(value, d)) is not None:
         return quick
-    from rushlight._backends import cpu as xp
-
     name = dtypes.OF[d].name
     if isinstance(value, complex) and d.kind != "c":
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
@@ -446,8 +444,6 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
         a, m = self._array, mask._array
         if m.dtype is BOOL and m.shape == a.shape:
             if (number := quick_number(value, a.dtype)) is not None:
-                from rushlight._backends import cpu as xp
-
                 xp.fill_masked(a, m, number)
                 _bump(self)
                 return self

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import I64
@@ -85,8 +86,6 @@ def write_index_add(xp, a: Any, dim: int, index: Any, source: Any, alpha: Any = 
 def quick_slices(t: Any, dim: Any, index: Any, source: Any, add: bool) -> bool:
     """`index_copy_` or `index_add_` of plain tensors; False, and nothing is written, for others and for
     an index out of range."""
-    from rushlight._backends import cpu as xp
-
     if not plainly(t, index, source) or dim.__class__ is not int:
         return False
     a, i, s = t._array, index._array, source._array
@@ -202,8 +201,6 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any):
 @public("Tensor")
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
-    from rushlight._backends import cpu as xp
-
     if plainly(self, index):
         a, i = self._array, index._array
         if i.ndim == 1 and i.dtype is I64 and (number := quick_number(value, a.dtype)) is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
@@ -134,8 +135,6 @@ def write(name: str, xp: Any, a: Any, index: Any, d: int, values: Any, add: bool
 def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> bool:
     """`scatter_` or `scatter_add_` of plain tensors whose shapes agree; False, and nothing is written,
     for others and for an index out of range."""
-    from rushlight._backends import cpu as xp
-
     if src.__class__ is Tensor:
         if not plainly(t, index, src):
             return False
@@ -375,8 +374,6 @@ def scatter_reduce_(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """In-place version of `scatter_reduce`."""
-    from rushlight._backends import cpu as xp
-
     if plainly(self, index, src) and reduce in REDUCES and self._array.dtype.kind == "f":
         reduce_into(xp, self._array, dim, index._array, src._array, reduce, include_self)
         _bump(self)

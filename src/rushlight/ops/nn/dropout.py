@@ -180,8 +180,6 @@ def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool
     """Zero whole channels of (N, C, H, W)."""
     check(p)
     if input.ndim == 3:
-        import warnings
-
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
             "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel dim. "

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends.sparse import note
 from rushlight.autograd.state import active, thread
 from rushlight.core.dtype_sets import I32, I64
@@ -403,8 +404,6 @@ def one_hot(input: Array, num_classes: int = -1):
     if input.is_meta and num_classes > 0:
         return input.new_empty((*input.shape, num_classes))
     if input.__class__ is _Tensor and not active.modes:
-        from rushlight._backends import cpu as xp
-
         a = input._array
         if a.__class__ is np.ndarray and (num_classes > 0 or num_classes == -1):
             n = num_classes if num_classes > 0 else int(a.max()) + 1
