@@ -66,8 +66,6 @@ _STATE = np.dtype(
 # Each is called with a generator before it draws: `func.vmap` forbids some draws.
 before_draw: list[Callable[[Generator], None]] = []
 
-_FEW = 256  # fewer words than these come from NumPy's generator directly
-
 
 class Generator:
     """A stream of random numbers with its own state: `Generator("cpu")`.
@@ -78,7 +76,6 @@ class Generator:
 
     __slots__ = (
         "__weakref__",
-        "_draw",
         "_engine",
         "_native_state",
         "_seed",
@@ -92,7 +89,6 @@ class Generator:
     spare_pair: np.ndarray  # `spare` and whether there is one, float64 [2]: machine code reads it
     spare_float: float | None  # in float32: part of the saved state, never used on a CPU
     _engine: Any
-    _draw: Callable[[int], np.ndarray] | None
     _native_state: tuple[Callable, Callable, int] | None
 
     def __init__(self, device: Device | str = "cpu") -> None:
@@ -114,7 +110,6 @@ class Generator:
         """The state right after seeding. The engine is made at the first draw, so that seeding costs nothing."""
         self._seed = seed
         self._engine = None
-        self._draw = None
         self._native_state = None
         self._started = False
         self.spare = None
@@ -240,7 +235,6 @@ class Generator:
         self._engine = MT19937(0)
         # Seeding by an integer as in 2002; MT19937(seed) itself would hash the seed.
         self._engine._legacy_seeding(self._seed & 0xFFFFFFFF)
-        self._draw = self._engine.random_raw
 
     # -------------------------------------------------------------------------------------------------- draws
 
@@ -253,7 +247,7 @@ class Generator:
         """Call the hooks of `before_draw`, and make the engine if there is none."""
         for hook in before_draw:
             hook(self)
-        if self._draw is None:
+        if self._engine is None:
             self._make_engine()
         self._started = True
 
@@ -268,12 +262,7 @@ class Generator:
 
     def words(self, n: int) -> np.ndarray:
         """The next `n` words of 32 bits, as uint64 [n]."""
-        if n == 0:
-            return np.empty(0, np.uint64)
-        if n > _FEW:
-            return xp.random_words(self, n)
-        self._begin()
-        return self._draw(n)  # type: ignore[misc]
+        return xp.random_words(self, n) if n else np.empty(0, np.uint64)
 
     def wide_words(self, n: int) -> np.ndarray:
         """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""

@@ -26,7 +26,6 @@ import ml_dtypes
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends.reference.random import shuffled
 from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, FULL, I64, REDUCED, STORED_ONLY
 from rushlight.core.dtypes import OF
 from rushlight.rng.fma import fused
@@ -336,9 +335,6 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     check_count(n, dtype)
-    if n <= 64 and dtype.kind == "i":
-        words = generator.words(max(n - 1, 0)).tolist()
-        return np.array(shuffled(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
     if dtype.kind in "bc":
         refuse("randperm", dtype)
     if n < 2:

@@ -43,9 +43,6 @@ def random_wide_words(generator: Generator, n: int) -> np.ndarray:
 def random_floats(generator: Generator, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
     out, n = out.reshape(-1), out.size
-    if n <= 16:
-        out[...] = [(w & 0xFFFFFF) * 2.0**-24 for w in generator.words(n).tolist()]
-        return
     for at in range(0, n, _CHUNK):
         some = generator.words(min(_CHUNK, n - at)).astype(np.uint32).view(np.int32)
         some &= _LOW_24

@@ -246,9 +246,7 @@ def _ordinary_spaces(start: Any, end: Any, steps: Any) -> np.ndarray | None:
         return None
     if not (-_MANY < start < _MANY and -_MANY < end < _MANY):
         return None
-    values = xp.empty(steps, d)
-    xp.linspace_into(values, float(start), float(end))
-    return values
+    return _linspace(start, end, steps, d)
 
 
 @valued(_ordinary_spaces)
