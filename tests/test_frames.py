@@ -89,6 +89,7 @@ FORWARD = {
     "`F.conv2d(x, w)`": ("convolve", *CONV2D),
 }
 BACKWARD = {
+    "sum_to": (operator.add, [(3, 4), (4,)]),
     "threshold_gradient": (F.relu, [(3, 4)]),
     "convolve_transposed": CONV2D,
     "convolve_weight": CONV2D,

@@ -260,3 +260,27 @@ def test_other_refusals():
     with pytest.raises(TypeError, match="'str' object"):
         x.apply_(lambda k: "one")
     assert not torch.tensor([]).is_set_to(torch.tensor([]))
+
+
+@pytest.mark.parametrize("index", [[], [0], [[0]]])
+def test_a_tensor_index_of_a_tensor_without_dimensions_is_refused(index):
+    x, i = torch.tensor(3.0), torch.tensor(index, dtype=torch.int64)
+    for key in (i, (..., i), (i, ...)):
+        with pytest.raises(IndexError, match="too many indices for tensor of dimension 0"):
+            x[key]
+        with pytest.raises(IndexError, match="too many indices for tensor of dimension 0"):
+            x[key] = 1.0
+
+
+def test_assignment_reads_its_index_as_reading_does():
+    x = torch.arange(12.0).reshape(3, 4)
+    rows = torch.tensor([True, False, True])
+    x[rows] = torch.tensor([[1.0], [2.0]])
+    assert x.tolist() == [[1.0] * 4, [4.0, 5.0, 6.0, 7.0], [2.0] * 4]
+    x[torch.tensor(1) : torch.tensor(2), None, ::2] = -1
+    assert x[1].tolist() == [-1.0, 5.0, -1.0, 7.0]
+    x[1:] = x[:-1]  # memory that overlaps
+    assert x[1].tolist() == [1.0] * 4 and x[2].tolist() == [-1.0, 5.0, -1.0, 7.0]
+    with pytest.raises(RuntimeError):
+        x[0] = torch.zeros(3)
+    assert x._version == 3

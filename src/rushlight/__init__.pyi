@@ -694,7 +694,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: _bool = False, right
     """The number of the bucket each element of `input` falls into, between sorted `boundaries`."""
 def cartesian_prod(*tensors: Any) -> Tensor:
     """All combinations of one element of each vector, a row each; a single vector as it is."""
-def cat(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
 def ccol_indices_copy(input: Tensor) -> Tensor:
     """A copy of `input.ccol_indices()`."""
@@ -736,9 +736,9 @@ def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) ->
     """All selections of `r` elements of a vector in order, a row each."""
 def complex(real: Tensor, imag: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`real + 1j * imag` from two tensors of one floating dtype, with broadcasting."""
-def concat(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
-def concatenate(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
+def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
 def conj(input: Tensor, *, out: Any = None) -> Tensor:
     """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
@@ -1432,7 +1432,7 @@ def squeeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> A
     """A copy of what `squeeze` shows."""
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
-def stack(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """The tensors, all of one shape, along a new dimension."""
 def std(input: Tensor, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, out: Any = None) -> Tensor:
     """The square root of `var`. Its gradient where it is 0 is 0, not nan."""

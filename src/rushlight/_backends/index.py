@@ -108,10 +108,10 @@ REFERENCE = {
         "ndtri spherical_j0 y0 y1 "
     ),
     "strided": (
-        "basic_index expand unsqueeze view "
+        "basic_index cat expand unsqueeze view "
     ),
     "views": (
-        "address as_strided cat cat_contiguous contiguous copy_into copy_like element_strides "
+        "address as_strided cat_contiguous contiguous copy_into copy_like element_strides "
         "empty_strided extent flip plain roll root row_major stack_contiguous tile triangle "
     ),
 }

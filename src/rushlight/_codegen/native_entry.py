@@ -57,6 +57,8 @@ from rushlight._codegen.runtime.abi import (
     DTYPE,
     FLAGS,
     FLOAT_VALUE,
+    LIST_ITEMS,
+    LIST_SIZE,
     TYPE,
 )
 from rushlight._codegen.runtime.abi import NDIM as ARRAY_NDIM
@@ -315,16 +317,21 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
     return out
 
 
-# What `by_first` is bound to: the type of arrays, None, the entries by dtype, and the function behind them.
-FIRST_ARRAY, FIRST_NOTHING, ENTRIES, FALLBACK = range(4)
+# What `by_first` is bound to: the types of arrays and lists, None, the entries by dtype, and the function behind
+# them.
+FIRST_ARRAY, FIRST_LIST, FIRST_NOTHING, ENTRIES, FALLBACK = range(5)
 
 
 @entry
 def by_first(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
-    """Call the entry for the dtype of the first argument; where it takes nothing, the fallback."""
+    """Call the entry for the dtype of the first argument, or of the first item of a list; where it takes
+    nothing, the fallback."""
     table = bits(self[DATA], Ptr[i64])
     if (keywords == 0) & (count > 0):
         first = objects[0]
+        if bits(first, Ptr[i64])[TYPE] == table[FIRST_LIST]:
+            if bits(first, Ptr[i64])[LIST_SIZE] > 0:
+                first = bits(bits(first, Ptr[i64])[LIST_ITEMS], Ptr[i64])[0]
         if bits(first, Ptr[i64])[TYPE] == table[FIRST_ARRAY]:
             found = PyObject_GetItem(table[ENTRIES], bits(first, Ptr[i64])[DTYPE])
             if found == 0:
@@ -463,7 +470,9 @@ def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any
 
         if not (native.available() and native.suits() and abi.available()):
             return function
-        table = np.array([id(each) for each in (np.ndarray, None, entries, function)], np.int64)
+        table = np.array(
+            [id(each) for each in (np.ndarray, list, None, entries, function)], np.int64
+        )
         native.keep((entries, function))
         made = builtin(function.__name__, by_first.address(), table, keywords=True)
         _behind[made] = function

@@ -225,11 +225,16 @@ def hooks_of(node: Node) -> Hooks:
 class Output:
     """The edge of a tensor that is output number `nr` of a node with several."""
 
-    __slots__ = ("node", "nr", "edges", "hooks")
+    __slots__ = ("node", "nr")
+    hooks = True  # never None, so that the engine runs it by `run_special`
 
     def __init__(self, node: Node, nr: int) -> None:
-        self.node, self.nr, self.edges = node, nr, (node,)
-        self.hooks = True  # never None, so that the engine runs it by `run_special`
+        self.node, self.nr = node, nr
+
+    @property
+    def edges(self) -> tuple[Node]:
+        """The node."""
+        return (self.node,)
 
 
 def node_and_output(e: Any) -> tuple[Any, int]:
@@ -319,15 +324,10 @@ def version_of(t: Tensor) -> Version:
         v = t._counter = Version()
         e = t._edge
         # A node that saved its own result needs the counter to see later writes.
-        if e is not None:
-            if e.__class__ is Output:
-                e.node.outputs[e.nr].version = v
-            elif e.__class__.saves_result:
-                if (
-                    e.result_version is not None
-                ):  # somebody read the saved result before: see saved_attribute
-                    v = t._counter = e.result_version
-                e.result_version = v
+        if e is not None and e.__class__ is not Output and e.__class__.saves_result:
+            if e.result_version is not None:  # somebody read the saved result: see saved_attribute
+                v = t._counter = e.result_version
+            e.result_version = v
     return v
 
 

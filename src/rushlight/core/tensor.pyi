@@ -675,12 +675,12 @@ class Tensor:
         """The regularised upper incomplete gamma function Q(input, other) = 1 - P."""
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """A copy of `input` with `alpha * source` added to the slices that `index` names."""
-    def index_add_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """In-place version of `index_add`."""
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        """A copy of `input` with `alpha * source` added to the slices that `index` names."""
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """A copy of `input` with the slices that `index` names replaced by those of `source`."""
-    def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """In-place version of `index_copy`."""
+    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """A copy of `input` with the slices that `index` names replaced by those of `source`."""
     def index_fill(self, dim: _int, index: Tensor, value: Any) -> Tensor:
         """A copy of `input` with `value` (a number or a 0-d tensor) in the slices that `index` names."""
     def index_fill_(self, dim: _int, index: Tensor, value: Any) -> Tensor:
@@ -981,8 +981,8 @@ class Tensor:
         """The product over `dim`. Integers and bool give int64 unless `dtype` is given."""
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """A copy of `input` with `source` at the places `index` of the flattened tensor."""
-    def put_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """In-place version of `put`."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """A copy of `input` with `source` at the places `index` of the flattened tensor."""
     def qr(self, some: _bool = True) -> Tensor:
         """Deprecated: use `linalg.qr`."""
     def quantile(self, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
@@ -1053,12 +1053,12 @@ class Tensor:
         """In-place version of `scatter`."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """A copy of `input` with `src` added where `index` says along `dim`; places may repeat."""
-    def scatter_add_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """In-place version of `scatter_add`."""
+    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """A copy of `input` with `src` added where `index` says along `dim`; places may repeat."""
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
         """`src` reduced into a copy of `input` where `index` says along `dim`."""
     def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
-        """In-place version of `scatter_reduce`."""
+        """`src` reduced into a copy of `input` where `index` says along `dim`."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` of dimension `dim`, without that dimension."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:

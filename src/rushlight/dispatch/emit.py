@@ -60,10 +60,16 @@ def everything(op: Op) -> str:
 
 def unwrap_lines(op: Op, again: str) -> list[str]:
     """Lines that read the arrays of the inputs; `again` is taken for what is no tensor."""
-    lines = ["    try:"]
+    lines = [
+        f"    if {i}.__class__ is not list and {i}.__class__ is not tuple: {again}"
+        for i in op.lists
+    ]
+    lines.append("    try:")
     for i in op.inputs:
         value = f"{i}._array"
-        if optional(op, i):
+        if i in op.lists:
+            value = f"[t._array for t in {i}]"
+        elif optional(op, i):
             value = f"None if {i} is None else {value}"
         lines.append(f"        a_{i} = {value}")
     return [*lines, "    except AttributeError:", f"        {again}"]
@@ -81,7 +87,10 @@ def number_lines(op: Op, again: str) -> list[str]:
 def array_tests(op: Op) -> list[str]:
     """Conditions under which an input is no plain array."""
     tests = [
-        f"a_{i}.__class__ is not ndarray" + (f" and {i} is not None" if optional(op, i) else "")
+        f"{{*map(type, a_{i})}} != arrays_alone"
+        if i in op.lists
+        else f"a_{i}.__class__ is not ndarray"
+        + (f" and {i} is not None" if optional(op, i) else "")
         for i in op.inputs
     ]
     return [f"({t})" if " and " in t else t for t in tests]
@@ -221,6 +230,42 @@ def view_lines(op: Op) -> list[str]:
     ]
 
 
+def several_view_lines(op: Op) -> list[str]:
+    """Lines that wrap the arrays `r`, each a view of the input, and link them to `node`."""
+    source, statics = op.inputs[0], "".join(f", {s}" for s in op.statics)
+    return [
+        f"    base, parent = {source}, None",
+        "    kind = MULTI if node is not None or thread.grad else NO_GRAD",
+        f"    e = {source}._edge",
+        "    if e.__class__ is View:",
+        "        base, parent = e.base, e",
+        "        if e.kind != DEFAULT and kind is NO_GRAD: kind = e.kind",
+        f"    version = {source}._counter or version_of({source})",
+        f"    if version is INFERENCE: return slow({', '.join(op.params)})",
+        "    seen = version.n",
+        "    several = node is not None and len(r) > 1",
+        "    made = []",
+        "    for nr, a in enumerate(r):",
+        "        t = new(Tensor)",
+        "        t._array = a",
+        "        v = t._edge = new(View)",
+        "        v.base = base",
+        "        v.parent = parent",
+        "        v.make = nth",
+        f"        v.args = (op, nr{statics})",
+        "        if several:",
+        "            v.node = e = new(Output)",
+        "            e.node = node",
+        "            e.nr = nr",
+        "        else: v.node = node",
+        "        v.version = t._counter = version",
+        "        v.seen = seen",
+        "        v.kind = kind",
+        "        made.append(t)",
+        "    return tuple(made)",
+    ]
+
+
 def several_lines(op: Op) -> list[str]:
     """Lines that wrap the arrays `r` of several outputs and record them."""
     lines = []
@@ -261,6 +306,8 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     lines = ["    node = None"]
     if not want:
         return lines
+    if op.lists:
+        return [*lines, *record_list_lines(op, node)]
     lines += [
         f"    e_{i} = {i}._edge" + (f" if {i} is not None else None" if optional(op, i) else "")
         for i in want
@@ -278,8 +325,10 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
         + ", ".join(f"e_{i}" if i in want else "None" for i in op.inputs)
         + ",)",
         "            node.hooks = None",
-        *save_lines(op, ins, want),
+        *(save_lines(op, ins, want) if op.outputs is None else save_several_lines(op)),
     ]
+    if op.outputs is not None:
+        return lines
     if op.elementwise and len(ins) > 1:
         same = " and ".join(f"a_{want[0]}.shape == a_{i}.shape" for i in ins if i != want[0])
         sizes = ", ".join(f"(a_{i}.shape, a_{i}.dtype)" if i in want else "None" for i in op.inputs)
@@ -287,6 +336,36 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     else:
         lines.append("            node.unbroadcast_to = None")
     return lines
+
+
+def record_list_lines(op: Op, node: str) -> list[str]:
+    """Lines that record a call whose one input is a list of tensors."""
+    (i,) = op.inputs
+    return [
+        f"    edges = [t._edge for t in {i}]",
+        "    if edges.count(None) < len(edges) and thread.grad:",
+        "        if [e.__class__ for e in edges].count(View):",
+        "            edges = [e.resolve() if e.__class__ is View else e for e in edges]",
+        "        if edges.count(None) < len(edges):",
+        f"            node = new({node})",
+        "            node.edges = tuple(edges)",
+        "            node.hooks = None",
+        *save_lines(op, op.inputs, op.inputs),
+        f"            if [a.dtype for a in a_{i}].count(r.dtype) == len(edges): node.unbroadcast_to = None",
+        f"            else: node.unbroadcast_to = tuple([(a.shape, a.dtype) for a in a_{i}])",
+    ]
+
+
+def save_several_lines(op: Op) -> list[str]:
+    """Lines that keep in `node`, a general one, what the rule of a call with several results reads."""
+    (i,), pad = op.inputs, " " * 12
+    statics = ", ".join(f"'{n}': {static_value(op, n)}" for n in op.saved_names())
+    return [
+        f"{pad}node.unbroadcast_to = ((a_{i}.shape, a_{i}.dtype),)",
+        f"{pad}node.saved = node.result_version = None",
+        f"{pad}node.outputs = OutputInfo.of_all(r)",
+        f"{pad}node.statics = ({{{statics}}}, False)",
+    ]
 
 
 def class_of_node(op: Op, plain: str) -> str:
@@ -336,6 +415,8 @@ def static_value(op: Op, name: str) -> str:
     if name in op.statics or name in op.inputs:  # an input: a Python number in its place
         return name
     source = name.removesuffix("_shape").removesuffix("_dtype")
+    if source in op.lists:
+        return f"[a.shape for a in a_{source}]"
     value = f"a_{source}.shape" if name.endswith("_shape") else f"OF[a_{source}.dtype]"
     return f"None if a_{source} is None else {value}" if optional(op, source) else value
 
@@ -344,10 +425,13 @@ def static_value(op: Op, name: str) -> str:
 
 
 def straight(op: Op) -> bool:
-    """Whether the commonest call is simple enough to be printed: one output, no lists."""
+    """Whether the commonest call is simple enough to be printed: one output, or several views; a list of
+    tensors is the only input, of which the rule reads no more than shapes."""
+    read = {"g", *op.statics, *(f"{i}_shape" for i in op.inputs)}
+    alone = len(op.inputs) == 1 and not op.rule_all and read.issuperset(op.saved_names())
     return (
-        not op.lists
-        and op.outputs is None
+        (not op.lists or alone)
+        and (op.outputs is None or op.view and op.outputs == "list" and alone)
         and 1 <= len(op.inputs) <= MOST
         and (not op.names_node or op.node_pair or op.view)
     )
@@ -372,6 +456,14 @@ def function_source(op: Op, quiet: bool = False) -> str:
         tests += [f"{s} is not d_{s}" for s in op.statics]
     if not quiet:
         tests.append("active.modes")
+    run = run_lines(run_text(op, texts_of(op)), again)
+    if op.first:
+        run = [
+            f"    r = k_{op.first}({', '.join(texts_of(op).values())})",
+            f"    if r is None and {tests.pop(0)}: {again}",
+            "    if r is None:",
+            *("    " + line for line in run),
+        ]
     lines = [
         f"def {op.name}({signature(op)}):",
         *bind_lines(op),
@@ -380,9 +472,13 @@ def function_source(op: Op, quiet: bool = False) -> str:
         f"    if {' or '.join(tests)}:",
         f"        {again}",
         *keep_lines(op, quiet),
-        *run_lines(run_text(op, texts_of(op)), again),
+        *run,
         *split_lines(op),
     ]
+    if op.outputs == "list":
+        return "\n".join(
+            [*lines, *record_lines(op, op.inputs, "N", again), *several_view_lines(op)]
+        )
     if op.outputs is not None:
         return "\n".join([*lines, *several_lines(op)])
     lines.append(AS_ARRAY)
@@ -473,104 +569,5 @@ def composite_source(op: Op, unasked: frozenset[str]) -> str:
         "    if unusual:",
         f"        return slow(({everything(op)},){'' if op.has_out else ' + (None,)'})",
         f"    return body({body})",
-    ]
-    return "\n".join(lines)
-
-
-def overflow_lines(ufunc: bool, operands: str, again: str) -> list[str]:
-    """What to do where a kernel that writes over its input warned, and warnings are errors.
-
-    A ufunc has written everything, unless it warned of the Python number that it was to convert. Other
-    kernels that warn write when all is computed.
-    """
-    if not ufunc:
-        return [f"        {again}"]
-    return [f"        if overflows({operands}): {again}" if operands else "        pass"]
-
-
-def inplace_source(op: Op, ufunc: bool) -> str:
-    """`name_`: the kernel writes over the memory of the first input, a plain array in no mode.
-
-    An operator of one input is recorded here, where the tensor is a result: what a rule reads of the input
-    is copied before, and the node takes the result as it stands from this version on. `ufunc`: the kernel
-    is NumPy's or behaves as such, and has written everything when it warns of an overflow.
-    """
-    x, y = op.inputs[0], op.inputs[1] if len(op.inputs) == 2 else None
-    again = f"return slow_inplace({', '.join(op.params)})"
-    texts = texts_of(op)
-    tests = [f"a_{x}.__class__ is not ndarray", "active.modes", f"{x}._counter is INFERENCE"]
-    tests.append(f"a_{x}.base is not None and 0 in a_{x}.strides")
-    lines = [f"def {op.name}_({signature(op, out=False)}):", f"    a_{x} = target = {x}._array"]
-    texts[x] = "target"
-    if op.variant is not None and y is None and op.keyed != "bifc":
-        tests.append(f"variant({', '.join(op.params)}) is not None")
-    if op.kernel:
-        tests += [f"{s} is not d_{s}" for s in op.statics]
-    else:
-        tests += [f"{s}.__class__ is not float and {s}.__class__ is not int" for s in op.statics]
-    if y is not None:
-        kinds = f"a_{x}.dtype is f32 or a_{x}.dtype is f64"
-        if op.promote == "same":
-            kinds += f" or c is int and a_{x}.dtype is i64"
-        mixed = " or ".join(dtype_test(op, [f"a_{x}", f"a_{y}"]))
-        lines += [
-            f"    c = {y}.__class__",
-            f"    if (c is float or c is int) and ({kinds}):",
-            f"        a_{y} = {y}",
-            "    else:",
-            *("    " + line for line in ["    try:", f"        a_{y} = {y}._array"]),
-            *("    " + line for line in ["    except AttributeError:", f"        {again}"]),
-            f"        if a_{y}.__class__ is not ndarray or {mixed} or {y}._edge is not None and thread.grad:",
-            f"            {again}",
-        ]
-    else:
-        tests += dtype_test(op, [f"a_{x}"])
-        if not ufunc:
-            tests.append(f"a_{x}.dtype not in floats")
-    recorded = y is None and op.differentiable
-    want = op.wanted() if recorded else ()
-    lines += [f"    if {' or '.join(tests)}:", f"        {again}", f"    e_{x} = {x}._edge"]
-    history = f"(e_{x}.__class__ is not View or e_{x}.base._edge is not None)"
-    if recorded:
-        plain = f"isinstance(e_{x}, OpNode) and {x}.__class__ is Tensor and a_{x}.dtype in floats"
-        lines += [
-            f"    if e_{x} is not None:",
-            f"        if thread.grad and {history}:",
-            f"            if not ({plain}): {again}",
-            *([f"            a_{x} = target.copy('K')"] if x in op.saved_names() else []),
-            f"        else: e_{x} = None",
-        ]
-    else:
-        lines.append(f"    if e_{x} is not None and thread.grad and {history}: {again}")
-    lines += [
-        "    try:",
-        f"        {run_text(op, texts, 'target')}",
-        "    except RuntimeWarning:",
-        *overflow_lines(ufunc, f"target, {y}" if y else "", again),
-        "    except (ValueError, TypeError, OverflowError):",
-        f"        {again}",
-        f"    counter = {x}._counter or version_of({x})",
-        "    counter.n += 1",
-    ]
-    if not recorded:
-        return "\n".join([*lines, f"    return {x}"])
-    lines += [
-        f"    if e_{x} is None: return {x}",
-        f"    target, {x} = {x}, new(Tensor)",
-        f"    {x}._array = a_{x}",
-        f"    {x}._edge = e_{x}",
-        f"    {x}._counter = None",
-        "    r = target._array",
-        "    node = new(N)",
-        f"    node.edges = (e_{x},)",
-        "    node.hooks = node.unbroadcast_to = None",
-        *(line.removeprefix("        ") for line in save_lines(op, (x,), want)),
-    ]
-    if "result" in op.saved_names():
-        lines.append("    node.result_version = Since(counter)")
-    lines += [
-        "    target._edge = node",
-        f"    if e_{x}.hooks is not None: keep_retaining(e_{x}, node)",
-        "    return target",
     ]
     return "\n".join(lines)

@@ -227,7 +227,7 @@ def input_tensors(op: Op, named: dict) -> list:
                     f"Tensors, not {kind(v)}"
                 )
             for k, t in enumerate(v):
-                if not isinstance(t, Tensor) and t is not None:
+                if not isinstance(t, Tensor):
                     raise TypeError(
                         f"expected Tensor as element {k} in argument {op.params.index(i)}, "
                         f"but got {kind(t)}"
@@ -286,7 +286,7 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
     for i in op.inputs:
         v = named[i]
         if i in op.lists:
-            arrays[i] = [None if t is None else t._array for t in v]
+            arrays[i] = [t._array for t in v]
             found += arrays[i]
         elif isinstance(v, Tensor):
             arrays[i] = v._array

@@ -61,17 +61,15 @@ FUNCTIONS = {
         "nonzero_static take take_along_dim where "
     ),
     "indexing.index_writes": (
-        "Tensor.index_add_ Tensor.index_copy_ Tensor.index_fill_ Tensor.put_ "
-        "aten.index_fill_tensor aten.index_fill_value index_add index_copy index_fill "
-        "index_reduce masked_scatter put "
+        "Tensor.index_fill_ aten.index_fill_tensor aten.index_fill_value index_add index_copy "
+        "index_fill index_reduce masked_scatter put "
     ),
     "indexing.indexing": (
         "Tensor.getitem Tensor.setitem "
     ),
     "indexing.scatter": (
-        "Tensor.scatter_ Tensor.scatter_add_ Tensor.scatter_reduce_ "
-        "aten.once_differentiable_product aten.scatter_combine aten.scatter_src "
-        "aten.scatter_value scatter scatter_add scatter_reduce "
+        "Tensor.scatter_ aten.once_differentiable_product aten.scatter_combine "
+        "aten.scatter_src aten.scatter_value scatter scatter_add scatter_reduce "
     ),
     "layout.complex_parts": (
         "aten.conj_copy aten.imag aten.real conj imag real resolve_conj resolve_neg "
@@ -81,9 +79,9 @@ FUNCTIONS = {
         "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
     ),
     "layout.joining": (
-        "aten.cat aten.split aten.split_with_sizes aten.stack aten.unbind cat chunk "
-        "column_stack concat concatenate dstack hstack row_stack split split_with_sizes stack "
-        "unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vstack "
+        "aten.split aten.split_with_sizes cat chunk column_stack concat concatenate dstack "
+        "hstack row_stack split split_with_sizes stack unbind unsafe_chunk unsafe_split "
+        "unsafe_split_with_sizes vstack "
     ),
     "layout.memory": (
         "Tensor.pin_memory Tensor.resize Tensor.resize_ Tensor.resize_as Tensor.set_ "
@@ -494,14 +492,14 @@ WRITERS = (
     "conj_physical copysign cos cosh cumprod cumsum deg2rad digamma div divide dropout eq "
     "erf erfc erfinv exp exp2 expm1 feature_alpha_dropout feature_dropout fix floor "
     "floor_divide fmod frac gcd ge greater greater_equal gt heaviside hypot i0 igamma "
-    "igammac index_reduce lcm ldexp le lerp less less_equal lgamma log log10 log1p log2 "
-    "logical_and logical_not logical_or logical_xor logit lt masked_scatter mul multiply "
-    "mvlgamma nan_to_num ne neg negative nextafter nn.functional._elu "
-    "nn.functional._hardsigmoid nn.functional._hardswish nn.functional._hardtanh "
-    "nn.functional._leaky_relu nn.functional._mish nn.functional._silu "
-    "nn.functional._threshold not_equal pow rad2deg reciprocal relu remainder renorm "
-    "round rsqrt selu sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh "
-    "tril triu true_divide trunc xlogy "
+    "igammac index_add index_copy index_reduce lcm ldexp le lerp less less_equal lgamma "
+    "log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt "
+    "masked_scatter mul multiply mvlgamma nan_to_num ne neg negative nextafter "
+    "nn.functional._elu nn.functional._hardsigmoid nn.functional._hardswish "
+    "nn.functional._hardtanh nn.functional._leaky_relu nn.functional._mish "
+    "nn.functional._silu nn.functional._threshold not_equal pow put rad2deg reciprocal "
+    "relu remainder renorm round rsqrt scatter_add scatter_reduce selu sgn sigmoid sign "
+    "sin sinc sinh sqrt square sub subtract tan tanh tril triu true_divide trunc xlogy "
 )
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why

@@ -24,7 +24,7 @@ from rushlight.dispatch.general import (
 )
 from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.record import make_node
-from rushlight.dispatch.results import bump, copy
+from rushlight.dispatch.results import bump, copy, refuse_overlap
 
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
@@ -65,7 +65,7 @@ def inplace_composite(op: Op, values: list) -> Tensor:
 def inplace(op: Op, values: list) -> Tensor:
     """`t.name_(...)`: the forward, written into the memory of the first input."""
     t = values[0]
-    label = op.name + "_"
+    label = op.public_function.__name__ + "_"
     if not isinstance(t, Tensor):
         raise not_a_tensor(op, op.inputs[0], t)
     function = getattr(Tensor, label, op.function)
@@ -74,10 +74,12 @@ def inplace(op: Op, values: list) -> Tensor:
 
 def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
     values = ordered(op, values)
-    t, label = values[0], op.name + "_"
+    t, label = values[0], op.public_function.__name__ + "_"
     named = dict(zip(op.params, values, strict=True))
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute_inplace(other, [named[p] for p in other.params])
+    if op.write is not None:
+        return execute_write(op, named)
     tensors = on_one_device(op, named)
     recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
     check_inplace(t, label, recording)
@@ -140,6 +142,51 @@ def plainly(t: Any, *others: Any) -> bool:
         if (a.base is not None or b.base is not None) and xp.shares_memory(a, b):
             return False
     return True
+
+
+def execute_write(op: Op, named: dict) -> Tensor:
+    """`t.name_(...)` of an operator that overwrites a part of its first input; `named`: the values of all
+    parameters."""
+    t = named[op.inputs[0]]
+    a, label = t._array, op.public_function.__name__ + "_"
+    arrays = dict(named)
+    for i in op.inputs[1:]:
+        if not isinstance(named[i], Tensor):
+            raise not_a_tensor(op, i, named[i])
+        v = on_device_of(a, named[i]._array)
+        if v.size and devices.of(a).shares_memory(v, a):
+            refuse_overlap(label, v, a)
+            v = v.copy()
+        arrays[i] = v
+    recording = thread.grad and any(
+        isinstance(v, Tensor) and edge_of(v) is not None for v in named.values()
+    )
+    check_inplace(t, label, recording)
+    before = new(Tensor)  # what the rule of the first input reads is as it was
+    before._array, before._counter = a, None
+    if recording:
+        before._edge = edge_of(t)
+        if op.inputs[0] in op.saved_names():
+            before._array = a.copy()
+    if a.__class__ is not meta.Meta:
+        given = [arrays[p] for p in op.params[1:]]
+        n = op.n_positional - 1
+        with np.errstate(all="ignore"):
+            op.write(devices.of(a), a, *given[:n], **dict(zip(op.params[n + 1 :], given[n:])))
+    bump(t)
+    if recording:
+        rebase(t, make_node(op, named | {op.inputs[0]: before}, [t], inplace=True))
+    return t
+
+
+def on_device_of(a: Any, v: Any) -> Any:
+    """`v` on the device of `a`: values without dimensions may come from the CPU."""
+    space = devices.of(a)
+    if devices.of(v) is space or space is meta:
+        return v
+    if v.ndim:
+        devices.common((a, v))  # raises
+    return space.from_numpy(devices.of(v).to_numpy(v))
 
 
 def edge_before(t: Tensor) -> Any:

@@ -15,7 +15,7 @@ from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo
-from rushlight.dispatch import emit, general, inplace
+from rushlight.dispatch import emit, emit_inplace, general, inplace
 from rushlight.dispatch.record import NUMBERS
 
 if TYPE_CHECKING:
@@ -412,7 +412,9 @@ def inplace_text(call: Call, names: dict[str, Any]) -> str | None:
         "    try:",
         f"        {emit.run_text(target, texts, 'target')}",
         "    except RuntimeWarning:",
-        *emit.overflow_lines(is_ufunc(target), ", ".join(["target", *call.numbers()]), again),
+        *emit_inplace.overflow_lines(
+            is_ufunc(target), ", ".join(["target", *call.numbers()]), again
+        ),
         f"    except {ERRORS}:",
         f"        {again}",
         f"    ({x}._counter or version_of({x})).n += 1",

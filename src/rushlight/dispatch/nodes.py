@@ -13,7 +13,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import active, scope, thread
-from rushlight.autograd.views import DEFAULT, NO_GRAD, View
+from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, edge_of
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, I64
 from rushlight.core.tensor import INFERENCE, Tensor
@@ -45,10 +45,14 @@ scope |= {
     "View": View,
     "DEFAULT": DEFAULT,
     "NO_GRAD": NO_GRAD,
+    "MULTI": MULTI,
+    "arrays_alone": {np.ndarray},
     "thread": thread,
     "active": active,
     "INFERENCE": INFERENCE,
     "version_of": version_of,
+    "edge_of": edge_of,
+    "errstate": np.errstate,
     "xp": xp,
     "OF": dtypes.OF,
     "freed": freed,
@@ -143,7 +147,8 @@ def node_class(op: Op, name: str) -> tuple[type, type, type]:
 
 
 def straight_rules(op: Op) -> bool:
-    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= MOST
+    alone = not op.lists or op.inputs == (*op.lists,) and not op.lists & op.saved_names().keys()
+    return alone and op.outputs is None and 1 <= len(op.inputs) <= MOST
 
 
 def keep_lines(op: Op, quiet: bool) -> list[str]:
@@ -254,6 +259,8 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     Rules of arithmetic run on small arrays. Large ones go to the back end's kernels, by the operators in the
     rules, which share them out to threads.
     """
+    if op.lists:
+        return []
     kernels = {i: rule for i, rule in rules.items() if rule.kernel is not None}
     tests = ["(a := g._array).__class__ is ndarray"]
     if kernels:
@@ -335,12 +342,14 @@ def rule_call(op: Op, i: str, rule: Rule, ins: tuple[str, ...]) -> str:
 
 def gradients_of(op: Op, values: dict[str, str]) -> str:
     """A tuple for all inputs, in which those without a gradient have None."""
+    if op.lists:
+        return f"tuple({values[op.inputs[0]]})"
     return "(" + ", ".join(values.get(i, "None") for i in op.inputs) + ",)"
 
 
 def return_lines(op: Op, value: str) -> list[str]:
     """Lines that return gradients, in the shapes and dtypes of their inputs."""
-    if op.elementwise and len(op.inputs) > 1:
+    if op.elementwise and len(op.inputs) > 1 or op.lists:
         return [
             f"    if self.unbroadcast_to is None: return {value}",
             f"    return unbroadcast_all({value}, self.unbroadcast_to)",

@@ -135,10 +135,16 @@ def refuse_inference(version: Any) -> None:
 class OutputInfo:
     """Shape, dtype and back end of one of several outputs, for the zeros of an unused one."""
 
-    __slots__ = ("shape", "kind", "xp", "version")
+    __slots__ = ("shape", "kind", "xp")
 
     def __init__(self, a: Any) -> None:
-        self.shape, self.kind, self.xp, self.version = a.shape, a.dtype, devices.of(a), None
+        self.shape, self.kind, self.xp = a.shape, a.dtype, devices.of(a)
+
+    @staticmethod
+    def of_all(arrays: list) -> list[OutputInfo]:
+        """That of each of some arrays of one dtype; those of one shape share it."""
+        first = OutputInfo(arrays[0]) if arrays else None
+        return [first if a.shape == first.shape else OutputInfo(a) for a in arrays]
 
     def zeros(self) -> Tensor:
         """Zeros of that shape, dtype and device."""
@@ -467,8 +473,12 @@ def d0(value: Any, dtype: dtypes.dtype) -> Tensor:
 
 def unbroadcast(g: Tensor, shape: tuple, dtype: np.dtype) -> Tensor:
     """A gradient in the shape and dtype of its input: undoes broadcasting and promotion."""
-    if g._array.shape != shape:
-        g = g.sum_to_size(shape)
+    a = g._array
+    if a.shape != shape:
+        if g._edge is None and a.__class__ is np.ndarray and not active.modes:
+            g = wrapped(xp.sum_to(a, shape))
+        else:
+            g = g.sum_to_size(shape)
     if g._array.dtype is not dtype and g._array.dtype != dtype:
         d = dtypes.OF[dtype]
         if g.dtype.is_complex and not d.is_complex:

@@ -52,6 +52,7 @@ Note [Intermediates]
 from __future__ import annotations
 
 import threading
+from functools import update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,17 @@ def parameters(function: Callable) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+def on_copy(write: Callable, order: str) -> Callable:
+    """The forward that runs `write(xp, array, ...)` on a copy of the array."""
+
+    def forward(xp: Any, a: Any, *args: Any, **options: Any) -> Any:
+        r = a.copy(order=order)
+        write(xp, r, *args, **options)
+        return r
+
+    return update_wrapper(forward, write)
+
+
 class Op:
     """One operator: its forward, its gradient rules, and what is known about both."""
 
@@ -156,6 +168,8 @@ class Op:
         numbers: tuple[str, ...] | None = None,
         intermediates: tuple[str, ...] = (),
         doc: str | None = None,
+        first: str | None = None,
+        writes: str = "",
     ) -> None:
         self.declared = declared
         declared.__doc__ = doc or declared.__doc__
@@ -180,6 +194,9 @@ class Op:
         self.conjugates = elementwise if holomorphic is None else holomorphic
         # what the forward returns after its result, for the rules alone; see Note [Intermediates]
         self.intermediates = intermediates
+        # of an operator on a list: a kernel that is tried before the forward; it gives None where the arrays
+        # are not plain, or not what it is made for
+        self.first = first
         code = declared.__code__
         names = parameters(declared)
         if intermediates:
@@ -209,6 +226,12 @@ class Op:
         self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
         self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
         self.node_classes: dict[str, tuple[type, type]] = {}
+        # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
+        # order of dimensions `writes`.
+        self.write = declared if writes else None
+        if writes:
+            self.has_inplace = self.is_method
+            self.declared = on_copy(declared, writes)
         self.built = False
         # the public function, one object for ever: the first call gives it its code (specialise.build)
         self.scope: dict[str, Any] = {"op": self, "__name__": declared.__module__}

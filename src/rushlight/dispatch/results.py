@@ -16,7 +16,7 @@ from rushlight.core import dtypes, geometry, storage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rushlight.dispatch.registry import Op
 
@@ -43,18 +43,16 @@ def wrap(op: Op, named: dict, results: Any) -> list[Tensor]:
             t._counter = INFERENCE
         elif source is not None:
             args = tuple(named[s] for s in op.statics)
-            make = nth(op, nr) if several else op
+            make, args = (nth, (op, nr, *args)) if several else (op, args)
             t._edge = View(source, make, args, None, MULTI if several and thread.grad else None)
             t._counter = source._counter
         wrapped.append(t)
     return wrapped
 
 
-def nth(op: Op, nr: int) -> Callable:
-    def make(base: Tensor, *args: Any) -> Tensor:
-        return op(base, *args)[nr]
-
-    return make
+def nth(base: Tensor, op: Op, nr: int, *args: Any) -> Tensor:
+    """The output number `nr` of an operator that gives several."""
+    return op(base, *args)[nr]
 
 
 def packaged(op: Op, wrapped: list) -> Any:

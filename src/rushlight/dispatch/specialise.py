@@ -11,10 +11,11 @@ Note [Call keys]
     the key answers left out: which dtype to compute in, what to cast, whether a number fits.
 
 Note [Generated code]
-    Source comes from emit.py and keys.py. It holds no loop and no lookup by name. The function that an
-    operator has from its declaration on gets the code of the printed one, so that `torch.add` is one
-    object for ever; its globals are `op.scope`. The source is registered with `linecache`: a debugger
-    steps through it and a traceback shows it; `source(op)` returns it.
+    Source comes from emit.py, emit_inplace.py and keys.py. It holds no lookup by name, and no loop but
+    over lists of tensors. The function that an operator has from its declaration on gets the code of the
+    printed one, so that `torch.add` is one object for ever; its globals are `op.scope`. The source is
+    registered with `linecache`: a debugger steps through it and a traceback shows it; `source(op)` returns
+    it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,23 @@ import linecache
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import cpu as xp
-from rushlight.autograd.graph import Since
+from rushlight.autograd.graph import Output, Since
 from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import keep_retaining
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import attributes, emit, general, inplace, keys, methods, results
+from rushlight.dispatch import (
+    attributes,
+    emit,
+    emit_inplace,
+    general,
+    inplace,
+    keys,
+    methods,
+    results,
+)
 from rushlight.dispatch.nodes import node_class
-from rushlight.dispatch.record import OpNode, record
+from rushlight.dispatch.record import OpNode, OutputInfo, record
 from rushlight.dispatch.registry import OPS
 
 if TYPE_CHECKING:
@@ -65,7 +75,7 @@ def build(op: Op) -> None:
             op.operator = evaluate(op, emit.operator_source(op), op.name, " operator")
     become(op.function, evaluate(op, source, name, ""))
     op.method = general.varargs_method(op, op.function) if op.varargs else op.function
-    if op.has_inplace:
+    if op.has_inplace or op.write is not None:
         op.inplace = inplace_function(op)
     xp.link(op.scope)
 
@@ -118,6 +128,10 @@ def scope_of(op: Op) -> dict[str, Any]:
         "overflows": keys.overflows,
         "variant": op.variant,
         "keep_retaining": keep_retaining,
+        "nth": results.nth,
+        "write": op.write,
+        "Output": Output,
+        "OutputInfo": OutputInfo,
     }
     names |= {"slow": slow(op), "slow_operator": slow_operator(op), "slow_inplace": None}
     if op.composite:
@@ -129,7 +143,7 @@ def scope_of(op: Op) -> dict[str, Any]:
     elif op.differentiable and emit.straight(op):
         plain = node_class(op, op.node_name())
         scalar = node_class(op, op.scalar_nodes[0]) if op.scalar_nodes else plain
-        names |= {"N": plain[0], "NS": scalar[2]}
+        names |= {"N": plain[0] if op.outputs is None else plain[1], "NS": scalar[2]}
         if op.node_pair:
             names["N1"] = node_class(op, op.node_name({"dim": 0}))[0]
     if op.outputs.__class__ is tuple:
@@ -139,8 +153,9 @@ def scope_of(op: Op) -> dict[str, Any]:
     if op.has_body:
         names["forward"] = op.declared
     called = emit.kernel_call(op, emit.texts_of(op))
-    if called is not None:
-        names[f"k_{called[0]}"] = None  # see cpu.link
+    for kernel in (op.first, called and called[0]):
+        if kernel:
+            names[f"k_{kernel}"] = None  # see cpu.link
     return names
 
 
@@ -211,10 +226,12 @@ def inplace_function(op: Op) -> Any:
 def print_inplace(op: Op) -> Any:
     """`name_` as it is printed with the kernels as they are now."""
     name = op.name.rpartition(".")[2] + "_"
-    if op.composite or op.lists or op.declared.__code__.co_flags & 0x0C:
+    if op.write is not None:
+        text = emit_inplace.write_source(op)
+    elif op.composite or op.lists or op.declared.__code__.co_flags & 0x0C:
         text = f"def {name}(self, *args, **kwargs): return inplace.bound(op, self, args, kwargs)"
     elif keys.writes(op) and not op.view and not op.names_node and keys.hot_inplace(op):
-        text = emit.inplace_source(op, keys.is_ufunc(op))
+        text = emit_inplace.inplace_source(op, keys.is_ufunc(op))
     else:
         text = (
             f"def {name}({emit.signature(op, out=False)}):\n"

@@ -296,7 +296,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
 @implements("index_put")
 def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] = values` for a tuple of full slices and index arrays."""
-    if not put_at(z, key, values, False):
+    if len(key) == 1 and key[0].dtype is BOOL or not put_at(z, key, values, False):
         z[key] = values
 
 

@@ -14,7 +14,7 @@ from rushlight._backends.reference import views as reference
 from rushlight._codegen.kernels import copy as kernels
 from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.kernels.copy import UNITS
-from rushlight._codegen.native_entry import ListOf, bind
+from rushlight._codegen.native_entry import ListOf, before, bind
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
 LINE = 64  # bytes of a cache line
@@ -97,21 +97,17 @@ CAT, STACK = [
 
 
 @implements("cat_contiguous")
+@before(CAT)
 def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype one after the other along an axis; None for others."""
-    r = CAT[arrays[0].dtype](arrays, axis) if arrays else None
-    if r is None and arrays and arrays[0].size >= NARROW:
-        r = narrow(arrays, axis, 0)
-    return reference.cat_contiguous(arrays, axis) if r is None else r
+    return narrow(arrays, axis, 0) if arrays and arrays[0].size >= NARROW else None
 
 
 @implements("stack_contiguous")
+@before(STACK)
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype and shape along a new axis; None for others."""
-    r = STACK[arrays[0].dtype](arrays, axis) if arrays else None
-    if r is None and arrays and arrays[0].size >= NARROW:
-        r = narrow(arrays, axis, 1)
-    return reference.stack_contiguous(arrays, axis) if r is None else r
+    return narrow(arrays, axis, 1) if arrays and arrays[0].size >= NARROW else None
 
 
 NARROW = max(1, threshold(1024))  # elements from which narrow pieces are copied array by array

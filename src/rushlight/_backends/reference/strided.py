@@ -1,4 +1,4 @@
-"""The same memory under another shape: views that are worked out from shapes and strides."""
+"""Views that are worked out from shapes and strides, and arrays joined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from rushlight._backends import cpu as xp
 from rushlight.core import geometry
 
-KERNELS = "basic_index expand unsqueeze view".split()
+KERNELS = "basic_index cat expand unsqueeze view".split()
 
 NOT_VIEWABLE = (
     "view size is not compatible with input tensor's size and stride (at least one dimension spans "
@@ -95,3 +95,9 @@ def too_many(items: tuple, n: int) -> IndexError:
 
 def out_of_range(n: int, dim: int, i: Any, size: int) -> IndexError:
     return IndexError(f"index {integer(i)} is out of bounds for dimension {dim} with size {size}")
+
+
+def cat(arrays: list, axis: int) -> Any:
+    """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
+    r = xp.concatenate(arrays, axis)
+    return r if r.flags.c_contiguous else r.copy(order="C")

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 KERNELS = (
-    "address as_strided cat cat_contiguous contiguous copy_into copy_like element_strides "
+    "address as_strided cat_contiguous contiguous copy_into copy_like element_strides "
     "empty_strided extent flip plain roll root row_major stack_contiguous tile triangle"
 ).split()
 
@@ -40,12 +40,6 @@ def row_major(a: np.ndarray) -> np.ndarray:
 def copy_into(out: np.ndarray, a: np.ndarray) -> None:
     """`out[...] = a`, where both have one dtype, and `a` broadcasts. ValueError where it does not."""
     np.copyto(out, a)
-
-
-def cat(arrays: list, axis: int) -> np.ndarray:
-    """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
-    r = np.concatenate(arrays, axis)
-    return r if r.flags.c_contiguous else r.copy(order="C")
 
 
 def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:

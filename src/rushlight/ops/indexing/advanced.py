@@ -9,16 +9,11 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices, meta
-from rushlight._backends.meta import Meta
-from rushlight.autograd.graph import new
-from rushlight.autograd.state import thread
-from rushlight.autograd.views import edge_of, rebase
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import I64
-from rushlight.core.tensor import INFERENCE, Tensor, _bump
+from rushlight.core.dtype_sets import BOOL, I64
+from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import overrides, results
-from rushlight.dispatch.inplace import check_inplace, edge_before
-from rushlight.dispatch.record import make_node
+from rushlight.dispatch.inplace import execute_write
 from rushlight.dispatch.registry import Array, Op, Sizes, op, public
 
 ndarray = np.ndarray
@@ -107,16 +102,6 @@ def positions(a: np.ndarray, indices: Any) -> At:
     return At(tuple(key), tensors)
 
 
-def on_device_of(a: Any, v: Any) -> Any:
-    """`v` on the device of `a`: values without dimensions may come from the CPU."""
-    space = devices.of(a)
-    if devices.of(v) is space or space is meta:
-        return v
-    if v.ndim:
-        devices.common((a, v))  # raises
-    return space.from_numpy(devices.of(v).to_numpy(v))
-
-
 def index_array(a: Any, b: Any) -> Any:
     """The array of an index tensor, where `a` is; indices may come from the CPU."""
     space = devices.of(a)
@@ -131,7 +116,11 @@ def index_array(a: Any, b: Any) -> Any:
 
 
 def usual(a: np.ndarray, index: tuple) -> At | None:
-    """The `At` of full slices and int64 tensors of one shape; None for all else."""
+    """The `At` of full slices and int64 tensors of one shape, or of one mask; None for all else."""
+    if len(index) == 1 and index[0].__class__ is Tensor:
+        b = index[0]._array
+        if b.dtype is BOOL and b.ndim and b.__class__ is ndarray and a.shape[: b.ndim] == b.shape:
+            return At((b,), index)
     key: list = []
     tensors: list = []
     shape = None
@@ -219,31 +208,10 @@ index_back.grad(grad=lambda g, at: index_at(g, at))
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def write_part(op: Op, t: Tensor, named: dict, write: Any, label: str) -> Tensor:
-    """Write to a part of `t` by `write(array)`, and record it as the in-place form of `op`."""
-    recording = thread.grad and any(
-        isinstance(v, Tensor) and edge_of(v) is not None for v in named.values()
-    )
-    check_inplace(t, label, recording)
-    a = t._array
-    if a.__class__ is not Meta:
-        with np.errstate(all="ignore"):
-            write(a)
-    _bump(t)
-    if recording:
-        before = new(Tensor)
-        before._array, before._edge, before._counter = a, edge_before(t), None
-        named[op.inputs[0]] = before
-        rebase(t, make_node(op, named, [t], inplace=True))
-    return t
-
-
-@op(where="aten", name="index_put", node="IndexPutBackward0", method=False)
+@op(where="aten", name="index_put", node="IndexPutBackward0", method=False, writes="K")
 def index_put_at(xp, input: Array, values: Array, at: Any, accumulate: bool):
     """A copy of `input` with `values` written (or added) at the indices."""
-    r = input.copy(order="K")
-    put(r, at, values, accumulate)
-    return r
+    put(input, at, values, accumulate)
 
 
 def put_input_back(g: Tensor, at: At, accumulate: bool) -> Tensor:
@@ -314,11 +282,7 @@ def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> T
     for i in at.key:
         if i.__class__ is ndarray and i.dtype is t._array.dtype:  # only these can be of one memory
             results.refuse_overlap("index_put_", i, t._array)
-    v = values._array
-    if v.size and devices.of(v).shares_memory(v, t._array):
-        results.refuse_overlap("index_put_", v, t._array)
-        v = v.copy()
-    return write_part(INDEX_PUT, t, named, lambda a: put(a, at, v, accumulate), "index_put_")
+    return execute_write(INDEX_PUT, named)
 
 
 def read_indices(input: Tensor, indices: Any) -> At:

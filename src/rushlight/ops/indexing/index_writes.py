@@ -6,23 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, settings
-from rushlight.core.dtype_sets import I64
-from rushlight.core.tensor import Tensor, _bump
-from rushlight.dispatch import overrides
-from rushlight.dispatch.inplace import plainly
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import OPS, Array, composite, op, public
-from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype, quick_number
+from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
 from rushlight.ops.indexing.scatter import (
     REDUCES,
     as_vector,
-    in_place,
-    on_copy,
     reduce_back,
     same_dtype,
-    written,
 )
 
 # -- index_...: whole slices of a dimension --------------------------------------------------------
@@ -75,34 +68,7 @@ def slices(a: Any, d: int, index: Any) -> tuple:
     return (*(slice(None),) * d, index)
 
 
-def write_index_add(xp, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> None:
-    d, i = check_slices("index_add", a, dim, index, source, False)
-    if alpha != 1:
-        source = (source * fill_number(alpha, a)).astype(a.dtype)
-    if not xp.put_slices(as_vector(a), i, d, as_vector(source), True):
-        check_slices("index_add", a, dim, index, source)
-
-
-def quick_slices(t: Any, dim: Any, index: Any, source: Any, add: bool) -> bool:
-    """`index_copy_` or `index_add_` of plain tensors; False, and nothing is written, for others and for
-    an index out of range."""
-    if not plainly(t, index, source) or dim.__class__ is not int:
-        return False
-    a, i, s = t._array, index._array, source._array
-    n = a.ndim
-    if i.ndim != 1 or i.dtype is not I64 or s.dtype is not a.dtype or not -n <= dim < n:
-        return False
-    dim %= n
-    shape = a.shape
-    if s.shape != (*shape[:dim], i.size, *shape[dim + 1 :]) or not s.size:
-        return False
-    done = xp.put_slices(a, i, dim, s, add)
-    if done:
-        _bump(t)
-    return done
-
-
-@op()
+@op(writes="C")
 def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1):
     """A copy of `input` with `alpha * source` added to the slices that `index` names.
 
@@ -110,7 +76,11 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
     >>> torch.zeros(3).index_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
     tensor([2., 0., 1.])
     """
-    return on_copy(write_index_add, xp, input, dim, index, source, alpha)
+    d, i = check_slices("index_add", input, dim, index, source, False)
+    if alpha != 1:
+        source = (source * fill_number(alpha, input)).astype(input.dtype)
+    if not xp.put_slices(as_vector(input), i, d, as_vector(source), True):
+        check_slices("index_add", input, dim, index, source)
 
 
 def slices_of(g: Tensor, dim: int, index: Tensor, source_shape: tuple) -> Tensor:
@@ -124,26 +94,20 @@ index_add.grad(
         slices_of(g, dim, index, source_shape) * alpha
     ),
 )
-in_place(index_add, write_index_add, lambda t, *args: quick_slices(t, *args, add=True))
 
 
-def write_index_copy(xp, a: Any, dim: int, index: Any, source: Any) -> None:
-    d, i = check_slices("index_copy", a, dim, index, source, False)
-    if not xp.put_slices(as_vector(a), i, d, as_vector(source), False):
-        check_slices("index_copy", a, dim, index, source)
-
-
-@op()
+@op(writes="C")
 def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """A copy of `input` with the slices that `index` names replaced by those of `source`."""
-    return on_copy(write_index_copy, xp, input, dim, index, source)
+    d, i = check_slices("index_copy", input, dim, index, source, False)
+    if not xp.put_slices(as_vector(input), i, d, as_vector(source), False):
+        check_slices("index_copy", input, dim, index, source)
 
 
 index_copy.grad(
     input=lambda g, dim, index: g.index_fill(dim, index, 0),
     source=lambda g, dim, index, source_shape: slices_of(g, dim, index, source_shape),
 )
-in_place(index_copy, write_index_copy, lambda t, *args: quick_slices(t, *args, add=False))
 
 
 def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
@@ -167,14 +131,14 @@ def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
     xp.index_put(v, slices(v, d, i), value)
 
 
-@op(where="aten", name="index_fill_value", node="IndexFillBackward0", method=False)
+@op(where="aten", name="index_fill_value", node="IndexFillBackward0", method=False, writes="K")
 def fill_slices(xp, input: Array, dim: int, index: Array, value: Any):
-    return on_copy(write_index_fill, xp, input, dim, index, value, order="K")
+    write_index_fill(xp, input, dim, index, value)
 
 
-@op(where="aten", name="index_fill_tensor", node="IndexFillBackward1", method=False)
+@op(where="aten", name="index_fill_tensor", node="IndexFillBackward1", method=False, writes="K")
 def fill_slices_tensor(xp, input: Array, dim: int, index: Array, value: Array):
-    return on_copy(write_index_fill, xp, input, dim, index, value, order="K")
+    write_index_fill(xp, input, dim, index, value)
 
 
 fill_slices.grad(input=lambda g, dim, index: g.index_fill(dim, index, 0))
@@ -201,21 +165,14 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any):
 @public("Tensor")
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
-    if plainly(self, index):
-        a, i = self._array, index._array
-        if i.ndim == 1 and i.dtype is I64 and (number := quick_number(value, a.dtype)) is not None:
-            if dim.__class__ is int and -a.ndim <= dim < a.ndim:
-                if xp.put_slices(a, i, dim % a.ndim, number, False):
-                    _bump(self)
-                    return self
     form = FILL_TENSOR if isinstance(value, Tensor) else FILL
-    got = overrides.dispatch(Tensor.index_fill_, form, [self, dim, index, value], None)
-    if got is not overrides.NOTHING:
-        return got
-    return written(form, write_index_fill, [self, dim, index, value], "index_fill_")
+    return form.build().inplace(self, dim, index, value)
 
 
-@op(inplace=True)
+FILL.public_function = FILL_TENSOR.public_function = index_fill
+
+
+@op(writes="C")
 def index_reduce(
     xp,
     input: Array,
@@ -235,12 +192,10 @@ def index_reduce(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
     d, i = check_slices("index_reduce", input, dim, index, source)
-    r = input.copy(order="C")
-    v, s = as_vector(r), as_vector(source)
+    v, s = as_vector(input), as_vector(source)
     wide = xp.broadcast_to(i.reshape((1,) * d + (-1,) + (1,) * (s.ndim - d - 1)), s.shape)
     if s.size:
         xp.reduce_at(v, xp.gather_key(v.shape, wide, d), s, reduce, include_self)
-    return r
 
 
 def index_reduce_back(
@@ -270,37 +225,7 @@ index_reduce.grad_all(index_reduce_back)
 # -- positions in the flattened tensor -------------------------------------------------------------
 
 
-def write_put(xp, a: Any, index: Any, source: Any, accumulate: bool = False) -> None:
-    index_dtype("put_", index)
-    if source.dtype != a.dtype:
-        raise RuntimeError(
-            f"put_(): self and source expected to have the same dtype, but got self.dtype = "
-            f"{dtypes.OF[a.dtype].scalar_name} and source.dtype = {dtypes.OF[source.dtype].scalar_name}"
-        )
-    if index.size != source.size:
-        raise RuntimeError(
-            "put_(): Expected source and index to have the same number of elements, but got "
-            f"source.numel() = {source.size}, index.numel() = {index.size}"
-        )
-    i = index.reshape(-1)
-    if i.size and not a.size:
-        raise IndexError("put_(): Expected self to be non-empty")
-    if (bad := xp.out_of_range(i + a.size, 2 * a.size)) is not None:
-        raise IndexError(
-            f"out of range: tried to access index {bad - a.size} on a tensor of {a.size} elements."
-        )
-    flat = a.reshape(-1)
-    if not accumulate:
-        settings.alert_not_deterministic("put_")
-    if accumulate:
-        xp.index_add_at(flat, (i,), source.reshape(-1))
-    else:
-        flat[i] = source.reshape(-1)
-    if not xp.shares_memory(flat, a):
-        a[...] = flat.reshape(a.shape)
-
-
-@op()
+@op(writes="K")
 def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False):
     """A copy of `input` with `source` at the places `index` of the flattened tensor.
 
@@ -309,7 +234,33 @@ def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False)
     tensor([[1., 0.],
             [0., 2.]])
     """
-    return on_copy(write_put, xp, input, index, source, accumulate, order="K")
+    index_dtype("put_", index)
+    if source.dtype != input.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{dtypes.OF[input.dtype].scalar_name} and source.dtype = {dtypes.OF[source.dtype].scalar_name}"
+        )
+    if index.size != source.size:
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.size}, index.numel() = {index.size}"
+        )
+    i = index.reshape(-1)
+    if i.size and not input.size:
+        raise IndexError("put_(): Expected self to be non-empty")
+    if (bad := xp.out_of_range(i + input.size, 2 * input.size)) is not None:
+        raise IndexError(
+            f"out of range: tried to access index {bad - input.size} on a tensor of {input.size} elements."
+        )
+    flat = input.reshape(-1)
+    if not accumulate:
+        settings.alert_not_deterministic("put_")
+    if accumulate:
+        xp.index_add_at(flat, (i,), source.reshape(-1))
+    else:
+        flat[i] = source.reshape(-1)
+    if not xp.shares_memory(flat, input):
+        input[...] = flat.reshape(input.shape)
 
 
 put.grad(
@@ -318,7 +269,6 @@ put.grad(
     ),
     source=lambda g, index, source_shape: g.take(index).reshape(source_shape),
 )
-in_place(put, write_put)
 
 
 # -- masks -----------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry
 from rushlight.core.dtype_sets import BOOL, I64
-from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
+from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, overrides, results
-from rushlight.dispatch.inplace import check_inplace
+from rushlight.dispatch.inplace import check_inplace, on_device_of
 from rushlight.dispatch.registry import public
 from rushlight.ops.indexing import advanced
 from rushlight.ops.indexing.gather import quick_number
@@ -33,8 +33,8 @@ ndarray = np.ndarray
 OWN = frozenset(
     {int, slice, type(None), type(Ellipsis), Tensor, bool}
 )  # indices without an override
+BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
 EVERYTHING = slice(None)
-LARGE = 32768  # elements from which kernels write rows sooner than NumPy
 
 
 # -- reading an index ------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def read(a: np.ndarray, index: tuple) -> tuple[tuple, list | None]:
         for i in index
         if i is not None and i is not Ellipsis and i.__class__ is not bool
     )
-    if specified > a.ndim and a.ndim:
+    if specified > a.ndim and (a.ndim or not BASIC.issuperset(map(type, index))):
         raise IndexError(f"too many indices for tensor of dimension {a.ndim}")
     basic: list = []
     found: dict[int, Tensor] = {}
@@ -260,139 +260,79 @@ def as_tuple(index: Any) -> tuple:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`: a number, or a tensor that broadcasts to the region."""
     a = self._array
-    if self._edge is None and a.__class__ is ndarray and self._counter is not INFERENCE:
-        c = index.__class__
-        put = c is Tensor or c is tuple and any(i.__class__ is Tensor for i in index)
-        if (quick_put if put else quick_write)(a, index, value):
-            _bump(self)
-            return
-    if a.__class__ is not ndarray and a.__class__ is not Meta or overrides.overriding(value):
+    c = value.__class__
+    if (
+        a.__class__ is not ndarray
+        and a.__class__ is not Meta
+        or (c is not Tensor and c is not float and c is not int and overrides.overriding(value))
+    ):
         got = overrides.call_overrides(Tensor.__setitem__, (self, index, value), {})
         if got is not overrides.NOTHING:
             return
     if index is False:  # PyTorch does not even look at the value
         return
-    basic, found = read(a, index if index.__class__ is tuple else as_tuple(index))
-    if value.__class__ is not Tensor and not isinstance(value, Tensor):
-        value = scalar_for(self, value)
-    if thread.grad and (edge_of(self) is not None or value._edge is not None):
-        view = basic_index(self, basic) if changes(basic) else self
-        if found is None:
-            view.copy_(without_leading_ones(value, view._array))
-        else:
-            value = without_leading_ones(value, None)
-            advanced.index_put_(view, advanced.positions(view._array, found), value)
-        return
-    if hides_history(self):
-        check_writable(self, "setitem")
-    own = devices.of(a)
-    area = own.basic_index(a, basic) if changes(basic) else a
-    if (
-        found is None
-        and value._array.ndim
-        and 0 in area.strides
-        and geometry.has_internal_overlap(area.shape, area.strides)
-    ):
-        check_inplace(_wrap(area), "setitem", False)  # raises
-    if found is None:
-        v = value._array
-        if v.ndim and v.shape != area.shape:
-            v = without_leading_ones(value, area)._array
-        if v.dtype.kind == "c" and area.dtype.kind != "c":
-            v = v.real
-        results.copy(area, advanced.on_device_of(a, v))
+    own = xp if a.__class__ is ndarray else devices.of(a)
+    given = c is Tensor or isinstance(value, Tensor)
+    v = value._array if given else quick_number(value, a.dtype)
+    if v is None or own is not xp and not given:
+        v = number_for(self, value)
+    if (self._edge is not None or given and value._edge is not None) and thread.grad:
+        if edge_of(self) is not None or given and edge_of(value) is not None:
+            recorded_write(self, index, value if given else _wrap(v))
+            return
+        if hides_history(self):
+            check_writable(self, "setitem")
+    c, area, at = index.__class__, a, None
+    if c in BASIC or c is tuple and BASIC.issuperset(map(type, index)):
+        area = own.basic_index(a, index)
     else:
-        at = advanced.positions(area, found)
-        v = without_leading_ones(value, None)._array
-        v = advanced.on_device_of(a, v)
-        if devices.of(a).shares_memory(v, a):
-            v = v.copy()
-        if a.__class__ is not Meta:
-            with np.errstate(all="ignore"):
-                advanced.put(area, at, v, False)
+        index = index if c is tuple else (index,) if c is Tensor else as_tuple(index)
+        if a.__class__ is not ndarray or (at := advanced.usual(a, index)) is None:
+            basic, found = read(a, index)
+            area = own.basic_index(a, basic) if changes(basic) else a
+            at = advanced.positions(area, found) if found is not None else None
+    if at is None:
+        assign(area, v)
+    elif a.__class__ is not Meta:
+        if v.ndim:
+            v = on_device_of(a, without_leading_ones(_wrap(v), None)._array)
+            v = v.copy() if own.shares_memory(v, a) else v
+        advanced.put(area, at, on_device_of(a, v), False)
     _bump(self)
+
+
+def recorded_write(self: Tensor, index: Any, value: Tensor) -> None:
+    """`self[index] = value` where one of them has a history."""
+    basic, found = read(self._array, index if index.__class__ is tuple else as_tuple(index))
+    view = basic_index(self, basic) if changes(basic) else self
+    if found is None:
+        view.copy_(without_leading_ones(value, view._array))
+    else:
+        value = without_leading_ones(value, None)
+        advanced.index_put_(view, advanced.positions(view._array, found), value)
+
+
+def assign(area: Any, v: Any) -> None:
+    """Write an array, which broadcasts, over a region."""
+    if v.ndim:
+        if 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
+            check_inplace(_wrap(area), "setitem", False)  # raises
+        if v.shape != area.shape:
+            v = without_leading_ones(_wrap(v), area)._array
+    if v.dtype is area.dtype and v.__class__ is ndarray and area.__class__ is ndarray:
+        xp.copy_into(area, v)
+        return
+    if v.dtype.kind == "c" and area.dtype.kind != "c":
+        v = v.real
+    results.copy(area, on_device_of(area, v))
 
 
 public("Tensor", name="setitem")(setitem)
 setitem.__name__ = "__setitem__"
 
 
-def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
-    """Write what NumPy writes as PyTorch does; False (and nothing written) for all else."""
-    if value.__class__ is Tensor:
-        if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
-            return False
-        value = value._array
-        if value.__class__ is not ndarray:
-            return False
-    elif (value := quick_number(value, a.dtype)) is None:
-        return False
-    if 0 in a.strides and a.size:
-        return False
-    c = index.__class__
-    if c is slice:
-        if index.step is not None and not onward(index.step):
-            return False
-    elif c is tuple:
-        for i in index:
-            c = i.__class__
-            if c is slice:
-                if i.step is not None and not onward(i.step):
-                    return False
-            elif c is not int and i is not Ellipsis:
-                return False
-    elif c is not int:
-        return False
-    try:
-        area = a[index]
-        if area.__class__ is not ndarray:  # a number
-            a[index] = value
-        else:
-            xp.copy_into(area, value)
-    except (IndexError, ValueError, TypeError, OverflowError):  # again, for PyTorch's error
-        return False
-    return True
-
-
-def onward(step: Any) -> bool:
-    return step.__class__ is int and step > 0
-
-
-def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
-    """As `quick_write`, at int64 tensors of one shape, or at a mask."""
-    if value.__class__ is Tensor:
-        if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
-            return False
-        value = value._array
-        if value.__class__ is not ndarray or xp.shares_memory(a, value):
-            return False
-    elif (value := quick_number(value, a.dtype)) is None:
-        return False
-    if 0 in a.strides:
-        return False
-    if index.__class__ is Tensor and index._array.dtype is BOOL:
-        mask = index._array
-        if value.ndim or mask.__class__ is not ndarray:
-            return False
-        if mask.shape == a.shape:
-            xp.fill_masked(a, mask, value)
-            return True
-        if a.size >= LARGE or not mask.ndim or mask.shape != a.shape[: mask.ndim]:
-            return False
-        a[mask] = value  # whole rows
-        return True
-    at = advanced.usual(a, index if index.__class__ is tuple else (index,))
-    if at is None:
-        return False
-    try:
-        xp.index_put(a, at.key, value)
-    except (IndexError, ValueError):  # again, for PyTorch's error
-        return False
-    return True
-
-
-def scalar_for(t: Tensor, value: Any) -> Tensor:
-    """A number as a 0-d tensor of the dtype of `t`."""
+def number_for(t: Tensor, value: Any) -> Any:
+    """A number as a 0-d array of the dtype of `t`."""
     if not isinstance(value, general.NUMBERS):
         raise TypeError(f"can't assign a {type(value).__name__} to a {tensor_type(t)}")
     d = t._array.dtype
@@ -402,7 +342,7 @@ def scalar_for(t: Tensor, value: Any) -> Tensor:
                 f"value cannot be converted to type {t.dtype.name} without overflow: {value}"
             )
         value = value.real
-    return _wrap(devices.of(t._array).number(value, d))
+    return devices.of(t._array).number(value, d)
 
 
 def tensor_type(t: Tensor) -> str:

@@ -11,74 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import I64
-from rushlight.core.tensor import Tensor, _bump
-from rushlight.dispatch import general, overrides, results
-from rushlight.dispatch.inplace import inplace, plainly
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general, results
+from rushlight.dispatch.inplace import inplace
 from rushlight.dispatch.registry import OPS, Array, Op, op, public
-from rushlight.ops.indexing.advanced import on_device_of, write_part
 from rushlight.ops.indexing.gather import (
     check_along,
     check_range,
     fill_number,
     index_dtype,
-    quick_number,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def in_place(function: Any, write: Callable, quick: Callable | None = None) -> None:
-    """Declare the method `name_`, which runs `write` on the memory of the tensor.
-
-    `quick(self, *args)`: does the same for the most usual arguments; False, and nothing is written, for
-    others.
-    """
-    operator: Op = function.op
-    label = operator.name + "_"
-
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if quick is not None and not kwargs and len(args) == 3 and quick(self, *args):
-            return self
-        values, _ = general.bind(operator, (self, *args), kwargs)
-        got = overrides.dispatch(getattr(Tensor, label), operator, values, None)
-        if got is not overrides.NOTHING:
-            return got
-        return written(operator, write, values, label)
-
-    method.__name__ = method.__qualname__ = label
-    method.__module__ = operator.declared.__module__  # where scripts/index.py finds it
-    method.__doc__ = f"In-place version of `{label[:-1]}`."
-    public("Tensor")(method)
-
-
-def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
-    named = dict(zip(operator.params, values, strict=True))
-    t = values[0]
-    xp = devices.of(t._array)
-    arrays = []
-    for p, v in list(named.items())[1:]:
-        if p in operator.inputs:
-            if not isinstance(v, Tensor):
-                raise general.not_a_tensor(operator, p, v)
-            v = on_device_of(t._array, v._array)
-            if v.size and xp.shares_memory(v, t._array):
-                results.refuse_overlap(label, v, t._array)
-                v = v.copy()
-        arrays.append(v)
-    return write_part(operator, t, named, lambda a: write(xp, a, *arrays), label)
-
-
-def on_copy(write: Callable, xp: Any, array: Any, *args: Any, order: str = "C") -> Any:
-    """A copy of `array` in which `write` has overwritten a part."""
-    r = array.copy(order=order)
-    write(xp, r, *args)
-    return r
 
 
 def same_dtype(name: str, a: np.ndarray, b: np.ndarray, what: str = "src") -> None:
@@ -132,45 +80,10 @@ def write(name: str, xp: Any, a: Any, index: Any, d: int, values: Any, add: bool
         check_range(name, as_vector(a), as_vector(index), d)
 
 
-def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> bool:
-    """`scatter_` or `scatter_add_` of plain tensors whose shapes agree; False, and nothing is written,
-    for others and for an index out of range."""
-    if src.__class__ is Tensor:
-        if not plainly(t, index, src):
-            return False
-        a, i, s = t._array, index._array, src._array
-        if s.dtype is not a.dtype or s.shape != i.shape:
-            return False
-    else:
-        if not plainly(t, index):
-            return False
-        a, i = t._array, index._array
-        if (s := quick_number(src, a.dtype)) is None:
-            return False
-    n = a.ndim
-    if dim.__class__ is not int or not -n <= dim < n or i.ndim != n or i.dtype is not I64:
-        return False
-    if i.shape != a.shape:
-        dim %= n
-        for k in range(n):
-            if k != dim and i.shape[k] > a.shape[k]:
-                return False
-    if not i.size:
-        return False
-    done = xp.scatter(a, i, dim % n, s, add)
-    if done:
-        _bump(t)
-    return done
-
-
-def write_scatter(xp, a: Any, dim: int, index: Any, src: Any) -> None:
-    d = check_scatter("scatter", a, dim, index, src, False)
-    write("scatter", xp, a, index, d, cropped(src, index))
-
-
-@op(where="aten", node="ScatterBackward0", name="scatter_src", method=False)
+@op(where="aten", node="ScatterBackward0", name="scatter_src", method=False, writes="C")
 def scatter_src(xp, input: Array, dim: int, index: Array, src: Array):
-    return on_copy(write_scatter, xp, input, dim, index, src)
+    d = check_scatter("scatter", input, dim, index, src, False)
+    write("scatter", xp, input, index, d, cropped(src, index))
 
 
 def read_back(g: Tensor, dim: int, index: Tensor, src_shape: tuple) -> Tensor:
@@ -186,14 +99,10 @@ def read_back(g: Tensor, dim: int, index: Tensor, src_shape: tuple) -> Tensor:
 scatter_src.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0), src=read_back)
 
 
-def write_scatter_value(xp, a: Any, dim: int, index: Any, value: Any) -> None:
-    d = check_scatter("scatter", a, dim, index, None, False)
-    write("scatter", xp, a, index, d, fill_number(value, a))
-
-
-@op(where="aten", node="ScatterBackward1", name="scatter_value", method=False)
+@op(where="aten", node="ScatterBackward1", name="scatter_value", method=False, writes="C")
 def scatter_value(xp, input: Array, dim: int, index: Array, value: Any):
-    return on_copy(write_scatter_value, xp, input, dim, index, value)
+    d = check_scatter("scatter", input, dim, index, None, False)
+    write("scatter", xp, input, index, d, fill_number(value, input))
 
 
 scatter_value.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0))
@@ -215,15 +124,9 @@ def write_scatter_combine(xp, a: Any, dim: int, index: Any, src: Any, reduce: st
 
 @op(where="aten", name="scatter_combine", method=False)
 def scatter_combine(xp, input: Array, dim: int, index: Array, src: Any, reduce: str):
-    return on_copy(
-        write_scatter_combine,
-        xp,
-        input,
-        dim,
-        index,
-        src._array if isinstance(src, Tensor) else src,
-        reduce,
-    )
+    r = input.copy(order="C")
+    write_scatter_combine(xp, r, dim, index, src._array if isinstance(src, Tensor) else src, reduce)
+    return r
 
 
 SRC, VALUE, COMBINE = (
@@ -286,28 +189,16 @@ def scatter_(
     reduce: str | None = None,
 ) -> Tensor:
     """In-place version of `scatter`."""
-    if value is None and reduce is None and quick_scatter(self, dim, index, src):
-        return self
     form, last = scatter_form(src, value, reduce)
-    values = [self, dim, index, *last]
-    got = overrides.dispatch(Tensor.scatter_, form, values, None)
-    if got is not overrides.NOTHING:
-        return got
     if form is COMBINE:
-        return inplace(form, values)
-    write = write_scatter if form is SRC else write_scatter_value
-    return written(form, write, values, "scatter_")
+        return inplace(form, [self, dim, index, *last])
+    return form.build().inplace(self, dim, index, *last)
 
 
 SRC.public_function = VALUE.public_function = COMBINE.public_function = scatter
 
 
-def write_scatter_add(xp, a: Any, dim: int, index: Any, src: Any) -> None:
-    d = check_scatter("scatter_add", a, dim, index, src, False)
-    write("scatter_add", xp, a, index, d, cropped(src, index), True)
-
-
-@op()
+@op(writes="C")
 def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     """A copy of `input` with `src` added where `index` says along `dim`; places may repeat.
 
@@ -315,11 +206,11 @@ def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
     tensor([2., 0., 1.])
     """
-    return on_copy(write_scatter_add, xp, input, dim, index, src)
+    d = check_scatter("scatter_add", input, dim, index, src, False)
+    write("scatter_add", xp, input, index, d, cropped(src, index), True)
 
 
 scatter_add.grad(input=lambda g: g, src=read_back)
-in_place(scatter_add, write_scatter_add, lambda t, *args: quick_scatter(t, *args, add=True))
 
 
 REDUCES = ("sum", "prod", "mean", "amax", "amin")
@@ -334,7 +225,7 @@ def check_reducible(name: str, reduce: str, a: Any) -> None:
         )
 
 
-@op()
+@op(writes="C")
 def scatter_reduce(
     xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
 ):
@@ -353,32 +244,11 @@ def scatter_reduce(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         )
     check_reducible("scatter_gather_tensor_cpu_reduce_", reduce, input)
-    r = input.copy(order="C")
-    reduce_into(xp, r, dim, index, src, reduce, include_self)
-    return r
-
-
-def reduce_into(
-    xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
-) -> None:
-    """`scatter_reduce` in place."""
-    d = check_scatter("scatter_reduce", a, dim, index, src, False)
+    d = check_scatter("scatter_reduce", input, dim, index, src, False)
     if index.size:
-        v, i = as_vector(a), as_vector(index)
+        v, i = as_vector(input), as_vector(index)
         if not xp.scatter_reduce(v, i, d, cropped(src, index), reduce, include_self):
             check_range("scatter_reduce", v, i, d)
-
-
-@public("Tensor")
-def scatter_reduce_(
-    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    """In-place version of `scatter_reduce`."""
-    if plainly(self, index, src) and reduce in REDUCES and self._array.dtype.kind == "f":
-        reduce_into(xp, self._array, dim, index._array, src._array, reduce, include_self)
-        _bump(self)
-        return self
-    return inplace(SCATTER_REDUCE, [self, dim, index, src, reduce, include_self])
 
 
 @op(where="aten", name="once_differentiable_product", node="DelayedError", method=False)
@@ -480,4 +350,4 @@ def scatter_reduce_back(
     return own, None, part
 
 
-SCATTER_REDUCE: Op = scatter_reduce.grad_all(scatter_reduce_back).op
+scatter_reduce.grad_all(scatter_reduce_back)

@@ -101,11 +101,11 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(where="aten", name="block_diag", node="BlockDiagBackward0", method=False)
 def blocks(xp, tensors: Arrays):
-    from rushlight.ops.layout.joining import common
+    from rushlight.ops.layout.joining import promoted
 
-    d = common(tensors).np
-    matrices = [a.reshape((1,) * (2 - a.ndim) + a.shape) for a in tensors]
-    z = xp.zeros((sum(m.shape[0] for m in matrices), sum(m.shape[1] for m in matrices)), d)
+    matrices = [a.reshape((1,) * (2 - a.ndim) + a.shape) for a in promoted(xp, tensors)]
+    shape = sum(m.shape[0] for m in matrices), sum(m.shape[1] for m in matrices)
+    z = xp.zeros(shape, matrices[0].dtype)
     i = j = 0
     for m in matrices:
         z[i : i + m.shape[0], j : j + m.shape[1]] = m
@@ -113,14 +113,12 @@ def blocks(xp, tensors: Arrays):
     return z
 
 
-def blocks_back(g: Tensor, tensors_shape: list, tensors_dtype: list) -> list:
+def blocks_back(g: Tensor, tensors_shape: list) -> list:
     parts = []
     i = j = 0
-    for shape, dtype in zip(tensors_shape, tensors_dtype, strict=True):
+    for shape in tensors_shape:
         rows, columns = (1,) * (2 - len(shape)) + shape
         part = g[i : i + rows, j : j + columns].reshape(shape)
-        if part.dtype.is_complex and not dtype.is_complex:
-            part = part.real
         parts.append(part)
         i, j = i + rows, j + columns
     return parts

@@ -245,8 +245,8 @@ TABLE: dict[str, Callable] = {
     "t": flipped,
     "unsqueeze": unsqueeze,
     "select": select,
-    "aten.unbind": unbind,
+    "unbind": unbind,
     "index_select": index_select,
-    "aten.cat": cat,
-    "aten.stack": stack,
+    "cat": cat,
+    "stack": stack,
 }
