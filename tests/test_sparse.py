@@ -681,3 +681,14 @@ def test_dimensions_of_the_entries():
         x.to_sparse_csr(dense_dim=1)
     with pytest.raises(RuntimeError, match="SparseCsr with blocksize argument"):
         x[0].to_sparse(layout=torch.sparse_csr, blocksize=(1, 1))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.float32])
+def test_differences_of_unsigned_entries_are_taken_in_the_common_dtype(dtype):
+    a = torch.tensor([[1, 0], [2, 0]], dtype=dtype)
+    b = torch.tensor([[0, 3], [5, 0]], dtype=torch.uint8)
+    expected = a - b
+    for found in (a - b.to_sparse(), (a.to_sparse() - b.to_sparse()).to_dense()):
+        assert found.dtype is expected.dtype and torch.equal(found, expected)
+    if dtype is not torch.int8:
+        assert torch.equal(a.clone().sub_(b.to_sparse()), expected)

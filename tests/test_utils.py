@@ -202,3 +202,22 @@ def test_early_stop():
     with pytest.warns(UserWarning, match="None of the inputs"):
         cp.check_backward_validity([torch.ones(1)])
     assert cp.get_device_states() == ([], [])
+
+
+def test_checkpoints_of_functions_that_differentiate():
+    from rushlight.utils.checkpoint import checkpoint
+
+    def slope(x):
+        with torch.enable_grad():
+            (g,) = torch.autograd.grad(x.sin().exp(), x, create_graph=True)
+        return g * x.cos()
+
+    def inner(x):
+        return checkpoint(slope, x, use_reentrant=False)
+
+    x = torch.tensor(0.3, requires_grad=True)
+    results = []
+    for y in (slope(x), inner(x), checkpoint(inner, x, use_reentrant=False)):
+        (first,) = torch.autograd.grad(y, x, create_graph=True)
+        results.append((first.item(), torch.autograd.grad(first, x)[0].item()))
+    assert results[0] == pytest.approx(results[1]) == pytest.approx(results[2])

@@ -160,15 +160,13 @@ def _recomputed(
     def recompute() -> None:
         count = 0
 
-        def keep(t: Tensor) -> None:
+        def keep(t: Tensor) -> Tensor:
             nonlocal count
-            again[count] = t.detach()
+            kept = again[count] = t.detach()
             count += 1
             if early_stop and count == saved:
                 raise _Enough
-
-        def refuse(_: None) -> Tensor:
-            raise CheckpointError("the recomputation's own graph was asked for a tensor")
+            return kept  # for a backward within the function
 
         with (
             _same_random_numbers(state),
@@ -176,7 +174,7 @@ def _recomputed(
             autocast(),
             recompute_context,
             contextlib.suppress(_Enough),
-            saved_tensors_hooks(keep, refuse),
+            saved_tensors_hooks(keep, lambda kept: kept),
         ):
             function(*args, **kwargs)
 

@@ -100,7 +100,7 @@ def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
         other, factor = named["other"], named["alpha"]
         same_shape(label, t, other)
         fits(other, t)
-        a: Any = coo_of(other)._array
+        a: Any = coo_of(other).to(t.dtype)._array
         sparse.add_dense(t._array, a, -factor if op.name == "sub" else factor)
         bump(t)
         return t
@@ -266,18 +266,17 @@ def same_shape(name: str, a: Tensor, b: Tensor) -> None:
 def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     if not isinstance(other, Tensor) or not isinstance(input, Tensor) or not is_sparse(other):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-    if not is_sparse(input):
-        same_shape("add", input, other)
-        return run(add_to_dense, input, coo_of(other), alpha)
     same_shape("add", input, other)
+    d = dtypes.promote_types(input.dtype, other.dtype)
+    if not is_sparse(input):
+        return run(add_to_dense, input, coo_of(other).to(d), alpha)
     rows = input._array.__class__ is Csr
     if rows != (other._array.__class__ is Csr):
         raise RuntimeError("add: the layouts of the two sparse tensors differ: convert one of them")
     by_column = rows and input._array.by_column
-    input, other = coo_of(input), coo_of(other)
+    input, other = coo_of(input).to(d), coo_of(other).to(d)  # first: -1 times a uint8 is none
     other = other if alpha == 1 else mul(other, alpha)
-    d = dtypes.promote_types(input.dtype, other.dtype)
-    total = run(add_coordinates, input.to(d), other.to(d))
+    total = run(add_coordinates, input, other)
     return to_rows(total, "add", by_column) if rows else total
 
 
