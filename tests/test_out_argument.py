@@ -167,3 +167,17 @@ def test_outputs_that_are_resized():
             call(out)
         assert out.shape == (3,)
         call(torch.empty(0))
+
+
+@pytest.mark.parametrize(
+    ("call", "out", "text"),
+    [
+        (lambda out: torch.linalg.pinv(torch.eye(2), out=out), torch.int32, "linalg.pinv: Expected result"),
+        (lambda out: torch.cholesky_inverse(torch.eye(2), out=out), torch.int32, "cholesky_inverse: Expected"),
+        (lambda out: torch.linalg.eigvals(torch.eye(2), out=out), torch.float64, "Expected eigenvalues to be"),
+        (lambda out: torch.linalg.multi_dot([torch.eye(2)] * 2, out=out), torch.float64, "float but got double"),
+    ],
+)  # fmt: skip
+def test_matrix_functions_name_the_dtypes_of_out(call, out, text):
+    with pytest.raises(RuntimeError, match=text):
+        call(torch.empty(2, 2, dtype=out))

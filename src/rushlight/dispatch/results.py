@@ -83,7 +83,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
     results = result if isinstance(result, (tuple, list)) else (result,)
     if len(outs) != len(results):
         raise TypeError(f"{op.name}(): out= has {len(outs)} tensors, the result has {len(results)}")
-    for o, r in zip(outs, results, strict=True):
+    for nr, (o, r) in enumerate(zip(outs, results, strict=True)):
         if not isinstance(o, Tensor):
             raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind(o)}")
         if o._counter is INFERENCE:
@@ -101,10 +101,12 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
                     "torch.cat(): input types can't be cast to the desired output type "
                     f"{o.dtype.scalar_name}"
                 )
-            raise RuntimeError(
-                f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
-                f"{o.dtype.scalar_name}"
+            which = op.outputs[nr] if type(op.outputs) is tuple else "result"
+            text = SAFELY.get(
+                op.path, "result type {r} can't be cast to the desired output type {o}"
             )
+            names = {"r": r.dtype.scalar_name, "o": o.dtype.scalar_name}
+            raise RuntimeError(text.format(which=which, **names))
     if op.elementwise or op.name in APART:
         for o in outs:
             check_apart(op, o._array, inputs)
@@ -199,6 +201,7 @@ WRONG_DTYPE = {  # what PyTorch says; {r}: the dtype of the result, {o}: of `out
     "index_select": "{name}(): self and result must have the same scalar type",
     "isposinf": "{name} does not support non-boolean outputs.",
     "kthvalue": "output values must be of same type as input",
+    "linalg.multi_dot": "multi_dot(): expected out tensor to have dtype {c_r} but got {c_o}",
     "linalg.norm": "linalg.{name} expected out tensor dtype {r} but got: {o}",
     "nan_to_num": "nan_to_num: dtype of out: {o} should be same as input: {r}",
     "nonzero": "nonzero: Expected out tensor to have scalar type {r} but got scalar type {o}",
@@ -214,6 +217,20 @@ for _name, _like in {
     WRONG_DTYPE[_name] = WRONG_DTYPE[_like]
 
 
+# What operators with words of their own say where a conversion would lose something.
+SAFELY = {
+    name.removeprefix("torch.").replace("linalg.householder_product", "orgqr"): name
+    + ": Expected {which} to be safely castable from {r} dtype, but got {which} with dtype {o}"
+    for name in (
+        "cholesky cholesky_inverse cholesky_solve linalg.cond torch.linalg.eig torch.linalg.eigvals "
+        "linalg.pinv torch.geqrf linalg.matrix_rank torch.linalg.householder_product"
+    ).split()
+}
+for _name in ("tensorinv", "tensorsolve", "matrix_power"):
+    SAFELY["linalg." + _name] = SAFELY["linalg.pinv"].replace("linalg.pinv", _name)
+SAFELY["linalg.eigvals"] = SAFELY["linalg.eigvals"].replace("{which}", "eigenvalues")
+
+
 def check_dtype(op: Op, r: Tensor, o: Tensor) -> None:
     """RuntimeError where an operator does not convert its result into `out=`, and the dtypes differ."""
     if (
@@ -224,11 +241,11 @@ def check_dtype(op: Op, r: Tensor, o: Tensor) -> None:
         return
     text = "Found dtype {o} but expected {r}"
     if not op.elementwise:
-        text = (
-            f"Expected out tensor to have dtype {xp.c_name(r._array)}, but got {xp.c_name(o._array)} instead"
-        ).replace("long long", "long int")
+        text = "Expected out tensor to have dtype {c_r}, but got {c_o} instead"
     text = WRONG_DTYPE.get(op.path, WRONG_DTYPE.get(op.name, text))
-    raise RuntimeError(text.format(name=op.name, r=r.dtype.scalar_name, o=o.dtype.scalar_name))
+    c_r, c_o = (xp.c_name(t._array).replace("long long", "long int") for t in (r, o))
+    names = {"r": r.dtype.scalar_name, "o": o.dtype.scalar_name, "c_r": c_r, "c_o": c_o}
+    raise RuntimeError(text.format(name=op.name, **names))
 
 
 def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
