@@ -181,3 +181,17 @@ def test_invalid_parameters_and_values():
         D.Exponential(1.0).log_prob(T(-1.0))
     with pytest.raises(NotImplementedError):
         D.kl_divergence(D.Normal(0.0, 1.0), D.Cauchy(0.0, 1.0))
+
+
+@pytest.mark.parametrize("name", ["Wishart", "Dirichlet", "Gamma"])
+def test_the_general_entropy_of_exponential_families_is_their_own(name):
+    dist = {
+        "Wishart": lambda: D.Wishart(T([3.0, 4.0]), T([[2.0, 0.1], [0.1, 1.0]])),
+        "Dirichlet": lambda: D.Dirichlet(T([[1.0, 2.0, 3.0]])),
+        "Gamma": lambda: D.Gamma(T([1.5, 2.0]), T([1.0, 3.0])),
+    }[name]()
+    rushlight.testing.assert_close(D.ExponentialFamily.entropy(dist), dist.entropy())
+
+
+def test_wishart_of_whole_degrees_of_freedom():
+    assert D.Wishart(T(2), rushlight.eye(1)).sample().shape == (1, 1)

@@ -37,5 +37,6 @@ class ExponentialFamily(Distribution):
             moments = rushlight.autograd.grad(normalizer.sum(), params, create_graph=True)
             entropy = entropy + normalizer
             for param, moment in zip(params, moments, strict=True):
-                entropy = entropy - param * moment
+                parts = (param * moment).reshape((*self._batch_shape, -1))
+                entropy = entropy - parts.sum(-1)
         return entropy

@@ -106,13 +106,9 @@ class Wishart(WithCovariance, ExponentialFamily):
     def _bartlett(self, sample_shape: Any) -> Tensor:
         """L A A^T L^T: roots of chi-square numbers on A's diagonal, normal numbers below."""
         p = self._event_shape[-1]
-        tiny = rushlight.finfo(self.df.dtype).tiny
-        noise = (
-            self._dist_chi2.rsample(sample_shape)
-            .clamp(min=tiny)
-            .sqrt()
-            .diag_embed(dim1=-2, dim2=-1)
-        )
+        squares = self._dist_chi2.rsample(sample_shape)
+        least = rushlight.finfo(squares.dtype).eps
+        noise = squares.clamp(min=least).sqrt().diag_embed(dim1=-2, dim2=-1)
         i, j = rushlight.tril_indices(p, p, -1, device=noise.device)
         below = rushlight.randn(
             rushlight.Size(sample_shape) + self._batch_shape + (p * (p - 1) // 2,),
@@ -167,12 +163,15 @@ class Wishart(WithCovariance, ExponentialFamily):
             + nu * p / 2
         )
 
-    _natural_params = property(lambda self: (0.5 * self.df, -0.5 * self.precision_matrix))
+    @property
+    def _natural_params(self) -> tuple:
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         p = self._event_shape[-1]
-        log_det = rushlight.linalg.slogdet(-2 * y).logabsdet
-        return x * (-log_det + p * math.log(2)) + rushlight.mvlgamma(x, p)
+        half = y + (p + 1) / 2  # half of the degrees of freedom
+        log_det = rushlight.linalg.slogdet(-2 * x).logabsdet
+        return half * (-log_det + p * math.log(2)) + rushlight.mvlgamma(half, p)
 
 
 def _mvdigamma(x: Tensor, p: int) -> Tensor:
