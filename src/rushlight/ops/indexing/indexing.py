@@ -86,7 +86,6 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 
 public("Tensor", name="getitem")(getitem)
-getitem.__name__ = "__getitem__"
 basic_index.op.public_function = getitem  # what overrides are told is called
 getitem.__name__ = "__getitem__"  # as `__torch_function__` is told
 

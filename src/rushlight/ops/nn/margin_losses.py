@@ -179,18 +179,13 @@ def cosine_embedding_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if target.ndim == 1 and (input1.ndim != 2 or input2.ndim != 2):
+    dim = target.ndim
+    if not input1.ndim == input2.ndim == dim + 1:
         raise RuntimeError(
-            "1D target tensor expects 2D input tensors, but found inputs with sizes "
-            f"{list(input1.shape)} and {list(input2.shape)}."
-        )
-    if target.ndim == 0 and (input1.ndim != 1 or input2.ndim != 1):
-        raise RuntimeError(
-            "0D target tensor expects 1D input tensors, but found inputs with sizes "
+            f"{dim}D target tensor expects {dim + 1}D input tensors, but found inputs with sizes "
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
     eps = 1e-12
-    dim = target.ndim
     dot = (input1 * input2).sum(dim)
     cos = dot / (((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)).sqrt()
     near = (1 - cos).masked_fill(target != 1, 0)
