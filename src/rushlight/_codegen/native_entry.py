@@ -227,25 +227,26 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
 # that numbers become, and of each number what stands for None (NONE: it must be given).
 GIVEN, MADE, STEP, MADE_STEP, LOOP, ARRAYS, OPERANDS, BECOMES, ABSENT = range(FIXED, FIXED + 9)
 OPERANDS_MOST = 8
-SINGLE, DOUBLE, WIDE, NARROW = range(4)
+SINGLE, DOUBLE, WIDE, NARROW = 1, 2, 3, 4
 BECOME = {f32: SINGLE, f64: DOUBLE, i64: WIDE, i32: NARROW}
-EXACT = 1 << 24  # integers up to here are exact in every type
+EXACT = 1 << 24  # integers up to here are exact in every type; NumPy rounds larger ones
 INFINITY = float("inf")
 
 
 @inline
-def number_read(o, table, absent, into):
-    """Write a Python number as the loop reads it; False where it is none or NaN, or does not fit."""
-    kind, becomes = bits(o, Ptr[i64])[TYPE], table[BECOMES]
+def number_as(o, becomes, FLOATS, INTS, into):
+    """Write a Python number as a loop reads it, given the types of floats and ints; False where it is none, or
+    does not fit."""
+    kind = bits(o, Ptr[i64])[TYPE]
     whole, real, overflow = i64(0), f64(0), array(i32, 1)
-    fits, whole_given = b1(1), kind == table[INT]
-    if whole_given:
+    fits = kind == INTS
+    if fits:
         whole = PyLong_AsLongLongAndOverflow(o, overflow)
         fits = (overflow[0] == 0) & (whole <= EXACT) & (whole >= -EXACT)
         real = f64(whole)
-    elif kind == table[FLOAT]:
+    elif kind == FLOATS:
         real = bits(o, Ptr[f64])[FLOAT_VALUE]
-        fits = ((becomes == SINGLE) | (becomes == DOUBLE)) & (real == real)
+        fits = (becomes == SINGLE) | (becomes == DOUBLE)
     if becomes == SINGLE:
         single = f32(real)
         fits = fits & ((abs(single) != INFINITY) | (abs(real) == INFINITY))
@@ -255,8 +256,20 @@ def number_read(o, table, absent, into):
     elif becomes == WIDE:
         into[0] = whole
     else:
+        fits = fits & (becomes == NARROW)
         bits(into, Ptr[i32])[0] = i32(whole)
-    if (not whole_given) & (kind != table[FLOAT]):
+    return fits
+
+
+@inline
+def number_read(o, table, absent, into):
+    """As `number_as`; NaN is left out, and None is what stands for it."""
+    kind = bits(o, Ptr[i64])[TYPE]
+    fits = number_as(o, table[BECOMES], table[FLOAT], table[INT], into)
+    if kind == table[FLOAT]:
+        real = bits(o, Ptr[f64])[FLOAT_VALUE]
+        fits = fits & (real == real)
+    elif kind != table[INT]:
         fits = (o == table[NOTHING]) & (absent != NONE)
         into[0] = absent
     return fits

@@ -22,11 +22,10 @@ import numpy as np
 from rushlight._codegen import native
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Type, bf16, f16
-from rushlight.core.dtype_sets import BF16, F32, F64, I32, I64
+from rushlight.core.dtype_sets import BF16
 
 SHARED = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop
 OTHERS = 256  # dtypes that do not come from NumPy have numbers from here on
-NUMBERS = {F32: "SINGLE", F64: "DOUBLE", I64: "WIDE", I32: "NARROW"}  # see ufunc_entry.py
 
 # dtype of both arrays -> the function, its type, and the type of the result
 Functions = dict[np.dtype, tuple[Any, Type, Type]]
@@ -239,14 +238,13 @@ _tables: dict[int, Functions] = {}
 
 def _call_table(functions: Functions) -> int:
     """The address of the table of `ufunc_entry.call_of_two` for these functions."""
-    from rushlight._codegen.kernels import ufunc_entry as entry
+    from rushlight._codegen.native_entry import BECOME
 
     slot = abi.vectorcall_slot()
     fixed = (abi.field(np.add, slot // 8), id(np.ndarray), abi.new_array(), id(float), id(int))
     words = [*fixed, _call_compiler(), len(functions)]
-    for dtype, (_, _, to) in functions.items():
-        number = NUMBERS.get(dtype)
-        words += [id(dtype), 0, id(to.np), 0, getattr(entry, number) if number else 0]
+    for dtype, (_, t, to) in functions.items():
+        words += [id(dtype), 0, id(to.np), 0, BECOME.get(t, 0)]
     table = (ctypes.c_int64 * len(words))(*words)
     native.keep((table, functions))
     _tables[ctypes.addressof(table)] = functions

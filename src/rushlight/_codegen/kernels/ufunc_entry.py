@@ -11,16 +11,16 @@ import platform
 from rushlight._codegen.kernel import entry
 from rushlight._codegen.kernels import broadcast
 from rushlight._codegen.language import *
+from rushlight._codegen.native_entry import LONG, number_as
 from rushlight._codegen.python_api import (
     Object,
     Py_IncRef,
     PyErr_SetInterrupt,
     PyEval_RestoreThread,
     PyEval_SaveThread,
-    PyLong_AsLongLongAndOverflow,
 )
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, b1, f32, f64, i32, i64
+from rushlight._codegen.types import Header, Ptr, b1, i32, i64
 
 # -- loops -----------------------------------------------------------------------------------------
 
@@ -137,10 +137,6 @@ def uncompiled_loop(args: Ptr[i64], size: Ptr[i64], steps: Ptr[i64], plan: Ptr[i
 # compiling was interrupted, and what a Python number becomes beside such an array (0: NumPy says).
 NUMPY, ARRAY, NEW, FLOAT, INT, COMPILE_CALL, COUNT, FIRST = range(8)
 DTYPE, CALL_LOOP, RESULT, CALL_STOPPED, NUMBER, DTYPE_WORDS = range(6)
-SINGLE, DOUBLE, WIDE, NARROW = 1, 2, 3, 4
-LONG = 32768  # elements from which other threads of Python may run meanwhile
-EXACT = 1 << 24  # integers up to here are exact in every kind of number; NumPy rounds larger ones
-INFINITY = float("inf")
 
 
 @inline
@@ -162,7 +158,7 @@ def call_of_two(self: Ptr[i64], args: Ptr[Object], given: i64, keywords: Object)
     Two arrays without dimensions give such an array, not one of NumPy's numbers.
     """
     table = bits(bits(self[abi.UFUNC_DATA], Ptr[i64])[-1], Ptr[i64])
-    plan, overflow = array(i64, broadcast.PLAN), array(i32, 1)
+    plan = array(i64, broadcast.PLAN)
     number, header = array(i64, 1), array(i64, abi.ARRAY_SIZE)  # of an array that holds a number
     while True:  # one round, which is left for NumPy
         if (keywords != 0) | ((given & abi.ARGUMENTS) != 2):
@@ -174,23 +170,10 @@ def call_of_two(self: Ptr[i64], args: Ptr[Object], given: i64, keywords: Object)
         one = a if a_is else b
         other = b if a_is else a
         dtype, flags, both = word_of(one, abi.DTYPE), flags_of(one), a_is & b_is
-        real, whole, is_real = f64(0), i64(0), b1(0)
         if both:
             flags = flags & flags_of(other)
             if word_of(other, abi.DTYPE) != dtype:
                 break
-        else:
-            kind = word_of(other, abi.TYPE)
-            is_real = kind == table[FLOAT]
-            if is_real:
-                real = bits(other, Ptr[f64])[abi.FLOAT_VALUE]
-            else:
-                if kind != table[INT]:
-                    break
-                whole = PyLong_AsLongLongAndOverflow(other, overflow)
-                if (overflow[0] != 0) | (whole > EXACT) | (whole < -EXACT):
-                    break
-                real = f64(whole)
         if (flags & abi.ALIGNED) == 0:
             break
         at = i64(0)
@@ -201,19 +184,7 @@ def call_of_two(self: Ptr[i64], args: Ptr[Object], given: i64, keywords: Object)
         if at == 0:
             break
         if not both:
-            becomes = table[at + NUMBER]
-            if becomes == SINGLE:
-                single = f32(real)
-                if (abs(single) == INFINITY) & (abs(real) != INFINITY):
-                    break
-                bits(number, Ptr[f32])[0] = single
-            elif becomes == DOUBLE:
-                bits(number, Ptr[f64])[0] = real
-            elif (becomes == WIDE) & (not is_real):
-                number[0] = whole
-            elif (becomes == NARROW) & (not is_real):
-                bits(number, Ptr[i32])[0] = i32(whole)
-            else:
+            if not number_as(other, table[at + NUMBER], table[FLOAT], table[INT], number):
                 break
             header[abi.DATA] = bits(number, i64)
             header[abi.NDIM] = 0
