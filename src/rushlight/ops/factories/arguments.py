@@ -247,19 +247,19 @@ def alike(make: Callable, draw: Callable | None = None) -> Callable:
 
 
 def valued(make: Callable, draw: Callable | None = None) -> Callable:
-    """Declare a factory whose arguments are numbers: `make(*args)` gives the array, or None where there is more
-    to it; `draw(array, *args)` fills it with random numbers."""
+    """Declare a factory whose arguments are numbers: `make(args)` gives the array, or None where there is more
+    to it; `draw(array, args)` fills it with random numbers."""
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
             if not (options or active.modes or modes.device_set and modes.thread.device):
                 try:
-                    a = make(*args)
+                    a = make(args)
                 except (TypeError, ValueError, MemoryError):
                     return general(*args)  # says what is wrong
                 if a is not None:
                     if draw is not None:
-                        draw(a, *args)
+                        draw(a, args)
                     t = new(Tensor)
                     t._array, t._edge, t._counter = a, None, None
                     return t

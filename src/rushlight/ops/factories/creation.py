@@ -253,8 +253,9 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     return made("empty", "empty", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-def _full(size: Any, value: Any) -> Any:
+def _full(args: tuple) -> Any:
     """`full` of a tuple and a finite Python float."""
+    size, value = args
     if size.__class__ is not tuple or value.__class__ is not float or not -3e38 < value < 3e38:
         return None
     for n in size:

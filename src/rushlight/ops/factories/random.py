@@ -119,7 +119,7 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     return drawn("randn", draw, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-def _randint_array(*args: Any) -> np.ndarray | None:
+def _randint_array(args: tuple) -> np.ndarray | None:
     """An array for `randint` of ints of ordinary size and a tuple."""
     low, high, size = args if len(args) == 3 else (0, *args)
     if low.__class__ is not int or high.__class__ is not int or size.__class__ is not tuple:
@@ -130,8 +130,8 @@ def _randint_array(*args: Any) -> np.ndarray | None:
     return xp.empty(size, I64) if 0 < high - low < 1 << 28 and high < 1 << 62 else None
 
 
-def _randint_drawn(a: np.ndarray, low: int, high: int | tuple, *size: tuple) -> None:
-    low, high = (low, high) if size else (0, low)
+def _randint_drawn(a: np.ndarray, args: tuple) -> None:
+    low, high, _ = args if len(args) == 3 else (0, *args)
     xp.random_integers(generators.default_generator, a, low, high - low)
 
 
@@ -174,12 +174,13 @@ def _int(name: str, value: Any, argument: str = "high") -> int:
     return value.__index__()
 
 
-def _randperm_array(n: Any) -> np.ndarray | None:
+def _randperm_array(args: tuple) -> np.ndarray | None:
     """An array for `randperm` of an int of ordinary size."""
+    (n,) = args
     return xp.empty(n, I64) if n.__class__ is int and 1 < n < 1 << 27 else None
 
 
-def _randperm_drawn(a: np.ndarray, n: int) -> None:
+def _randperm_drawn(a: np.ndarray, args: tuple) -> None:
     xp.random_permutation(generators.default_generator, a)
 
 

@@ -59,7 +59,7 @@ def _deliver(
 # -- arange ----------------------------------------------------------------------------------------
 
 
-def _ordinary_range(*args: Any) -> np.ndarray | None:
+def _ordinary_range(args: tuple) -> np.ndarray | None:
     """`arange` of Python numbers of ordinary size."""
     start, end, step = (0, *args, 1) if len(args) == 1 else args if len(args) == 3 else (*args, 1)
     if start.__class__ is int and end.__class__ is int and step.__class__ is int:
@@ -237,8 +237,9 @@ def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None
 # -- linspace --------------------------------------------------------------------------------------
 
 
-def _ordinary_spaces(start: Any, end: Any, steps: Any) -> np.ndarray | None:
+def _ordinary_spaces(args: tuple) -> np.ndarray | None:
     """`linspace` of Python numbers of ordinary size."""
+    start, end, steps = args
     d = modes._default_dtype.np
     if start.__class__ not in _NUMBERS or end.__class__ not in _NUMBERS or d not in FULL:
         return None
@@ -375,8 +376,9 @@ def _identity(rows: int, columns: int, d: np.dtype) -> np.ndarray:
     return a
 
 
-def _square(n: Any) -> np.ndarray | None:
+def _square(args: tuple) -> np.ndarray | None:
     """`eye` of an int."""
+    (n,) = args
     return _identity(n, n, modes._default_dtype.np) if n.__class__ is int else None
 
 
