@@ -325,8 +325,9 @@ def version_of(t: Tensor) -> Version:
         e = t._edge
         # A node that saved its own result needs the counter to see later writes.
         if e is not None and e.__class__ is not Output and e.__class__.saves_result:
-            if e.result_version is not None:  # somebody read the saved result: see saved_attribute
-                v = t._counter = e.result_version
+            seen = getattr(e, "result_version", None)
+            if seen is not None:  # somebody read the saved result: see saved_attribute
+                v = t._counter = seen
             e.result_version = v
     return v
 

@@ -531,7 +531,7 @@ def saved_attribute(node: OpNode, name: str) -> Any:
         if name in op.intermediates:
             return wrapped(value)
         if name == "result":
-            if node.result_version is None:
+            if getattr(node, "result_version", None) is None:
                 node.result_version = Version()
             t = new(Tensor)
             t._array, t._edge, t._counter = value, node, node.result_version
