@@ -202,12 +202,11 @@ fmod = implements("fmod")(Divided(arithmetic.fmod))
 remainder = implements("remainder")(Divided(arithmetic.remainder))
 floor_divide = implements("floor_divide")(Divided(arithmetic.floor_divide))
 _power = Divided(arithmetic.power)
-_powers = _power.bind(numpy_elementwise.power)
+_powers = before(_power.entries)(_power.bind(numpy_elementwise.power))
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
 
 @implements("power")
-@before(_power.entries)
 def power(a: Any, b: Any) -> Any:
     """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
     if a.__class__ is np.ndarray and a.ndim and a.dtype in FLOATING:
