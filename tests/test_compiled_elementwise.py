@@ -305,6 +305,18 @@ def test_bounds_of_integers(dtype):
     assert (compiled_elementwise.clip(x, 0.5, 2.5) == np.clip(x, 0.5, 2.5)).all()
 
 
+@pytest.mark.parametrize("dtype", ["bool", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8"])
+def test_one_bound_and_two(dtype):
+    x = np.arange(6).astype(dtype)
+    nan, inf = float("nan"), float("inf")
+    for bounds in [(2, None), (None, 3), (1, 4), (0.5, None), (None, 2.5), (nan, None), (1, nan), (-inf, 2), (None, inf)]:  # fmt: skip
+        for a in (x, x[::2], x[:1], x.reshape(2, 3).T):
+            got = compiled_elementwise.clip(a, *bounds)
+            want = numpy_elementwise.clip(a, *bounds)
+            assert got.dtype == want.dtype, bounds
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("name", ["relu_", "sigmoid_", "clamp_", "add_", "addcmul_", "lerp_"])
 def test_in_place(name):
     x = rushlight.randn(40, 50)

@@ -312,12 +312,12 @@ def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> n
     if a.__class__ is np.ndarray and a.size >= SMALL and not low is high is None:
         d = a.dtype
         least, most = range_of(d)
-        low, high = least if low is None else low, most if high is None else high
+        p, q = least if low is None else low, most if high is None else high
         plain = (int,) if d in (I64, I32) else (int, float)
-        fits = low.__class__ in plain and high.__class__ in plain and least <= low and high <= most
-        if fits and low <= most and high >= least and (u := _bounded[d]) is not None:
+        fits = p.__class__ in plain and q.__class__ in plain and least <= p <= most
+        if fits and least <= q <= most and (u := _bounded[d]) is not None:
             number = d.type if d in FULL or d in (I64, I32) else np.float32
-            return u(a, number(low), number(high), out=out)
+            return u(a, number(p), number(q), out=out)
     return into(out, numpy_elementwise.clip(a, low, high))
 
 
