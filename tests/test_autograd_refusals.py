@@ -446,6 +446,12 @@ def test_results_of_exp_and_the_graph_have_one_version():
         y.sum().backward()
 
 
+def test_results_that_no_wanted_rule_reads_have_a_version():
+    x = torch.tensor([4.0], requires_grad=True)
+    y = x**0.5  # only the gradient of the exponent reads the result
+    assert y.detach().add_(1).item() == 3 and y._version == 1
+
+
 def test_views_of_inference_tensors_are_not_recorded():
     with torch.inference_mode():
         t = torch.ones(2, 2, requires_grad=True)
