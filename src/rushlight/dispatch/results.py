@@ -96,7 +96,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         if r._array.dtype is not o._array.dtype:
             check_dtype(op, r, o)
         if not dtypes.can_cast(r.dtype, o.dtype):
-            if op.path in ("aten.cat", "aten.stack"):
+            if op.path in ("cat", "stack"):
                 raise TypeError(
                     "torch.cat(): input types can't be cast to the desired output type "
                     f"{o.dtype.scalar_name}"
@@ -186,9 +186,9 @@ UNCONVERTED = frozenset(
     "nan_to_num neg polar round sgn sign signbit softplus softshrink trunc".split()
 )
 CONVERTED = frozenset(
-    "_all.max _all.min addr aten.cat aten.stack cholesky cholesky_inverse cholesky_solve column_stack cumprod cumsum dstack geqrf hstack "
+    "_all.max _all.min addr cat cholesky cholesky_inverse cholesky_solve column_stack cumprod cumsum dstack geqrf hstack "
     "kron ldexp linalg.cond linalg.eig linalg.eigvals linalg.lstsq orgqr "
-    "linalg.matrix_power linalg.matrix_rank linalg.pinv linalg.tensorinv linalg.tensorsolve logsumexp lu "
+    "linalg.matrix_power linalg.matrix_rank linalg.pinv linalg.tensorinv linalg.tensorsolve logsumexp lu stack "
     "mean nanmean nansum nn.functional.normalize outer prod std sum var vstack".split()
 )
 WRONG_DTYPE = {  # what PyTorch says; {r}: the dtype of the result, {o}: of `out=`
