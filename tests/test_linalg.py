@@ -579,3 +579,14 @@ def test_a_loss_that_depends_on_phases_has_no_gradient(name):
     (vectors.abs() ** 2).sum().backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="ill-defined"):
         vectors.sum().abs().backward()
+
+
+def test_the_inverse_of_a_factor_with_a_zero_on_its_diagonal():
+    factor = torch.eye(3)
+    factor[1, 1] = 0
+    with pytest.raises(
+        torch.linalg.LinAlgError, match="cholesky_inverse: The diagonal element 2 is zero"
+    ):
+        torch.cholesky_inverse(factor)
+    with pytest.raises(torch.linalg.LinAlgError, match="Batch element 1"):
+        torch.cholesky_inverse(torch.stack([torch.eye(3), factor]))

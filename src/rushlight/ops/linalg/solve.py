@@ -229,6 +229,10 @@ def cholesky_solve(input: Array, L: Array, upper: bool = False):
 def cholesky_inverse(L: Array, upper: bool = False):
     """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
     check.square_floating("cholesky_inverse", L)
+    zero = L.detach().diagonal(0, -2, -1) == 0
+    if not L.is_meta and zero.any():
+        first = zero.int().argmax(-1) + 1
+        raise singular("cholesky_inverse", (first * zero.any(-1))._array)
     one = eye(L, L.shape[-1])
     return cholesky_solve(one.expand(L.shape), L.triu() if upper else L.tril(), upper)
 
