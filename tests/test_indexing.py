@@ -284,3 +284,5 @@ def test_assignment_reads_its_index_as_reading_does():
     with pytest.raises(RuntimeError):
         x[0] = torch.zeros(3)
     assert x._version == 3
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        x[rows] = torch.tensor(1)

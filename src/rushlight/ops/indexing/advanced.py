@@ -31,7 +31,11 @@ class At:
 
     def __init__(self, key: tuple, tensors: Any) -> None:
         self.key = key
-        self.seen = [(t, t._version) for t in tensors if t._counter is not INFERENCE]
+        self.seen = [
+            (t, 0 if (c := t._counter) is None else c.n)
+            for t in tensors
+            if t._counter is not INFERENCE
+        ]
 
     def check(self) -> tuple:
         """The key; RuntimeError when an index was written to since."""

@@ -275,16 +275,28 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     v = value._array if given else quick_number(value, a.dtype)
     if v is None or own is not xp and not given:
         v = number_for(self, value)
-    if (self._edge is not None or given and value._edge is not None) and thread.grad:
-        if edge_of(self) is not None or given and edge_of(value) is not None:
+    e, f = self._edge, value._edge if given else None
+    if (e is not None or f is not None) and thread.grad:
+        if e is not None and edge_of(self) or f is not None and edge_of(value):
             recorded_write(self, index, value if given else _wrap(v))
             return
-        if hides_history(self):
+        if e is not None and hides_history(self):
             check_writable(self, "setitem")
     c, area, at = index.__class__, a, None
     if c in BASIC or c is tuple and BASIC.issuperset(map(type, index)):
         area = own.basic_index(a, index)
     else:
+        if c is Tensor and not v.ndim and own is xp and v.dtype is a.dtype:
+            b = index._array
+            if (
+                b.dtype is BOOL
+                and b.ndim
+                and b.__class__ is ndarray
+                and a.shape[: b.ndim] == b.shape
+            ):
+                xp.index_put(a, (b,), v)
+                _bump(self)
+                return
         index = index if c is tuple else (index,) if c is Tensor else as_tuple(index)
         if a.__class__ is not ndarray or (at := advanced.usual(a, index)) is None:
             basic, found = read(a, index)
@@ -296,7 +308,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         if v.ndim:
             v = on_device_of(a, without_leading_ones(_wrap(v), None)._array)
             v = v.copy() if own.shares_memory(v, a) else v
-        advanced.put(area, at, on_device_of(a, v), False)
+        advanced.put(area, at, v if v.__class__ is a.__class__ else on_device_of(a, v), False)
     _bump(self)
 
 
