@@ -82,6 +82,8 @@ def signal(formula: Callable) -> Callable:
     """Declare a function of `torch.signal.windows`. `formula` takes what is its own and returns a function of
     (m, span)."""
     name = formula.__name__
+    if name in ("general_hamming", "hamming", "hann", "nuttall"):
+        name = "general_cosine"  # which says what is wrong, as in PyTorch
 
     def function(
         M: int,
