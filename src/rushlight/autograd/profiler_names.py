@@ -10,7 +10,7 @@ PREFIXES = ("linalg", "special", "fft")  # `linalg.inv` is aten::linalg_inv
 # operator of ours may do the work of several that call each other. "": PyTorch has no operator for it.
 NAMES = {
     **dict.fromkeys(
-        "Tensor.__rtruediv__ _all.segment_table internal.circular_pad1d_gradient internal.circular_pad2d_gradient "
+        "Tensor.__rtruediv__ _all.segment_table aten.once_differentiable_product internal.circular_pad1d_gradient internal.circular_pad2d_gradient "
         "internal.circular_pad3d_gradient internal.permutation_of internal.pinv internal.products_added "
         "nn.functional.gaussian_nll_loss nn.functional.gumbel_softmax nn.functional.interpolate "
         "nn.functional.linear_cross_entropy nn.functional.local_response_norm nn.functional.lp_pool1d "
@@ -155,9 +155,7 @@ NAMES = {
 def names(op: Any, values: list, inplace: bool = False) -> list[str]:
     """The names of a call of `op`, the outermost first; `values` are those of its parameters."""
     path = op.path
-    if path == "aten.basic_index":
-        found = op.node_name(dict(zip(op.params, values))).removesuffix("Backward0").lower()
-    elif path in BY_VALUES:
+    if path in BY_VALUES:
         found = BY_VALUES[path](dict(zip(op.params, values, strict=False)))
     elif path in NAMES:
         found = NAMES[path]
@@ -180,6 +178,7 @@ GRADIENTS = {
     "cdist": "_cdist_backward",
     "relu": "threshold_backward",
     "clamp": "",
+    "aten.where": "",
     "nn.functional._bce_with_logits": "",
     "nn.functional._reduced_bce_with_logits": "",
 }
@@ -232,8 +231,15 @@ def recurrent(values: dict) -> str:
 
 
 # Operators that PyTorch has several for: functions of {parameter: value}.
+def basic_index(values: dict) -> str:
+    from rushlight.ops.layout.regions import last_step
+
+    return last_step(**values).removesuffix("Backward0").lower()
+
+
 BY_VALUES = {
     "_recurrent_layer": recurrent,
+    "aten.basic_index": basic_index,
     "internal.add_places": pool_backward,
     "internal.adjoint_times": product_of_gradient,
     "internal.times_adjoint": product_of_gradient,
