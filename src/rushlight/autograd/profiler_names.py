@@ -131,7 +131,7 @@ NAMES = {
     "nn.functional.unfold": "im2col",
     # losses
     "nn.functional._bce_with_logits": "binary_cross_entropy_with_logits",
-    "nn.functional._class_entropy": "cross_entropy_loss nll_loss nll_loss_forward",
+    "nn.functional._cross_entropy_loss": "cross_entropy_loss nll_loss nll_loss_forward",
     "nn.functional._nll_loss": "nll_loss nll_loss_forward",
     "nn.functional._reduced_bce_with_logits": "binary_cross_entropy_with_logits",
     "nn.functional.cross_entropy": "cross_entropy_loss",

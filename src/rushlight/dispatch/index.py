@@ -233,7 +233,7 @@ FUNCTIONS = {
         "nn.functional.grid_sample "
     ),
     "nn.loss": (
-        "nn.functional._class_entropy nn.functional._nll_loss "
+        "nn.functional._cross_entropy_loss nn.functional._nll_loss "
         "nn.functional._nll_loss_backward nn.functional.cross_entropy "
         "nn.functional.linear_cross_entropy nn.functional.nll_loss "
     ),

@@ -25,7 +25,7 @@ def _bce_with_logits(input: Tensor, target: Tensor | _Number) -> Tensor:
     """max(x, 0) - x y + log(1 + exp(-|x|))."""
 def _binary_cross_entropy(input: Tensor, target: Tensor | _Number) -> Tensor:
     """-(y log x + (1 - y) log(1 - x)), each logarithm at least -100."""
-def _class_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: _str, ignore_index: _int, label_smoothing: _float) -> Tensor:
+def _cross_entropy_loss(input: Tensor, target: Tensor, weight: Tensor | None, reduction: _str, ignore_index: _int, label_smoothing: _float) -> Tensor:
     """The cross entropy of logits (N, C, *) and classes (N, *): `nll` of `log_softmax` in one, nothing"""
 def _elu(input: Tensor, alpha: _float, scale: _float, input_scale: _float, *, out: Any = None) -> Tensor:
     """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""

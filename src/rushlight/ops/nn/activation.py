@@ -388,11 +388,11 @@ def glu(input: Array, dim: int = -1):
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {dim} is size {shape[dim]}"
         )
-    return halves_glued(input, dim)
+    return glu_halves(input, dim)
 
 
 @op(where="nn.functional", name="_glu", node="GluBackward0", out=False)
-def halves_glued(xp, input: Array, dim: int):
+def glu_halves(xp, input: Array, dim: int):
     if input.dtype.kind not in "fV":
         name = dtypes.OF[input.dtype].scalar_name
         raise RuntimeError(f"\"glu_cpu\" not implemented for '{name}'")
@@ -405,7 +405,7 @@ def glu_rule(g: Any, input: Any, dim: int) -> Any:
     return cat([g * s, g * first * s * (1 - s)], dim)
 
 
-halves_glued.grad(input=glu_rule, kernel="glu_gradient")
+glu_halves.grad(input=glu_rule, kernel="glu_gradient")
 
 
 @elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)

@@ -92,10 +92,10 @@ nll_backward.grad(
 
 
 @op(
-    where="nn.functional", name="_class_entropy", node="NllLossBackward0", out=False,
+    where="nn.functional", name="_cross_entropy_loss", node="NllLossBackward0", out=False,
     intermediates=("sums", "divisor"),
 )  # fmt: skip
-def class_entropy(
+def cross_entropy_loss(
     xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
     label_smoothing: float, keep: bool,
 ):  # fmt: skip
@@ -119,7 +119,7 @@ def class_entropy(
     return xp.asarray(total, input.dtype), sums, weights
 
 
-def class_entropy_rule(g, input, target, weight, reduction, ignore_index, label_smoothing):
+def cross_entropy_loss_rule(g, input, target, weight, reduction, ignore_index, label_smoothing):
     n = input.shape[1]
     keep = (target != ignore_index).unsqueeze(1)
     at = target.unsqueeze(1).masked_fill(~keep, 0)
@@ -137,7 +137,7 @@ def class_entropy_rule(g, input, target, weight, reduction, ignore_index, label_
     return gx.to(input.dtype)
 
 
-def class_entropy_gradient(
+def cross_entropy_loss_gradient(
     xp, g, input, target, weight, ignore_index, label_smoothing, sums, divisor
 ):
     scale = 1 / divisor if divisor else float("nan")
@@ -146,7 +146,7 @@ def class_entropy_gradient(
     )
 
 
-class_entropy.grad(input=class_entropy_rule, kernel=class_entropy_gradient)
+cross_entropy_loss.grad(input=cross_entropy_loss_rule, kernel=cross_entropy_loss_gradient)
 
 
 def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
@@ -280,7 +280,7 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if in_one(input, target, weight, reduction):
-        return class_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
+        return cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
     c = 0 if input._array.ndim == 1 else 1
     logs = log_softmax_of(input, c)
     if target._array.shape == input._array.shape:

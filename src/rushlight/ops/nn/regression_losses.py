@@ -222,44 +222,44 @@ def binary_cross_entropy(
     where="nn.functional", name="_bce_with_logits", node="BinaryCrossEntropyWithLogitsBackward0",
     accepts="f", inplace=False, out=False,
 )  # fmt: skip
-def logit_entropy(xp, input: Array, target: Array):
+def bce_with_logits_loss(xp, input: Array, target: Array):
     """max(x, 0) - x y + log(1 + exp(-|x|))."""
     return xp.bce_with_logits(input, target)
 
 
-def logit_entropy_rule(g: Any, input: Any, target: Any) -> Any:
+def bce_with_logits_loss_rule(g: Any, input: Any, target: Any) -> Any:
     return g * (input.sigmoid() - target)
 
 
-logit_entropy.grad(input=logit_entropy_rule, kernel="bce_with_logits_gradient")
-logit_entropy.grad(target=lambda g, input: -g * input)
+bce_with_logits_loss.grad(input=bce_with_logits_loss_rule, kernel="bce_with_logits_gradient")
+bce_with_logits_loss.grad(target=lambda g, input: -g * input)
 
 
 @op(
     where="nn.functional", name="_reduced_bce_with_logits",
     node="BinaryCrossEntropyWithLogitsBackward0", out=False,
 )  # fmt: skip
-def reduced_logit_entropy(xp, input: Array, target: Array, reduction: str):
+def reduced_bce_with_logits(xp, input: Array, target: Array, reduction: str):
     wide = input.astype("f") if input.dtype.itemsize < 4 else input
     losses = xp.bce_with_logits(wide, target.astype(wide.dtype, copy=False))
     total = (xp.mean if reduction == "mean" else xp.sum)(losses, None, False)
     return xp.asarray(total).astype(input.dtype)
 
 
-def reduced_logit_entropy_gradient(xp, g, input, target, reduction):
+def reduced_bce_with_logits_gradient(xp, g, input, target, reduction):
     if reduction == "mean":
         half, n = g.itemsize < 4, input.size
         g = xp.asarray(xp.with_wide_number(xp.divide, g, n) if half else xp.divide(g, n))
     return xp.bce_with_logits_gradient(g, input, target)
 
 
-reduced_logit_entropy.grad(
-    input=lambda g, input, target, reduction: logit_entropy_rule(
+reduced_bce_with_logits.grad(
+    input=lambda g, input, target, reduction: bce_with_logits_loss_rule(
         scaled(g, input, reduction), input, target
     ),
-    kernel=reduced_logit_entropy_gradient,
+    kernel=reduced_bce_with_logits_gradient,
 )
-reduced_logit_entropy.grad(
+reduced_bce_with_logits.grad(
     target=lambda g, input, reduction: -scaled(g, input, reduction) * input,
 )
 
@@ -277,8 +277,8 @@ def binary_cross_entropy_with_logits(
         )
     if weight is None and pos_weight is None:
         if reduction != "none" and input.dtype is target.dtype and input.numel():
-            return reduced_logit_entropy(input, target, reduction)
-        return reduced(logit_entropy(input, target), reduction)
+            return reduced_bce_with_logits(input, target, reduction)
+        return reduced(bce_with_logits_loss(input, target), reduction)
     from rushlight.ops.nn.activation import log_sigmoid
 
     softened = -log_sigmoid(input)  # log(1 + exp(-x))
