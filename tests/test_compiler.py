@@ -931,10 +931,11 @@ def test_names_in_kernels_are_defined_or_given_when_they_are_compiled():
     missing = []
     for found in pkgutil.iter_modules(kernels.__path__):
         module = importlib.import_module(f"{kernels.__name__}.{found.name}")
-        known = {*vars(module), *dir(builtins)}
+        shared = {*vars(module), *dir(builtins)}
         for source in [each for each in vars(module).values() if isinstance(each, Source)]:
             if source.function.__module__ != module.__name__:
                 continue
+            known = shared | {*source.function.__code__.co_freevars}
             nodes = list(ast.walk(source.tree()[0]))
             own = {node.arg for node in nodes if isinstance(node, ast.arg)}
             names = [node for node in nodes if isinstance(node, ast.Name)]

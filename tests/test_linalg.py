@@ -545,7 +545,14 @@ REFUSED = {
         lambda: torch.linalg.tensorsolve(torch.eye(24).reshape(6, 4, 2, 3, 4), torch.ones(8, 4)),
         "Expected self to satisfy the requirement",
     ),
-    "a removed function": (lambda: torch.symeig(torch.eye(2)), "removed. Use `torch.linalg.eigh`"),
+    **{
+        f"the removed {name}": (
+            lambda name=name: getattr(torch, name)(torch.eye(2), torch.eye(2)), f"removed. Use `torch.linalg.{now}`",
+        )
+        for name, now in {
+            "eig": "eig", "lstsq": "lstsq", "matrix_rank": "matrix_rank", "solve": "solve", "symeig": "eigh",
+        }.items()
+    },
     "a removed method": (lambda: torch.eye(2).solve(torch.eye(2)), "removed. Use `torch.linalg.solve`"),
 }  # fmt: skip
 

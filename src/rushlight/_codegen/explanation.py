@@ -33,9 +33,7 @@ class Run:
 
     def title(self) -> str:
         module = self.kernel.function.__module__.rpartition(".")[2]
-        known = ", ".join(
-            f"{k}={getattr(v, '__name__', None) or v!r}" for k, v in self.known.items()
-        )
+        known = ", ".join(f"{k}={getattr(v, '__name__', v)}" for k, v in self.known.items())
         return f"{module}.{self.kernel.__name__}({known})"
 
 
@@ -48,7 +46,6 @@ def explain(fn: Callable, *args: Any, show: str) -> None:
         return
     from rushlight._backends.llvm import candidates
 
-    fn(*args)
     with candidates.recording() as choices:
         runs = recorded(fn, args)
     for problem, name in choices.items():
@@ -105,6 +102,7 @@ def recorded(fn: Callable, args: tuple) -> list[Run]:
     from rushlight._codegen.kernels.pointwise import Pointwise
 
     native_entry.use(False)  # what runs kernels without a Python function before them
+    fn(*args)  # compiles
     runs: dict[int, Run] = {}
     undo: list[Callable[[], None]] = []
     # Kernels keep what was compiled, and other code keeps it too: what is recorded is the native

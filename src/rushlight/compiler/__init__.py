@@ -84,7 +84,7 @@ def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") 
     >>> import rushlight as torch
     >>> x = torch.randn(256, 1024)
     >>> torch.compiler.explain(lambda: x.softmax(1), show="ir")  # doctest: +ELLIPSIS
-    softmax.rows_softmax(LOG=False, T=f32)
+    softmax.rows_softmax(LOG=False, T=f32, R=f32)
       1 call, ... ms, 2.1 MB: ... GB/s, ...% of a copy...
       rows_softmax(x: Ptr[f32], out: Ptr[f32], rows: i64, n: i64) -> None:
         ...

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends import llvm
+from rushlight._backends import cpu, llvm
 from rushlight.autograd.graph import AccumulateGrad
 from rushlight.autograd.views import View
 from rushlight.core import dtypes
@@ -24,12 +24,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
 
 def install() -> None:
     """Put native getters into the properties of `Tensor`, which stay the objects that they are."""
-    from rushlight._codegen import native
-    from rushlight._codegen.kernel import addresses, builtin
+    from rushlight._codegen.kernel import addresses
     from rushlight._codegen.kernels import attributes
     from rushlight._codegen.runtime import abi
 
-    t = _wrap(np.zeros(1))
+    t = _wrap(cpu.zeros(1))
     t._edge = AccumulateGrad(t)
     slots = abi.slot(t, t._array), abi.slot(t, t._edge)
     if 0 in slots or not (llvm.active and abi.available()):
@@ -37,9 +36,6 @@ def install() -> None:
     made = addresses(*(getattr(attributes, name) for name in VALUES))
     for (name, values), address in zip(VALUES.items(), made, strict=True):
         held = vars(Tensor)[name]
-        kept = (Tensor, np.ndarray, held.fget, *values)
-        table = np.array([*slots, *map(id, kept)], np.int64)
-        native.keep((kept, table))
-        getter = builtin(name, address, table)
+        getter = attributes.bind(name, address, slots, (Tensor, np.ndarray, held.fget, *values))
         property.__init__(held, getter, held.fset, held.fdel, held.__doc__)
         setattr(Tensor, name, held)  # so that Python forgets what it knew of the getter

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight._codegen.kernel import Entry, entry
+import numpy as np
+
+from rushlight._codegen import native
+from rushlight._codegen.kernel import Entry, builtin, entry
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import (
@@ -50,6 +53,13 @@ def getter(function: Callable) -> Entry:
 
     attribute.__name__ = function.__name__
     return entry(attribute)
+
+
+def bind(name: str, address: int, offsets: tuple[int, int], objects: tuple) -> Callable:
+    """The builtin of an entry; `objects` stand in its table from TENSOR on and live as long as the process."""
+    table = np.array([*offsets, *map(id, objects)], np.int64)
+    native.keep((objects, table))
+    return builtin(name, address, table)
 
 
 @inline
