@@ -111,7 +111,7 @@ index_copy.grad(
 
 
 def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
-    d, i = check_slices("index_fill", a, dim, index)
+    d, i = check_slices("index_fill", a, dim, index, in_range=False)
     if a.dtype.kind != "c" and (
         value.dtype.kind == "c" if devices.is_array(value) else isinstance(value, complex)
     ):
@@ -128,7 +128,9 @@ def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
     else:
         value = fill_number(value, a)
     v = as_vector(a)
-    xp.index_put(v, slices(v, d, i), value)
+    if not xp.put_slices(v, i, d, value, False):  # indices below 0 count from the end
+        check_slices("index_fill", a, dim, index)
+        xp.index_put(v, slices(v, d, i), value)
 
 
 @op(where="aten", name="index_fill_value", node="IndexFillBackward0", method=False, writes="K")

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace
@@ -49,6 +50,10 @@ def check_scatter(
 ) -> int:
     """The dimension, not negative; RuntimeError or IndexError unless all fits; `in_range`: the
     indices too."""
+    shape = index.shape
+    if shape and shape == a.shape and index.dtype is I64 and not in_range and dim.__class__ is int:
+        if (src is None or src.shape == shape and src.dtype is a.dtype) and 0 <= dim < len(shape):
+            return dim  # the commonest arguments
     d = geometry.wrap_dim(dim, a.ndim)
     index_dtype(name, index)
     if src is not None:
