@@ -101,3 +101,11 @@ f:
 """
     assert explanation.hottest(text).splitlines()[0] == ".L2:"
     assert len(explanation.hottest(text).splitlines()) == 4
+
+
+def test_after_a_function_that_raises_native_entries_run_again():
+    from rushlight._codegen import native_entry
+
+    with pytest.raises(ZeroDivisionError):
+        torch.compiler.explain(lambda: 1 / 0)
+    assert native_entry._used

@@ -8,7 +8,7 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight.dispatch import record
 from rushlight.dispatch.registry import OPS, Array, Op
-from rushlight.ops.nn.loss import class_entropy
+from rushlight.ops.nn.loss import cross_entropy_loss
 
 CLASSES = torch.tensor([0, 2, 1])
 CALLS = {
@@ -24,7 +24,7 @@ CALLS = {
     "smooth_l1": (F.smooth_l1_loss, (3, 4), (3, 4)),
     "bce": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), (3, 4), (3, 4)),
     "bce of logits": (F.binary_cross_entropy_with_logits, (3, 4), (3, 4)),
-    "cross entropy": (lambda x: class_entropy(x, CLASSES, None, "mean", -100, 0.1), (3, 4)),
+    "cross entropy": (lambda x: cross_entropy_loss(x, CLASSES, None, "mean", -100, 0.1), (3, 4)),
     "layer norm": (lambda x, w, b: F.layer_norm(x, (4,), w, b), (3, 4), (4,), (4,)),
     "group norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (3, 4, 5), (4,), (4,)),
     "rms norm": (lambda x, w: F.rms_norm(x, (4,), w), (3, 4), (4,)),

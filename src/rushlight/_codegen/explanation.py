@@ -96,17 +96,32 @@ def limits() -> tuple[float, float]:
 
 def recorded(fn: Callable, args: tuple) -> list[Run]:
     """Run `fn` with all compiled kernels recorded, in the order in which they first ran."""
-    import gc
-
     from rushlight._codegen import native_entry
-    from rushlight._codegen.kernels.pointwise import Pointwise
 
-    native_entry.use(False)  # what runs kernels without a Python function before them
-    fn(*args)  # compiles
     runs: dict[int, Run] = {}
     undo: list[Callable[[], None]] = []
-    # Kernels keep what was compiled, and other code keeps it too: what is recorded is the native
-    # function that each of them calls. Nothing is looked up by those that are not recorded.
+    native_entry.use(False)  # what runs kernels without a Python function before them
+    try:
+        fn(*args)  # compiles
+        _record(runs, undo)
+        fn(*args)
+    finally:
+        for each in undo:
+            each()
+        native_entry.use(True)
+    return list(runs.values())
+
+
+def _record(runs: dict[int, Run], undo: list[Callable[[], None]]) -> None:
+    """Put a recorder in the place of each compiled kernel; `undo` takes them out again.
+
+    Kernels keep what was compiled, and other code keeps it too: what is recorded is the native function
+    that each of them calls. Nothing is looked up by those that are not recorded.
+    """
+    import gc
+
+    from rushlight._codegen.kernels.pointwise import Pointwise
+
     for found in [o for o in gc.get_objects() if isinstance(o, (Kernel, Pointwise))]:
         if isinstance(found, Kernel):
             for key, function in found._compiled.items():
@@ -118,13 +133,6 @@ def recorded(fn: Callable, args: tuple) -> list[Run]:
             for dtype, ufunc in list(found.items()):
                 if ufunc is not None:
                     undo.append(_swapped(found, dtype, _ufunc_recorder(found, dtype, runs)))
-    try:
-        fn(*args)
-    finally:
-        for each in undo:
-            each()
-        native_entry.use(True)
-    return list(runs.values())
 
 
 def _swapped(held: dict, key: Any, new: Any) -> Callable[[], None]:
