@@ -62,3 +62,7 @@ def test_switches_are_kept():
     import rushlight.backends.cudnn as cudnn
 
     assert cudnn is torch.backends.cudnn
+
+
+def test_meta_tensors_have_no_address():
+    assert torch.empty(2, device="meta").data_ptr() == 0

@@ -286,3 +286,13 @@ def test_assignment_reads_its_index_as_reading_does():
     assert x._version == 3
     with pytest.raises(RuntimeError, match="source and destination dtypes match"):
         x[rows] = torch.tensor(1)
+
+
+def test_index_fill_and_index_copy_take_indices_of_64_bits_only():
+    x = torch.zeros(3)
+    with pytest.raises(RuntimeError, match="Expected a long tensor for index, but got Int"):
+        x.index_copy_(0, torch.tensor([0], dtype=torch.int32), torch.ones(1))
+    with pytest.raises(IndexError, match="Expected dtype int64 for index"):
+        x.index_fill_(0, torch.tensor([0], dtype=torch.int32), 1.0)
+    assert x.tolist() == [0.0] * 3
+    assert x.index_fill_(0, torch.tensor([-1, 0]), 2.0).tolist() == [2.0, 0.0, 2.0]

@@ -479,13 +479,13 @@ class Tensor:
         return storage.TypedStorage._of(self)
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """The address of the first element; 0 for a tensor without elements or on `meta`."""
         return self._address
 
     @property
     def _address(self) -> int:
         a = self._array
-        return devices.of(a).address(a) if a.size else 0
+        return devices.of(a).address(a) if a.size and not self.is_meta else 0
 
     @property
     def _row_major(self) -> bool:

@@ -38,4 +38,5 @@ def install() -> None:
         held = vars(Tensor)[name]
         getter = attributes.bind(name, address, slots, (Tensor, np.ndarray, held.fget, *values))
         property.__init__(held, getter, held.fset, held.fdel, held.__doc__)
+        held.__set_name__(Tensor, name)  # which errors say
         setattr(Tensor, name, held)  # so that Python forgets what it knew of the getter

@@ -52,7 +52,7 @@ from rushlight.distributions.relaxed_bernoulli import RelaxedBernoulli
 from rushlight.distributions.relaxed_categorical import RelaxedOneHotCategorical
 from rushlight.distributions.studentT import StudentT
 from rushlight.distributions.transformed_distribution import TransformedDistribution
-from rushlight.distributions.transforms import *  # noqa: F403
+from rushlight.distributions.transforms import *  # noqa: F403 - its __all__ is part of this module's
 from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.von_mises import VonMises
 from rushlight.distributions.weibull import Weibull

@@ -25,6 +25,7 @@ class _Joined(Transform):
     _join: Any
 
     def _slices(self, name: str, x: Tensor) -> Any:
+        """The part of `x` for each transform, in order; the two subclasses cut in different ways."""
         raise NotImplementedError
 
     def _in_range(self, name: str, x: Tensor) -> None:

@@ -320,7 +320,7 @@ def _input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **kwargs:
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
         )
-    return _mask(input, mask)  # type: ignore[return-value]
+    return _mask(input, mask)  # type: ignore[return-value] # None only without a mask
 
 
 def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:

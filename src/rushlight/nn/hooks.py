@@ -75,7 +75,7 @@ class BoundHook:
         return self.module(), self.hook
 
     def __setstate__(self, state: Any) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+        self.__init__(*state)  # type: ignore[misc] # no subclass has another constructor
 
 
 def call_with_hooks(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:

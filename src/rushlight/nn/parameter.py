@@ -12,7 +12,7 @@ from rushlight.dispatch.overrides import disabled
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
-class _MarkedType(type(Tensor)):  # type: ignore[misc]
+class _MarkedType(type(Tensor)):  # type: ignore[misc] # mypy wants a name for Tensor's metaclass
     """Makes `isinstance(t, Parameter)` true for tensors of other classes that have the mark of Parameter."""
 
     def __instancecheck__(cls, instance: Any) -> bool:

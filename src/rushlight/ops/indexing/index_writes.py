@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, settings
+from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import OPS, Array, composite, op, public
 from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
@@ -100,6 +101,10 @@ index_add.grad(
 def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """A copy of `input` with the slices that `index` names replaced by those of `source`."""
     d, i = check_slices("index_copy", input, dim, index, source, False)
+    if i.dtype is not I64:
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {dtypes.OF[i.dtype].scalar_name}"
+        )
     if not xp.put_slices(as_vector(input), i, d, as_vector(source), False):
         check_slices("index_copy", input, dim, index, source)
 
@@ -112,6 +117,10 @@ index_copy.grad(
 
 def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
     d, i = check_slices("index_fill", a, dim, index, in_range=False)
+    if i.dtype is not I64:
+        raise IndexError(
+            f"index_fill_(): Expected dtype int64 for index, got {dtypes.OF[i.dtype].name}"
+        )
     if a.dtype.kind != "c" and (
         value.dtype.kind == "c" if devices.is_array(value) else isinstance(value, complex)
     ):
