@@ -108,7 +108,7 @@ def test_gradients():
     d = X.clone().requires_grad_()
     t = as_masked_tensor(d, M)
     (t * t).sum().backward()
-    assert d.grad.tolist() == [[0, 0, 4], [0, 8, 10]]
+    assert content(d.grad) == [[0, None, 4], [None, 8, 10]]
     y = masked_tensor(X, M, requires_grad=True)
     assert y.requires_grad
     assert y.is_leaf
@@ -121,4 +121,120 @@ def test_gradients():
     y.grad = None
     (y * 3).backward(masked_tensor(torch.ones(2, 3), M))
     assert content(y.grad) == [[3, None, 3], [None, 3, 3]]
-    assert not masked_tensor(d, M).requires_grad
+    with pytest.warns(UserWarning, match="not recommended to create a MaskedTensor"):
+        assert not masked_tensor(d, M).requires_grad
+
+
+def test_gradients_of_plain_tensors_are_masked():
+    """What is masked stays out of them, be it nan."""
+    x, d = X.clone().requires_grad_(), torch.tensor([[1.0, 0, 2], [0, 1, 4]], requires_grad=True)
+    as_masked_tensor(x / d, M).sum().backward()
+    assert content(x.grad) == [[1, None, 0.5], [None, 1, 0.25]]
+    assert content(d.grad) == [[0, None, -0.5], [None, -4, -0.3125]]
+    b = torch.tensor([2.0, 3.0, 4.0], requires_grad=True)
+    t = masked_tensor(X, M, requires_grad=True)
+    product = t * b
+    assert product.grad_fn.name() == "MulBackward0"
+    product.sum().backward()
+    assert content(b.grad) == [0, 4, 7]
+    assert content(t.grad) == [[2, None, 4], [None, 3, 4]]
+    (b * b).sum().backward()  # a plain gradient comes to a masked one, and the other way round
+    assert content(b.grad) == [4, 10, 15]
+    x.grad = torch.ones(2, 3)
+    as_masked_tensor(x, M).sum().backward()
+    assert content(x.grad) == [[2, None, 2], [None, 2, 2]]
+    y = X.clone().requires_grad_()
+    as_masked_tensor(
+        y[:, 1:].expand(2, 2, 2), torch.tensor([[True, False], [False, False]]).expand(2, 2, 2)
+    ).sum().backward()
+    assert content(y.grad) == [[None, 2, None], [None, None, None]]
+    z = X.clone().requires_grad_()
+    as_masked_tensor(z.clamp(1, 4), M).sum().backward()
+    assert content(z.grad) == [[0, None, 1], [None, 1, 0]]
+
+
+def test_gradients_of_where_and_by_grad():
+    a, c = masked_tensor(X, M, requires_grad=True), masked_tensor(X * 2, ~M, requires_grad=True)
+    chosen = torch.where(M, a, c)
+    assert bool(chosen.get_mask().all())
+    chosen.sum().backward()
+    assert content(a.grad) == [[1, None, 1], [None, 1, 1]]
+    assert content(c.grad) == [[None, 1, None], [1, None, None]]
+    (g,) = torch.autograd.grad((a**3).sum(), a, create_graph=True)
+    assert content(g) == [[0, None, 12], [None, 48, 75]]
+    (g,) = torch.autograd.grad(g.sum(), a)
+    assert content(g) == [[0, None, 12], [None, 24, 30]]
+    product = a * 2
+    product.retain_grad()
+    product.sum().backward()
+    assert content(product.grad) == [[1, None, 1], [None, 1, 1]]
+
+
+def test_no_memory_is_shared():
+    t = masked_tensor(X, M)
+    t.detach().add_(1)
+    t[0].mul_(3)
+    t.view(6).exp_()
+    assert content(t) == [[0, None, 2], [None, 4, 5]]
+    assert t.mul_(t) is t
+    assert content(t) == [[0, None, 4], [None, 16, 25]]
+    leaf = masked_tensor(X, M, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        leaf.add_(1)
+    inner = leaf * 2
+    inner.exp_().sum().backward()
+    assert content(leaf.grad)[0][2] == pytest.approx(2 * math.exp(4), rel=1e-5)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse(layout):
+    t = masked_tensor(X, M, requires_grad=True)
+    s = t.to_sparse() if layout is torch.sparse_coo else t.to_sparse_csr()
+    assert s.layout is layout
+    assert (s.is_sparse, s.is_sparse_coo(), s.is_sparse_csr()) == (
+        True, layout is torch.sparse_coo, layout is torch.sparse_csr,
+    )  # fmt: skip
+    assert str(s) == str(t)
+    assert content((s * 2 + s).to_dense()) == [[0, None, 6], [None, 12, 15]]
+    assert s.sum().item() == 11
+    assert s.amax().item() == 5
+    s.square().to_dense().sum().backward()
+    assert content(t.grad) == [[0, None, 4], [None, 8, 10]]
+    mask = s.get_mask()
+    leaf = masked_tensor(X.sparse_mask(mask), mask, requires_grad=True)
+    (leaf * 3).to_dense().sum().backward()
+    assert leaf.grad.layout is layout
+    assert content(leaf.grad.to_dense()) == [[3, None, 3], [None, 3, 3]]
+    for refused in (leaf.contiguous, leaf.is_contiguous):
+        with pytest.raises(ValueError, match="sparse data do not have is_contiguous"):
+            refused()
+    with pytest.raises(TypeError, match="over a dimension of a sparse"):
+        leaf.sum(0)
+
+
+def test_what_makes_none():
+    coo = torch.eye(3).to_sparse()
+    csc = torch.eye(3).to_sparse_csc()
+    other = torch.eye(3).flip(0).bool()
+    for data, mask, error, text in (
+        (masked_tensor(X, M), M, TypeError, "data must be a Tensor"), (X, masked_tensor(X, M), TypeError, "mask must be"),
+        (coo, torch.eye(3).bool(), TypeError, "must have the same layout"),
+        (csc, csc.bool(), TypeError, "data layout of .*csc is not supported"),
+        (coo, other.to_sparse(), ValueError, "do not have the same indices"),
+        (torch.eye(3).to_sparse_csr(), other.to_sparse_csr(), ValueError, "do not share either crow or col"),
+        (X.bfloat16(), M, TypeError, "bfloat16 is not supported"), (X.byte(), M, TypeError, "uint8 is not supported"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=text):
+            masked_tensor(data, mask)
+    with pytest.raises(ValueError, match="masked"):
+        masked_tensor(torch.tensor(1.0), torch.tensor(False)).item()
+
+
+def test_arguments_of_reductions():
+    t = masked_tensor(X, M)
+    assert content(t.sum(1, True)) == content(t.sum(dim=1, keepdim=True)) == [[2], [9]]
+    assert content(t.norm(dim=1))[0] == 2
+    assert content(torch.norm(t, 1, 1)) == [2, 9]
+    assert t.mean(dtype=torch.float64).dtype is torch.float64
+    assert float(t.sum()) == 11
+    assert bool(t.sum() > 3)

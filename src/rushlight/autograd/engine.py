@@ -33,13 +33,9 @@ WORK = 10_000  # elements that a backward counts as, see `llvm.work`
 
 
 def run(
-    roots: list,
-    grads: list,
-    keep: bool,
-    create_graph: bool,
-    captures: dict | None = None,
+    roots: list, grads: list, keep: bool, create_graph: bool, captures: dict | None = None,
     accumulate_into: Collection = (),
-) -> None:
+) -> None:  # fmt: skip
     """Run a backward pass from the edges `roots`, whose gradients are `grads`, to the leaves.
 
     `captures`: {(node, output number): None}. Only nodes that lead to these run, the gradients that arrive
@@ -259,6 +255,7 @@ def accumulate(
             or g._edge is not None
             or old._array.__class__ is not g._array.__class__
             or isinstance(g._array, sparse.Sparse)
+            or (old.__class__ is not Tensor and hasattr(old, "_as_gradient"))
         ):
             t._grad = accumulated(old, g)
         else:
@@ -289,6 +286,8 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     """
     if thread.grad and g._edge is not None:
         return g.clone()
+    if g.__class__ is not Tensor and hasattr(g, "_as_gradient"):
+        return g._as_gradient()  # a masked one
     a, like = g._array, t._array
     if a.dtype is like.dtype and a.strides == like.strides and mine:
         fits = True

@@ -56,6 +56,19 @@ def _extreme(name: str, dtype: Any) -> Any:
     return info.max if largest else info.min
 
 
+def _identity(name: str, dtype: Any, ord: float = 2.0) -> Any:
+    """What does not change a reduction (for a mean, a variance: what is put in the place of the masked)."""
+    if name in ("amax", "amin", "argmax", "argmin"):
+        return _extreme(name, dtype)
+    if name in ("prod", "cumprod"):
+        return 1
+    if name == "norm":
+        return float("inf") if ord < 0 else 0
+    if name == "median":
+        return float("nan")
+    return float("-inf") if name in ("logaddexp", "logsumexp", "softmax", "log_softmax") else 0
+
+
 def _cast(input: Tensor, dtype: Any) -> Tensor:
     return input if dtype is None or dtype is input.dtype else input.to(dtype)
 
@@ -331,6 +344,11 @@ def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     args = args[1:] if op.__name__ == "norm" else args
     dims = wrapped_dims(args[0] if args else kwargs.get("dim"), input.ndim)
     return any_over(mask, dims, bool(kwargs.get("keepdim")))
+
+
+def _combine_input_and_mask(op: Any, input: Tensor, mask: Tensor | None, *args: Any) -> Tensor:
+    """`input` with what does not change a reduction where the mask is False."""
+    return input if mask is None else _fill(input, mask, _identity(op.__name__, input.dtype, *args))
 
 
 _TENSORS = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
