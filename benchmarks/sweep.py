@@ -1,0 +1,262 @@
+"""Every operator of PyTorch's operator database, in many sizes, dtypes and layouts, against PyTorch.
+
+    python benchmarks/sweep.py --out sweep.jsonl                  # all; goes on where an earlier run stopped
+    python benchmarks/sweep.py --out sweep.jsonl --only 'conv|pool'
+    python benchmarks/sweep.py --out sweep.jsonl --report sweep.html
+
+A case is an operator, a number of elements (1, 1,000, 1,000,000), a dtype, a layout of its tensors (contiguous,
+transposed, channels last) and a direction (forward without recording, or backward of the sum of its outputs). Either
+side runs in alternating short stretches in this process, at default settings; the fastest stretch counts. A case that
+one of the two refuses is left out; the last lines of the output say how many were refused here only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import alternation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DTYPES = ("float32", "float64", "bfloat16", "int64")
+SIZES = (1, 1_000, 1_000_000)
+LAYOUTS = ("contiguous", "transposed", "channels_last")
+DIRECTIONS = ("forward", "backward")
+LEFT_OUT = re.compile(
+    r"_.*|torch\.ops.*|jiterator.*|sparse.*|to_sparse|.*\.triton.*|slice|empty.*|new_empty.*|.*_backward"
+)
+SLOWEST = 0.5  # seconds of one call on PyTorch: what takes longer is left out
+
+
+def cases(only: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """(key, sample, what describes the case) of every case."""
+    import sweep_samples
+    import torch
+
+    for op in sorted(sweep_samples.database.op_db, key=lambda op: op.name):
+        name = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+        if LEFT_OUT.fullmatch(op.name) or not re.search(only, name):
+            continue
+        for dtype in DTYPES:
+            kind = getattr(torch, dtype)
+            if kind not in op.dtypes:
+                continue
+            directions = (
+                DIRECTIONS if op.supports_autograd and kind.is_floating_point else DIRECTIONS[:1]
+            )
+            for size in SIZES:
+                sample = sweep_samples.scaled(op, size, kind)
+                if sample is None:
+                    continue
+                dims = max((t.dim() for t in sweep_samples.tensors(sample.args)), default=0)
+                for layout in LAYOUTS[: 1 if size == 1 or dims < 2 else 3 if dims == 4 else 2]:
+                    for direction in directions:
+                        about = {"op": name, "path": op.name, "size": size, "dtype": dtype}
+                        about |= {"layout": layout, "direction": direction, "family": family(op)}
+                        yield f"{name} {size} {dtype} {layout} {direction}", sample, about
+
+
+def family(op: Any) -> str:
+    """The part of the report in which an operator stands: its namespace, or its kind in the database."""
+    space = op.name.rpartition(".")[0]
+    if space:
+        return space
+    kinds = {
+        "UnaryUfuncInfo": "unary",
+        "BinaryUfuncInfo": "binary",
+        "ReductionOpInfo": "reductions",
+    }
+    return kinds.get(type(op).__name__, "others")
+
+
+def laid_out(x: Any, layout: str, convert: Callable) -> Any:
+    """`x` with every tensor in it laid out in memory as asked, as a tensor of the other library by `convert`."""
+    import torch
+
+    if isinstance(x, torch.Tensor):
+        x = x.detach()
+        if layout == "transposed" and x.dim() > 1:
+            x = x.transpose(0, -1).contiguous().transpose(0, -1)
+        elif layout == "channels_last" and x.dim() == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        return convert(x)
+    if isinstance(x, (tuple, list)):
+        return type(x)(laid_out(y, layout, convert) for y in x)
+    if isinstance(x, dict):
+        return {k: laid_out(y, layout, convert) for k, y in x.items()}
+    return convert(x)
+
+
+def to_ours(ours: Any) -> Callable:
+    import torch
+
+    def convert(x: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            if x.dtype == torch.bfloat16:
+                return ours.from_numpy(x.view(torch.int16).numpy().copy("K")).view(ours.bfloat16)
+            return ours.from_numpy(x.numpy().copy("K"))
+        if isinstance(x, torch.dtype):
+            return getattr(ours, str(x).partition(".")[2])
+        if isinstance(x, torch.memory_format):
+            return getattr(ours, str(x).partition(".")[2])
+        return x
+
+    return convert
+
+
+def function(library: Any, path: str) -> Callable:
+    """The operator of a name of the database: a function of the library, or a method of its tensors."""
+    found = library
+    for part in path.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            return getattr(library.Tensor, path)
+    return found
+
+
+def prepared(library: Any, path: str, args: tuple, kwargs: dict, backward: bool) -> Callable:
+    """A function without arguments that runs the case once on `library`, after a first run."""
+    f = function(library, path)
+    if not backward:
+        f(*args, **kwargs)
+        return lambda: f(
+            *args, **kwargs
+        )  # none of its tensors requires a gradient: nothing is recorded
+    leaves = [t.requires_grad_() for t in flat(library, (args, kwargs)) if t.is_floating_point()]
+    if not leaves:
+        raise TypeError("no tensor to differentiate")
+    outputs = [t for t in flat(library, f(*args, **kwargs)) if t.requires_grad]
+    ones = [library.ones_like(t) for t in outputs]
+
+    def gradients() -> Any:
+        return library.autograd.grad(outputs, leaves, ones, retain_graph=True, allow_unused=True)
+
+    gradients()
+    return gradients
+
+
+def flat(library: Any, x: Any) -> Iterator[Any]:
+    if isinstance(x, library.Tensor):
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            yield from flat(library, y)
+    elif isinstance(x, dict):
+        yield from flat(library, list(x.values()))
+
+
+def measure(ours: Any, theirs: Any, sample: Any, about: dict[str, Any]) -> dict[str, Any]:
+    """{ours, theirs} in seconds, or {refused} with the side and the reason."""
+    backward = about["direction"] == "backward"
+    try:
+        args, kwargs = laid_out(
+            (sample.args, sample.kwargs),
+            about["layout"],
+            lambda x: x.clone() if hasattr(x, "clone") else x,
+        )
+        reference = prepared(theirs, about["path"], args, kwargs, backward)
+        if alternation.seconds(reference, 1) > SLOWEST:
+            return {"refused": "PyTorch: too slow to be timed often"}
+    except Exception as e:
+        return {"refused": f"PyTorch: {type(e).__name__}: {e}"[:200]}
+    try:
+        args, kwargs = laid_out((sample.args, sample.kwargs), about["layout"], to_ours(ours))
+        candidate = prepared(ours, about["path"], args, kwargs, backward)
+        if alternation.seconds(candidate, 1) > 20 * SLOWEST:
+            return {"refused": "Rushlight: too slow to be timed"}
+    except Exception as e:
+        return {"refused": f"Rushlight: {type(e).__name__}: {e}"[:200]}
+    a, b = alternation.fastest(candidate, reference, rounds=7, stretch=0.002)
+    if a > b:  # what looks slower gets a longer look
+        a, b = (
+            min(p)
+            for p in zip(
+                (a, b), alternation.fastest(candidate, reference, rounds=15, stretch=0.004)
+            )
+        )
+    return {"ours": a, "theirs": b}
+
+
+def summary(results: list[dict[str, Any]], worst: int) -> str:
+    timed = sorted((r for r in results if "ours" in r), key=lambda r: r["ours"] / r["theirs"])
+    if not timed:
+        return "nothing was timed"
+    ratios = [r["theirs"] / r["ours"] for r in timed]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    lines = [
+        f"{r['theirs'] / r['ours']:6.2f}  {r['ours'] * 1e6:10.1f} us {r['theirs'] * 1e6:10.1f} us  "
+        f"{r['op']} {r['size']} {r['dtype']} {r['layout']} {r['direction']}"
+        for r in timed[-worst:]
+    ]
+    refused = [r for r in results if r.get("refused", "").startswith("Rushlight")]
+    even = 100 * sum(r >= 1 for r in ratios) / len(ratios)
+    return "\n".join(
+        [
+            "PyTorch's time / ours, Rushlight, PyTorch, case: the last ones",
+            *lines,
+            f"{len(timed)} cases, geometric mean of PyTorch's time / ours {mean:.2f}",
+            f"at least as fast in {even:.1f} %, slower than twice PyTorch's time in {sum(r < 0.5 for r in ratios)}",
+            f"refused here only: {len(refused)}",
+        ]
+    )
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument(
+        "--out",
+        type=Path,
+        default=Path("sweep.jsonl"),
+        help="results, one line of JSON for each case",
+    )
+    p.add_argument("--only", default="", help="a regular expression: operators")
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument(
+        "--worst", type=int, default=40, help="how many of the slowest cases are printed"
+    )
+    p.add_argument("--report", type=Path, help="write a page with one picture for each family")
+    options = p.parse_args()
+    held = (
+        [json.loads(line) for line in options.out.read_text().splitlines()]
+        if options.out.exists()
+        else []
+    )
+    if options.report:
+        import sweep_report
+
+        options.report.write_text(sweep_report.page(held))
+        return
+    alternation.limit_threads(options.threads)
+    warnings.simplefilter("ignore")
+    import torch as theirs
+
+    import rushlight as ours
+
+    theirs.set_num_threads(options.threads)
+    print(alternation.machine(), f"PyTorch  {theirs.__version__}", sep="\n", flush=True)
+    done = {r["key"] for r in held}
+    with options.out.open("a") as file:
+        for number, (key, sample, about) in enumerate(cases(options.only)):
+            if key in done:
+                continue
+            result = {"key": key, **about, **measure(ours, theirs, sample, about)}
+            held.append(result)
+            file.write(json.dumps(result) + "\n")
+            file.flush()
+            if sys.stderr.isatty():
+                print(f"\r{number:6} {key:<90.90}", end="", file=sys.stderr)
+    print(summary([r for r in held if re.search(options.only, r["op"])], options.worst))
+
+
+if __name__ == "__main__":
+    main()
