@@ -48,7 +48,7 @@ REASONS = {
     "quantised tensors": r".*([Qq]uant|fbgemm|qint|quint|QInt|QUInt|qscheme|q_scale|q_zero|q_per_channel"
     r"|int_repr|choose_qparams).*|torch\.(ao|per_(channel|tensor).*)|nn\.(intrinsic|qat)",
     "dtypes that NumPy and ml_dtypes lack, or that only matrix units use": r"torch\.(bits?\d.*|bit|u?int[1-7]"
-    r"|float[48]_.*|complex32|chalf|ComplexHalf.*)|Tensor\.chalf|nn\.functional\.(scaled_(grouped_)?mm"
+    r"|float[48]_.*)|nn\.functional\.(scaled_(grouped_)?mm"
     r"|grouped_mm|ScalingType|SwizzleType)",
     "another device": r".*(cudnn|Cudnn|cuda|CUDA|miopen|nccl|triton|xpu|mtia|mps|vulkan|ipu|hpu|mkldnn|xla"
     r"|maia|_gpu_).*|torch\.(accelerator|cpu|Stream|Event|AcceleratorError|OutOfMemoryError"

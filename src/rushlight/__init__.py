@@ -136,8 +136,8 @@ _ELSEWHERE = {  # public name -> module
     "Storage": "storage",
     "UntypedStorage": "storage",
     "TypedStorage": "storage",
-    **{f"{d.scalar_name}Tensor": "ops.factories.legacy" for d in _dtypes.ALL},
-    **{f"{d.scalar_name}Storage": "storage" for d in _dtypes.ALL},
+    **{f"{d.scalar_name}Tensor": "ops.factories.legacy" for d in _dtypes.NAMED},
+    **{f"{d.scalar_name}Storage": "storage" for d in _dtypes.NAMED},
 }
 _CONSTANTS = {
     "torch": _sys.modules[__name__],  # annotations say `torch.torch.Tensor`

@@ -1,7 +1,7 @@
 """DLPack: memory in capsules, for other libraries and from them.
 
-NumPy makes and reads the capsules. It has no bfloat16: such memory passes through it as uint16, and the
-code of the type is exchanged in the capsule.
+NumPy makes and reads the capsules. It has no bfloat16 and no complex32: such memory passes through it as unsigned
+integers, and the code of the type is exchanged in the capsule.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core.dtype_sets import BF16
+from rushlight.core.dtype_sets import BF16, C32
 
-UNSIGNED, BFLOAT = 1, 4  # codes of types
+UNSIGNED = 1  # codes of types, and with their bits those of dtypes that NumPy lacks
+CODES = {BF16: (4, 16), C32: (5, 32)}
 
 
 class _Struct(ctypes.Structure):
@@ -34,15 +35,11 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def exchange(capsule: Any, before: int, after: int) -> bool:
-    """Whether the memory of a capsule had 16-bit numbers of the type `before`; it now says `after`."""
+def described(capsule: Any) -> _Struct | None:
+    """What a capsule that nobody has taken over says of its memory."""
     if type(capsule).__name__ != "PyCapsule" or (name := _name(capsule)) not in _OFFSETS:
-        return False
-    described = _Struct.from_address(_pointer(capsule, name) + _OFFSETS[name])
-    if (described.code, described.bits) != (before, 16):
-        return False
-    described.code = after
-    return True
+        return None
+    return _Struct.from_address(_pointer(capsule, name) + _OFFSETS[name])
 
 
 def capsule_of(a: Any, stream: Any = None, **options: Any) -> Any:
@@ -53,10 +50,11 @@ def capsule_of(a: Any, stream: Any = None, **options: Any) -> Any:
         raise AssertionError("stream should be None on cpu.")
     if not hasattr(a, "__dlpack__"):
         raise BufferError("Can't export tensors with layout other than torch.strided")
-    if a.dtype is not BF16:
+    if a.dtype not in CODES:
         return a.__dlpack__(**options)
-    capsule = a.view(np.uint16).__dlpack__(**options)
-    exchange(capsule, UNSIGNED, BFLOAT)
+    code, bits = CODES[a.dtype]
+    capsule = a.view(np.ndarray).view(f"u{bits // 8}").__dlpack__(**options)
+    described(capsule).code = code
     return capsule
 
 
@@ -65,11 +63,14 @@ class Producer:
 
     def __init__(self, source: Any) -> None:
         self.source, self.is_bare = source, not hasattr(source, "__dlpack__")
-        self.is_bfloat16 = False
+        self.dtype: np.dtype | None = None  # that of the memory, where NumPy lacks it
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self.source if self.is_bare else self.source.__dlpack__(**options)
-        self.is_bfloat16 = exchange(capsule, BFLOAT, UNSIGNED)
+        if (about := described(capsule)) is not None:
+            for dtype, codes in CODES.items():
+                if codes == (about.code, about.bits):
+                    self.dtype, about.code = dtype, UNSIGNED
         return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -20,12 +20,12 @@ BOOL = dtypes.bool_.np
 U8, U16, U32, U64 = dtypes.uint8.np, dtypes.uint16.np, dtypes.uint32.np, dtypes.uint64.np
 I8, I16, I32, I64 = dtypes.int8.np, dtypes.int16.np, dtypes.int32.np, dtypes.int64.np
 F16, BF16, F32, F64 = dtypes.float16.np, dtypes.bfloat16.np, dtypes.float32.np, dtypes.float64.np
-C64, C128 = dtypes.complex64.np, dtypes.complex128.np
+C32, C64, C128 = dtypes.complex32.np, dtypes.complex64.np, dtypes.complex128.np
 
 REDUCED = frozenset((F16, BF16))  # computed in float32
 FULL = frozenset((F32, F64))
 FLOATING = REDUCED | FULL
-COMPLEX = frozenset((C64, C128))
+COMPLEX = frozenset((C32, C64, C128))
 STORED_ONLY = frozenset((U16, U32, U64))  # PyTorch computes on none of them
 
 

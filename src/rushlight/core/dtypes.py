@@ -90,23 +90,18 @@ class dtype(_Constant):
         return _REAL.get(self, self)
 
     def to_complex(self) -> dtype:
-        """The complex type with parts of this type; RuntimeError for integers, bool, float16."""
+        """The complex type with parts of this type; RuntimeError for integers and bool."""
         if self.is_complex:
             return self
         if self in _COMPLEX:
             return _COMPLEX[self]
-        if self is float16:
-            raise RuntimeError(
-                "to_complex: the complex type of float16 is complex32, which Rushlight does not have; "
-                "convert to float32 first"
-            )
         raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
 
 
 def _dtype(name: str, abbr: str, scalar_name: str, storage: Any = None) -> dtype:
     as_np = np.dtype(storage or name)
-    # ml_dtypes' types have NumPy's kind 'V' (or 'f' in later versions).
-    kind = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}[as_np.kind]
+    # ml_dtypes' types have NumPy's kind 'V' (or 'f' in later versions), its complex one 'W'.
+    kind = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3, "W": 3}[as_np.kind]
     return _make(
         dtype,
         name=name,
@@ -122,7 +117,7 @@ def _dtype(name: str, abbr: str, scalar_name: str, storage: Any = None) -> dtype
 
 
 class _OnlyCompared(dtype):
-    """A dtype that no tensor has: it exists for comparisons, `x.dtype in (torch.complex32, ...)`."""
+    """A dtype that no tensor has: it exists for comparisons, `x.dtype in (torch.qint8, ...)`."""
 
     __slots__ = ()
 
@@ -133,10 +128,10 @@ class _OnlyCompared(dtype):
         )
 
 
-def _only_compared(name: str, itemsize: int, scalar_name: str, kind: int) -> dtype:
+def _only_compared(name: str, itemsize: int, scalar_name: str) -> dtype:
     return _make(
-        _OnlyCompared, name=name, itemsize=itemsize, is_floating_point=False, is_complex=kind == 3,
-        is_signed=True, kind=kind, abbr=name.replace("complex32", "c32"), scalar_name=scalar_name,
+        _OnlyCompared, name=name, itemsize=itemsize, is_floating_point=False, is_complex=False,
+        is_signed=True, kind=1, abbr=name, scalar_name=scalar_name,
     )  # fmt: skip
 
 
@@ -153,13 +148,17 @@ float16 = _dtype("float16", "f16", "Half")
 bfloat16 = _dtype("bfloat16", "bf16", "BFloat16", ml_dtypes.bfloat16)
 float32 = _dtype("float32", "f32", "Float")
 float64 = _dtype("float64", "f64", "Double")
+complex32 = _dtype("complex32", "c32", "ComplexHalf", ml_dtypes.complex32)
 complex64 = _dtype("complex64", "c64", "ComplexFloat")
 complex128 = _dtype("complex128", "c128", "ComplexDouble")
 
 ALL: tuple[dtype, ...] = (
     *(bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64),
-    *(float16, bfloat16, float32, float64, complex64, complex128),
+    *(float16, bfloat16, float32, float64, complex32, complex64, complex128),
 )
+NAMED = tuple(
+    each for each in ALL if each is not complex32
+)  # those that `torch.FloatTensor` and its like exist of
 # Storage formats: they can be converted, read, written and copied; they do not promote.
 EIGHT_BITS: tuple[dtype, ...] = (
     _dtype("float8_e4m3fn", "f8e4m3fn", "Float8_e4m3fn", ml_dtypes.float8_e4m3fn),
@@ -170,12 +169,11 @@ EIGHT_BITS: tuple[dtype, ...] = (
 )
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = EIGHT_BITS
 ONLY_COMPARED: tuple[dtype, ...] = (
-    _only_compared("complex32", 4, "ComplexHalf", 3),
-    _only_compared("qint8", 1, "QInt8", 1),
-    _only_compared("quint8", 1, "QUInt8", 1),
-    _only_compared("qint32", 4, "QInt32", 1),
+    _only_compared("qint8", 1, "QInt8"),
+    _only_compared("quint8", 1, "QUInt8"),
+    _only_compared("qint32", 4, "QInt32"),
 )
-complex32, qint8, quint8, qint32 = ONLY_COMPARED
+qint8, quint8, qint32 = ONLY_COMPARED
 OF: dict[np.dtype[Any], dtype] = {each.np: each for each in (*ALL, *EIGHT_BITS)}
 ALIASES: dict[str, dtype] = {
     "bool": bool_,
@@ -193,10 +191,10 @@ ALIASES: dict[str, dtype] = {
 OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 _REAL = {complex32: float16, complex64: float32, complex128: float64}
-_COMPLEX = {bfloat16: complex64, float32: complex64, float64: complex128}
+_COMPLEX = {float16: complex32, bfloat16: complex64, float32: complex64, float64: complex128}
 _UNSIGNED_ONLY_STORED = (uint16, uint32, uint64)
 # PyTorch has no storage class for these: in files their storages are untyped.
-WITHOUT_STORAGE = (*_UNSIGNED_ONLY_STORED, *EIGHT_BITS)
+WITHOUT_STORAGE = (*_UNSIGNED_ONLY_STORED, *EIGHT_BITS, complex32)
 
 
 def __getattr__(name: str) -> dtype:
@@ -218,12 +216,18 @@ def _promoted(a: dtype, b: dtype) -> dtype | None:
     if low in _UNSIGNED_ONLY_STORED or high in _UNSIGNED_ONLY_STORED:
         return high if high.is_floating_point else None
     if low.kind != high.kind:
-        return complex128 if high is complex64 and low is float64 else high
+        # The complex type of the wider part; bfloat16 beside halves has none but float32's.
+        return promote_complex(high, low) if high.kind == 3 and low.kind == 2 else high
     if {low, high} == {float16, bfloat16}:
         return float32  # neither holds all numbers of the other
     if {low, high} == {uint8, int8}:
         return int16
     return high
+
+
+def promote_complex(c: dtype, real: dtype) -> dtype:
+    """The complex type that holds both a complex and a floating type."""
+    return max(c, real.to_complex(), key=lambda each: each.itemsize)
 
 
 _PROMOTED = {(a, b): both for a in ALL for b in ALL if (both := _promoted(a, b)) is not None}

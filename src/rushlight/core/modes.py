@@ -51,7 +51,7 @@ def set_default_dtype(d: dtypes.dtype, /) -> None:
 def get_default_complex_dtype() -> dtypes.dtype:
     """The type of `tensor([1j])`: the complex type of the default dtype.
 
-    complex64 for bfloat16; RuntimeError for float16, whose complex type Rushlight lacks.
+    complex64 for bfloat16.
     """
     return _default_dtype.to_complex()
 

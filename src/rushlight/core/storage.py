@@ -545,7 +545,7 @@ def __getattr__(name: str) -> type:
         name = "FloatStorage"
     if name in globals():
         return globals()[name]
-    for d in dtypes.ALL:
+    for d in dtypes.NAMED:
         if name == f"{d.scalar_name}Storage":
 
             def __init__(self: Any, *content: Any, dtype: dtypes.dtype = d, **options: Any) -> None:

@@ -21,7 +21,7 @@ from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes, scalars
 from rushlight.core.device import device
-from rushlight.core.dtype_sets import BF16
+from rushlight.core.dtype_sets import BF16, C32
 from rushlight.core.dtypes import contiguous_format
 from rushlight.core.size import Size
 
@@ -343,7 +343,7 @@ class Tensor:
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
                 "incompatible tensor type."
             )
-        if value._array.dtype.kind not in "fcV" and self._edge is not None and self.requires_grad:
+        if value._array.dtype.kind in "bui" and self._edge is not None and self.requires_grad:
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating point or complex dtype"
             )
@@ -386,8 +386,8 @@ class Tensor:
             hint = " Use Tensor.cpu() to copy the tensor to host memory first."
             hint = "" if self.is_meta else hint
             raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
-        if a.dtype is BF16:
-            raise TypeError("Got unsupported ScalarType BFloat16")
+        if a.dtype is BF16 or a.dtype is C32:
+            raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         return a if a.__class__ is np.ndarray else a.view(np.ndarray)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -397,6 +397,8 @@ class Tensor:
         """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
     def cfloat(self, memory_format: Any = None) -> Any:
         """`self.to(torch.complex64)`."""
+    def chalf(self, memory_format: Any = None) -> Any:
+        """`self.to(torch.complex32)`."""
     def char(self, memory_format: Any = None) -> Any:
         """`self.to(torch.int8)`."""
     def cholesky(self, upper: _bool = False) -> Tensor:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import complex32, devices, llvm, meta, sparse
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, llvm, meta, sparse
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
@@ -317,6 +317,13 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
 
 
 def run(op: Op, values: list, space: Any = xp) -> Any:
+    """The forward on arrays; see Note [complex32]."""
+    if complex32.made and complex32.among(values):
+        return complex32.run(op, values, lambda values: compute(op, values, space))
+    return compute(op, values, space)
+
+
+def compute(op: Op, values: list, space: Any) -> Any:
     """The forward on arrays, with NumPy's complaints turned into PyTorch's."""
     if not llvm.active:
         llvm.work(llvm.largest(values))

@@ -11,15 +11,15 @@ FUNCTIONS = {
     "factories.copying": (
         "Tensor._sample_dirichlet_draw Tensor.bernoulli_draw Tensor.bernoulli_from "
         "Tensor.bernoulli_number Tensor.bernoulli_tensor Tensor.bfloat16 Tensor.binomial_draw "
-        "Tensor.bool Tensor.byte Tensor.cauchy Tensor.cdouble Tensor.cfloat Tensor.char "
-        "Tensor.contiguous Tensor.copy Tensor.copy_ Tensor.cpu Tensor.cuda Tensor.double "
-        "Tensor.exponential Tensor.fill_diagonal Tensor.fill_diagonal_ Tensor.fill_number "
-        "Tensor.fill_number_ Tensor.fill_tensor Tensor.fill_tensor_ Tensor.float "
-        "Tensor.geometric Tensor.half Tensor.hpu Tensor.int Tensor.ipu Tensor.log_normal "
-        "Tensor.long Tensor.mtia Tensor.normal Tensor.normal_1 Tensor.normal_2 "
-        "Tensor.poisson_draw Tensor.random_0 Tensor.random_1 Tensor.random_2 Tensor.short "
-        "Tensor.to Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu Tensor.zero _to_copy "
-        "_to_device clone detach detach_ fill fill_ zero_ "
+        "Tensor.bool Tensor.byte Tensor.cauchy Tensor.cdouble Tensor.cfloat Tensor.chalf "
+        "Tensor.char Tensor.contiguous Tensor.copy Tensor.copy_ Tensor.cpu Tensor.cuda "
+        "Tensor.double Tensor.exponential Tensor.fill_diagonal Tensor.fill_diagonal_ "
+        "Tensor.fill_number Tensor.fill_number_ Tensor.fill_tensor Tensor.fill_tensor_ "
+        "Tensor.float Tensor.geometric Tensor.half Tensor.hpu Tensor.int Tensor.ipu "
+        "Tensor.log_normal Tensor.long Tensor.mtia Tensor.normal Tensor.normal_1 "
+        "Tensor.normal_2 Tensor.poisson_draw Tensor.random_0 Tensor.random_1 Tensor.random_2 "
+        "Tensor.short Tensor.to Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu "
+        "Tensor.zero _to_copy _to_device clone detach detach_ fill fill_ zero_ "
     ),
     "factories.creation": (
         "Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones "
@@ -504,7 +504,7 @@ WRITERS = (
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why
 ABSENT = (
-    "chalf const_data_ptr dequantize grad_dtype index int_repr is_maia module_load "
+    "const_data_ptr dequantize grad_dtype index int_repr is_maia module_load "
     "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
     "q_zero_point qscheme record_stream reinforce slice_inverse to_mkldnn "
     "to_padded_tensor to_sparse_bsc to_sparse_bsr volatile "

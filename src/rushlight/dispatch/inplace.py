@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import complex32, devices, meta, sparse
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, meta, sparse
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import C32
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import overrides, results
 from rushlight.dispatch.general import (
@@ -171,8 +172,14 @@ def execute_write(op: Op, named: dict) -> Tensor:
     if a.__class__ is not meta.Meta:
         given = [arrays[p] for p in op.params[1:]]
         n = op.n_positional - 1
+        options = dict(zip(op.params[n + 1 :], given[n:]))
+        write = lambda a: op.write(devices.of(a), a, *given[:n], **options)
         with np.errstate(all="ignore"):
-            op.write(devices.of(a), a, *given[:n], **dict(zip(op.params[n + 1 :], given[n:])))
+            if a.dtype is C32:
+                given = complex32.converted(given, complex32.plain)
+                complex32.write(op, a, write)
+            else:
+                write(a)
     bump(t)
     if recording:
         rebase(t, make_node(op, named | {op.inputs[0]: before}, [t], inplace=True))

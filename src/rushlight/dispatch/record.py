@@ -26,7 +26,7 @@ from rushlight.autograd.graph import (
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
-from rushlight.core.dtype_sets import FLOATING
+from rushlight.core.dtype_sets import COMPLEX, FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def record(op: Op, named: dict, wrapped: list) -> None:
         return
     several, named_outputs = len(wrapped) > 1, op.outputs.__class__ is tuple
     for nr, t in enumerate(wrapped):
-        if t is None or t._array.dtype.kind not in "fcV":
+        if t is None or t._array.dtype.kind in "bui":
             continue
         if named_outputs and not differentiable_output(op, nr):
             continue
@@ -460,7 +460,7 @@ def watched(op: Op, kernel: Callable) -> Callable:
 
 def conjugated(v: Any) -> Any:
     if isinstance(v, Tensor):
-        return v.conj_physical() if v._array.dtype.kind == "c" else v
+        return v.conj_physical() if v._array.dtype in COMPLEX else v
     return v.conjugate() if v.__class__ is complex else v
 
 

@@ -26,7 +26,18 @@ import ml_dtypes
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, FULL, I64, REDUCED, STORED_ONLY
+from rushlight.core.dtype_sets import (
+    BF16,
+    COMPLEX,
+    F16,
+    F32,
+    F64,
+    FLOATING,
+    FULL,
+    I64,
+    REDUCED,
+    STORED_ONLY,
+)
 from rushlight.core.dtypes import OF
 from rushlight.rng.fma import fused
 from rushlight.rng.generator import Generator
@@ -79,7 +90,7 @@ def _write(out: np.ndarray, values: np.ndarray) -> None:
 
 def _as_real(out: np.ndarray) -> np.ndarray:
     """Complex `out` as a real array with one more dimension, of size 2; in the same memory."""
-    return out[..., None].view(np.float32 if out.dtype == np.complex64 else np.float64)
+    return out[..., None].view(OF[out.dtype].to_real().np)
 
 
 def refuse(kernel: str, dtype: np.dtype) -> None:
@@ -106,7 +117,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     that the dtype cannot hold, for `low > high`, and where the difference is not finite.
     """
     low, high = float(low), float(high)
-    if out.dtype.kind == "c":
+    if out.dtype in COMPLEX:
         out = _as_real(out)
     if out.dtype not in FLOATING:
         refuse("check_uniform_bounds", out.dtype)
@@ -155,7 +166,7 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
     mean, std = float(mean), float(std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    if out.dtype.kind == "c":
+    if out.dtype in COMPLEX:
         out = _as_real(out)
         std /= math.sqrt(2.0)
     if out.dtype not in FLOATING:
@@ -217,7 +228,7 @@ def random_(out: np.ndarray, low: int | None, high: int | None, generator: Gener
     and for bounds that the dtype cannot hold.
     """
     kind = out.dtype.kind
-    if kind == "c":
+    if out.dtype in COMPLEX:
         refuse("random_kernel_cpu", out.dtype)
     floating = out.dtype in FLOATING
     if low is None and high is None:
@@ -370,7 +381,7 @@ def bernoulli_(
     A number or float64 probabilities are compared with 53 random bits, others with 24. RuntimeError for `p` outside of
     [0, 1].
     """
-    if out.dtype.kind == "c" or out.dtype.kind == "u" and out.dtype.itemsize > 1:
+    if out.dtype in COMPLEX or out.dtype.kind == "u" and out.dtype.itemsize > 1:
         refuse("bernoulli_scalar_cpu_", out.dtype)
     if not isinstance(p, np.ndarray):
         p = float(p)

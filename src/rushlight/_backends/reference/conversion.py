@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight._backends import complex32
 from rushlight.core import dtypes
 from rushlight.core.device import CPU, device
-from rushlight.core.dtype_sets import I64
+from rushlight.core.dtype_sets import C32, C64, I64
 
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Number
@@ -19,6 +20,10 @@ KERNELS = "cast device_of from_numpy number shares_memory to_numpy".split()
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
     with np.errstate(all="ignore"):
+        if a.dtype is C32:
+            a = complex32.widened(a)
+        if to is C32:
+            return complex32.fresh(cast(a, C64).astype(C32))
         if a.dtype.kind == "c" and to.kind != "c":
             if to.kind == "b":
                 return a.astype(bool)
@@ -43,7 +48,7 @@ def number(value: Number, to: np.dtype) -> np.ndarray:
     if to.kind in "iu" and to is not I64:
         return np.array(int(value), np.int64).astype(to)
     with np.errstate(all="ignore"):
-        return np.array(value).astype(to)
+        return complex32.tensor_array(np.array(value).astype(to))
 
 
 def device_of(a: np.ndarray) -> device:

@@ -179,6 +179,7 @@ _LARGEST = {
     dtypes.float32: 3.4028234663852886e38,
     dtypes.float64: 1.7976931348623157e308,
 }
+_LARGEST[dtypes.complex32] = _LARGEST[dtypes.float16]
 _LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
 _LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
 

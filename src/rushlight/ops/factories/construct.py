@@ -11,7 +11,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
-from rushlight.core.dtype_sets import BF16, BOOL, F32, I64, U8
+from rushlight.core.dtype_sets import BF16, BOOL, COMPLEX, F32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments
@@ -106,7 +106,7 @@ def of_storage(data: Any, d: np.dtype) -> np.ndarray:
 
 def narrowed(a: np.ndarray, d: np.dtype) -> np.ndarray:
     """Values of Python numbers in a narrower dtype; raises where an integer type cannot hold them."""
-    if a.dtype.kind == "c" and d.kind not in "cb":
+    if a.dtype.kind == "c" and d not in COMPLEX and d is not BOOL:
         if d.kind in "iu":
             raise TypeError("'complex' object cannot be interpreted as an integer")
         raise TypeError("must be real number, not complex")
@@ -397,7 +397,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             a.flags.writeable = True
         except ValueError:
             a = _writable(a) if producer.is_bare else a.copy()
-    return _wrap(a.view(BF16) if producer.is_bfloat16 else a)
+    return finished(a if producer.dtype is None else a.view(producer.dtype))
 
 
 def _writable(a: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.device import device as Device
+from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
@@ -133,7 +134,7 @@ def convert(
     elif dtype.kind < 2:  # no gradient goes through integers
         if t._edge is not None:
             t = t.detach()
-    if dtype is not None and dtype.kind not in (0, 3) and a.dtype.kind == "c":
+    if dtype is not None and dtype.kind not in (0, 3) and a.dtype in COMPLEX:
         settings.warn_once("Casting complex values to real discards the imaginary part", 4)
     return to_copy(t, dtype, memory_format)
 
@@ -196,7 +197,7 @@ def _declare_conversions() -> None:
         "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
         "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
         "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
-        "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+        "chalf": dtypes.complex32, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
     }  # fmt: skip
 
     def declare(name: str, dtype: dtypes.dtype) -> None:

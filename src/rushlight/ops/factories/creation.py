@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import complex32, devices, meta, sparse
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, meta, sparse
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, modes
-from rushlight.core.dtype_sets import BOOL, FULL, I8, I16, I32, I64, U8
+from rushlight.core.dtype_sets import BOOL, C32, C64, FULL, I8, I16, I32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.inplace import check_inplace
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 def finished(array: np.ndarray, requires_grad: bool = False) -> Tensor:
     """A new tensor around `array`."""
-    t = _wrap(array)
+    t = _wrap(complex32.fresh(array) if array.dtype is C32 else array)
     if requires_grad:
         d = t.dtype
         if not (d.is_floating_point or d.is_complex):
@@ -63,8 +63,10 @@ def empty_array(
     """Uninitialised memory of the back end `space`; `strides` in elements."""
     try:
         if strides is None:
-            return space.empty(shape, dtype)
-        return space.empty_strided(shape, dtype, strides)
+            made = space.empty(shape, dtype)
+        else:
+            made = space.empty_strided(shape, dtype, strides)
+        return complex32.fresh(made) if dtype is C32 else made
     except (ValueError, MemoryError) as e:
         raise too_large(shape, dtype, e) from None
 
@@ -157,7 +159,7 @@ def made(
     if device is not None or modes.thread.device is not None:
         space = devices.for_device(device)
     array = filled(space, fill, shape, d)
-    return finished(array, True) if requires_grad else _wrap(array)
+    return finished(array, requires_grad) if requires_grad or array.dtype is C32 else _wrap(array)
 
 
 def filled(space: Any, fill: str | Callable, shape: Shape, d: np.dtype) -> Any:
@@ -274,7 +276,8 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     if out is not None:
         d = check_out("full", out, dtype)
     else:
-        d = element_type("full", dtype, modes.scalar_dtype(value).np if dtype is None else None)
+        own = modes.scalar_dtype(value).np
+        d = element_type("full", dtype, C64 if own is C32 else own)
         dtype = dtypes.OF[d]
     scalar = converted(value, d)
 
@@ -374,7 +377,7 @@ def like(
     array = empty_array(a.shape, d, strides, devices.like(a, device))
     if fill is not None and array.__class__ is not meta.Meta:
         fill(array)
-    return finished(array, True) if requires_grad else _wrap(array)
+    return finished(array, requires_grad) if requires_grad or array.dtype is C32 else _wrap(array)
 
 
 def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
@@ -423,7 +426,7 @@ def new_one(
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
     array = filled(devices.like(a, device), fill, shape, d)
-    return finished(array, True) if requires_grad else _wrap(array)
+    return finished(array, requires_grad) if requires_grad or array.dtype is C32 else _wrap(array)
 
 
 def declare_new(name: str, what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight._backends import devices
 from rushlight.core import dtypes
-from rushlight.core.dtype_sets import F16, FULL
+from rushlight.core.dtype_sets import C32, C64, F16, FULL
 from rushlight.dispatch.registry import Array, elementwise
 
 
@@ -27,17 +27,16 @@ def _check(real: Array, imag: Array, where: str) -> None:
             f"Expected object of scalar type {a.scalar_name} but got scalar type {b.scalar_name} for "
             "second argument"
         )
-    if a is dtypes.float16:
-        raise NotImplementedError(
-            f"\"{where}\" not implemented for 'Half': Rushlight has no complex32, convert first"
-        )
+    if a is dtypes.float16 and where == "polar_cpu":
+        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
 
 
 def _joined(xp, real: Array, imag: Array) -> Array:
     # Not real + 1j * imag: infinity times 0 would put a nan into the other part.
-    made = xp.asarray(real + imag).astype(dtypes.OF[real.dtype].to_complex().np)
+    d = dtypes.OF[real.dtype].to_complex().np
+    made = xp.asarray(real + imag).astype(C64 if d is C32 else d)
     made.real, made.imag = real, imag
-    return made
+    return xp.cast(made, C32) if d is C32 else made
 
 
 @elementwise(promote=None, inplace=False, holomorphic=False, method=False)

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
+from rushlight.core.dtype_sets import BOOL, COMPLEX, FULL, I64, REDUCED
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, results
@@ -387,7 +387,7 @@ def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
     if (quick := quick_number(value, d)) is not None:
         return quick
     name = dtypes.OF[d].name
-    if isinstance(value, complex) and d.kind != "c":
+    if isinstance(value, complex) and d not in COMPLEX:
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     if d.kind in "iu" and isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):

@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, settings
-from rushlight.core.dtype_sets import I64
+from rushlight.core.dtype_sets import COMPLEX, I64
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import OPS, Array, composite, op, public
 from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
@@ -121,8 +121,8 @@ def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
         raise IndexError(
             f"index_fill_(): Expected dtype int64 for index, got {dtypes.OF[i.dtype].name}"
         )
-    if a.dtype.kind != "c" and (
-        value.dtype.kind == "c" if devices.is_array(value) else isinstance(value, complex)
+    if a.dtype not in COMPLEX and (
+        value.dtype in COMPLEX if devices.is_array(value) else isinstance(value, complex)
     ):
         raise RuntimeError(
             "index_fill_(): Converting complex Scalar to non-complex type is not supported"

@@ -20,7 +20,7 @@ from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry
-from rushlight.core.dtype_sets import BOOL, I64
+from rushlight.core.dtype_sets import BOOL, COMPLEX, I64
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, on_device_of
@@ -333,7 +333,7 @@ def assign(area: Any, v: Any) -> None:
     if v.dtype is area.dtype and v.__class__ is ndarray and area.__class__ is ndarray:
         xp.copy_into(area, v)
         return
-    if v.dtype.kind == "c" and area.dtype.kind != "c":
+    if v.dtype in COMPLEX and area.dtype not in COMPLEX:
         v = v.real
     results.copy(area, on_device_of(area, v))
 
@@ -347,7 +347,7 @@ def number_for(t: Tensor, value: Any) -> Any:
     if not isinstance(value, general.NUMBERS):
         raise TypeError(f"can't assign a {type(value).__name__} to a {tensor_type(t)}")
     d = t._array.dtype
-    if isinstance(value, complex) and d.kind != "c":
+    if isinstance(value, complex) and d not in COMPLEX:
         if value.imag:
             raise RuntimeError(
                 f"value cannot be converted to type {t.dtype.name} without overflow: {value}"

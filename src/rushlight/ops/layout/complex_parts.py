@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from rushlight._backends import complex32
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, op
+
+
+def part_of(xp, input: Array, nr: int) -> Array:
+    """The real (0) or imaginary (1) parts, on the same memory."""
+    d = dtypes.OF[input.dtype].to_real().np
+    return xp.as_strided(input, input.shape, input.strides, nr * d.itemsize, d)
 
 
 @op(view=True, where="aten", name="real", node="SelectBackward0", method=False)
 def real_part(xp, input: Array):
     """The real parts of complex numbers."""
-    return input.real
+    return part_of(xp, input, 0)
 
 
 real_part.grad(input=lambda g, input_dtype: g.to(input_dtype))
@@ -19,7 +27,7 @@ real_part.grad(input=lambda g, input_dtype: g.to(input_dtype))
 @op(view=True, where="aten", name="imag", node="SelectBackward0", method=False)
 def imag_part(xp, input: Array):
     """The imaginary parts of complex numbers."""
-    return input.imag
+    return part_of(xp, input, 1)
 
 
 imag_part.grad(input=lambda g, input_dtype: g.to(input_dtype) * 1j)
@@ -28,13 +36,13 @@ imag_part.grad(input=lambda g, input_dtype: g.to(input_dtype) * 1j)
 @composite(method=False)
 def real(input: Tensor):
     """The real parts, on the same memory; a real tensor as it is."""
-    return real_part(input) if input._array.dtype.kind == "c" else input
+    return real_part(input) if input._array.dtype in COMPLEX else input
 
 
 @composite(method=False)
 def imag(input: Tensor):
     """The imaginary parts, on the same memory; RuntimeError for real dtypes."""
-    if input._array.dtype.kind != "c":
+    if input._array.dtype not in COMPLEX:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return imag_part(input)
 
@@ -47,9 +55,9 @@ def view_as_real(xp, input: Array):
     >>> torch.view_as_real(torch.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
-    if input.dtype.kind != "c":
+    if input.dtype not in COMPLEX:
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    d = input.real.dtype
+    d = dtypes.OF[input.dtype].to_real().np
     return xp.as_strided(input, (*input.shape, 2), (*input.strides, d.itemsize), 0, d)
 
 
@@ -65,7 +73,7 @@ def view_as_complex(xp, input: Array):
     tensor([1.+2.j])
     """
     d = dtypes.OF[input.dtype]
-    if d not in (dtypes.float32, dtypes.float64):
+    if d not in (dtypes.float16, dtypes.float32, dtypes.float64):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
             f"scalar type: {d.scalar_name}"
@@ -79,10 +87,10 @@ def view_as_complex(xp, input: Array):
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(s % 2 for s in strides[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    c = (dtypes.complex64 if d is dtypes.float32 else dtypes.complex128).np
+    c = d.to_complex().np
     if (xp.address(input) - xp.address(xp.root(input))) % c.itemsize:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    return xp.as_strided(input, input.shape[:-1], input.strides[:-1], 0, c)
+    return complex32.tensor_array(xp.as_strided(input, input.shape[:-1], input.strides[:-1], 0, c))
 
 
 view_as_complex.grad(input=lambda g: view_as_real(g))
@@ -100,7 +108,7 @@ def complex_from(g: Tensor) -> Tensor:
 @composite
 def conj(input: Tensor):
     """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
-    return conj_copy(input) if input._array.dtype.kind == "c" else input
+    return conj_copy(input) if input._array.dtype in COMPLEX else input
 
 
 @op(where="aten", name="conj_copy", node="ConjBackward0", method=False)
