@@ -269,3 +269,17 @@ def test_what_is_listed_are_operators():
     listed = complex32.MOVING | complex32.COMPUTING
     assert not complex32.MOVING & complex32.COMPUTING
     assert listed <= {path for path, op in OPS.items() if not op.composite}
+
+
+@pytest.mark.filterwarnings("ignore:Complex modules")
+def test_convolution():
+    x = torch.tensor([[[1 + 1j, 2, 3j, 1]]], dtype=torch.complex32)
+    layer = torch.nn.ConvTranspose1d(1, 1, 2).to(torch.complex32)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[[1, 1j]]])), layer.bias.fill_(0.5)
+    y = layer(x)
+    np.testing.assert_array_equal(
+        values(y)[0, 0], np.convolve([1 + 1j, 2, 3j, 1], [1, 1j]).astype(np.complex64) + 0.5
+    )
+    y.backward(torch.ones_like(y))
+    assert layer.bias.grad.tolist() == [5]

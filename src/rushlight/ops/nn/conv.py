@@ -240,6 +240,12 @@ def weight_gradient(
     return convolution_weight(*pair, weight_shape[2:], stride, padding, dilation, groups)
 
 
+def bias_gradient(g: Tensor) -> Tensor:
+    if g.dtype is dtypes.complex32:  # which sums do not know
+        return bias_gradient(g.to(dtypes.complex64)).to(g.dtype)
+    return g.sum((0, *range(2, g.ndim)))
+
+
 def conj(t: Tensor) -> Tensor:
     return t.conj() if t.dtype.is_complex else t
 
@@ -247,7 +253,7 @@ def conj(t: Tensor) -> Tensor:
 convolve.grad(
     input=input_gradient,
     weight=weight_gradient,
-    bias=lambda g: g.sum((0, *range(2, g.ndim))),
+    bias=bias_gradient,
 )
 
 
