@@ -159,7 +159,7 @@ def made(
     if device is not None or modes.thread.device is not None:
         space = devices.for_device(device)
     array = filled(space, fill, shape, d)
-    return finished(array, requires_grad) if requires_grad or array.dtype is C32 else _wrap(array)
+    return finished(array, requires_grad) if requires_grad or d is C32 else _wrap(array)
 
 
 def filled(space: Any, fill: str | Callable, shape: Shape, d: np.dtype) -> Any:
@@ -377,7 +377,7 @@ def like(
     array = empty_array(a.shape, d, strides, devices.like(a, device))
     if fill is not None and array.__class__ is not meta.Meta:
         fill(array)
-    return finished(array, requires_grad) if requires_grad or array.dtype is C32 else _wrap(array)
+    return finished(array, requires_grad) if requires_grad or d is C32 else _wrap(array)
 
 
 def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
@@ -426,7 +426,7 @@ def new_one(
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
     array = filled(devices.like(a, device), fill, shape, d)
-    return finished(array, requires_grad) if requires_grad or array.dtype is C32 else _wrap(array)
+    return finished(array, requires_grad) if requires_grad or d is C32 else _wrap(array)
 
 
 def declare_new(name: str, what: str) -> None:
