@@ -284,20 +284,15 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
 
     `mine`: nothing else references the array.
     """
-    if thread.grad and g._edge is not None:
-        return g.clone()
-    if g.__class__ is not Tensor and hasattr(g, "_as_gradient"):
-        return g._as_gradient()  # a masked one
     a, like = g._array, t._array
+    recorded = thread.grad and g._edge is not None
+    if g.__class__ is not Tensor and hasattr(g, "_as_gradient"):  # a masked one
+        return g.clone() if recorded else g._as_gradient()
+    mine = mine and not recorded
+    if isinstance(a, sparse.Sparse):
+        return g.detach() if mine else g.clone()
     if a.dtype is like.dtype and a.strides == like.strides and mine:
         fits = True
-    elif a.__class__ is sparse.Coo:
-        result = new(Tensor)
-        result._edge = result._counter = None
-        result._array = sparse.Coo(a.indices, a.values, a.shape)
-        return result
-    elif isinstance(a, sparse.Sparse):
-        return g.detach()
     else:
         strides = [s // like.itemsize for s in like.strides]
         if geometry.is_non_overlapping_and_dense(like.shape, strides):
@@ -315,6 +310,8 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
         xp = devices.of(a)
         steps = tuple([s // a.itemsize for s in want])
         result._array = xp.empty_strided(a.shape, a.dtype, steps)
+        if recorded:
+            return result.copy_(g)
         xp.copyto(result._array, a)
     return result
 

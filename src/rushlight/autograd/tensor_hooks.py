@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def retains_grad(self: Tensor) -> bool:
     """Whether `retain_grad` was called on this non-leaf tensor."""
     e = edge_of(self)
-    if e is None or e.__class__ is AccumulateGrad:
+    if e is None or not e.edges:
         return False
     node, nr = node_and_output(e)
     return node.hooks is not None and nr in node.hooks.retain
@@ -35,7 +35,7 @@ def retain_grad(self: Tensor) -> None:
     e = edge_of(self)
     if e is None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if e.__class__ is not AccumulateGrad:
+    if e.edges:
         node, nr = node_and_output(e)
         hooks_of(node).retain[nr] = weakref.ref(self)
 

@@ -80,7 +80,10 @@ class View:
         self.kind = kind
 
     def resolve(self) -> Any:
-        """The node of the view; a new one if the memory was written to since."""
+        """The node of the view; a new one if the memory was written to since.
+
+        A view without history of a tensor that requires grad (made under no_grad, or before) requires grad too.
+        """
         if self.seen != self.version.n:
             base_edge = self.base._edge
             if base_edge is None:  # a leaf view keeps its AccumulateGrad; others have no history
@@ -95,6 +98,8 @@ class View:
                     thread.grad = recording
                 keep_retaining(before, self.node)
             self.seen = self.version.n
+        if self.node is None and self.base._edge is not None:
+            return Dropped()
         return self.node
 
     def wants(self) -> bool:
@@ -144,6 +149,18 @@ class View:
         for make, args in self.steps():
             base = make(base, *args)
         return base
+
+
+class Dropped(Node):
+    """The edge of a view that requires grad only because its base does: a gradient that arrives is dropped."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        return ()
 
 
 def edge_of(t: Tensor) -> Any:
@@ -197,7 +214,7 @@ def hides_history(t: Tensor) -> bool:
     """Whether `t` is a view without history of a tensor with history, which a write to `t` would miss.
 
     That is true for a view made under no_grad, for views made from it, and for a view of a leaf that
-    was told to require grad later. It is false for views as integers, which have no gradient.
+    was told to require grad later.
     """
     e = t._edge
     return (
@@ -205,7 +222,6 @@ def hides_history(t: Tensor) -> bool:
         and thread.grad
         and (above := e.base._edge) is not None
         and (e.kind in FORBIDDEN or above.__class__ is AccumulateGrad)
-        and t._array.dtype.kind in "fcV"
     )
 
 

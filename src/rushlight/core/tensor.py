@@ -185,7 +185,7 @@ class Tensor:
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether backward stores the gradient of this leaf in `.grad`; floating and complex dtypes only."""
         e = edge_of(self)
-        if e is not None and e.__class__ is not AccumulateGrad:
+        if e is not None and e.edges:
             if requires_grad:
                 return self
             raise RuntimeError(
@@ -206,7 +206,7 @@ class Tensor:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
             )
-        if e is None:
+        if e.__class__ is not AccumulateGrad:
             self._set_leaf_edge(AccumulateGrad(self))
         return self
 
@@ -219,12 +219,12 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         e = edge_of(self)
-        return e is None or e.__class__ is AccumulateGrad
+        return e is None or not e.edges
 
     @property
     def grad_fn(self) -> Any:
         e = edge_of(self)
-        if e is None or e.__class__ is AccumulateGrad:
+        if e is None or not e.edges:
             return None
         return e.node if e.__class__ is Output else e
 

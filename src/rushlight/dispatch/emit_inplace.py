@@ -72,7 +72,8 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     recorded = y is None and op.differentiable
     want = op.wanted() if recorded else ()
     lines += [f"    if {' or '.join(tests)}:", f"        {again}", f"    e_{x} = {x}._edge"]
-    history = f"(e_{x}.__class__ is not View or e_{x}.base._edge is not None)"
+    view = f"e_{x}.base._edge is not None or e_{x}.node is not None"
+    history = f"(e_{x}.__class__ is not View or {view})"
     if recorded:
         plain = f"isinstance(e_{x}, OpNode) and {x}.__class__ is Tensor and a_{x}.dtype in floats"
         lines += [

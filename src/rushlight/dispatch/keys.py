@@ -402,8 +402,9 @@ def inplace_text(call: Call, names: dict[str, Any]) -> str | None:
             f"    if ({' or '.join(edges)}) and thread.grad:",
             f"        for t in ({', '.join(tensors)},):",
             "            e = t._edge",
-            "            if e is not None and (e.__class__ is not View or e.base._edge is not None):",
-            f"                {again}",
+            "            if e is not None and (",
+            "                e.__class__ is not View or e.base._edge is not None or e.node is not None",
+            f"            ): {again}",
         ]
     casts, texts = argument_lines(call, again)
     names["to"] = call.common.np

@@ -237,7 +237,15 @@ def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:
             "    if not keep: self.saved = None",
         ]
     if statics:
-        lines.append(f"    {', '.join(statics)}, = self.statics")
+        read = f"{', '.join(statics)}, = self.statics"
+        if "at" in statics:  # index tensors are freed as saved tensors are
+            lines += [
+                "    if self.statics is None: freed(self)",
+                f"    {read}",
+                "    if not keep: self.statics = None",
+            ]
+        else:
+            lines.append(f"    {read}")
     for n in tensors:
         if n == "result":
             lines += [

@@ -518,6 +518,8 @@ def saved_attribute(node: OpNode, name: str) -> Any:
         raise AttributeError(f"{node.name()} saved no {name!r}")
     tensors, statics = node.saved_layout
     if name in statics:
+        if node.statics is None:
+            freed(node)
         return as_saved(op, name, node.statics[statics.index(name)])
     if name in tensors:
         if node.saved is None:

@@ -53,11 +53,11 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         return view_as_sizes(self, size)
     if len(size) == 1:
         if first.__class__ is dtypes.dtype:
-            return view_as_dtype(self, first)
+            return reinterpreted(self, first)
         if isinstance(first, (tuple, list)):
             size = tuple(first)
     elif dtype is not None:
-        return view_as_dtype(self, dtype)
+        return reinterpreted(self, dtype)
     return view_as_sizes(self, size)
 
 
@@ -179,10 +179,7 @@ def ravel(input: Tensor):
 
 @op(view=True, where="aten", name="view_dtype", method=False)
 def view_as_dtype(xp, input: Array, dtype: DType):
-    """The same bytes as elements of another dtype; the last dimension grows or shrinks to fit.
-
-    No gradient goes through it, as in PyTorch.
-    """
+    """The same bytes as elements of another dtype; the last dimension grows or shrinks to fit."""
     d = dtype.np
     a, b = input.itemsize, d.itemsize
     if a == b:
@@ -216,6 +213,13 @@ def view_as_dtype(xp, input: Array, dtype: DType):
                 "sizes)"
             )
     return input.view(d)
+
+
+def reinterpreted(t: Tensor, dtype: Any) -> Tensor:
+    """`view_as_dtype` of `t`. No gradient goes through it, and it has no base, as in PyTorch."""
+    result = view_as_dtype(t, dtype)
+    result._edge = None
+    return result
 
 
 # -- order of the dimensions -----------------------------------------------------------------------

@@ -90,7 +90,7 @@ def keep(t: Tensor, shape: tuple, dim: Any, keepdim: Bool) -> Tensor:
     return t.reshape(kept_shape(shape, dim))
 
 
-@op(where="_all", name="expand", out=False)
+@op(where="_all", name="expand", node="ExpandBackward0", out=False)
 def spread(xp, input: Array, shape: Any, dim: Any, keepdim: bool):
     """The gradient of a sum: `input` repeated over the dimensions that were summed, without a copy."""
     if dim is None or keepdim or not shape:
