@@ -784,3 +784,39 @@ def test_retain_grad_stays_with_a_tensor_that_is_written_to():
         assert a.retains_grad
         (a * 5).sum().backward()
         assert a.grad.tolist() == [5, 5, 5, 5]
+
+
+def test_index_tensors_are_freed_with_the_graph():
+    x = torch.ones(3, requires_grad=True)
+    y = x[[1, 1]]
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 4, 0]
+    with pytest.raises(RuntimeError, match="retain_graph=True"):
+        y.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_recorded_gradients_have_the_strides_of_their_leaf():
+    x = torch.arange(6.0).view(2, 3).t().requires_grad_()
+    (x.contiguous() ** 3).sum().backward(create_graph=True)
+    assert x.grad.stride() == x.stride() and x.grad.grad_fn.name() == "CopyBackwards"
+    (second,) = torch.autograd.grad(x.grad.sum(), x)
+    assert second.tolist() == (6 * x.detach()).tolist()
+
+
+def test_leaves_do_not_share_a_sparse_gradient():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a + b
+
+        @staticmethod
+        def backward(ctx, g):
+            g = torch.sparse_coo_tensor([[1]], [[1.0, 2.0]], (3, 2))
+            return g, g
+
+    a, b = (torch.ones(3, 2, requires_grad=True) for _ in range(2))
+    Both.apply(a, b).sum().backward()
+    a.grad._values().mul_(10)
+    assert b.grad.to_dense()[1].tolist() == [1, 2]

@@ -132,9 +132,9 @@ def test_steps_of_optimizers(dtype):
     x.sum().backward()
     assert leaf.grad.tolist() == [1.0] * 6
     shared = a()
-    shared[1:].add_(shared[:-1], alpha=1)
-    want = a().tolist()
-    assert shared.tolist()[1:] == [p + q for p, q in zip(want[1:], want[:-1], strict=True)]
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            shared[1:].add_(shared[:-1], alpha=1)
 
 
 def test_a_key_with_history_is_recorded():

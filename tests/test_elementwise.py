@@ -228,8 +228,29 @@ def test_in_place_refuses_a_lower_kind_and_a_larger_shape():
 
 def test_in_place_on_overlapping_memory():
     x = f32(1, 2, 3, 4)
-    x[1:].add_(x[:-1])
-    assert x.tolist() == [1, 3, 5, 7]
+    square = x.view(2, 2)
+    writes = (
+        lambda: x[1:].add_(x[:-1]),
+        lambda: x.mul_(x[0]),
+        lambda: square.div_(square[0]),
+        lambda: x[:-1].lerp_(x[1:], 0.5),
+        lambda: x[1:].copy_(x[:-1]),
+        lambda: square.t().copy_(square),
+        lambda: x.__setitem__(slice(1, None), x[:-1]),
+        lambda: x.__setitem__([0, 1], x[1:3]),
+        lambda: x[:-1].view(torch.int32).bitwise_and_(x[1:].view(torch.int32)),
+        lambda: torch.exp(square, out=square.t()),
+    )
+    for write in writes:
+        with pytest.raises(RuntimeError, match="single memory location"):
+            write()
+        assert x.tolist() == [1, 2, 3, 4]
+    x.add_(x).add_(x.view(4))  # all of it may be shared
+    square[:, 0] = square[:, 1]  # arrays with gaps are not looked at
+    square[:] = square[0]
+    x[:2].fill_(x[3])
+    x.masked_fill_(x > 5, x[0])
+    assert x.tolist() == [8, 8, 8, 8]
     with pytest.raises(RuntimeError, match="more than one element"):
         f32(1).expand(3).add_(1)
 

@@ -186,3 +186,46 @@ def test_views_of_inference_tensors_are_inference_tensors():
     for view in (x.view(6), x[0], x.t(), x.unbind()[0], x.split(1)[1], x.expand(4, 2, 3)):
         assert view.is_inference() and not view._is_view()
     assert not (x.view(6) + 1).is_inference()
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_views_made_under_no_grad_require_grad_as_their_base(mode):
+    leaf = torch.ones(2, 3, requires_grad=True)
+    for base in (leaf, leaf * 1):
+        with mode():
+            view = base.view(-1)
+            again = view[1:]
+        assert view.requires_grad and again.requires_grad and view.is_leaf and view.grad_fn is None
+        out = view * 2
+        assert out.requires_grad and out.grad_fn is not None
+        out.sum().backward()  # nobody gets that gradient
+        assert view.grad is None and leaf.grad is None
+        with pytest.raises(RuntimeError, match="was created in"):
+            view.add_(1)
+    assert not leaf.detach()[0].requires_grad
+
+
+def test_views_of_what_became_a_leaf_require_grad():
+    base = torch.ones(3)
+    view, bits = base[:2], base.view(torch.int32)
+    base.requires_grad_()
+    assert view.requires_grad and view.is_leaf and not bits.requires_grad and not bits._is_view()
+    view.requires_grad_()
+    (view * 3).sum().backward()
+    assert view.grad.tolist() == [3, 3] and base.grad is None
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_writes_through_views_of_a_leaf_that_is_a_view_are_refused(mode):
+    x = torch.zeros(2)
+    with mode():
+        leaf = x.view(2)
+    leaf.requires_grad_()
+    for t in (leaf, leaf.view(2)):
+        for write in (lambda t: t.div_(2), lambda t: t.add_(x.clone()), lambda t: t.lerp_(x, 0.5)):
+            for _ in range(3):
+                with pytest.raises(RuntimeError, match="was created in"):
+                    write(t)
+    own = torch.zeros(2)[:].requires_grad_()
+    with pytest.raises(RuntimeError, match="a leaf Variable"):
+        own.mul_(2)

@@ -30,6 +30,12 @@ def overflow_lines(ufunc: bool, operands: str, again: str) -> list[str]:
     return [f"        if overflows({operands}): {again}" if operands else "        pass"]
 
 
+def one_memory(a: str, b: str) -> str:
+    """The text of a test whether one of two arrays is a view of the other, or both are of a third."""
+    whole = f"({a} if of is None else of)"
+    return f"((of := {a}.base) is {b} or (o := {b}.base) is not None and o is {whole})"
+
+
 def inplace_source(op: Op, ufunc: bool) -> str:
     """`name_`: the kernel writes over the memory of the first input, a plain array in no mode.
 
@@ -64,6 +70,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
             *("    " + line for line in ["    except AttributeError:", f"        {again}"]),
             f"        if a_{y}.__class__ is not ndarray or {mixed} or {y}._edge is not None and thread.grad:",
             f"            {again}",
+            f"        if {one_memory(f'a_{x}', f'a_{y}')} and overlap(a_{y}, a_{x}): {again}",
         ]
     else:
         tests += dtype_test(op, [f"a_{x}"])

@@ -85,6 +85,11 @@ def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
     recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
     check_inplace(t, label, recording)
     a = t._array
+    if op.elementwise:
+        for i in op.inputs[1:]:  # `value`: a 0-d tensor that is read as a number
+            x = named[i]
+            if isinstance(x, Tensor) and i != "value" and x._array.__class__ is a.__class__:
+                refuse_overlap(label, x._array, a, whole=False)
     r = forward(op, named)
     if not devices.is_array(r):  # NumPy's number, for its 0-d arrays
         r = xp.asarray(r)

@@ -395,6 +395,9 @@ def inplace_text(call: Call, names: dict[str, Any]) -> str | None:
     others = [i for i in tensors if i != x]
     if not is_ufunc(target):
         tests += [f"a_{i}.shape != target.shape" for i in others]
+    tests += [
+        f"{emit_inplace.one_memory('target', f'a_{i}')} and overlap(a_{i}, target)" for i in others
+    ]
     lines.append(f"    if {' or '.join(tests)}: {again}")
     edges = [f"{i}._edge is not None" for i in tensors if dtypes.OF[dtype_of(call, i)].kind > 1]
     if edges:

@@ -25,6 +25,7 @@ from rushlight.dispatch.record import (
     watched,
     wrapped,
 )
+from rushlight.dispatch.results import overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,7 @@ scope |= {
     "INFERENCE": INFERENCE,
     "version_of": version_of,
     "edge_of": edge_of,
+    "overlap": overlap,
     "errstate": np.errstate,
     "xp": xp,
     "OF": dtypes.OF,

@@ -260,24 +260,31 @@ def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
             if not isinstance(x, Tensor):
                 continue
             a = x._array
-            same = a.shape == out.shape and a.strides == out.strides
-            space = devices.of(out)
-            if devices.of(a) is not space:
-                continue
-            if same and op.elementwise and space.address(a) == space.address(out):
-                continue
-            refuse_overlap(op.name, a, out)
+            if devices.of(a) is devices.of(out):
+                refuse_overlap(op.name, a, out, whole=not op.elementwise)
 
 
-def refuse_overlap(name: str, a: Any, written: Any) -> None:
-    """RuntimeError where an input without gaps shares memory with the written-to array, if that has no gaps."""
-    if a is written or (
-        a.flags.forc and written.flags.forc and devices.of(a).shares_memory(a, written)
-    ):
+def refuse_overlap(name: str, a: Any, written: Any, whole: bool = True) -> None:
+    """RuntimeError where an input shares memory with the array that is written to; if not `whole`, only where
+    they share a part of it."""
+    if (whole and a is written) or overlap(a, written, whole):
         raise RuntimeError(
             f"{name}(): unsupported operation: some elements of the input tensor and the written-to tensor "
             "refer to a single memory location. Please clone() the tensor before performing the operation."
         )
+
+
+def overlap(a: Any, b: Any, whole: bool = False) -> bool:
+    """Whether two arrays share a part of their memory, or, if `whole`, all of it. As in PyTorch, arrays with gaps
+    are not looked at."""
+    if a is b or not (space := devices.of(a)).shares_memory(a, b):
+        return whole and a is b
+    for x in (a, b):
+        steps = [s // x.itemsize for s in x.strides]
+        if not (x.flags.forc or geometry.is_non_overlapping_and_dense(x.shape, steps)):
+            return False
+    same = a.shape == b.shape and a.strides == b.strides
+    return whole or not (same and space.address(a) == space.address(b))
 
 
 def bump(t: Tensor) -> None:

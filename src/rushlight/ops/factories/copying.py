@@ -440,6 +440,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         a, b = self._array, src._array
         if a.dtype is b.dtype and 0 not in a.strides and b.__class__ is np.ndarray:
             if src._edge is None or not thread.grad or edge_of(src) is None:
+                if (a.base is b or b.base is not None) and results.overlap(b, a):
+                    return _copied_into(self, src, "copy_", copy_into, "src")
                 try:
                     general.xp.copy_into(a, b)
                 except ValueError:  # shapes do not broadcast
@@ -477,6 +479,8 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
     if space is not meta and devices.of(b) is not space:
         src = src.to(self.device)
         b = src._array
+    if label == "copy_" and b.__class__ is a.__class__:
+        results.refuse_overlap(label, b, a, whole=False)
     if a.shape != b.shape:
         try:
             b = space.broadcast_to(b, a.shape)

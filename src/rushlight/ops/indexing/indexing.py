@@ -307,7 +307,9 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     elif a.__class__ is not Meta:
         if v.ndim:
             v = on_device_of(a, without_leading_ones(_wrap(v), None)._array)
-            v = v.copy() if own.shares_memory(v, a) else v
+            if own.shares_memory(v, a):
+                results.refuse_overlap("index_put_", v, a)
+                v = v.copy()
         advanced.put(area, at, v if v.__class__ is a.__class__ else on_device_of(a, v), False)
     _bump(self)
 
@@ -330,6 +332,8 @@ def assign(area: Any, v: Any) -> None:
             check_inplace(_wrap(area), "setitem", False)  # raises
         if v.shape != area.shape:
             v = without_leading_ones(_wrap(v), area)._array
+        elif (v.base is not None or area.base is v) and v.__class__ is area.__class__:
+            results.refuse_overlap("copy_", v, area, whole=False)
     if v.dtype is area.dtype and v.__class__ is ndarray and area.__class__ is ndarray:
         xp.copy_into(area, v)
         return
