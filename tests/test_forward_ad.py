@@ -67,3 +67,16 @@ def test_custom_function_with_a_jvp_only():
     assert torch.allclose(both, 2 * (x.exp() * s * t + x.exp() * u))
     with pytest.raises(NotImplementedError, match="backward or vjp"):
         Scaled.apply(x, s).sum().backward()
+
+
+def test_a_tangent_has_a_dtype_of_its_own():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.ones(2), torch.tensor([1.0, 2.0], dtype=torch.float64))
+        value, tangent = fwAD.unpack_dual(x * 3)
+        assert value.dtype is torch.float32
+        assert tangent.dtype is torch.float64
+        assert tangent.tolist() == [3, 6]
+        with pytest.raises(RuntimeError, match="different size"):
+            fwAD.make_dual(torch.ones(2), torch.ones(3))
+        with pytest.raises(ValueError, match="tangent to be floating point"):
+            fwAD.make_dual(torch.ones(2), torch.ones(2, dtype=torch.int64))

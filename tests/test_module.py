@@ -583,3 +583,20 @@ def test_a_class_of_code_without_a_module_name():
     names = {"nn": torch.nn}  # what exec is often given: no __name__
     exec("class Net(nn.Module):\n    def forward(self, x):\n        return x + 1", names)
     assert names["Net"]()(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
+def test_the_data_of_a_lazy_parameter_takes_initialisers():
+    net = nn.LazyLinear(3)
+    assert type(net.weight.data) is torch.Tensor
+    assert net.weight.data.normal_().shape == (0,)
+    assert net(torch.ones(2, 4)).shape == (2, 3)
+    with pytest.raises(ValueError, match="uninitialized parameter in normal_"):
+        nn.LazyLinear(3).weight.normal_()
+
+
+def test_the_two_states_of_an_lstm_may_be_a_list():
+    x, h, c = torch.ones(1, 2, 3), torch.rand(1, 2, 4), torch.rand(1, 2, 4)
+    net, cell = nn.LSTM(3, 4), nn.LSTMCell(3, 4)
+    assert torch.equal(net(x, [h, c])[0], net(x, (h, c))[0])
+    assert torch.equal(cell(x[0], [h[0], c[0]])[0], cell(x[0], (h[0], c[0]))[0])

@@ -189,3 +189,64 @@ def test_formulas_for_operators_of_aten():
         assert counter.get_total_flops() == 5
     finally:
         _FORMULAS.pop("sin", None)
+
+
+X = torch.arange(6.0).reshape(2, 3)
+PLACES = torch.tensor([[0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("sum", {}), ("amax", {}), ("cumsum", {}), ("cumprod", {}), ("cummax", {}), ("logsumexp", {}), ("softmax", {}),
+        ("log_softmax", {}), ("unbind", {}), ("unsqueeze", {}), ("select", {"index": 1}), ("narrow", {"start": 0, "length": 1}),
+        ("index_select", {"index": torch.tensor([1])}), ("gather", {"index": PLACES}), ("chunk", {"chunks": 2}),
+        ("tensor_split", {"indices": [1]}), ("tensor_split", {"sections": 2}), ("renorm", {"p": 2, "maxnorm": 1}),
+        ("repeat_interleave", {"repeats": 2}), ("scatter", {"index": PLACES, "value": 1.0}),
+        ("scatter_add", {"index": PLACES, "src": X}), ("index_fill", {"index": torch.tensor([1]), "value": 2}),
+        ("unsafe_split", {"split_size": 1}), ("unsafe_chunk", {"chunks": 2}),
+    ],
+)  # fmt: skip
+def test_axis_is_dim(name, args):
+    """NumPy's name is taken by functions and methods, also where a dimension must be given."""
+    want = getattr(torch, name)(X, dim=0, **args)
+    for got in (getattr(torch, name)(X, axis=0, **args), getattr(X, name)(axis=0, **args)):
+        for a, b in zip(got, want, strict=True):
+            assert torch.equal(a, b)
+    if name in ("scatter", "scatter_add", "index_fill", "cumsum", "unsqueeze"):
+        assert torch.equal(getattr(X.clone(), name + "_")(axis=0, **args), want)
+
+
+def test_numpys_names_of_other_parameters():
+    """Of functions that have no printed form, and of those that are asked about as a whole."""
+    assert torch.equal(torch.tensor_split(x=X, sections=2)[0], X[:1])
+    assert torch.equal(torch.sum(X, dim=0, keepdims=True), X.sum(0, keepdim=True))
+    spread, _ = torch.std_mean(a=X, axis=0, keepdims=True)
+    assert spread.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "call, lacking",
+    [
+        (lambda: torch.cumsum(X), "dim"), (lambda: torch.gather(X, 0), "index"), (lambda: X.gather(index=PLACES), "dim"),
+        (lambda: X.select(0), "index"), (lambda: X.narrow(0), "start"), (lambda: X.scatter(0), "index"),
+        (lambda: torch.softmax(X), "dim"), (lambda: X.clone().index_fill_(0), "index"), (lambda: X.tensor_split(), "sections"),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_missing(call, lacking):
+    with pytest.raises(TypeError, match=lacking):
+        call()
+
+
+def test_split_has_its_own_name_for_sizes():
+    assert [p.shape for p in X.split(split_size=2, dim=1)] == [(2, 2), (2, 1)]
+    assert [p.shape for p in torch.split(X, split_size_or_sections=[1, 2], dim=1)] == [
+        (2, 1),
+        (2, 2),
+    ]
+
+
+def test_histogram_has_a_hundred_bins():
+    found = torch.histogram(X)
+    assert found.hist.sum() == 6
+    assert found.bin_edges.shape == (101,)

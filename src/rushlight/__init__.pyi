@@ -716,7 +716,7 @@ def cholesky_inverse(L: Tensor, upper: _bool = False, *, out: Any = None) -> Ten
     """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
 def cholesky_solve(input: Tensor, L: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
     """X of A X = B, with B the first argument and L the Cholesky factor of A (Lᴴ if `upper`)."""
-def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
     """At most `chunks` views of consecutive parts, equal but for a smaller last one."""
 def clamp(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Any = None) -> Tensor:
     """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
@@ -970,7 +970,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = ..., re
     """`nn.functional.hinge_embedding_loss`: x where the target is 1, max(0, margin - x) where it is -1."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Any = None) -> Tensor:
     """How many elements fall into each of `bins` equal bins from `min` to `max`, in the input's dtype."""
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> Any:
+def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> Any:
     """(hist, bin_edges): how many elements (or how much `weight`) fall between each two edges."""
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
     """(hist, bin_edges): the histogram of points, whose coordinates are the last dimension of `input`."""
@@ -1194,7 +1194,7 @@ def nanquantile(input: Tensor, q: Any, dim: _int | None = None, keepdim: _bool =
     """As `quantile`, of what is not nan; nan where everything is."""
 def nansum(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """The sum over `dim` with nan counted as 0."""
-def narrow(input: Tensor, dim: _int, start: Any, length: _int) -> Tensor:
+def narrow(input: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None) -> Tensor:
     """`length` elements of dimension `dim`, from `start` on."""
 def narrow_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `narrow` shows."""
@@ -1356,7 +1356,7 @@ def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: A
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _str | None = None, out: Any = None) -> Tensor:
+def scatter(input: Tensor, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: _str | None = None, axis: Any = None, out: Any = None) -> Tensor:
     """A copy of `input` in which `src` (a tensor or a number) stands where `index` says along `dim`."""
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     """A copy of `input` with `src` added where `index` says along `dim`; places may repeat."""
@@ -1470,7 +1470,7 @@ def tanh(input: Tensor, *, out: Any = None) -> Tensor:
     """The hyperbolic tangent."""
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """A new tensor with a copy of `data`: a number, nested sequences, an array."""
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
     """Views of `n` parts as equal as can be, or of the parts between the given indices."""
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor:
     """Sum the products of `a` and `b` over pairs of dimensions."""
@@ -1528,9 +1528,9 @@ def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_coun
     """Every run of equal elements (or slices along `dim`) reduced to one; see `unique`."""
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, in a tensor of `shape`, of indices into the flattened tensor."""
-def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
     """`chunk` whose parts may be written to: copies here."""
-def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
     """`split` whose parts may be written to: copies here."""
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """`split_with_sizes` whose parts may be written to: copies here."""

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.core.dtypes import promote_types
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 
@@ -70,7 +71,7 @@ class dual_level:
 
 @stub("emulated", "Each tangent that is asked for costs two backward passes.")
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """`tensor` with a tangent of its shape and dtype. RuntimeError outside of a `dual_level`."""
+    """`tensor` with a tangent of its shape. RuntimeError outside of a `dual_level`."""
     if not _level:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
@@ -80,10 +81,20 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(
             f"Expected primal to be floating point or complex, but got: {tensor.dtype}"
         )
-    if tensor.shape != tangent.shape or tensor.dtype != tangent.dtype:
+    if not (tangent.is_floating_point() or tangent.is_complex()):
+        raise ValueError(
+            f"Expected tangent to be floating point or complex, but got: {tangent.dtype}"
+        )
+    if tensor.shape != tangent.shape:
         raise RuntimeError(
-            "Expected tangent to have the same shape and dtype as the primal, got "
-            f"{tuple(tangent.shape)} {tangent.dtype} for {tuple(tensor.shape)} {tensor.dtype}"
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+            f"not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+    if tensor.is_complex() != tangent.is_complex():
+        raise RuntimeError(
+            "make_dual(): the tangent must be complex where the tensor is, got "
+            f"{tangent.dtype} for {tensor.dtype}"
         )
     with enable_grad():
         dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
@@ -117,4 +128,6 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             )  # fmt: skip
     if tangent is None:
         tangent = tensor.new_zeros(tensor.shape)
+    for _, t in found:  # a tangent has a dtype of its own
+        tangent = tangent.to(promote_types(tangent.dtype, t.dtype))
     return UnpackedDualTensor(tensor.detach(), tangent)

@@ -562,10 +562,14 @@ def _existing_dim(a: np.ndarray, dim: int) -> int:
 
 def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
     """The array that a tensor of class `cls` holds: a `Tagged` one if the class overrides functions."""
-    if cls is Tensor or not isinstance(a, np.ndarray) or a.__class__.__name__ == "Meta":
+    if a.__class__ is np.ndarray and cls is Tensor or not isinstance(a, np.ndarray):
+        return a
+    if a.__class__.__name__ == "Meta":
         return a
     from rushlight.dispatch import overrides
 
+    if cls is Tensor:
+        return a.view(np.ndarray) if a.__class__ is overrides.Tagged else a
     own = cls.__torch_function__
     if overrides._same(own, overrides.disabled):
         return a if a.__class__ is not overrides.Tagged else a.view(np.ndarray)

@@ -407,7 +407,7 @@ class Tensor:
         """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
     def cholesky_solve(self, L: Tensor, upper: _bool = False) -> Tensor:
         """X of A X = B, with B the first argument and L the Cholesky factor of A (Lᴴ if `upper`)."""
-    def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
         """At most `chunks` views of consecutive parts, equal but for a smaller last one."""
     def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
@@ -653,7 +653,7 @@ class Tensor:
         """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """How many elements fall into each of `bins` equal bins from `min` to `max`, in the input's dtype."""
-    def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> Any:
+    def histogram(self, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> Any:
         """(hist, bin_edges): how many elements (or how much `weight`) fall between each two edges."""
     def hpu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
         """`self.to('hpu')`; AssertionError where there is no such device."""
@@ -685,7 +685,7 @@ class Tensor:
         """A copy of `input` with the slices that `index` names replaced by those of `source`."""
     def index_fill(self, dim: _int, index: Tensor, value: Any) -> Tensor:
         """A copy of `input` with `value` (a number or a 0-d tensor) in the slices that `index` names."""
-    def index_fill_(self, dim: _int, index: Tensor, value: Any) -> Tensor:
+    def index_fill_(self, dim: Any = None, index: Any = None, value: Any = None, *, axis: Any = None) -> Tensor:
         """In-place version of `index_fill`."""
     def index_put(self, indices: Any, values: Tensor, accumulate: _bool = False) -> Tensor:
         """A copy of `input` in which `values` stands at `indices` (is added there: `accumulate`)."""
@@ -907,7 +907,7 @@ class Tensor:
         """As `quantile`, of what is not nan; nan where everything is."""
     def nansum(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """The sum over `dim` with nan counted as 0."""
-    def narrow(self, dim: _int, start: Any, length: _int) -> Tensor:
+    def narrow(self, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None) -> Tensor:
         """`length` elements of dimension `dim`, from `start` on."""
     def narrow_copy(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """A copy of what `narrow` shows."""
@@ -1049,9 +1049,9 @@ class Tensor:
         """1 / sqrt(input)."""
     def rsqrt_(self) -> Tensor:
         """1 / sqrt(input)."""
-    def scatter(self, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _str | None = None, out: Any = None) -> Tensor:
+    def scatter(self, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: _str | None = None, axis: Any = None, out: Any = None) -> Tensor:
         """A copy of `input` in which `src` (a tensor or a number) stands where `index` says along `dim`."""
-    def scatter_(self, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _str | None = None) -> Tensor:
+    def scatter_(self, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: _str | None = None, axis: Any = None) -> Tensor:
         """In-place version of `scatter`."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """A copy of `input` with `src` added where `index` says along `dim`; places may repeat."""
@@ -1123,7 +1123,7 @@ class Tensor:
         """Another size, in place; entries stay where they are."""
     def sparse_resize_and_clear_(self, size: Any, sparse_dim: _int, dense_dim: _int) -> Tensor:
         """Another size and no entries, in place."""
-    def split(self, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    def split(self, split_size: Any, dim: Any = 0) -> Any:
         """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given."""
     def split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive parts of the given lengths, which add up to the size of the dimension."""
@@ -1187,7 +1187,7 @@ class Tensor:
         """The hyperbolic tangent."""
     def tanh_(self) -> Tensor:
         """The hyperbolic tangent."""
-    def tensor_split(self, indices_or_sections: Any, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
+    def tensor_split(self, indices_or_sections: Any = None, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
         """Views of `n` parts as equal as can be, or of the parts between the given indices."""
     def tile(self, *dims: Any) -> Tensor:
         """`repeat`, where missing counts in front are 1."""
@@ -1245,9 +1245,9 @@ class Tensor:
         """The different elements in order (or slices along `dim`), each nan by itself."""
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """Every run of equal elements (or slices along `dim`) reduced to one; see `unique`."""
-    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
         """`chunk` whose parts may be written to: copies here."""
-    def unsafe_split(self, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_split(self, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
         """`split` whose parts may be written to: copies here."""
     def unsafe_split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """`split_with_sizes` whose parts may be written to: copies here."""

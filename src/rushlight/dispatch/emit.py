@@ -24,12 +24,13 @@ ERRORS = "(ValueError, RuntimeWarning, TypeError, OverflowError)"
 def signature(op: Op, *, out: bool = True) -> str:
     """The parameters of the public function: PyTorch's, NumPy's names beside them, `out`."""
     parts = []
+    late = late_parameters(op)
     for i, p in enumerate(op.params):
         if i == op.n_positional:
             parts.append("*")
-        parts.append(f"{p}=d_{p}" if p in op.defaults else p)
+        parts.append(f"{p}=missing" if p in late else f"{p}=d_{p}" if p in op.defaults else p)
     extra = []
-    if "dim" in op.statics and "axis" not in op.statics:
+    if has_axis(op):
         extra.append("axis=None")
     if "keepdim" in op.statics:
         extra.append("keepdims=None")
@@ -40,10 +41,32 @@ def signature(op: Op, *, out: bool = True) -> str:
     return ", ".join(parts + extra)
 
 
+def has_axis(op: Op) -> bool:
+    """Whether NumPy's name for `dim` is taken too."""
+    return "dim" in op.statics and "axis" not in op.statics
+
+
+def late_parameters(op: Op) -> list[str]:
+    """A `dim` that must be given, unless `axis` is, and what must be given after it."""
+    if not has_axis(op) or "dim" in op.defaults:
+        return []
+    return [p for p in op.params[op.params.index("dim") :] if p not in op.defaults]
+
+
 def bind_lines(op: Op) -> list[str]:
     """Lines that give NumPy's keyword names their meaning."""
     lines = []
-    if "dim" in op.statics and "axis" not in op.statics:
+    late = late_parameters(op)
+    if late:
+        lines += [
+            "    if dim is missing:",
+            "        if axis is None: lacks(op, 'dim')",
+            "        dim = axis",
+        ]
+        lines += [
+            f"    if {p} is missing: lacks(op, '{p}')" for p in late if p not in ("dim", *op.inputs)
+        ]
+    elif has_axis(op):
         lines.append("    if axis is not None: dim = axis")
     if "keepdim" in op.statics:
         lines.append("    if keepdims is not None: keepdim = keepdims")

@@ -7,7 +7,7 @@ record.py are its other parts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch import overrides
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, intercept
+from rushlight.dispatch.overrides import NUMPY_NAMES
 from rushlight.dispatch.record import NUMBERS, record
 from rushlight.dispatch.results import kind, packaged, wrap, write_out
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 unknown = object()
+missing = object()  # a parameter that was not given
 
 
 # -- binding ---------------------------------------------------------------------------------------
@@ -36,10 +38,8 @@ unknown = object()
 def bind(op: Op, args: tuple, kwargs: dict) -> tuple[list, Any]:
     """The values of all parameters in order, and `out`."""
     out = kwargs.pop("out", None)
-    if "axis" in kwargs and "axis" not in op.params and "dim" in op.params:
-        kwargs["dim"] = kwargs.pop("axis")
-    if "keepdims" in kwargs and "keepdim" in op.params:
-        kwargs["keepdim"] = kwargs.pop("keepdims")
+    if not NUMPY_NAMES.keys().isdisjoint(kwargs):
+        kwargs = overrides.renamed(kwargs, op.params)
     if len(args) > op.n_positional:
         raise TypeError(
             f"{op.name}() takes {op.n_positional} positional argument"
@@ -52,16 +52,20 @@ def bind(op: Op, args: tuple, kwargs: dict) -> tuple[list, Any]:
         elif p in op.defaults:
             values.append(op.defaults[p])
         else:
-            raise TypeError(
-                f'{op.name}() missing 1 required positional arguments: "{p}"'
-                f" (position {op.params.index(p) + 1})"
-            )
+            lacks(op, p)
     if kwargs:
         name = next(iter(kwargs))
         if name in op.params:
             raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
         raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
     return values, out
+
+
+def lacks(op: Op, p: str) -> NoReturn:
+    """Raise: a call has no argument for the parameter `p`."""
+    raise TypeError(
+        f'{op.name}() missing 1 required positional arguments: "{p}" (position {op.params.index(p) + 1})'
+    )
 
 
 def call_bound(op: Op, args: tuple, kwargs: dict) -> Any:
@@ -92,7 +96,7 @@ def varargs_method(op: Op, function: Callable) -> Callable:
 
 def call_bound_composite(op: Op, args: tuple, kwargs: dict) -> Any:
     """Call an operator that is written in other operators, and takes any number of arguments."""
-    if not (active.modes or "out" in kwargs or "axis" in kwargs or "keepdims" in kwargs):
+    if not (active.modes or "out" in kwargs or not NUMPY_NAMES.keys().isdisjoint(kwargs)):
         for a in args:
             if isinstance(a, Tensor):
                 if a._array.__class__ is not np.ndarray and overrides.overriding(a):
@@ -262,6 +266,8 @@ def is_meta(arrays: list) -> bool:
 
 
 def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:
+    if v is missing:
+        lacks(op, name)
     return TypeError(
         f"{op.name}(): argument '{name}' (position {op.params.index(name) + 1}) must be Tensor, "
         f"not {kind(v)}"

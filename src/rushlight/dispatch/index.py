@@ -79,9 +79,9 @@ FUNCTIONS = {
         "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
     ),
     "layout.joining": (
-        "aten.split aten.split_with_sizes cat chunk column_stack concat concatenate dstack "
-        "hstack row_stack split split_with_sizes stack unbind unsafe_chunk unsafe_split "
-        "unsafe_split_with_sizes vstack "
+        "Tensor.split aten.split aten.split_with_sizes cat chunk column_stack concat "
+        "concatenate dstack hstack row_stack split split_with_sizes stack unbind unsafe_chunk "
+        "unsafe_split unsafe_split_with_sizes vstack "
     ),
     "layout.memory": (
         "Tensor.pin_memory Tensor.resize Tensor.resize_ Tensor.resize_as Tensor.set_ "
@@ -465,8 +465,8 @@ SAME = (
     "renorm repeat_interleave resize_as_ resize_as_sparse_ resolve_conj resolve_neg roll "
     "rot90 round rsqrt scatter scatter_add scatter_reduce select select_scatter selu sgn "
     "sigmoid sign signbit sin sinc sinh slice_scatter slogdet smm softmax solve sort "
-    "split split_with_sizes sqrt square squeeze sspaddmm std stft sub subtract sum svd "
-    "swapaxes swapdims symeig t take take_along_dim tan tanh tensor_split tile topk trace "
+    "split_with_sizes sqrt square squeeze sspaddmm std stft sub subtract sum svd swapaxes "
+    "swapdims symeig t take take_along_dim tan tanh tensor_split tile topk trace "
     "transpose triangular_solve tril triu true_divide trunc unbind unflatten unique "
     "unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze var "
     "vdot vsplit xlogy zero_ "

@@ -21,7 +21,7 @@ from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rushlight.dispatch.registry import Op
 
@@ -90,6 +90,20 @@ WHOLE = frozenset(
 )
 
 
+# NumPy's names for parameters, which PyTorch takes too. Printed functions take the first two.
+NUMPY_NAMES = {
+    "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other",
+}  # fmt: skip
+
+
+def renamed(kwargs: dict, params: Sequence[str]) -> dict:
+    """Keyword arguments of a function of these parameters, under PyTorch's names."""
+    return {
+        NUMPY_NAMES[k] if k not in params and NUMPY_NAMES.get(k) in params else k: v
+        for k, v in kwargs.items()
+    }
+
+
 def overridable(function: Callable, tensors: bool = True, face: Callable | None = None) -> Callable:
     """A plain function (no operator) that asks modes and overriding arguments first.
 
@@ -97,7 +111,12 @@ def overridable(function: Callable, tensors: bool = True, face: Callable | None 
     which calls this one.
     """
 
+    code = function.__code__
+    params = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
     def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and not NUMPY_NAMES.keys().isdisjoint(kwargs):
+            kwargs = renamed(kwargs, params)
         if len(args) == 1 and args[0].__class__ is Tensor and not active.modes:
             return function(*args, **kwargs)
         if thread.function_modes:

@@ -124,6 +124,8 @@ def scope_of(op: Op) -> dict[str, Any]:
     names |= {
         "OpNode": OpNode,
         "Since": Since,
+        "missing": general.missing,
+        "lacks": general.lacks,
         "floats": keys.FLOATING,
         "overflows": keys.overflows,
         "variant": op.variant,

@@ -186,6 +186,15 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
     cls_to_become = Parameter
 
+    @property
+    def data(self) -> Tensor:
+        """An empty tensor, which initialisers may be called on without effect."""
+        return Tensor._make_subclass(Tensor, self)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        vars(Tensor)["data"].__set__(self, value)
+
     def __new__(
         cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
     ) -> UninitializedParameter:

@@ -155,9 +155,12 @@ class RNNBase(Module):
     def _state_sizes(self) -> tuple[int, ...]:
         return (self.proj_size or self.hidden_size,)
 
+    def _states(self, hx: Any) -> tuple[Tensor, ...]:
+        return (hx,)
+
     def _checked_states(self, hx: Any, batch: int, batched: bool) -> tuple[Tensor, ...]:
         """The initial states as [layers * directions, batch, size] each."""
-        states = hx if isinstance(hx, tuple) else (hx,)
+        states = self._states(hx)
         wanted = 3 if batched else 2
         if any(state.dim() != wanted for state in states):
             kind = "batched 3-D" if batched else "unbatched 2-D"
@@ -268,6 +271,9 @@ class LSTM(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
+    def _states(self, hx: Any) -> tuple[Tensor, ...]:
+        return tuple(hx[k] for k in (0, 1))
+
     def _state_sizes(self) -> tuple[int, ...]:
         return (self.proj_size or self.hidden_size, self.hidden_size)
 
@@ -322,7 +328,7 @@ class RNNCellBase(Module):
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        given = () if states is None else states if isinstance(states, tuple) else (states,)
+        given = () if states is None else tuple(states[:2]) if count > 1 else (states,)
         for i, state in enumerate(given):
             if state.dim() not in (1, 2):
                 which = f"hx[{i}]" if count > 1 else "hidden"

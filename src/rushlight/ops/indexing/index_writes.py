@@ -174,8 +174,14 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any):
 
 
 @public("Tensor")
-def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def index_fill_(
+    self: Tensor, dim: Any = None, index: Any = None, value: Any = None, *, axis: Any = None
+) -> Tensor:
     """In-place version of `index_fill`."""
+    if axis is not None:
+        dim = axis
+    if value is None or index is None or dim is None:
+        raise TypeError("index_fill_() missing a required argument: dim, index and value")
     form = FILL_TENSOR if isinstance(value, Tensor) else FILL
     return form.build().inplace(self, dim, index, value)
 

@@ -158,15 +158,9 @@ def scatter_form(src: Any, value: Any, reduce: Any) -> tuple[Op, list]:
 
 @public(method=True)
 def scatter(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Any = None,
-    *,
-    value: Any = None,
-    reduce: str | None = None,
-    out: Any = None,
-) -> Tensor:
+    input: Tensor, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None,
+    reduce: str | None = None, axis: Any = None, out: Any = None,
+) -> Tensor:  # fmt: skip
     """A copy of `input` in which `src` (a tensor or a number) stands where `index` says along `dim`.
 
     `result[i][index[i][j]] = src[i][j]` for dim 1. `reduce` "add" or "multiply": combine with what
@@ -177,6 +171,10 @@ def scatter(
     tensor([[0., 0., 1.],
             [1., 0., 0.]])
     """
+    if axis is not None:
+        dim = axis
+    if index is None or dim is None:
+        raise TypeError("scatter() missing a required argument: dim and index")
     form, last = scatter_form(src, value, reduce)
     if out is None:
         return form.function(input, dim, index, *last)
@@ -185,15 +183,14 @@ def scatter(
 
 @public("Tensor")
 def scatter_(
-    self: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Any = None,
-    *,
-    value: Any = None,
-    reduce: str | None = None,
-) -> Tensor:
+    self: Tensor, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None,
+    reduce: str | None = None, axis: Any = None,
+) -> Tensor:  # fmt: skip
     """In-place version of `scatter`."""
+    if axis is not None:
+        dim = axis
+    if index is None or dim is None:
+        raise TypeError("scatter() missing a required argument: dim and index")
     form, last = scatter_form(src, value, reduce)
     if form is COMBINE:
         return inplace(form, [self, dim, index, *last])

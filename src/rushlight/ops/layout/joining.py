@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import FunctionType
 from typing import Any
 
 from rushlight.core import dtypes, geometry
@@ -68,7 +69,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return split_lengths(input, tuple(split_sizes), dim)
 
 
-@public(method=True)
+@public()
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given.
 
@@ -95,14 +96,27 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     return split_even(tensor, size, dim)
 
 
+# The method has another name for its argument than the function: the same code under that name.
+split_method = FunctionType(
+    split.__code__.replace(co_varnames=("self", "split_size", *split.__code__.co_varnames[2:])),
+    globals(), "split", split.__defaults__,
+)  # fmt: skip
+split_method.__doc__ = split.__doc__
+public("Tensor", name="split")(split_method)
+
+
 @public(method=True)
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(
+    input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
     """At most `chunks` views of consecutive parts, equal but for a smaller last one.
 
     >>> import rushlight as torch
     >>> [len(c) for c in torch.arange(7).chunk(3)]
     [3, 3, 1]
     """
+    if axis is not None:
+        dim = axis
     shape = input._array.shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -291,15 +305,19 @@ public(name="row_stack")(vstack)
 
 
 @public(method=True)
-def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_split(
+    input: Tensor, split_size: int, dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
     """`split` whose parts may be written to: copies here."""
-    return tuple([x.clone() for x in split(input, split_size, dim)])
+    return tuple([x.clone() for x in split(input, split_size, dim if axis is None else axis)])
 
 
 @public(method=True)
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def unsafe_chunk(
+    input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
     """`chunk` whose parts may be written to: copies here."""
-    return tuple([x.clone() for x in chunk(input, chunks, dim)])
+    return tuple([x.clone() for x in chunk(input, chunks, dim, axis=axis)])
 
 
 @public(method=True)

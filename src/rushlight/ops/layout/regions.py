@@ -132,13 +132,19 @@ slice_dim.grad(input=slice_back)
 
 
 @public(method=True)
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow(
+    input: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
+) -> Tensor:
     """`length` elements of dimension `dim`, from `start` on.
 
     >>> import rushlight as torch
     >>> torch.arange(5).narrow(0, 1, 3)
     tensor([1, 2, 3])
     """
+    if axis is not None:
+        dim = axis
+    if length is None or start is None or dim is None:
+        raise TypeError("narrow() missing a required argument: dim, start and length")
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")

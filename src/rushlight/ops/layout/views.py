@@ -263,7 +263,7 @@ unfold_back.grad(grad=lambda g, dimension, size, step: g.unfold(dimension, size,
 @public(method=True)
 def tensor_split(
     input: Tensor,
-    indices_or_sections: Any,
+    indices_or_sections: Any = None,
     dim: int = 0,
     *,
     indices: Any = None,
@@ -276,6 +276,10 @@ def tensor_split(
     [3, 2, 2]
     """
     where = indices_or_sections
+    if where is None:
+        where = sections if indices is None else indices
+        if where is None:
+            raise TypeError("tensor_split() missing a required argument: indices or sections")
     shape = input._array.shape
     if not shape:
         raise RuntimeError(

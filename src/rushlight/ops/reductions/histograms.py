@@ -160,8 +160,8 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
 
 @public(method=True, overridable=True)
 def histogram(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: Bool = False,
-    out: Any = None,
+    input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None,
+    density: Bool = False, out: Any = None,
 ) -> Any:  # fmt: skip
     """(hist, bin_edges): how many elements (or how much `weight`) fall between each two edges.
 
