@@ -1,9 +1,9 @@
 """Sparse arrays and their kernels: what stands in `Tensor._array` of a sparse tensor.
 
 Note [Sparse arrays]
-    A `Coo` or `Csr` is no NumPy array. The one test of the straight path of every operator (`array.__class__
-    is ndarray`) therefore sends a call with a sparse tensor the general way, where ops/sparse/calls.py is
-    asked; dense calls pay nothing. NumPy itself refuses these objects (see `__array__` and its like below),
+    A `Coo` or a `Compressed` (compressed.py) is no NumPy array. The one test of the straight path of every
+    operator (`array.__class__ is ndarray`) therefore sends a call with a sparse tensor the general way, where
+    ops/sparse/calls.py is asked; dense calls pay nothing. NumPy itself refuses these objects (see `__array__` and its like below),
     so that code which knows nothing about them can raise, but not compute on garbage.
 
 The arrays inside (`indices`, `values`) are plain ones. Kernels take and return sparse or plain arrays.
@@ -144,32 +144,11 @@ class Coo(Sparse):
     def sparse_dim(self) -> int:
         return self.indices.shape[0]
 
+    def coo(self) -> Coo:
+        return self
+
     def __reduce__(self) -> tuple:
         return Coo, (self.indices, self.values, self.shape, self.coalesced)
-
-
-class Csr(Sparse):
-    """Rows compressed: entries `crow[i]:crow[i + 1]` of `col` and `values` are those of row i.
-
-    With `by_column` (PyTorch's sparse_csc) the two dimensions change places.
-    """
-
-    __slots__ = ("crow", "col", "by_column")
-    backend = "SparseCsrCPU"
-
-    def __init__(
-        self, crow: np.ndarray, col: np.ndarray, values: np.ndarray, shape: tuple, by_column: bool
-    ) -> None:
-        self.crow, self.col, self.values, self.shape = crow, col, values, shape
-        self.by_column = by_column
-        note()
-
-    def __reduce__(self) -> tuple:
-        return Csr, (self.crow, self.col, self.values, self.shape, self.by_column)
-
-    @property
-    def layout(self) -> Any:  # type: ignore[override]
-        return dtypes.sparse_csc if self.by_column else dtypes.sparse_csr
 
 
 def own(a: Sparse) -> Sparse:
@@ -179,26 +158,6 @@ def own(a: Sparse) -> Sparse:
     return make(
         *[p.astype(dtypes.OF[p.dtype].np) if isinstance(p, np.ndarray) else p for p in parts]
     )
-
-
-LAYOUTS = (dtypes.sparse_coo, dtypes.sparse_csr, dtypes.sparse_csc)
-
-
-def zeros(shape: tuple, dtype: np.dtype, layout: Any) -> Sparse:
-    """Zeros in one of LAYOUTS: no element is stored."""
-    values = np.zeros(0, dtype)
-    if layout is dtypes.sparse_coo:
-        return Coo(np.zeros((len(shape), 0), np.int64), values, shape, True)
-    if len(shape) < 2:
-        raise RuntimeError(
-            "Only batched sparse compressed (non-block) tensors are supported, but got size "
-            f"{list(shape)}"
-        )
-    if len(shape) > 2:
-        raise NotImplementedError(f"batches of compressed matrices, as of size {list(shape)}")
-    by_column = layout is dtypes.sparse_csc
-    pointers = np.zeros(shape[int(by_column)] + 1, np.int64)
-    return Csr(pointers, np.zeros(0, np.int64), values, shape, by_column)
 
 
 # -- coordinates -----------------------------------------------------------------------------------
@@ -290,8 +249,7 @@ def places(a: Coo) -> tuple:
 
 def dense(a: Any) -> np.ndarray:
     """The dense array."""
-    if a.__class__ is Csr:
-        a = coo_of(a)
+    a = a.coo()
     a = coalesce(a) if not is_sorted(a) else a
     z = np.zeros(a.shape, a.dtype)
     if a.nnz:
@@ -420,13 +378,15 @@ def rows_times(
     return z
 
 
-def matmul(a: Coo, x: np.ndarray) -> np.ndarray:
+def matmul(a: Any, x: np.ndarray) -> np.ndarray:
     """Sparse [n, k] @ dense [k, m]."""
+    a = a.coo()
     return rows_times(a.indices[0], a.indices[1], a.values, x, a.shape[0])
 
 
-def transposed_matmul(a: Coo, x: np.ndarray) -> np.ndarray:
+def transposed_matmul(a: Any, x: np.ndarray) -> np.ndarray:
     """Sparse [k, n] transposed and conjugated, @ dense [k, m]."""
+    a = a.coo()
     return rows_times(a.indices[1], a.indices[0], a.values.conj(), x, a.shape[1])
 
 
@@ -451,30 +411,3 @@ def matmul_sparse(a: Coo, b: Coo) -> Coo:
     at = starts[of] + inside
     indices = np.stack((a.indices[0][of], b.indices[1][at]))
     return coalesce(Coo(indices, a.values[of] * b.values[at], (a.shape[0], b.shape[1])))
-
-
-# -- compressed rows -------------------------------------------------------------------------------
-
-
-def coo_of(a: Csr) -> Coo:
-    """The same in coordinates, its entries in the order they have."""
-    n = len(a.crow) - 1
-    rows = np.repeat(np.arange(n), np.diff(a.crow)).astype(np.int64)
-    cols = a.col.astype(np.int64)
-    at = np.stack((cols, rows) if a.by_column else (rows, cols))
-    found = Coo(at, a.values, a.shape)
-    found.coalesced = is_sorted(found)
-    return found
-
-
-def csr_of(a: Coo, by_column: bool = False) -> Csr:
-    """A matrix in compressed rows (or columns)."""
-    a = coalesce(a)
-    rows, cols = a.indices[::-1] if by_column else a.indices
-    values = a.values
-    if by_column:
-        order = rows.argsort(kind="stable")
-        rows, cols, values = rows[order], cols[order], values[order]
-    crow = np.zeros(a.shape[int(by_column)] + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=len(crow) - 1), out=crow[1:])
-    return Csr(crow, np.ascontiguousarray(cols), values, a.shape, by_column)

@@ -266,9 +266,9 @@ def _sparse_str(tensor: Tensor, prefix: str) -> str:
     if isinstance(a, Coo):
         parts = {"indices": a.indices}
     elif a.by_column:
-        parts = {"ccol_indices": a.crow, "row_indices": a.col}
+        parts = {"ccol_indices": a.pointers, "row_indices": a.plain}
     else:
-        parts = {"crow_indices": a.crow, "col_indices": a.col}
+        parts = {"crow_indices": a.pointers, "col_indices": a.plain}
     indent, lines = len(prefix), []
     for name, array in {**parts, "values": a.values}.items():
         head = f"{name}=tensor("

@@ -413,23 +413,35 @@ FUNCTIONS = {
     "sparse.calls": (
         "_sparse.add _sparse.add_dense _sparse.sum "
     ),
-    "sparse.creation": (
+    "sparse.compressed": (
+        "_sparse.transpose_compressed _sparse.triangular_solve "
+    ),
+    "sparse.compressed_creation": (
         "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
-        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor "
+        "_validate_sparse_bsc_tensor_args _validate_sparse_bsr_tensor_args "
+        "_validate_sparse_compressed_tensor_args _validate_sparse_csc_tensor_args "
+        "_validate_sparse_csr_tensor_args sparse_bsc_tensor sparse_bsr_tensor "
+        "sparse_compressed_tensor sparse_csc_tensor sparse_csr_tensor "
+    ),
+    "sparse.conversions": (
+        "Tensor.to_dense Tensor.to_sparse Tensor.to_sparse_bsc Tensor.to_sparse_bsr "
+        "Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr "
+    ),
+    "sparse.creation": (
+        "sparse_coo_tensor "
     ),
     "sparse.methods": (
         "Tensor._coalesced_ Tensor._dimI Tensor._dimV Tensor._indices Tensor._nnz "
         "Tensor._values Tensor.ccol_indices Tensor.coalesce Tensor.col_indices "
         "Tensor.crow_indices Tensor.dense_dim Tensor.indices Tensor.is_coalesced "
         "Tensor.row_indices Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_ "
-        "Tensor.sparse_resize_and_clear_ Tensor.to_dense Tensor.to_sparse "
-        "Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr Tensor.values "
-        "ccol_indices_copy col_indices_copy crow_indices_copy indices_copy resize_as_sparse_ "
-        "row_indices_copy values_copy "
+        "Tensor.sparse_resize_and_clear_ Tensor.values ccol_indices_copy col_indices_copy "
+        "crow_indices_copy indices_copy resize_as_sparse_ row_indices_copy values_copy "
     ),
     "sparse.operators": (
-        "_sparse.assemble _sparse.assemble_compressed _sparse.coalesce _sparse.coo_of "
-        "_sparse.csr_of _sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of "
+        "_sparse.assemble _sparse.assemble_compressed _sparse.coalesce _sparse.compress "
+        "_sparse.coo_of _sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of "
+        "_sparse.values_view "
     ),
     "sparse.products": (
         "_sparse.addmm _sparse.adjoint_mm _sparse.dense_addmm _sparse.dense_addmm_masked "
@@ -507,7 +519,7 @@ ABSENT = (
     "const_data_ptr dequantize grad_dtype index int_repr is_maia module_load "
     "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
     "q_zero_point qscheme record_stream reinforce slice_inverse to_mkldnn "
-    "to_padded_tensor to_sparse_bsc to_sparse_bsr volatile "
+    "to_padded_tensor volatile "
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight._backends.compressed import LAYOUTS
 from rushlight.core import dtypes, storage
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, _wrap
@@ -100,7 +101,7 @@ def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
 
 def layout(name: Any) -> Any:
     """`torch.strided`, `torch.sparse_coo`... from its printed name."""
-    known = (dtypes.strided, dtypes.sparse_coo, dtypes.sparse_csr, dtypes.sparse_csc)
+    known = (dtypes.strided, dtypes.sparse_coo, *LAYOUTS)
     found = [each for each in known if name == repr(each)]
     _check(bool(found), "layout {}", name)
     return found[0]
@@ -130,8 +131,8 @@ def sparse_tensor(layout: Any, data: Any) -> Tensor:
             indices, values, size, is_coalesced=coalesced, check_invariants=True
         )
     else:
-        _check(layout in (dtypes.sparse_csr, dtypes.sparse_csc), "layout {}", layout)
-        made = rushlight.sparse_compressed_tensor(*data, layout=layout)
+        _check(layout in LAYOUTS, "layout {}", layout)
+        made = rushlight.sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
     return made.detach()
 
 

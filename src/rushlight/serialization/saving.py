@@ -92,7 +92,7 @@ def sparse_parts(t: Tensor) -> tuple[Any, ...]:
     a: Any = t._array
     if t.is_sparse:
         return _wrap(a.indices), _wrap(a.values), t.size(), a.coalesced
-    return _wrap(a.crow), _wrap(a.col), _wrap(a.values), t.size()
+    return _wrap(a.pointers), _wrap(a.plain), _wrap(a.values), t.size()
 
 
 class _Stream:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._backends import sparse as _sparse_array
 from rushlight.core.tensor import Tensor
 from rushlight.ops.factories.legacy import TYPES as _TYPES
 from rushlight.ops.factories.legacy import TensorType as _TensorType
 from rushlight.ops.sparse import calls as _calls
+from rushlight.ops.sparse import compressed as _compressed
 from rushlight.ops.sparse import operators as _sparse
 from rushlight.ops.sparse import products as _products
 from rushlight.ops.sparse.creation import invariants as _invariants
@@ -109,6 +109,9 @@ def sampled_addmm(
         raise RuntimeError(
             "sampled_addmm: Expected self to have sparse csr layout, but got Strided"
         )
+    if not input.is_sparse:
+        made = _compressed.sampled_addmm(input, mat1, mat2, beta, alpha)
+        return made if out is None else _compressed.write_out("sampled_addmm", out, made)
     if mat1.ndim != 2 or mat2.ndim != 2 or mat1.shape[1] != mat2.shape[0]:
         raise RuntimeError(
             f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({list(mat1.shape)} and "
@@ -119,14 +122,8 @@ def sampled_addmm(
             f"sampled_addmm: self has shape {list(input.shape)}, the product "
             f"{[mat1.shape[0], mat2.shape[1]]}"
         )
-    if input.is_sparse:
-        input = input.coalesce()
-    at = (
-        _sparse_array.coo_of(input._array).indices
-        if not input.is_sparse
-        else input.indices()._array
-    )
-    product = _sparse.run(_products.sampled, mat1, mat2.mH, at)
+    input = input.coalesce()
+    product = _sparse.run(_products.sampled, mat1, mat2.mH, input.indices()._array)
     values = _sparse.run(_sparse.values_of, input) * beta + product * alpha
     made = _sparse.with_values(input, values, "SparseSampledAddmmBackward0", True)
     if out is None:
@@ -179,7 +176,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 class check_sparse_tensor_invariants:
     """Enable or disable the checks of sparse tensors' invariants: a switch, context manager and decorator.
 
-    Coordinates are always checked here; the switch adds the promise `is_coalesced=True`.
+    Indices are always checked unless this is said to be disabled. Enabled, it adds the promise
+    `is_coalesced=True`, and that the entries of a line of a compressed tensor are sorted and distinct.
 
     >>> import rushlight as torch
     >>> with torch.sparse.check_sparse_tensor_invariants():
@@ -189,12 +187,12 @@ class check_sparse_tensor_invariants:
 
     def __init__(self, enable: bool = True) -> None:
         self.state = enable
-        self.saved: list[bool] = []
+        self.saved: list[bool | None] = []
 
     @staticmethod
     def is_enabled() -> bool:
         """True if the invariants are checked now."""
-        return _invariants["checked"]
+        return bool(_invariants["checked"])
 
     @staticmethod
     def enable() -> None:
@@ -207,6 +205,11 @@ class check_sparse_tensor_invariants:
         _invariants["checked"] = False
 
     def __enter__(self) -> None:
+        if self.saved:
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different context manager "
+                "instance for context nesting."
+            )
         self.saved.append(_invariants["checked"])
         _invariants["checked"] = self.state
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import complex32, devices, meta, sparse
+from rushlight._backends import complex32, compressed, devices, meta, sparse
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, modes
@@ -151,7 +151,7 @@ def made(
             )
         return filled_out(name, fill, shape, out, dtype)
     d = element_type(name, dtype)
-    if layout in sparse.LAYOUTS and name in ("zeros", "empty"):
+    if layout in SPARSE and name in ("zeros", "empty"):
         return sparse_zeros(name, shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
@@ -182,7 +182,7 @@ def sparse_zeros(
     """A sparse tensor that stores no element: that is what `empty` makes, too."""
     if (space := devices.for_device(device)) is not xp:
         sparse.refuse(name, "SparseMeta" if space is meta else "SparsePrivateUse1")
-    made: Any = sparse.zeros(shape, d, layout)
+    made: Any = compressed.zeros(name, shape, d, layout)
     return finished(made, requires_grad)
 
 
@@ -347,6 +347,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
 # -- shape of a tensor -----------------------------------------------------------------------------
 
 ZEROS_LIKE = ("zeros_like", "empty_like")
+SPARSE = (dtypes.sparse_coo, *compressed.LAYOUTS)
 
 
 def like(
@@ -366,10 +367,19 @@ def like(
         if a.__class__ is sparse.Coo and layout is dtypes.sparse_coo and name in ZEROS_LIKE:
             empty: Any = sparse.Coo(a.indices[:, :0], a.values[:0].astype(d), a.shape, True)
             return finished(empty, requires_grad)
-        if a.__class__ is not sparse.Coo and (name != "zeros_like" or layout is dtypes.strided):
-            sparse.refuse(name, a.backend)
+        if a.__class__ is compressed.Compressed and not (
+            name == "zeros_like" and layout in SPARSE and layout is not a.layout and not a.block
+        ):
+            if layout is not a.layout:
+                raise RuntimeError(
+                    "empty_like with different sparse layout is not supported (self is "
+                    f"{compressed.NAMES[a.layout]} but you requested {compressed.NAMES[layout]})"
+                )
+            a = a.without_entries() if name == "zeros_like" else a.own_pattern()
+            values = like(name, fill, _wrap(a.values), dtype, None, device, pin_memory, False, None)
+            return finished(a.with_values(values._array), requires_grad)
         a = xp.empty(a.shape, a.dtype)
-    if layout in sparse.LAYOUTS and name in ZEROS_LIKE:
+    if layout in SPARSE and name in ZEROS_LIKE:
         return sparse_zeros(name, a.shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
@@ -421,7 +431,7 @@ def new_one(
     a = self._array
     d = a.dtype if dtype is None else element_type(name, dtype)
     layout = a.layout if layout is None and isinstance(a, sparse.Sparse) else layout
-    if layout in sparse.LAYOUTS and name in ("new_zeros", "new_empty"):
+    if layout in SPARSE and name in ("new_zeros", "new_empty"):
         return sparse_zeros(name, shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)

@@ -268,6 +268,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         got = overrides.call_overrides(Tensor.__setitem__, (self, index, value), {})
         if got is not overrides.NOTHING:
             return
+        if isinstance(a, sparse.Sparse):
+            raise TypeError("Cannot assign to a sparse tensor")
     if index is False:  # PyTorch does not even look at the value
         return
     own = xp if a.__class__ is ndarray else devices.of(a)

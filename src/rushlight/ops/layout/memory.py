@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import devices, meta
+from rushlight._backends.compressed import Compressed
 from rushlight.autograd.graph import AccumulateGrad
 from rushlight.core import dtypes, geometry, storage
 from rushlight.core.device import current_accelerator
@@ -38,6 +39,11 @@ def resize_(self, *args, size=None, memory_format=None):
         strides = geometry.format_strides(shape, memory_format)
     if self._array.shape == shape and strides is None:
         return self
+    if self._array.__class__ is Compressed:
+        from rushlight.ops.sparse import compressed
+
+        compressed.put(self, compressed.resized(self._array, shape))
+        return self
     creation.check_size(shape, self._array.itemsize)
     results.give_shape(self, shape, strides)
     results.bump(self)
@@ -58,10 +64,12 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     if source is None:
         self._array = devices.of(self._array).empty(0, self._array.dtype)
         return self
-    if self._edge is not None and general.thread.grad:
+    if self._edge is not None and general.thread.grad and self.requires_grad:
         raise RuntimeError(
             "set_: a tensor that requires grad cannot be put on other memory; use .data"
         )
+    if self._edge is not None and not self.requires_grad:
+        self._edge = None  # a view of the memory it leaves
     if isinstance(source, Tensor):
         if source.dtype is not self.dtype:
             raise RuntimeError(

@@ -348,7 +348,9 @@ dsplit = split_along("dsplit", 3, lambda n: 2)
 
 
 def copied(view: Tensor) -> Tensor:
-    """A row-major copy."""
+    """A row-major copy; of a sparse tensor, a copy in its layout."""
+    if view.layout is not dtypes.strided:
+        return view.clone()
     return view.clone(memory_format=dtypes.contiguous_format)
 
 

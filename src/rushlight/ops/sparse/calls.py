@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import sparse
-from rushlight._backends.sparse import Coo, Csr
+from rushlight._backends.compressed import Compressed
+from rushlight._backends.sparse import Coo
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import Array, op
 from rushlight.dispatch.results import bump
 from rushlight.ops.sparse import products, shapes
-from rushlight.ops.sparse.methods import coalesce, to_dense, to_rows
+from rushlight.ops.sparse.conversions import to_dense
+from rushlight.ops.sparse.methods import coalesce
 from rushlight.ops.sparse.operators import (
     build,
     coo_of,
@@ -44,8 +46,9 @@ def interpret(call: Call) -> Any:
     op = call.op
     if call.kind == "inplace":
         return inplace(op, general.ordered(op, call.values))
-    if call.kind == "composite" and op.path not in TABLE and op.path not in VALUEWISE:
-        return overrides.NOTHING
+    if call.kind == "composite" and op.path not in VALUEWISE:
+        if op.path not in table_of(arrays_in(call.values)):
+            return overrides.NOTHING
     return run_op(op, general.named_values(op, call.values), call.out)
 
 
@@ -57,18 +60,37 @@ def run_op(op: Op, named: dict[str, Any], out: Any) -> Any:
         v = named[i]
         if not op.elementwise and i not in op.lists and v is not None and not isinstance(v, Tensor):
             raise general.not_a_tensor(op, i, v)
+    arrays = arrays_in(named.values())
+    table = table_of(arrays)
     if op.path in VALUEWISE and is_sparse(named["input"]):
         result = on_values(op, named)
-    elif op.path in TABLE:
-        result = TABLE[op.path](**named)
+    elif op.path in table:
+        result = table[op.path](**named)
     else:
-        first = next(t for v in named.values() for t in listed(v) if is_sparse(t))
-        sparse.refuse(op.name, first._array.backend)
+        sparse.refuse(op.name, arrays[0].backend)
     if out is None:
         return result
+    if is_sparse(result) and result._array.__class__ is Compressed:
+        from rushlight.ops.sparse import compressed
+
+        return compressed.write_out(op.name, out, result)
     if is_sparse(result) or is_sparse(out):
         sparse.refuse(f"{op.name}.out")
     return results.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
+
+
+def arrays_in(values: Any) -> list:
+    """The sparse arrays among the arguments of a call."""
+    return [t._array for v in values for t in listed(v) if is_sparse(t)]
+
+
+def table_of(arrays: list) -> dict[str, Callable]:
+    """What operators do, by their paths: the table of compressed tensors if there is one."""
+    if not any(a.__class__ is Compressed for a in arrays):
+        return TABLE
+    from rushlight.ops.sparse import compressed
+
+    return compressed.TABLE
 
 
 def listed(v: Any) -> Any:
@@ -133,11 +155,13 @@ def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
     fits(result, t)
     r: Any = result.to(t.dtype)._array if result.dtype is not t.dtype else result._array
     a: Any = t._array
+    if r.__class__ is Compressed:
+        from rushlight.ops.sparse import compressed
+
+        compressed.put(t, r)
+        return t
     a.values = r.values if r.values is not a.values else r.values.copy()
-    if r.__class__ is Coo:
-        a.indices, a.coalesced = r.indices, r.coalesced
-    else:
-        a.crow, a.col = r.crow, r.col
+    a.indices, a.coalesced = r.indices, r.coalesced
     bump(t)
     return t
 
@@ -148,8 +172,9 @@ def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
 def zero_(t: Tensor) -> Tensor:
     """No entries, in place."""
     a: Any = t._array
-    if a.__class__ is Csr:
+    if a.__class__ is Compressed:
         a.values[...] = 0
+        bump(t)
         return t
     empty = Coo(a.indices[:, :0], a.values[:0], a.shape)
     return replace(t, _wrap(empty), "zero_")  # type: ignore[arg-type]
@@ -157,6 +182,10 @@ def zero_(t: Tensor) -> Tensor:
 
 def copy_(t: Tensor, src: Tensor) -> Tensor:
     """The entries of another tensor, in place."""
+    if Compressed in (t._array.__class__, src._array.__class__):
+        from rushlight.ops.sparse import compressed
+
+        return compressed.copy_(t, src)
     if t.layout is not src.layout:
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! Found self type = "
@@ -209,8 +238,6 @@ def clone(input: Tensor, memory_format: Any = None) -> Tensor:
     no_format(memory_format)
     a: Any = input._array
     v = run(values_of, input).clone()
-    if a.__class__ is Csr:
-        return with_values(input, v, "CloneBackward0")
     return build(v, a.indices.copy(), a.shape, a.coalesced, "CloneBackward0")
 
 
@@ -269,15 +296,10 @@ def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     same_shape("add", input, other)
     d = dtypes.promote_types(input.dtype, other.dtype)
     if not is_sparse(input):
-        return run(add_to_dense, input, coo_of(other).to(d), alpha)
-    rows = input._array.__class__ is Csr
-    if rows != (other._array.__class__ is Csr):
-        raise RuntimeError("add: the layouts of the two sparse tensors differ: convert one of them")
-    by_column = rows and input._array.by_column
-    input, other = coo_of(input).to(d), coo_of(other).to(d)  # first: -1 times a uint8 is none
+        return run(add_to_dense, input, other.to(d), alpha)
+    input, other = input.to(d), other.to(d)  # first: -1 times a uint8 is none
     other = other if alpha == 1 else mul(other, alpha)
-    total = run(add_coordinates, input, other)
-    return to_rows(total, "add", by_column) if rows else total
+    return run(add_coordinates, input, other)
 
 
 def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
@@ -293,9 +315,6 @@ def mul(input: Any, other: Any) -> Tensor:
         input, other = other, input
     if scalar(other):
         return linear("MulBackward0", lambda v: v * other)(input)
-    rows = next((t._array for t in (input, other) if t._array.__class__ is Csr), None)
-    if rows is not None:
-        return to_rows(mul(coo_of(input), coo_of(other)), "mul", rows.by_column)  # type: ignore[attr-defined]
     if not is_sparse(input):
         input, other = other, input
     a: Any = input._array
@@ -361,14 +380,13 @@ def sum_of(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = N
         input = input.to(dtype)
     elif input.dtype.kind < 2:
         input = input.to(dtypes.int64)
-    rows = input._array.__class__ is Csr
     if dim is None or (dim.__class__ in (tuple, list) and not dim):
         total = run(sum_of_all, input)
         return total if not keepdim else total.reshape((1,) * input.ndim)
-    return sum_over(coo_of(input), dim, keepdim, "SumBackward1", rows)
+    return sum_over(input, dim, keepdim, "SumBackward1")
 
 
-def sum_over(input: Tensor, dim: Any, keepdim: bool, name: str, rows: bool = False) -> Tensor:
+def sum_over(input: Tensor, dim: Any, keepdim: bool, name: str) -> Tensor:
     a: Any = input._array
     dims = geometry.wrap_dims(dim, input.ndim)
     n = a.sparse_dim

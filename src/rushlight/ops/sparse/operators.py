@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight._backends import sparse
-from rushlight._backends.sparse import Coo, Csr, Sparse
+from rushlight._backends import compressed, sparse
+from rushlight._backends.compressed import Compressed
+from rushlight._backends.sparse import Coo, Sparse
+from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import general
 from rushlight.dispatch.registry import Array, op
@@ -42,11 +44,20 @@ def values_of(xp, input: Array):
 values_of.grad(input=lambda g, input: entries(g, input))
 
 
+@op(view=True, where="_sparse", name="values_view", node="ValuesBackward0")
+def values_viewed(xp, input: Array):
+    """`values_of` as a view: what `Tensor.values()` gives."""
+    return input.values
+
+
+values_viewed.grad(input=lambda g, input: entries(g, input))
+
+
 def entries(g: Tensor, input: Tensor) -> Tensor:
     """The gradient of a tensor from those of its values: where a coordinate occurs twice, both have the
     same gradient, which is that of the coordinate, and stands there once."""
     a: Any = input._array
-    if a.__class__ is Csr or sparse.is_sorted(a):
+    if a.__class__ is Compressed or sparse.is_sorted(a):
         return with_values(input, g)
     order, starts, _ = sparse.groups(sparse.keys(a.indices, a.shape[: a.sparse_dim]))
     first = order[starts]
@@ -75,26 +86,26 @@ def build(
 
 @op(where="_sparse", node=lambda name, **_: name, out=False)
 def assemble_compressed(xp, values: Array, like: Any, name: str):
-    """A tensor in compressed rows with the pattern of the array `like`."""
-    return Csr(like.crow, like.col, values, like.shape, like.by_column)
+    """A compressed tensor with the pattern of the array `like`."""
+    return like.with_values(values)
 
 
 assemble_compressed.grad(values=lambda g, like: run(values_of, pattern_of(g, like)))
 
 
-def pattern_of(g: Tensor, like: Csr) -> Tensor:
+def pattern_of(g: Tensor, like: Compressed) -> Tensor:
     """A gradient with the pattern of `like`, whatever layout it came in."""
-    a = g._array
-    if a.__class__ is Csr and a.col is like.col:
+    a: Any = g._array
+    if a.__class__ is Compressed and a.plain is like.plain and a.pointers is like.pointers:
         return g
-    coo = coo_of(g) if a.__class__ is Csr else g
-    return with_values(_wrap(like), taken(coo, sparse.coo_of(like).indices))  # type: ignore[arg-type]
+    values = taken(coo_of(g), like.coordinates())
+    return with_values(_wrap(like), values.reshape(like.values.shape))  # type: ignore[arg-type]
 
 
 def with_values(like: Tensor, values: Tensor, name: str = "", coalesced: bool = False) -> Tensor:
     """A sparse tensor with the pattern of another."""
     a: Any = like._array
-    if a.__class__ is Csr:
+    if a.__class__ is Compressed:
         return run(assemble_compressed, values, a, name or "SparseCompressedTensorBackward0")
     size = (*a.shape[: a.sparse_dim], *values.shape[1:])
     return build(values, a.indices, size, coalesced, name)
@@ -129,32 +140,41 @@ coalesced.grad(input=lambda g: g)
 
 
 @op(where="_sparse", name="to_dense", node="ToDenseBackward0", out=False)
-def densified(xp, input: Array):
-    """The dense tensor."""
+def densified(xp, input: Array, masked: bool):
+    """The dense tensor; the gradient is `masked` by the entries of the sparse one."""
     return sparse.dense(input)
 
 
-densified.grad(input=lambda g, input: masked_once(g, input))
+densified.grad(input=lambda g, input, masked: (masked_once if masked else unmasked)(g, input))
+
+
+def unmasked(g: Tensor, input: Tensor) -> Tensor:
+    """All of a gradient in the layout of `input`."""
+    a: Any = input._array
+    if a.__class__ is Coo:
+        return run(sparsified, g, a.sparse_dim, "ToSparseBackward0")
+    found = run(sparsified, g, g.ndim - a.dense_dim, "ToSparseBackward0")
+    return compressed_like(found, a)
 
 
 def dense_of(t: Tensor) -> Tensor:
     """A sparse or dense tensor as a dense one."""
-    return run(densified, t) if is_sparse(t) else t
+    return run(densified, t, True) if is_sparse(t) else t
 
 
 def masked(t: Tensor, mask: Tensor) -> Tensor:
     """The values of `t` where `mask` has entries, in the layout of `mask`."""
     a: Any = mask._array
-    if a.__class__ is Csr:
-        return with_values(mask, taken(t, sparse.coo_of(a).indices))
+    if a.__class__ is Compressed:
+        return pattern_of(t, a)
     return build(taken(t, a.indices), a.indices, a.shape, a.coalesced, "SparseMaskBackward0")
 
 
 def masked_once(g: Tensor, input: Tensor) -> Tensor:
     """A gradient at the coordinates of a tensor, each once."""
     a: Any = input._array
-    if a.__class__ is Csr:
-        return masked(g, input)
+    if a.__class__ is Compressed:
+        return pattern_of(g, a)
     at = a.indices if sparse.is_sorted(a) else sparse.coalesce(a).indices
     return build(taken(g, at), at, a.shape)
 
@@ -170,21 +190,34 @@ sparsified.grad(input=lambda g: dense_of(g))
 
 @op(where="_sparse", name="coo_of", node="ToSparseBackward0", out=False)
 def in_coordinates(xp, input: Array):
-    """Compressed rows as coordinates, sorted."""
-    return sparse.coalesce(sparse.coo_of(input))
+    """A compressed tensor in coordinates; batch dimensions are sparse dimensions there."""
+    return input.coo()
 
 
 in_coordinates.grad(input=lambda g, input: pattern_of(g, input._array))
 
 
 def coo_of(t: Tensor) -> Tensor:
-    return run(in_coordinates, t) if t._array.__class__ is Csr else t
+    """A compressed tensor in coordinates; others as they are."""
+    return run(in_coordinates, t) if t._array.__class__ is Compressed else t
 
 
-@op(where="_sparse", name="csr_of", node="ToSparseCsrBackward0", out=False)
-def in_rows(xp, input: Array, by_column: bool):
-    """A matrix in coordinates as compressed rows."""
-    return sparse.csr_of(input, by_column)
+@op(where="_sparse", node=lambda layout, **_: BACKWARD[layout], out=False)
+def compress(xp, input: Array, layout: Any, block: tuple, batch_dim: int, index: Any):
+    """A tensor in coordinates in a compressed layout."""
+    return compressed.compress(input, layout, block, batch_dim, index)
 
 
-in_rows.grad(input=lambda g: coo_of(g))
+compress.grad(input=lambda g: coo_of(g))
+BACKWARD = {
+    layout: f"To{name}Backward0"
+    for layout, name in (
+        (dtypes.sparse_csr, "SparseCsr"), (dtypes.sparse_csc, "SparseCsc"),
+        (dtypes.sparse_bsr, "SparseBsr"), (dtypes.sparse_bsc, "SparseBsc"),
+    )
+}  # fmt: skip
+
+
+def compressed_like(t: Tensor, like: Compressed) -> Tensor:
+    """A tensor in coordinates in the layout of `like`, with its blocks and batch dimensions."""
+    return run(compress, t, like.layout, like.block, like.batch_dim, like.plain.dtype)

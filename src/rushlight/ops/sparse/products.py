@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import sparse
-from rushlight._backends.sparse import Csr
-from rushlight.core import geometry
+from rushlight._backends.compressed import Compressed
+from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import Array, op, public
-from rushlight.ops.sparse.methods import coalesce, to_rows
+from rushlight.ops.sparse.methods import coalesce
 from rushlight.ops.sparse.operators import (
     build,
-    coo_of,
     is_sparse,
     masked_once,
     run,
@@ -70,6 +69,9 @@ def sampled(xp, input: Array, mat2: Array, indices: Any):
 
 def sampled_at(g: Tensor, x: Tensor, a: Any) -> Tensor:
     """g @ x.mH at the coordinates of `a`, each once."""
+    if a.__class__ is Compressed:
+        values = run(sampled, g, x, a.coordinates())
+        return with_values(_wrap(a), values.reshape(a.values.shape))
     at = a.indices if sparse.is_sorted(a) else sparse.coalesce(a).indices
     return build(run(sampled, g, x, at), at, a.shape)
 
@@ -153,14 +155,13 @@ def mm(input: Tensor, mat2: Tensor, masked_gradient: bool = False) -> Tensor:
 
         return rushlight.mm(input, mat2)
     check_matrices("mm", input, mat2)
-    rows: Any = input._array if input._array.__class__ is Csr else mat2._array
-    a, b = coo_of(input), coo_of(mat2)
-    if is_sparse(a) and is_sparse(b):
-        product = run(times_sparse, a, b)
-        return to_rows(product, "mm", rows.by_column) if rows.__class__ is Csr else product
-    if is_sparse(a):
-        return run(times_masked if masked_gradient else times, a, b)
-    return run(times_masked, b.t(), a.t()).t() if masked_gradient else run(dense_times, a, b)
+    if is_sparse(input) and is_sparse(mat2):
+        return run(times_sparse, input, mat2)
+    if is_sparse(input):
+        return run(times_masked if masked_gradient else times, input, mat2)
+    if masked_gradient:
+        return run(times_masked, mat2.t(), input.t()).t()
+    return run(dense_times, input, mat2)
 
 
 @op(where="_sparse", name="mv", node="MvBackward0", out=False)
@@ -181,7 +182,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     if input.ndim != 2 or vec.ndim != 1 or input.shape[1] != vec.shape[0]:
         raise RuntimeError(f"mv: shapes {list(input.shape)} and {list(vec.shape)} do not fit")
     check_matrices("mv", input, vec.unsqueeze(1))
-    return run(times_vector, coo_of(input), vec)
+    return run(times_vector, input, vec)
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -202,7 +203,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """A batch of products as one, of the matrix with the batch on its diagonal."""
-    if not is_sparse(input) or is_sparse(mat2) or input._array.__class__ is Csr:
+    if not is_sparse(input) or is_sparse(mat2):
         sparse.refuse("bmm")
     if (
         input.ndim != 3
@@ -240,9 +241,12 @@ def scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return product + (x if beta == 1 else x * np.asarray(beta).astype(x.dtype))
 
 
-def times_number(t: Tensor, number: Any) -> Tensor:
-    number = number.conjugate()
+def scaled(t: Tensor, number: Any) -> Tensor:
     return t if number == 1 else t * number
+
+
+def times_number(t: Tensor, number: Any) -> Tensor:
+    return scaled(t, number.conjugate())
 
 
 plus_times.grad(
@@ -273,7 +277,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any =
                 f"{[mat1.shape[0], mat2.shape[1]]}"
             )
         op = plus_times_masked if masked_gradient else plus_times
-        return run(op, input, coo_of(mat1), mat2, beta, alpha)
+        return run(op, input, mat1, mat2, beta, alpha)
     product = mm(mat1, mat2, masked_gradient)
     if alpha != 1:
         product = product * alpha
@@ -318,20 +322,20 @@ def mm_with_sparse_gradient(mat1: Tensor, mat2: Tensor, reduce: Any = None) -> T
 
 def neighbours(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     """Each row: the values of its entries times rows of `mat2`, reduced."""
-    if mat1._array.__class__ is not Csr or is_sparse(mat2):
+    if mat1.layout is not dtypes.sparse_csr or is_sparse(mat2):
         sparse.refuse("_sparse_mm_reduce_impl", getattr(mat1._array, "backend", "CPU"))
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
     check_matrices("mm", mat1, mat2)
     if reduce == "sum":
         return mm(mat1, mat2, True)
-    a: Any = coo_of(mat1)._array
-    rows, cols = _wrap(a.indices[0]), _wrap(np.ascontiguousarray(a.indices[1]))
-    counts = np.bincount(a.indices[0], minlength=a.shape[0])
+    a: Any = mat1._array
+    rows, cols = (_wrap(np.ascontiguousarray(x)) for x in a.coordinates())
+    counts = np.diff(a.pointers)
     if reduce == "mean":
         total = mm(mat1, mat2, True)
         return total / _wrap(np.maximum(counts, 1).astype(total._array.dtype)).unsqueeze(1)
-    messages = run(values_of, coo_of(mat1)).unsqueeze(1) * mat2.index_select(0, cols)
+    messages = run(values_of, mat1).unsqueeze(1) * mat2.index_select(0, cols)
     start = mat2.new_zeros((a.shape[0], mat2.shape[1]))
     return start.index_reduce(0, rows, messages, reduce, include_self=False)
 
@@ -398,8 +402,8 @@ def softmax(name: str, input: Tensor, dim: int, dtype: Any, log: bool) -> Tensor
     if not is_sparse(input):
         function = rushlight.log_softmax if log else rushlight.softmax
         return function(input, dim, dtype=dtype)
-    if input._array.__class__ is Csr:
-        sparse.refuse(name, "SparseCsrCPU")
+    if input._array.__class__ is Compressed:
+        sparse.refuse(name, Compressed.backend)
     if dtype is not None:
         input = input.to(dtype)
     t = coalesce(input)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import sparse
-from rushlight._backends.sparse import Coo, Csr
+from rushlight._backends.sparse import Coo
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.ops.sparse.methods import to_rows
-from rushlight.ops.sparse.operators import build, coo_of, is_sparse, run, values_of
+from rushlight.ops.sparse.operators import build, is_sparse, run, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
 
 def permuted(input: Tensor, dims: tuple, name: str) -> Tensor:
     a: Any = input._array
-    if a.__class__ is Csr:
-        if dims == (0, 1):
-            return input
-        flipped = Csr(a.crow, a.col, a.values, a.shape[::-1], not a.by_column)
-        if input.requires_grad:
-            return to_rows(permuted(coo_of(input), dims, name), name, not a.by_column)
-        return _wrap(flipped)  # type: ignore[arg-type]
     n = a.sparse_dim
     if sorted(dims[:n]) != list(range(n)):
         i, j = next(((i, d) for i, d in enumerate(dims) if i < n <= d), (0, n))
