@@ -53,7 +53,7 @@ REASONS = {
     "another device": r".*(cudnn|Cudnn|cuda|CUDA|miopen|nccl|triton|xpu|mtia|mps|vulkan|ipu|hpu|mkldnn|xla"
     r"|maia|_gpu_).*|torch\.(accelerator|cpu|Stream|Event|AcceleratorError|OutOfMemoryError"
     r"|get_device_module)|Tensor\.record_stream",
-    "sparse tensors in blocks, and little else of them": r".*([Ss]parse|csr|csc|bsr|bsc|_coo|coalesce|indices$|crow|ccol|values$"
+    "sparse tensors: notes for other libraries": r".*([Ss]parse|csr|csc|bsr|bsc|_coo|coalesce|indices$|crow|ccol|values$"
     r"|smm$|dsmm|hsmm|hspmm|saddmm|sspaddmm|(indices|values)_copy).*",
     "nested and masked tensor classes, not yet": r".*([Nn]ested|jagged|to_padded_tensor|masked_tensor"
     r"|MaskedTensor).*",

@@ -71,6 +71,7 @@ def test_entries_with_dimensions_of_their_own(layout):
     t = compressed(x, layout, dense_dim=1)
     assert t.dense_dim() == 1 and t.values().shape[-1] == 2
     same(t, x)
+    same(compressed(x[:0], layout, dense_dim=1), x[:0])
     same(t.select(2, 1), x.select(2, 1))
     same(t * 2, x * 2)
     with pytest.raises(RuntimeError, match="hybrid sparse compressed"):
@@ -526,3 +527,11 @@ def test_set_puts_a_view_on_other_memory():
     view = torch.arange(3).unsqueeze(0)
     view.set_(torch.arange(4))
     assert view.tolist() == [0, 1, 2, 3]
+
+
+def test_what_compressed_tensors_do_not_have():
+    t = dense().to_sparse_csr()
+    with pytest.raises(RuntimeError, match="Cannot access storage of SparseCsrTensorImpl"):
+        t.storage()
+    with pytest.raises(TypeError, match="convert SparseCsr layout tensor to numpy"):
+        t.numpy()

@@ -308,7 +308,7 @@ def _conjugates(input: Tensor, *, out: Any = None) -> Tensor:
 def _convert_indices_from_coo_to_csr(input: Any, size: Any, *, out_int32: Any = False) -> Any:
     """Sorted row numbers as where each of `size` rows begins, and the end: `size + 1` numbers."""
 def _convert_indices_from_csr_to_coo(crow_indices: Any, col_indices: Any, *, out_int32: Any = False, transpose: Any = False) -> Any:
-    """Both rows of coordinates `[2, nnz]` of compressed rows; the columns first with `transpose`."""
+    """Coordinates `[2, nnz]` of compressed rows; the columns first with `transpose`, the batch before them."""
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int, zero_infinity: _bool) -> _result_log_alpha:
     """(-log p of each target, the forward variables [N, T, 2 S + 1])."""
 def _ctc_loss_backward(grad_output: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, log_alpha: Tensor, blank: _int, zero_infinity: _bool) -> Tensor:
@@ -548,6 +548,16 @@ def _to_copy(input: Tensor, dtype: _dtype | None = None, memory_format: _memory_
     """A copy in another dtype or memory format."""
 def _to_device(input: Tensor, device: Any, source: Any) -> Tensor:
     """A copy on another device, with the same order of dimensions in memory. `source`: the device of `input`."""
+def _validate_sparse_bsc_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, check_pinning: Any = None) -> Any:
+    """RuntimeError unless the parts make a tensor in sparse_bsc whose invariants all hold."""
+def _validate_sparse_bsr_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, check_pinning: Any = None) -> Any:
+    """RuntimeError unless the parts make a tensor in sparse_bsr whose invariants all hold."""
+def _validate_sparse_compressed_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, layout: Any, check_pinning: Any = None) -> Any:
+    """RuntimeError unless the parts make a compressed tensor whose invariants all hold."""
+def _validate_sparse_csc_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, check_pinning: Any = None) -> Any:
+    """RuntimeError unless the parts make a tensor in sparse_csc whose invariants all hold."""
+def _validate_sparse_csr_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, check_pinning: Any = None) -> Any:
+    """RuntimeError unless the parts make a tensor in sparse_csr whose invariants all hold."""
 def _weight_norm(v: Tensor, g: Tensor, dim: _int = 0) -> Tensor:
     """g v / ||v||, with the norm over all dimensions but `dim`."""
 def abs(input: Tensor, *, out: Any = None) -> Tensor:
@@ -1404,8 +1414,12 @@ def solve(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Removed: RuntimeError; `linalg.solve` is there."""
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Any = None) -> _values_indices:
     """(values, indices) sorted along `dim`. Always stable; nan comes last, first if `descending`."""
+def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+    """A sparse matrix in compressed columns of blocks."""
+def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+    """A sparse matrix in compressed rows of blocks: `values` is [blocks, rows, columns of a block]."""
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
-    """A sparse matrix in compressed rows (`layout=torch.sparse_csr`) or columns (`torch.sparse_csc`)."""
+    """A sparse tensor in one of the compressed layouts: the entries `compressed_indices[i]` to"""
 def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None, is_coalesced: Any = None) -> Any:
     """A sparse tensor in coordinates: `values` [nnz, *dense] at `indices` [sparse dims, nnz]."""
 def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:

@@ -260,7 +260,7 @@ def dense(a: Any) -> np.ndarray:
 def sparse(x: np.ndarray, sparse_dim: int) -> Coo:
     """The entries of a dense array that are not zero."""
     sizes = x.shape[:sparse_dim]
-    rows = x.reshape(*sizes, -1) if sparse_dim < x.ndim else x
+    rows = x.reshape(*sizes, prod(x.shape[sparse_dim:])) if sparse_dim < x.ndim else x
     nonzero = (rows != 0).any(-1) if sparse_dim < x.ndim else rows != 0
     at = (
         np.array(np.nonzero(nonzero), np.int64) if x.ndim else np.zeros((0, int(nonzero)), np.int64)

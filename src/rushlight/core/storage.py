@@ -45,7 +45,8 @@ def memory(array: np.ndarray) -> np.ndarray:
     """The whole memory that `array` is part of, as bytes: uint8 [n], without copying."""
     r = root(array)
     if isinstance(r, Sparse):
-        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+        kind = array.backend.removesuffix("CPU")  # type: ignore[attr-defined]
+        raise NotImplementedError(f"Cannot access storage of {kind}TensorImpl")
     plain = r.view(np.ndarray) if isinstance(r, np.ndarray) else r
     if plain.flags.c_contiguous:
         return plain.reshape(-1).view(np.uint8)

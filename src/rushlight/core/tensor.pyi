@@ -1197,12 +1197,16 @@ class Tensor:
         """The dense tensor; a strided one is returned as it is, in another dtype where asked."""
     def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Tensor:
         """The entries that are not zero, as a sparse tensor."""
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: _int | None = None) -> Tensor:
+        """A matrix, or a batch of them, in compressed columns of blocks."""
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: _int | None = None) -> Tensor:
+        """A matrix, or a batch of them, in compressed rows of blocks: a block is stored where one of its"""
     def to_sparse_coo(self) -> Tensor:
         """`self.to_sparse()`."""
     def to_sparse_csc(self, dense_dim: _int | None = None) -> Tensor:
-        """A matrix in compressed columns."""
+        """A matrix, or a batch of them, in compressed columns."""
     def to_sparse_csr(self, dense_dim: _int | None = None) -> Tensor:
-        """A matrix in compressed rows."""
+        """A matrix, or a batch of them, in compressed rows."""
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _values_indices:
         """(values, indices) of the `k` largest (or smallest) along `dim`, the most extreme first."""
     def trace(self) -> Tensor:

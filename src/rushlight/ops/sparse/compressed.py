@@ -310,9 +310,9 @@ def flipped(input: Tensor) -> Tensor:
 
 def permute(input: Tensor, dims: Any) -> Tensor:
     wanted = geometry.wrap_dims(tuple(dims), input.ndim)
-    if wanted in ((0, 1), (1, 0)):
-        return transpose(input, 0, wanted[0])
-    sparse.refuse("permute", Compressed.backend)
+    if wanted not in ((0, 1), (1, 0)):
+        sparse.refuse("permute", Compressed.backend)
+    return transpose(input, 0, wanted[0])
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
