@@ -85,3 +85,54 @@ def test_make_tensor():
     assert spread.is_leaf
     with pytest.raises(ValueError, match="`low` must be less than `high`"):
         make_tensor(2, dtype=torch.float32, low=3, high=2)
+
+
+def test_make_tensor_of_one_number_warns_and_refuses_integers():
+    with pytest.warns(FutureWarning, match="low==high"):
+        made = make_tensor(3, dtype=torch.complex64, low=2, high=2.0)
+    assert made.tolist() == [2 + 2j] * 3
+    with pytest.raises(ValueError, match="must be less than"):
+        make_tensor(3, dtype=torch.int32, low=0, high=0)
+
+
+def test_make_tensor_of_all_that_a_dtype_holds():
+    made = make_tensor(50, dtype=torch.float32, low=-float("inf"), high=float("inf"))
+    assert made.isfinite().all() and made.abs().max() > 1e37
+    assert make_tensor(3, dtype=torch.float8_e5m2).dtype is torch.float8_e5m2
+    kept = make_tensor(2, 3, dtype=torch.float32, memory_format=torch.preserve_format)
+    assert kept.is_contiguous()
+
+
+def test_sparse_tensors_are_compared_as_they_are_stored():
+    index, value = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+
+    def coo(index, value):
+        return torch.sparse_coo_tensor(index, value, (2, 2))
+
+    a = coo(index, value)
+    assert_close(a, coo(index, value + 1e-7))
+    assert "Sparse COO indices are not equal!" in message(
+        a, coo(torch.tensor([[0, 1], [1, 1]]), value)
+    )
+    assert "Sparse COO values are not close!" in message(a, coo(index, value + 1))
+    assert "specified values in sparse COO tensors does not match: 2 != 1" in message(
+        a, coo(index[:, :1], value[:1])
+    )
+    assert "sparse dimensions in sparse COO tensors does not match: 2 != 1" in message(
+        a, coo(index[:1], torch.ones(2, 2))
+    )
+    for name, outer, inner in (("csr", "crow", "col"), ("csc", "ccol", "row")):
+        make = getattr(torch, f"sparse_{name}_tensor")
+        a = make([0, 1, 2], [1, 0], value, (2, 2))
+        assert_close(a, make([0, 1, 2], [1, 0], value.double(), (2, 2)), check_dtype=False)
+        assert_close(a, a.to_dense(), check_layout=False)
+        for other, what in (
+            (make([0, 2, 2], [0, 1], value, (2, 2)), f"{outer}_indices are not equal!"),
+            (make([0, 1, 2], [1, 1], value, (2, 2)), f"{inner}_indices are not equal!"),
+            (make([0, 1, 2], [1, 0], 2 * value, (2, 2)), "values are not close!"),
+        ):
+            assert f"Sparse {name.upper()} {what}" in message(a, other)
+
+
+def test_unsigned_integers_are_compared_with_signed_ones():
+    assert_close(torch.tensor([5], dtype=torch.uint64), torch.tensor([5]), check_dtype=False)

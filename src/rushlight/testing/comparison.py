@@ -218,9 +218,49 @@ def _compare_tensors(a: Tensor, e: Tensor, rules: _Rules) -> AssertionError | No
     if "meta" in (a.device.type, e.device.type):
         return None  # no values to compare
     rtol, atol = rules.tolerances(a.dtype, e.dtype)
-    a, e = (x.detach() if x.layout == torch.strided else x.detach().to_dense() for x in (a, e))
     with torch.no_grad():
-        return _values(a.resolve_conj(), e.resolve_conj(), rtol, atol, rules.equal_nan)
+        if a.dtype is not e.dtype:
+            common = torch.promote_types(*(_UNSIGNED.get(x.dtype, x.dtype) for x in (a, e)))
+            a, e = a.to(common), e.to(common)
+        if a.layout != e.layout:
+            a, e = (x if x.layout == torch.strided else x.to_dense() for x in (a, e))
+        if a.layout == torch.strided:
+            return _values(a.resolve_conj(), e.resolve_conj(), rtol, atol, rules.equal_nan)
+        return _compare_sparse(a, e, rtol, atol, rules.equal_nan)
+
+
+_UNSIGNED = dict.fromkeys((torch.uint16, torch.uint32, torch.uint64), torch.int64)
+_COMPRESSED = {  # layout -> what its indices are called
+    torch.sparse_csr: ("crow_indices", "col_indices"),
+    torch.sparse_bsr: ("crow_indices", "col_indices"),
+    torch.sparse_csc: ("ccol_indices", "row_indices"),
+    torch.sparse_bsc: ("ccol_indices", "row_indices"),
+}
+
+
+def _compare_sparse(
+    a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: bool
+) -> AssertionError | None:
+    """The first difference of two tensors of one sparse layout as they are stored: indices, then values."""
+    layout = "sparse " + str(a.layout).rpartition("_")[2].upper()
+    numbers = [("specified values", a._nnz(), e._nnz())]
+    if a.layout == torch.sparse_coo:
+        numbers.insert(0, ("sparse dimensions", a.sparse_dim(), e.sparse_dim()))
+        indices, values = ("_indices",), "_values"
+    else:
+        indices, values = _COMPRESSED[a.layout], "values"
+    for what, ours, theirs in numbers:
+        if ours != theirs:
+            return AssertionError(
+                f"The number of {what} in {layout} tensors does not match: {ours} != {theirs}"
+            )
+    of = [(name, 0.0, 0.0, False) for name in indices] + [(values, rtol, atol, equal_nan)]
+    for name, *tolerances in of:
+        part = f"S{layout[1:]} {name.lstrip('_')}"
+        error = _values(getattr(a, name)(), getattr(e, name)(), *tolerances, part)
+        if error is not None:
+            return error
+    return None
 
 
 def _differs(name: str, a: Any, e: Any) -> AssertionError:
@@ -228,11 +268,8 @@ def _differs(name: str, a: Any, e: Any) -> AssertionError:
 
 
 def _values(
-    a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: bool
+    a: Tensor, e: Tensor, rtol: float, atol: float, equal_nan: bool, what: str = "Tensor-likes"
 ) -> AssertionError | None:
-    if a.dtype is not e.dtype:
-        common = torch.promote_types(a.dtype, e.dtype)
-        a, e = a.to(common), e.to(common)
     close = torch.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if bool(close.all()):
         return None
@@ -247,7 +284,7 @@ def _values(
     far = (a - e).abs().masked_fill(close, 0)
     relative = (far / e.abs()).masked_fill(close, 0)
     lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!",
+        f"{what} are not {'equal' if exact else 'close'}!",
         "",
         f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})",
         *(
