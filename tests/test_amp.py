@@ -69,10 +69,19 @@ def test_other_devices_warn_and_have_no_effect():
     with block:
         assert (torch.ones(1, 1) @ torch.ones(1, 1)).dtype is torch.float32
     with pytest.warns(UserWarning, match="CUDA is not available"):
-        scaler = torch.cuda.amp.GradScaler()
+        scaler = torch.amp.GradScaler("cuda")
     loss = torch.ones(1)
     assert scaler.scale(loss) is loss
     assert not scaler.is_enabled()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.filterwarnings("ignore:.*CUDA is not available:UserWarning")
+def test_older_names_say_what_stands_for_them(device):
+    older = getattr(torch, device).amp
+    for name in ("autocast", "GradScaler"):
+        with pytest.warns(FutureWarning, match=f"torch.{device}.amp.{name}.*torch.amp.{name}"):
+            getattr(older, name)()
 
 
 def test_profiler_sees_what_runs():

@@ -477,3 +477,13 @@ def test_equal_promotes_and_tolerances_may_be_tensors():
     assert torch.allclose(x, x * 1.01, rtol=torch.tensor(0.1))
     with pytest.raises(TypeError, match="must be float, not Tensor"):
         torch.isclose(x, x, rtol=torch.tensor([0.1, 0.2]))
+
+
+def test_a_number_over_a_tensor_leaves_foreign_operands_to_python():
+    class Foreign:
+        def __truediv__(self, other):
+            return "theirs"
+
+    assert torch.ones(2).__rtruediv__(object()) is NotImplemented
+    assert Foreign() / torch.ones(2) == "theirs"
+    assert torch.ones(2).__rtruediv__(2.0).tolist() == [2.0, 2.0]

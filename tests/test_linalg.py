@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -597,3 +598,51 @@ def test_the_inverse_of_a_factor_with_a_zero_on_its_diagonal():
         torch.cholesky_inverse(factor)
     with pytest.raises(torch.linalg.LinAlgError, match="Batch element 1"):
         torch.cholesky_inverse(torch.stack([torch.eye(3), factor]))
+
+
+def test_tolerances_are_real():
+    for which in ("atol", "rtol"):
+        with pytest.raises(RuntimeError, match=f"{which} tensor of complex type is not supported"):
+            torch.linalg.matrix_rank(torch.eye(2), **{which: torch.tensor(1j)})
+    with pytest.raises(RuntimeError, match="rcond tensor of complex type is not supported"):
+        torch.linalg.pinv(torch.eye(2), rcond=torch.tensor(1j))
+
+
+def test_what_linalg_has_under_another_name_says_so_once():
+    a, pivots = torch.eye(3), torch.tensor([1, 2, 3], dtype=torch.int32)
+    calls = {
+        "torch.cholesky is deprecated in favor of torch.linalg.cholesky": lambda: torch.cholesky(a),
+        "torch.qr is deprecated in favor of torch.linalg.qr": lambda: a.qr(),
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor": lambda: torch.lu(a),
+        "torch.lu_solve is deprecated": lambda: torch.lu_solve(a, a, pivots),
+        "torch.triangular_solve is deprecated": lambda: torch.triangular_solve(a, a),
+        "torch.chain_matmul is deprecated": lambda: torch.chain_matmul(a, a),
+        "without specifying the dim arg": lambda: torch.cross(a, a),
+    }
+    for text, call in calls.items():
+        torch.set_warn_always(True)
+        try:
+            with pytest.warns(UserWarning, match=text):
+                call()
+        finally:
+            torch.set_warn_always(False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call()
+
+
+def test_addr_of_halves_rounds_after_each_step():
+    torch.manual_seed(0)
+    x, a, b = torch.randn(4, 5).half(), torch.randn(4).half(), torch.randn(5).half()
+    stepwise = x * 2 + (a * -1.5).unsqueeze(1) * b
+    assert torch.equal(torch.addr(x, a, b, beta=2, alpha=-1.5), stepwise)
+
+
+def test_an_ellipsis_stands_once():
+    for equation in ("i...->......", "i...->...i...", "i...->...."):
+        with pytest.raises(RuntimeError, match="for output but an ellipsis .* was already found"):
+            torch.einsum(equation, torch.ones(2))
+    with pytest.raises(RuntimeError, match="for output that is not part of any ellipsis"):
+        torch.einsum("i->.", torch.ones(2))
+    with pytest.raises(RuntimeError, match="operand 0 for which an ellipsis was already found"):
+        torch.einsum("....i->i", torch.ones(2))

@@ -123,6 +123,39 @@ def test_former_argument_orders_of_addcmul():
         torch.set_warn_always(False)
 
 
+def test_former_argument_orders_of_addmm_and_its_kin():
+    x, a, b = torch.ones(2, 2), torch.arange(4.0).view(2, 2), torch.ones(2, 2)
+    stacks = (a.expand(3, 2, 2), b.expand(3, 2, 2))
+    torch.set_warn_always(True)
+    try:
+        for name, base, pair in (
+            ("addmm", x, (a, b)),
+            ("addmv", x[0], (a, b[0])),
+            ("addr", x, (a[0], b[0])),
+            ("addbmm", x, stacks),
+            ("baddbmm", x.expand(3, 2, 2), stacks),
+        ):
+            function, expected = getattr(torch, name), {}
+            for n in (1, 3):
+                expected[n] = function(base, *pair, beta=2, alpha=n)
+            calls = {
+                1: lambda: (function(2, base, *pair), getattr(base, name)(2, *pair)),
+                3: lambda: (function(2, base, 3, *pair), getattr(base, name)(2, 3, *pair)),
+            }
+            for n, call in calls.items():
+                with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated"):
+                    results = call()
+                assert all(torch.equal(r, expected[n]) for r in results)
+            written = base.clone()
+            with pytest.warns(UserWarning, match=f"This overload of {name}_? is deprecated"):
+                getattr(written, name + "_")(2, 3, *pair)
+            assert torch.equal(written, expected[3])
+            with pytest.raises(TypeError, match="invalid combination of arguments"):
+                function(base, *pair, 2)
+    finally:
+        torch.set_warn_always(False)
+
+
 def test_what_pytorch_does_not_compute_deterministically():
     pool = torch.nn.MaxUnpool1d(2)
     values, places = torch.ones(1, 1, 2), torch.tensor([[[0, 2]]])

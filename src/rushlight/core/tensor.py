@@ -493,7 +493,7 @@ class Tensor:
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie without gaps in the order of `memory_format`."""
-        if memory_format is contiguous_format:
+        if memory_format in (contiguous_format, dtypes.preserve_format):
             return self._row_major
         from rushlight.core import geometry
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch.general import FACTORS_FIRST
 from rushlight.dispatch.nodes import MOST, keep_lines, layout_of_saved, optional, split_lines
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def signature(op: Op, *, out: bool = True) -> str:
     late = late_parameters(op)
     for i, p in enumerate(op.params):
         if i == op.n_positional:
-            parts.append("*")
+            parts.append("*more" if op.name in FACTORS_FIRST else "*")
         parts.append(f"{p}=missing" if p in late else f"{p}=d_{p}" if p in op.defaults else p)
     extra = []
     if has_axis(op):
@@ -36,7 +37,7 @@ def signature(op: Op, *, out: bool = True) -> str:
         extra.append("keepdims=None")
     if op.has_out and out:
         extra.append("out=None")
-    if extra and "*" not in parts:
+    if extra and op.n_positional == len(op.params):
         parts.append("*")
     return ", ".join(parts + extra)
 
@@ -53,9 +54,12 @@ def late_parameters(op: Op) -> list[str]:
     return [p for p in op.params[op.params.index("dim") :] if p not in op.defaults]
 
 
-def bind_lines(op: Op) -> list[str]:
-    """Lines that give NumPy's keyword names their meaning."""
+def bind_lines(op: Op, mark: str = "") -> list[str]:
+    """Lines for NumPy's keyword names and for PyTorch's older orders; `mark` is "_" for `name_`."""
     lines = []
+    if op.name in FACTORS_FIRST:
+        given, tensors = ", ".join(op.params), ", ".join(op.params[:3])
+        lines.append(f"    if more: {given} = factors_last('{op.name}{mark}', {tensors}, *more)")
     late = late_parameters(op)
     if late:
         lines += [

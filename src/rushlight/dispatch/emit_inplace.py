@@ -148,7 +148,7 @@ def write_source(op: Op) -> str:
     values = [texts[p] if k < n else f"{p}={texts[p]}" for k, p in enumerate(op.params)]
     return "\n".join([
         f"def {op.name}_({signature(op, out=False)}):",
-        *bind_lines(op),
+        *bind_lines(op, "_"),
         *unwrap_lines(op, again),
         f"    if {' or '.join(tests)}:",
         f"        {again}",

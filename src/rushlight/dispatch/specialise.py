@@ -21,6 +21,7 @@ Note [Generated code]
 from __future__ import annotations
 
 import linecache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import cpu as xp
@@ -132,6 +133,7 @@ def scope_of(op: Op) -> dict[str, Any]:
         "keep_retaining": keep_retaining,
         "nth": results.nth,
         "write": op.write,
+        "factors_last": partial(general.factors_last, op),
         "Output": Output,
         "OutputInfo": OutputInfo,
     }
@@ -237,7 +239,7 @@ def print_inplace(op: Op) -> Any:
     else:
         text = (
             f"def {name}({emit.signature(op, out=False)}):\n"
-            + "\n".join(emit.bind_lines(op))
+            + "\n".join(emit.bind_lines(op, "_"))
             + f"\n    return slow_inplace({', '.join(op.params)})"
         )
     return evaluate(op, text, name, " in place")

@@ -185,7 +185,7 @@ class Hardtanh(_MaybeInPlace):
         ):
             if value is not None:
                 warnings.warn(
-                    f"keyword argument `{old}` is deprecated and rename to `{new}`",
+                    f"keyword argument `{old}` is deprecated and renamed to `{new}`",
                     FutureWarning,
                     stacklevel=2,
                 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight.core import dtypes, modes, storage
+from rushlight.core import dtypes, modes, settings, storage
 from rushlight.core.device import device as Device
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, _wrap
@@ -146,10 +145,9 @@ def set_default_tensor_type(t: Any) -> None:
     d = dtype_named(t)
     if not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {d}")
-    warnings.warn(
+    settings.warn_once(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
         "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
-        UserWarning,
         stacklevel=2,
     )
     modes.set_default_dtype(d)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Arrays, op, public
 from rushlight.ops.layout.shape import expand, listed
@@ -35,9 +34,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         if v.device != vectors[0].device:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
     if indexing is None:
-        warnings.warn(
+        settings.warn_once(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            UserWarning,
             stacklevel=2,
         )
     elif indexing not in ("ij", "xy"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history
-from rushlight.core import dtypes, geometry, storage
+from rushlight.core import dtypes, geometry, settings, storage
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, op, public
@@ -482,12 +481,11 @@ def numpy_T(self: Tensor) -> Tensor:
     if n == 2:
         return permute(self, (1, 0))
     if n:
-        warnings.warn(
+        settings.warn_once(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated "
             "and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
             "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
             "tensor.",
-            UserWarning,
             stacklevel=2,
         )
     return permute(self, tuple(range(n - 1, -1, -1)))

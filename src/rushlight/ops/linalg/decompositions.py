@@ -104,6 +104,7 @@ def factor(name, a, upper):
 @composite(name="cholesky")
 def cholesky_of_old(input: Array, upper: bool = False):
     """Deprecated: use `linalg.cholesky`."""
+    check.deprecated("cholesky", "torch.linalg.cholesky")
     return factor("cholesky", input, upper)
 
 
@@ -207,6 +208,7 @@ def upper_of(lu):
 @composite(name="lu")
 def lu_of_old(A: Array, pivot: bool = True, get_infos: bool = False):
     """Deprecated: use `linalg.lu_factor`."""
+    check.deprecated("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
     lu, pivots, info = lu_factor_ex(A, pivot=pivot)
     if get_infos:
         return named("_lu_with_info", ("LU", "pivots", "info"), (lu, pivots, info))
@@ -289,6 +291,7 @@ qr.grad(A=qr_input)
 @composite(name="qr")
 def qr_of_old(input: Array, some: bool = True):
     """Deprecated: use `linalg.qr`."""
+    check.deprecated("qr", "torch.linalg.qr")
     return named("qr", ("Q", "R"), tuple(qr(input, "reduced" if some else "complete")))
 
 

@@ -140,7 +140,7 @@ def parse(equation: str, ndims: list[int]) -> tuple[list[list[int]], list[int]]:
             counts[k] = counts.get(k, 0) + 1
     if not arrow:
         return full, everything + sorted(k for k, c in counts.items() if c == 1 and k < ELLIPSIS)
-    out = subscripts(right, "in the output")
+    out = subscripts(right, "for output")
     for k in out:
         if k is not None and k not in counts:
             raise RuntimeError(
@@ -164,11 +164,15 @@ def subscripts(text: str, where: str) -> list:
     while i < len(text):
         c = text[i]
         if c == ".":
-            if text[i : i + 3] != "..." or None in labels:
+            if None in labels:
+                again = (
+                    "but an ellipsis (...)" if where == "for output" else "for which an ellipsis"
+                )
+                raise RuntimeError(f"einsum(): found '.' {where} {again} was already found")
+            if text[i : i + 3] != "...":
+                tail = " (...)" if where == "for output" else ""
                 raise RuntimeError(
-                    f"einsum(): found '.' {where} that is not part of any ellipsis"
-                    if text[i : i + 3] != "..."
-                    else f"einsum(): found '.' {where} for which an ellipsis was already found"
+                    f"einsum(): found '.' {where} that is not part of any ellipsis{tail}"
                 )
             labels.append(None)
             i += 2

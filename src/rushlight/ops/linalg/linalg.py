@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.geometry import broadcast_shapes, wrap_dim
 from rushlight.core.stub import stub
 from rushlight.dispatch.methods import function
@@ -87,6 +87,11 @@ def multiplied(tensors, at, i, j):
 @public()
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """Deprecated: use `linalg.multi_dot`, which takes a list."""
+    settings.warn_once(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+        "torch.linalg.multi_dot instead, which accepts a list of two or more tensors.",
+        stacklevel=2,
+    )
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = tuple(matrices[0])
     if not matrices:
@@ -230,6 +235,12 @@ def cross(input: Array, other: Array, *, dim: int = -1):
 def cross_of_torch(input: Array, other: Array, dim: int | None = None):
     """As `linalg.cross`; without `dim` along the first dimension of size 3."""
     if dim is None:
+        settings.warn_once(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
+            "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree "
+            "with that of linalg.cross in a future release.",
+            stacklevel=3,
+        )
         if input.ndim != other.ndim:
             raise RuntimeError(
                 "linalg.cross: inputs must have the same number of dimensions, got "

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
-
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.dtype_sets import COMPLEX, FULL, REDUCED
 
 
 def dtype_name(a) -> str:
     d = a.dtype
     return (d if isinstance(d, dtypes.dtype) else dtypes.OF[d]).scalar_name
+
+
+def deprecated(name: str, instead: str) -> None:
+    """A warning, once, of an older function that `torch.linalg` has under another name."""
+    settings.warn_once(
+        f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
+        stacklevel=4,
+    )
+
+
+def real_tolerances(name: str, **given) -> None:
+    """No tolerance is a complex tensor."""
+    for which, t in given.items():
+        if hasattr(t, "shape") and t.is_complex():
+            raise RuntimeError(
+                f"torch.{name}: {which} tensor of complex type is not supported. Got {dtype_name(t)}"
+            )
 
 
 def matrix(name: str, a, argument: str = "A") -> None:
@@ -65,7 +80,3 @@ def fits(name: str, a, b, left: bool = True) -> None:
             f"{name}: Incompatible shapes of A and B for the equation {equation} "
             f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
         )
-
-
-def deprecated(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=4)

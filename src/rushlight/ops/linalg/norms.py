@@ -265,6 +265,7 @@ def matrix_rank(
     check.floating("linalg.matrix_rank", input)
     if tol is not None:
         atol, rtol = tol, 0.0
+    check.real_tolerances("linalg.matrix_rank", atol=atol, rtol=rtol)
     if hermitian:
         from rushlight.ops.linalg.spectra import eigvalsh
 

@@ -148,6 +148,7 @@ def triangular_solve(
     unitriangular: bool = False,
 ):
     """Deprecated: use `linalg.solve_triangular`, whose arguments are the other way round."""
+    check.deprecated("triangular_solve", "torch.linalg.solve_triangular")
     for label, t in (("b", input), ("A", A)):
         if t.ndim < 2:
             raise RuntimeError(
@@ -201,6 +202,7 @@ def lu_solve_of_linalg(
 @composite
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array):
     """Deprecated: use `linalg.lu_solve`, whose arguments are the other way round."""
+    check.deprecated("lu_solve", "torch.linalg.lu_solve")
     return lu_solve_of_linalg(LU_data, LU_pivots, input)
 
 
@@ -334,6 +336,7 @@ def pinv(
     Values up to max(atol, rtol * the largest) count as zero; rtol defaults to max(m, n) * eps.
     """
     check_pinv("linalg.pinv", A)
+    check.real_tolerances("linalg.pinv", rcond=rcond, atol=atol, rtol=rtol)
     rtol = rcond if rtol is None else rtol
     if hermitian:
         check.square("linalg.pinv", A)

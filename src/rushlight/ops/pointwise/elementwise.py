@@ -301,7 +301,10 @@ reciprocal.grad(input=lambda g, result: -g * (result * result))
 @composite(where="Tensor", name="__rtruediv__")
 def divided_into(self: Tensor, other: Any) -> Any:
     """`other / self` where `other` is a number: PyTorch's `reciprocal() * other`."""
-    return self.reciprocal() * other
+    try:
+        return self.reciprocal() * other
+    except TypeError:  # Python asks the other operand
+        return NotImplemented
 
 
 divided_into.alias("Tensor.__rdiv__")
