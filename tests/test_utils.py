@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import subprocess
@@ -116,6 +117,24 @@ def test_weak_dictionaries():
     with pytest.raises(KeyError):
         notes[a]
     assert not isinstance(WeakIdKeyDictionary(), dict)
+
+
+def test_unions_and_deep_copies_of_weak_dictionaries():
+    a, b = torch.ones(2), torch.ones(2)
+    first, second = WeakIdKeyDictionary({a: [1]}), WeakIdKeyDictionary({a: [2], b: [3]})
+    both = first | second
+    assert (
+        type(both) is WeakIdKeyDictionary and both[a] == [2] and both[b] == [3] and len(first) == 1
+    )
+    assert (second | {a: 4})[a] == 4 and ({a: 4} | second)[a] == [2]
+    first |= [(b, 5)]
+    assert first[b] == 5
+    copied = copy.deepcopy(second)
+    assert copied[a] == [2] and copied[a] is not second[a]
+    with pytest.raises(TypeError):
+        second | 3
+    del b
+    assert len(both) == 1
 
 
 # -- reports --------------------------------------------------------------------------------------------

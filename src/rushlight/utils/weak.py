@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+import copy
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 from weakref import ref
 
@@ -83,6 +84,35 @@ class WeakIdKeyDictionary(MutableMapping):
     def copy(self) -> WeakIdKeyDictionary:
         """A copy with the same entries."""
         return type(self)(self)
+
+    def __deepcopy__(self, memo: dict) -> WeakIdKeyDictionary:
+        """A copy with copies of the values; the keys are the same objects."""
+        made = type(self)()
+        for key, value in self.items():
+            made[key] = copy.deepcopy(value, memo)
+        return made
+
+    def update(self, other: Any = (), /, **named: Any) -> None:
+        """Add the entries of a mapping, or of pairs; none of them if reading them fails."""
+        super().update(other if hasattr(other, "items") else dict(other), **named)
+
+    def __ior__(self, other: Any) -> WeakIdKeyDictionary:
+        self.update(other)
+        return self
+
+    def __or__(self, other: Any) -> WeakIdKeyDictionary:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other: Any) -> WeakIdKeyDictionary:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = type(self)(other)
+        made.update(self)
+        return made
 
     def keyrefs(self) -> list:
         """The weak references to the keys."""

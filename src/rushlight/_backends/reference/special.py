@@ -140,7 +140,7 @@ def erf_of_many(x: Any) -> Any:
 
 def erf(a: Any) -> Any:
     """The error function; of a few elements the C library's, where the result is rounded to float32."""
-    if a.size > 32 or a.dtype is not F32:
+    if a.size > 32 or a.dtype is not F32 or not a.flags.c_contiguous:
         return erf_of_many(a)
     return np.fromiter(map(math.erf, a.ravel().tolist()), F32, a.size).reshape(a.shape)
 
