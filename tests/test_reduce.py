@@ -132,14 +132,6 @@ def test_numpy_names_of_arguments():
     x = torch.ones(2, 3)
     assert x.sum(axis=1).tolist() == [3, 3] and x.mean(axis=0, keepdims=True).shape == (1, 3)
     assert x.max(axis=1).values.tolist() == [1, 1]
-    assert x.cumsum(axis=0)[1].tolist() == [2, 2, 2] and x.unsqueeze(axis=0).shape == (1, 2, 3)
-    assert torch.softmax(x, axis=-1).sum(1).tolist() == [1, 1]
-    assert torch.logsumexp(x * 0, axis=0).exp().round().tolist() == [2, 2, 2]
-    assert x.index_select(axis=1, index=torch.tensor([0])).shape == (2, 1)
-    with pytest.raises(TypeError, match='missing 2 required positional arguments: "dim", "index"'):
-        torch.index_select(x)
-    with pytest.raises(TypeError, match='missing 1 required positional arguments: "index"'):
-        x.index_select(axis=1)
 
 
 # -- gradients -------------------------------------------------------------------------------------
