@@ -671,3 +671,49 @@ def test_streams_and_older_texts():
     file.seek(0)
     assert torch.load(file, weights_only=False, encoding="bytes").tolist() == [0, 1, 2]
     assert file.calls
+
+
+class WritesParts(OnlyWrites):
+    """A file without a buffer, which writes at most seven bytes at once."""
+
+    def write(self, data):
+        return super().write(data[:7]) or len(data[:7])
+
+
+def test_a_file_that_writes_parts():
+    file = WritesParts()
+    torch.save(torch.arange(100.0), file)
+    assert torch.load(io.BytesIO(b"".join(file.parts))).tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_numbers_of_every_size(protocol):
+    """Shapes, strides, offsets and counts from one byte to beyond 32 bits."""
+    x = torch.zeros(70_000)
+    things = [
+        x[300:302],
+        x[65_600:],
+        x[7:].as_strided((2, 3), (300, 1)),
+        x[:0],
+        x.as_strided((1, 2, 1, 1, 3), (5, 2, 1, 9, 1)),
+        torch.empty(2**20, 2**20, device="meta"),
+        torch.zeros(1).expand(2**33).requires_grad_(),
+    ]
+    for a, b in zip(things, torch.load(saved(things, pickle_protocol=protocol)), strict=True):
+        assert (a.shape, a.stride(), a.storage_offset()) == (
+            b.shape,
+            b.stride(),
+            b.storage_offset(),
+        )
+        assert a.requires_grad == b.requires_grad and a.device == b.device
+
+
+def test_python_reads_the_archive():
+    """The records as `zipfile` finds them: every checksum, size and name."""
+    import zipfile
+
+    buffer = saved({"ä": torch.arange(3), "b": torch.zeros(0)})
+    with zipfile.ZipFile(buffer) as archive:
+        assert archive.testzip() is None
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    assert sizes["archive/data/0"] == 24 and sizes["archive/data/1"] == 0

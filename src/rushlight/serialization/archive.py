@@ -15,12 +15,21 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 
 ALIGNMENT = 64  # bytes: arrays in a mapped file are aligned for vector instructions
-_LOCAL_HEADER = 30  # bytes before the name (zip format, APPNOTE.TXT 4.3.7)
+# The structures of the zip format (APPNOTE.TXT 4.3.7, 4.3.12, 4.3.14 to 4.3.16), less the numbers that they begin with.
+_LOCAL = struct.Struct("<4s5H3L2H")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_END = struct.Struct("<4s4H2LH")
+_END64, _LOCATOR64 = struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
+_MOST, _MOST_RECORDS = (
+    0xFFFFFFFF,
+    0xFFFF,
+)  # what stands in the place of a number that is in a 64-bit field
+_UTF8, _STORED, _DATE = 0x800, 0, 1 << 5 | 1  # flag, method, 1980-01-01: same content, same file
 _PADDING = b"FB"  # the name of the extra field that holds the padding
 
 
 class ArchiveWriter:
-    """Writes records to `file` (anything with `write`); `close()` completes the archive.
+    """Writes records to `file` (anything with `write`), from where it stands; `close()` completes the archive.
 
     >>> import io
     >>> buffer = io.BytesIO()
@@ -31,38 +40,55 @@ class ArchiveWriter:
     """
 
     def __init__(self, file: Any, folder: str) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
-        self._folder = folder
-        self._checksum = 0
+        self._file, self._folder = file, folder
+        self._position = self._checksum = 0
+        self._directory: list[bytes] = []
 
     def write(self, name: str, content: bytes | np.ndarray) -> None:
         """Add the record `name`; an array must be contiguous bytes (uint8)."""
-        info = zipfile.ZipInfo(f"{self._folder}/{name}")  # dated 1980: same content, same file
-        info.file_size = len(content)
-        info.flag_bits |= 0x800  # the name is UTF-8
-        start = self._zip.fp.tell() + _LOCAL_HEADER + len(info.filename.encode())  # type: ignore[union-attr]
-        if info.file_size * 1.05 > zipfile.ZIP64_LIMIT:
-            start += 20  # zipfile adds a field with 64-bit sizes under this condition
-        padding = -(start + 4) % ALIGNMENT
-        info.extra = _PADDING + struct.pack("<H", padding) + b"Z" * padding
-        with self._zip.open(info, "w") as record:
-            record.write(content if isinstance(content, bytes) else content.data)
-        self._checksum = zlib.crc32(f"{name} {info.CRC}".encode(), self._checksum)
+        path, size, start = f"{self._folder}/{name}".encode(), len(content), self._position
+        data = content if isinstance(content, bytes) else content.data
+        checksum = zlib.crc32(data)
+        self._checksum = zlib.crc32(f"{name} {checksum}".encode(), self._checksum)
+        large = size >= _MOST
+        sizes, version = (_MOST if large else size,) * 2, 45 if large else 20
+        extra = struct.pack("<2H2Q", 1, 16, size, size) if large else b""
+        padding = -(start + _LOCAL.size + len(path) + len(extra) + 4) % ALIGNMENT
+        known = version, _UTF8, _STORED, 0, _DATE, checksum, *sizes, len(path)
+        head = _LOCAL.pack(b"PK\3\4", *known, len(extra) + 4 + padding) + path + extra
+        self._put(head + _PADDING + struct.pack("<H", padding) + b"Z" * padding)
+        self._put(data)
+        if start >= _MOST:
+            extra = struct.pack("<2H", 1, len(extra[4:]) + 8) + extra[4:] + struct.pack("<Q", start)
+        rest = len(extra), 0, 0, 0, 0o600 << 16, min(start, _MOST)
+        self._directory.append(_CENTRAL.pack(b"PK\1\2", 3 << 8 | 45, *known, *rest) + path + extra)
+
+    def _put(self, data: Any) -> None:
+        self._position += len(data)
+        rest = memoryview(data)
+        while written := self._file.write(rest):  # a file without a buffer may write a part
+            rest = rest[written:]
+            if not rest:
+                break
 
     def close(self) -> None:
         self.write(".data/serialization_id", f"{self._checksum:040d}".encode())
-        self._zip.close()
+        count, start = len(self._directory), self._position
+        self._put(b"".join(self._directory))
+        size, end = self._position - start, self._position
+        if count >= _MOST_RECORDS or max(start, size) >= _MOST:
+            rest = 45, 45, 0, 0, count, count, size, start
+            self._put(_END64.pack(b"PK\6\6", _END64.size - 12, *rest))
+            self._put(_LOCATOR64.pack(b"PK\6\7", 0, end, 1))
+        counts = (min(count, _MOST_RECORDS),) * 2
+        self._put(_END.pack(b"PK\5\6", 0, 0, *counts, min(size, _MOST), min(start, _MOST), 0))
 
     def __enter__(self) -> ArchiveWriter:
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if kind is None:
+        if kind is None:  # without a directory a torn file does not look whole
             self.close()
-        else:
-            self._zip.fp = (
-                None  # closing would write the directory: a torn file must not look whole
-            )
 
 
 class ArchiveReader:
@@ -125,7 +151,9 @@ class ArchiveReader:
             return np.frombuffer(self._mapped[start : start + info.file_size], np.uint8)
         content = np.empty(info.file_size, np.uint8)
         self._file.seek(start)
-        _fill(self._file, content, name)
+        done = fill(self._file, content)
+        if done < len(content):
+            _refuse(f"record {name!r} ends after {done} of {len(content)} bytes")
         # PyTorch writes 0 if set_crc32_options(False) was called.
         if info.CRC and zlib.crc32(content.data) != info.CRC:
             _refuse(f"record {name!r} does not match its checksum: the file is damaged")
@@ -140,11 +168,11 @@ class ArchiveReader:
     def _start(self, info: zipfile.ZipInfo) -> int:
         """The start of the content, after the local header, whose name and extra field vary in length."""
         self._file.seek(info.header_offset)
-        header = self._file.read(_LOCAL_HEADER)
-        if len(header) < _LOCAL_HEADER or header[:4] != b"PK\3\4":
+        header = self._file.read(_LOCAL.size)
+        if len(header) < _LOCAL.size or header[:4] != b"PK\3\4":
             _refuse(f"record {info.filename!r} has no header where the directory says")
         name_length, extra_length = struct.unpack_from("<HH", header, 26)
-        start = info.header_offset + _LOCAL_HEADER + name_length + extra_length
+        start = info.header_offset + _LOCAL.size + name_length + extra_length
         if start + info.file_size > self._zip.start_dir:
             _refuse(f"record {info.filename!r} reaches past the end of the archive")
         return start
@@ -168,7 +196,8 @@ def native_byte_order(archive: ArchiveReader) -> bool:
     return order.decode() == sys.byteorder
 
 
-def _fill(file: BinaryIO, content: np.ndarray, name: str) -> None:
+def fill(file: BinaryIO, content: np.ndarray) -> int:
+    """Read a file into an array of bytes; how many there were."""
     view = content.data
     read_into = getattr(file, "readinto", None)
     done = 0
@@ -180,8 +209,9 @@ def _fill(file: BinaryIO, content: np.ndarray, name: str) -> None:
             got = len(piece)
             view[done : done + got] = piece
         if not got:
-            _refuse(f"record {name!r} ends after {done} of {len(view)} bytes")
+            break
         done += got
+    return done
 
 
 def _refuse(why: str) -> NoReturn:

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight._backends import devices
 from rushlight.core import dtypes
 from rushlight.core.storage import TypedStorage
+from rushlight.serialization.archive import fill
 from rushlight.serialization.loading import relocated, storage_reference, swap, unpickle
 from rushlight.serialization.options import MAGIC_NUMBER, PROTOCOL_VERSION
 from rushlight.serialization.rebuild import late, loaded
@@ -99,16 +100,13 @@ def _load(file: Any, map_location: Any, restricted: bool, arguments: Any) -> Any
         count = struct.unpack("<q" if little else ">q", header)[0] if len(header) == 8 else -1
         if count != found[key].size():
             refuse(f"storage {key!r} has no header, or one of another size")
-        content = np.empty(memory.size, np.uint8)
-        if hasattr(file, "readinto"):
-            size = file.readinto(content.data)
-        else:
-            read = file.read(memory.size)
-            size = len(read)
-            content[:size] = np.frombuffer(read, np.uint8)
+        own = type(memory) is np.ndarray  # else the memory of another device
+        content = memory if own else np.empty(memory.size, np.uint8)
+        size = fill(file, content)
         if size < memory.size:
             refuse(f"storage {key!r} ends after {size} of {memory.size} bytes")
-        memory[:] = devices.of(memory).from_numpy(content)
+        if not own:
+            memory[:] = devices.of(memory).from_numpy(content)
         if little != (sys.byteorder == "little"):
             swap(memory, dtype)
         if dtype is dtypes.bool_:
