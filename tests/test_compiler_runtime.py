@@ -148,6 +148,85 @@ def test_a_builtin_in_a_cycle_is_freed_while_the_interpreter_shuts_down(folder):
     assert python(code, **overwritten) == "True"
 
 
+TRAINED = """
+import gc, os, sys, threading
+gc.disable()
+import rushlight as torch
+from rushlight._codegen import native_entry
+from rushlight._codegen.kernels import softmax
+
+def train():
+    x, y = torch.randn(8, 784, requires_grad=True), torch.randint(0, 10, (8,))
+    model = torch.nn.Sequential(torch.nn.Linear(784, 64), torch.nn.GELU(), torch.nn.Linear(64, 10))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(2):
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    x[1:, None].expand(-1, 2, -1).softmax(-1).sort(-1)
+    return x, model, optimizer
+
+class Late:
+    def __del__(self):
+        train()
+
+things = [*train(), dict(vars(softmax)), native_entry._behind, vars(torch.Tensor)["shape"], Late()]
+things.append(things)
+"""
+ENDS = {
+    "normally": (0, ""),
+    "an exception": (1, "raise ValueError"),
+    "sys.exit": (3, "sys.exit(3)"),
+}
+ENDS["an exception in backward"] = (
+    1,
+    """
+def hook(g):
+    raise ValueError(things)
+
+x = torch.ones(9, requires_grad=True)
+x.register_hook(hook)
+(x * 2).sum().backward()
+""",
+)
+ENDS["threads that run"] = (
+    0,
+    """
+def forever():
+    train()
+    busy.wait()
+    while True:
+        train()
+
+busy = threading.Barrier(3)
+for _ in range(2):
+    threading.Thread(target=forever, daemon=True).start()
+busy.wait()
+""",
+)
+ENDS["a forked child's exception"] = (
+    1,
+    """
+child = os.fork()
+train()
+if child == 0:
+    raise ValueError
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+""",
+)
+
+
+@forks
+@pytest.mark.parametrize("end", ENDS)
+def test_processes_with_compiled_kernels_end_without_a_crash(end):
+    """Cycles of entries, modules and tensors live until the interpreter shuts down; what is freed is overwritten."""
+    status, code = ENDS[end]
+    overwritten = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "170", "RUSHLIGHT_COMPILED": "1"}
+    environment = {**os.environ, **overwritten, "PYTHONPATH": SRC}
+    command = [sys.executable, "-c", TRAINED + code]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == status, done.stderr.decode()
+
+
 def test_bad_modules_are_errors_and_do_not_end_the_process(folder):
     with pytest.raises(RuntimeError, match="LLVM IR parsing error"):
         native.load("bad text", lambda: "define nonsense", ["f"])

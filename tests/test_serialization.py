@@ -52,6 +52,7 @@ def same(a, b):
 # -- round trips ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support")
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3)], ids=str)
 def test_every_dtype_and_shape(dtype, shape):
