@@ -457,3 +457,47 @@ def test_views_of_inference_tensors_are_not_recorded():
         t = torch.ones(2, 2, requires_grad=True)
     view = t.view(-1)
     assert view.is_inference() and view.is_leaf and not view.requires_grad and not view._is_view()
+
+
+class WrongDerivative(torch.autograd.Function):
+    """The square, whose backward is off by a factor that the caller names."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.conj() * 2 * ctx.factor, None
+
+
+def test_fast_gradcheck_compares_one_number_of_each_jacobian():
+    calls = []
+
+    def counted(x):
+        calls.append(x)
+        return x.exp()
+
+    torch.manual_seed(0)
+    x = torch.randn(10, 10, dtype=torch.float64, requires_grad=True)
+    z = torch.randn(3, dtype=torch.complex128, requires_grad=True)
+    state = torch.get_rng_state()
+    assert torch.autograd.gradcheck(counted, (x,), fast_mode=True)
+    assert len(calls) < 10
+    assert torch.equal(state, torch.get_rng_state())
+    assert torch.autograd.gradgradcheck(lambda x, z: (x[0, :3] * z).exp(), (x, z), fast_mode=True)
+    assert torch.autograd.gradcheck(
+        lambda x, z: (x[0, :3] * z, z.abs(), x.detach()),
+        (x, z),
+        fast_mode=True,
+        check_forward_ad=True,
+    )
+    for t in (x, z):
+        assert torch.autograd.gradcheck(
+            lambda t: WrongDerivative.apply(t, 1.0), (t,), fast_mode=True
+        )
+        with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0"):
+            torch.autograd.gradcheck(lambda t: WrongDerivative.apply(t, 1.01), (t,), fast_mode=True)
