@@ -14,6 +14,7 @@ import rushlight as torch
 from rushlight.core import dtypes
 
 PROGRAM = """
+import pickle
 import torch
 from torch import fx, futures, hub
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
@@ -21,7 +22,8 @@ from torch._subclasses.fake_tensor import is_fake
 from torch._tensor_str import PRINT_OPTS, _tensor_str
 from torch.cuda.amp import grad_scaler
 from torch.cuda.amp.autocast_mode import autocast
-from torch.distributed import rpc
+from torch.distributed import ProcessGroup, device_mesh, nn as distributed_nn, rpc
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.hub import HASH_REGEX, load_state_dict_from_url
 from torch.jit import _overload
@@ -38,6 +40,7 @@ assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}
 assert "USE_MKL" in torch.__config__.show() and torch.__config__.parallel_info()
 assert not is_fake(torch.ones(1)) and get_proxy_mode() is None and not rpc.is_available()
 assert not isinstance(torch.ones(1), fx.Proxy)
+assert type(torch.ones(1)).__module__ == "torch" and pickle.loads(pickle.dumps(torch.Tensor)) is torch.Tensor
 assert PRINT_OPTS.threshold == 1000
 assert issubclass(_MultiProcessingDataLoaderIter, _BaseDataLoaderIter)
 import rushlight.core.geometry  # what is imported late still finds its package
@@ -481,3 +484,77 @@ def test_memory_layout_of_results_that_programs_view():
     assert torch.ones(4, 9).multinomial(2).is_contiguous()
     heads = torch.rand(2, 5, 4, 8).transpose(1, 2)
     assert F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).is_contiguous()
+
+
+def test_names_of_several_processes():
+    """They can be imported and compared with; a call says what is wrong."""
+    from rushlight.distributed import ProcessGroup, device_mesh, nn, optim
+
+    for call in (
+        ProcessGroup, optim.ZeroRedundancyOptimizer, device_mesh.DeviceMesh, device_mesh.init_device_mesh,
+        lambda: nn.all_reduce(torch.ones(1)), lambda: torch.distributed.all_reduce(torch.ones(1)),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="needs several processes"):
+            call()
+    assert not isinstance(object(), (ProcessGroup, device_mesh.DeviceMesh))
+    with pytest.raises(AttributeError):
+        nn.no_such_collective  # noqa: B018
+
+
+def test_streams_of_the_cpu():
+    with torch.Stream("cpu") as stream:
+        assert stream.query()
+        assert stream.synchronize() is None
+        assert stream == torch.Stream()
+        assert stream.device == torch.device("cpu")
+    for call in (torch.Event().record, stream.record_event):
+        with pytest.raises(RuntimeError, match="doesn't support events"):
+            call()
+    with pytest.raises(RuntimeError, match="not linked with support for cuda"):
+        torch.Stream("cuda")
+
+
+def test_records_of_a_file(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.arange(3, dtype=torch.uint8), path)
+    reader = torch._C.PyTorchFileReader(str(path))
+    assert "data.pkl" in reader.get_all_records()
+    assert reader.has_record("data/0")
+    assert not reader.has_record("data/1")
+    assert reader.get_record("data/0") == bytes([0, 1, 2])
+    with pytest.raises(RuntimeError, match="not in the archive"):
+        reader.get_record("data/1")
+
+
+def test_the_structure_of_a_leaf_is_a_class():
+    from rushlight.utils._pytree import LeafSpec, _get_node_type, tree_structure
+
+    spec = tree_structure([3, {"a": 4}])
+    assert spec.children_specs[0] == LeafSpec()
+    assert isinstance(tree_structure(3), LeafSpec)
+    assert not isinstance(spec, LeafSpec)
+    assert pickle.loads(pickle.dumps(spec)) == spec
+    assert _get_node_type([1]) is list
+    assert _get_node_type(torch.max(torch.ones(2), 0)).__name__ == "namedtuple"
+
+
+def test_a_metaclass_of_tensors():
+    class Meta(torch._C._TensorMeta):
+        pass
+
+    class Mine(torch.Tensor, metaclass=Meta):
+        pass
+
+    assert isinstance(Mine, torch._C._TensorMeta)
+    assert Mine([1.0]).add(1).item() == 2
+
+
+def test_what_text_and_objects_are():
+    pattern = torch.utils.data._utils.collate.np_str_obj_array_pattern
+    texts = [np.array(["a"]), np.array([b"a"]), np.array([None])]
+    assert all(pattern.search(a.dtype.str) for a in texts)
+    assert not any(
+        pattern.search(np.dtype(d).str) for d in ("float32", "int8", "bool", "complex64")
+    )
+    with pytest.raises(TypeError, match="must contain tensors"):
+        torch.utils.data.default_collate(texts)

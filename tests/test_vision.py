@@ -41,6 +41,10 @@ COUNTS = {
     "resnet50": 25557032,
     "resnet101": 44549160,
     "resnext50_32x4d": 25028904,
+    "shufflenet_v2_x0_5": 1366792,
+    "shufflenet_v2_x1_0": 2278604,
+    "shufflenet_v2_x1_5": 3503624,
+    "shufflenet_v2_x2_0": 7393996,
     "squeezenet1_0": 1248424,
     "squeezenet1_1": 1235496,
     "vgg16": 138357544,
@@ -77,6 +81,7 @@ def test_keys_of_resnet18():
         ("mobilenet_v2", {"features.1.conv.0.0.weight": (32, 1, 3, 3), "features.2.conv.3.weight": (24,), "features.18.0.weight": (1280, 320, 1, 1), "classifier.1.bias": (1000,)}),
         ("mobilenet_v3_small", {"features.1.block.1.fc1.weight": (8, 16, 1, 1), "features.0.1.running_var": (16,), "classifier.3.weight": (1000, 1024)}),
         ("densenet121", {"features.denseblock1.denselayer2.conv2.weight": (32, 128, 3, 3), "features.transition3.norm.bias": (1024,), "features.norm5.weight": (1024,)}),
+        ("shufflenet_v2_x1_0", {"conv1.0.weight": (24, 3, 3, 3), "stage2.0.branch1.0.weight": (24, 1, 3, 3), "stage2.0.branch2.0.weight": (58, 24, 1, 1), "stage4.3.branch2.6.running_var": (232,), "conv5.0.weight": (1024, 464, 1, 1), "fc.weight": (1000, 1024)}),
         ("squeezenet1_0", {"features.3.squeeze.weight": (16, 96, 1, 1), "features.12.expand3x3.bias": (256,), "classifier.1.weight": (1000, 512, 1, 1)}),
         ("efficientnet_b0", {"features.2.0.block.2.fc1.weight": (4, 96, 1, 1), "features.8.0.weight": (1280, 320, 1, 1), "classifier.1.weight": (1000, 1280)}),
         ("vit_b_16", {"class_token": (1, 1, 768), "encoder.pos_embedding": (1, 197, 768), "encoder.layers.encoder_layer_11.self_attention.in_proj_weight": (2304, 768), "encoder.layers.encoder_layer_0.mlp.3.weight": (768, 3072), "heads.head.bias": (1000,)}),
@@ -93,7 +98,7 @@ def test_shapes_of_some_keys(name, shapes):
 @pytest.mark.parametrize(
     ("name", "size"),
     [("resnet18", 32), ("mobilenet_v2", 32), ("mobilenet_v3_small", 32), ("densenet121", 32),
-     ("squeezenet1_1", 32), ("efficientnet_b0", 32), ("googlenet", 32)],
+     ("squeezenet1_1", 32), ("efficientnet_b0", 32), ("googlenet", 32), ("shufflenet_v2_x0_5", 32)],
 )  # fmt: skip
 def test_forward_in_eval_and_train(name, size):
     torch.manual_seed(0)
@@ -114,6 +119,16 @@ def test_small_vision_transformer():
     assert net(torch.randn(2, 3, 16, 16)).shape == (2, 3)
     with pytest.raises(AssertionError, match="Wrong image size"):
         net(torch.randn(2, 3, 8, 8))
+
+
+def test_vision_transformer_behind_convolutions():
+    from rushlight.vision.models.vision_transformer import ConvStemConfig, VisionTransformer
+
+    stem = [ConvStemConfig(out_channels=4, kernel_size=3, stride=2)] * 3
+    net = VisionTransformer(32, 8, 1, 2, 16, 16, num_classes=5, conv_stem_configs=stem)
+    assert net.conv_proj.conv_bn_relu_2[0].weight.shape == (4, 4, 3, 3)
+    assert net.conv_proj.conv_last.weight.shape == (16, 4, 1, 1)
+    assert net(torch.rand(2, 3, 32, 32)).shape == (2, 5)
 
 
 def test_weights_are_refused_with_a_reason():
@@ -608,3 +623,41 @@ def test_cifar_example(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("272,474 parameters\nepoch 1 loss 2.")
     assert torch.load(tmp_path / "cifar_resnet.pt")["epochs"] == 1
+
+
+def roi_point(image, y, x):
+    """The number between the pixels at (y, x); 0 more than a pixel outside."""
+    h, w = image.shape
+    if not (-1 <= y <= h and -1 <= x <= w):
+        return 0.0
+    y, x = min(max(y, 0), h - 1), min(max(x, 0), w - 1)
+    top, left = int(y), int(x)
+    down, right = min(top + 1, h - 1), min(left + 1, w - 1)
+    a, b = y - top, x - left
+    upper = (1 - b) * image[top, left] + b * image[top, right]
+    lower = (1 - b) * image[down, left] + b * image[down, right]
+    return (1 - a) * upper + a * lower
+
+
+@pytest.mark.parametrize("ratio", [-1, 1, 2])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_roi_align_is_the_mean_of_points(ratio, aligned):
+    images = np.random.default_rng(0).normal(size=(2, 3, 7, 9))
+    boxes = [[0, 1.0, 2.0, 15.0, 11.0], [1, -4.0, -3.0, 6.0, 20.0], [1, 3.0, 3.0, 3.2, 3.4]]
+    got = ops.roi_align(torch.tensor(images), torch.tensor(boxes), (2, 3), 0.5, ratio, aligned)
+    want = np.zeros((3, 3, 2, 3))
+    for k, (n, *corners) in enumerate(boxes):
+        x1, y1, x2, y2 = (c * 0.5 - 0.5 * aligned for c in corners)
+        h, w = (y2 - y1, x2 - x1) if aligned else (max(y2 - y1, 1), max(x2 - x1, 1))
+        down, along = (ratio, ratio) if ratio > 0 else (math.ceil(h / 2), math.ceil(w / 3))
+        for c, i, j in np.ndindex(3, 2, 3):
+            ys = [y1 + h / 2 * (i + (a + 0.5) / down) for a in range(down)]
+            xs = [x1 + w / 3 * (j + (b + 0.5) / along) for b in range(along)]
+            want[k, c, i, j] = np.mean([roi_point(images[n, c], y, x) for y in ys for x in xs])
+    np.testing.assert_allclose(got.numpy(), want, atol=1e-5)
+    x = torch.tensor(images, requires_grad=True)
+    lists = [torch.tensor([boxes[0][1:]]), torch.tensor([b[1:] for b in boxes[1:]])]
+    layer = ops.RoIAlign((2, 3), 0.5, ratio, aligned)
+    layer(x, lists).sum().backward()
+    assert torch.equal(layer(x, lists).detach(), got)
+    assert bool(x.grad.abs().sum() > 0)

@@ -124,6 +124,7 @@ _ELSEWHERE = {  # public name -> module
     "compile": "compiler",
     "_register_device_module": "accelerator",
     "get_device_module": "accelerator",
+    **dict.fromkeys(("Event", "Stream"), "accelerator.streams"),
     "vmap": "func",
     "OutOfMemoryError": "core.errors",
     "_assert": "core.errors",

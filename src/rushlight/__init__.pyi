@@ -164,6 +164,8 @@ from rushlight.compat.symbolic import sym_sqrt as sym_sqrt
 from rushlight.compat.symbolic import sym_sum as sym_sum
 from rushlight.compat.symbolic import while_loop as while_loop
 from rushlight.amp.grad_scaler import GradScaler as GradScaler
+from rushlight.accelerator.streams import Event as Event
+from rushlight.accelerator.streams import Stream as Stream
 from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError
 from rushlight.core.errors import _assert as _assert
 from rushlight.core.errors import _assert_async as _assert_async

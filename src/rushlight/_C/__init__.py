@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.autograd.state import thread
 from rushlight.core.stub import stub
 from rushlight.dispatch.overrides import disabled as _disabled_torch_function_impl
@@ -74,6 +76,35 @@ def _jit_set_profiling_mode(*values: object) -> None:
 _jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
 _jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mode
 _jit_override_can_fuse_on_gpu = _jit_set_profiling_mode
+
+
+_TensorMeta = type  # the class of `Tensor`, for metaclasses of programs
+
+
+class PyTorchFileReader:
+    """The records of a file that `torch.save` wrote, by name."""
+
+    def __init__(self, name_or_buffer: Any) -> None:
+        from rushlight.serialization.archive import ArchiveReader
+
+        self._own = None if hasattr(name_or_buffer, "read") else open(name_or_buffer, "rb")  # noqa: SIM115
+        self._archive = ArchiveReader(self._own or name_or_buffer)
+
+    def __del__(self) -> None:
+        if self._own is not None:
+            self._own.close()
+
+    def get_all_records(self) -> list[str]:
+        """The names of all records."""
+        return self._archive.names()
+
+    def has_record(self, name: str) -> bool:
+        """Whether there is a record of that name."""
+        return name in self._archive
+
+    def get_record(self, name: str) -> bytes:
+        """The content of a record; RuntimeError if there is none."""
+        return self._archive.read(name)
 
 
 def __getattr__(name: str) -> object:

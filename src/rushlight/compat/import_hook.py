@@ -68,6 +68,7 @@ def install_as_torch() -> None:
     # Programs compare it with releases of PyTorch; rushlight.version.release is that of Rushlight.
     rushlight.__version__ = rushlight.torch_version.TorchVersion(rushlight.version.__version__)
     rushlight.__name__ = _Name(rushlight.__name__)
+    rushlight.Tensor.__module__ = "torch"  # programs ask which library a tensor is of
     _install_in_children()
 
 

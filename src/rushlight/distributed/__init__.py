@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from rushlight.compat.unavailable import functions
 from rushlight.core.stub import declare
+from rushlight.distributed.absent import REASON, absent_class, refuse
 
 __all__ = ["is_available", "is_initialized"]
 
@@ -16,7 +15,7 @@ _FUNCTIONS = frozenset(
     "send".split()
 )
 
-declare("absent", "There is one process.", __name__, " ".join(_FUNCTIONS))
+declare("absent", REASON, __name__, " ".join(_FUNCTIONS))
 
 
 def is_available() -> bool:
@@ -38,14 +37,11 @@ class ReduceOp:
     SUM, PRODUCT, MIN, MAX, BAND, BOR, BXOR, AVG = range(8)
 
 
-def _refuse(name: str) -> NoReturn:
-    raise RuntimeError(
-        f"Distributed package doesn't have a back end built in: torch.distributed.{name} needs several "
-        "processes, and Rushlight runs in one. Ask torch.distributed.is_available() first"
-    )
+ProcessGroup = absent_class(__name__, "ProcessGroup")
 
+from rushlight.distributed import device_mesh, rpc  # noqa: E402, F401  attributes without an import
 
 __getattr__ = functions(
-    globals(), _FUNCTIONS, _refuse, "RuntimeError: Rushlight runs in one process.",
+    globals(), _FUNCTIONS, refuse, "RuntimeError: Rushlight runs in one process.",
     ": Rushlight runs in one process; docs/coverage.md lists what it has",
 )  # fmt: skip

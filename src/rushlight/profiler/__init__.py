@@ -13,7 +13,7 @@ from rushlight.autograd.profiler_events import EventList
 from rushlight.core.stub import declare
 
 __all__ = [
-    "ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule",
+    "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule",
     "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 
@@ -41,6 +41,11 @@ class ProfilerAction(enum.Enum):
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be profiled here."""
     return {ProfilerActivity.CPU}
+
+
+def kineto_available() -> bool:
+    """True: `profile` records, with the arguments and results of PyTorch's Kineto, which is not here."""
+    return True
 
 
 def schedule(

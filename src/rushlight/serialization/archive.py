@@ -135,6 +135,10 @@ class ArchiveReader:
     def __contains__(self, name: str) -> bool:
         return name in self._records
 
+    def names(self) -> list[str]:
+        """The names of all records."""
+        return list(self._records)
+
     def size(self, name: str) -> int:
         """Bytes in the record `name`; RuntimeError if there is none."""
         return self._find(name).file_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -70,7 +70,25 @@ class TreeSpec(NamedTuple):
         return self.type is None
 
 
-LeafSpec = TreeSpec(None, None, ())
+class LeafSpec(TreeSpec):
+    """The structure of a leaf. There is one object: `LeafSpec() is LeafSpec()`."""
+
+    def __new__(cls) -> LeafSpec:
+        return _leaf
+
+    def __reduce__(self) -> tuple:
+        return LeafSpec, ()
+
+
+_leaf: LeafSpec = TreeSpec.__new__(LeafSpec, None, None, ())
+
+
+def _get_node_type(tree: Any) -> Any:
+    """What a node is registered as: its class, or `namedtuple` for each class of named tuples."""
+    kind = type(tree)
+    if kind not in _NODES and isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        return namedtuple
+    return kind
 
 
 def _node(tree: Any, is_leaf: Callable | None) -> tuple | None:
@@ -101,7 +119,7 @@ def tree_flatten(tree: Any, is_leaf: Callable | None = None) -> tuple[list, Tree
         node = _node(tree, is_leaf)
         if node is None:
             leaves.append(tree)
-            return LeafSpec
+            return LeafSpec()
         kind, children, context = node
         return TreeSpec(kind, context, tuple(form(child) for child in children))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import Conv2dNormActivation, SqueezeExcitation, StochasticDepth
 
 __all__ = [
-    "Conv2dNormActivation", "FrozenBatchNorm2d", "Permute", "SqueezeExcitation", "StochasticDepth",
+    "Conv2dNormActivation", "FrozenBatchNorm2d", "Permute", "RoIAlign", "SqueezeExcitation", "StochasticDepth",
     "batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image",
-    "generalized_box_iou", "nms", "remove_small_boxes",
+    "generalized_box_iou", "nms", "remove_small_boxes", "roi_align",
 ]  # fmt: skip
 
 
@@ -120,6 +121,72 @@ def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: floa
     # classes are moved apart, so that boxes of different ones do not overlap
     offsets = idxs.to(boxes.dtype) * (boxes.max() + 1)
     return nms(boxes + offsets[:, None], scores, iou_threshold)
+
+
+def roi_align(
+    input: Tensor, boxes: Tensor | list[Tensor], output_size: int | tuple[int, int],
+    spatial_scale: float = 1.0, sampling_ratio: int = -1, aligned: bool = False,
+) -> Tensor:  # fmt: skip
+    """What `input` `[N, C, H, W]` has in each box, on a grid of `output_size`, `[K, C, rows, columns]` (He 2017).
+
+    `boxes`: `[K, 5]`, the first column the number of the image, or a list of `[L, 4]` for each image; their
+    coordinates times `spatial_scale` are those of `input`. Each cell is the mean of `sampling_ratio` squared points
+    between the pixels, of as many as the cell has pixels if it is not positive. `aligned`: pixels are squares around
+    their coordinates, and boxes may be smaller than a pixel. The boxes have no gradient.
+
+    >>> roi_align(torch.arange(16.0).reshape(1, 1, 4, 4), torch.tensor([[0, 0.0, 0, 2, 2]]), 1)
+    tensor([[[[5.]]]])
+    """
+    if not isinstance(boxes, Tensor):
+        places = [torch.full((len(b), 1), float(i)) for i, b in enumerate(boxes)]
+        boxes = torch.cat([torch.cat(places), torch.cat(list(boxes))], 1)
+    if boxes.ndim != 2 or boxes.shape[1] != 5:
+        raise ValueError(f"boxes must be [K, 5] or a list of [L, 4], got {tuple(boxes.shape)}")
+    rows, columns = (output_size,) * 2 if isinstance(output_size, int) else output_size
+    made = []
+    for image, *corners in boxes.tolist():
+        x1, y1, x2, y2 = (c * spatial_scale - 0.5 * aligned for c in corners)
+        down = _sampled(y1, y2, rows, sampling_ratio, aligned, input.shape[2]).to(input.dtype)
+        along = _sampled(x1, x2, columns, sampling_ratio, aligned, input.shape[3]).to(input.dtype)
+        made.append(down @ input[int(image)] @ along.T)
+    return torch.stack(made) if made else input.new_zeros((0, input.shape[1], rows, columns))
+
+
+def _sampled(low: float, high: float, cells: int, ratio: int, aligned: bool, size: int) -> Tensor:
+    """The matrix `[cells, size]` that takes the means of points between the pixels of a line."""
+    width = (high - low) / cells if aligned else max(high - low, 1.0) / cells
+    points = ratio if ratio > 0 else math.ceil(width)
+    if points < 1:
+        return torch.zeros(cells, size)
+    at = low + width * (torch.arange(cells)[:, None] + (torch.arange(points) + 0.5) / points)
+    inside = ((at >= -1) & (at <= size)) / points
+    at = at.clamp(0, size - 1)
+    before = at.long()
+    share = (at - before) * inside
+    matrix = torch.zeros(cells, size).scatter_add_(1, before, inside - share)
+    return matrix.scatter_add_(1, (before + 1).clamp(max=size - 1), share)
+
+
+class RoIAlign(nn.Module):
+    """`roi_align` as a layer."""
+
+    def __init__(
+        self, output_size: int | tuple[int, int], spatial_scale: float, sampling_ratio: int,
+        aligned: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.output_size, self.spatial_scale = output_size, spatial_scale
+        self.sampling_ratio, self.aligned = sampling_ratio, aligned
+
+    def forward(self, input: Tensor, rois: Tensor | list[Tensor]) -> Tensor:
+        settings = self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned
+        return roi_align(input, rois, *settings)
+
+    def __repr__(self) -> str:
+        return (
+            f"RoIAlign(output_size={self.output_size}, spatial_scale={self.spatial_scale}, "
+            f"sampling_ratio={self.sampling_ratio}, aligned={self.aligned})"
+        )
 
 
 class FrozenBatchNorm2d(nn.Module):

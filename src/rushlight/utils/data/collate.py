@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from rushlight.core.tensor import Tensor
 
 __all__ = ["collate", "collate_tensor_fn", "default_collate", "default_convert"]
 
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # what `dtype.str` has of text and of objects
 
 # In a worker process the memory that it shares with its parent (see shared.py).
 arena: Any = None
@@ -49,7 +52,9 @@ def default_convert(data: Any) -> Any:
         return data
     if isinstance(data, (np.ndarray, np.generic)):
         # Text and objects have no tensor.
-        return data if data.dtype.kind in "SUO" else rushlight.as_tensor(data)
+        return (
+            data if np_str_obj_array_pattern.search(data.dtype.str) else rushlight.as_tensor(data)
+        )
     if isinstance(data, Mapping):
         return _rebuilt(data, {key: default_convert(value) for key, value in data.items()})
     if isinstance(data, tuple):
@@ -69,7 +74,7 @@ def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: Any = None) -> Ten
 
 def _arrays(batch: list[Any], *, collate_fn_map: Any = None) -> Any:
     elem = batch[0]
-    if elem.dtype.kind in "SUO":
+    if np_str_obj_array_pattern.search(elem.dtype.str):
         raise TypeError(_unknown(elem.dtype))
     if isinstance(elem, np.ndarray):
         return rushlight.stack([rushlight.as_tensor(array) for array in batch], 0)

@@ -12,8 +12,8 @@ from rushlight.nn import Module
 from rushlight.vision.models.blocks import MODELS
 
 _FILES = (
-    "alexnet densenet efficientnet googlenet inception mobilenetv2 mobilenetv3 resnet squeezenet vgg "
-    "vision_transformer"
+    "alexnet densenet efficientnet googlenet inception mobilenetv2 mobilenetv3 resnet shufflenetv2 "
+    "squeezenet vgg vision_transformer"
 ).split()
 
 __all__ = ["get_model", "list_models"]

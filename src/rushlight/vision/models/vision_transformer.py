@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import rushlight as torch
 from rushlight import nn
 from rushlight.core.tensor import Tensor
-from rushlight.vision.models.blocks import model
+from rushlight.vision.models.blocks import Conv2dNormActivation, model
 
 __all__ = ["VisionTransformer"]
+
+
+class ConvStemConfig(NamedTuple):
+    """One convolution of those that may stand in the place of cutting into patches (Xiao 2021)."""
+
+    out_channels: int
+    kernel_size: int
+    stride: int
+    norm_layer: Callable[..., nn.Module] = nn.BatchNorm2d
+    activation_layer: Callable[..., nn.Module] = nn.ReLU
 
 
 class MLPBlock(nn.Sequential):
@@ -111,6 +121,7 @@ class VisionTransformer(nn.Module):
         num_classes: int = 1000,
         representation_size: int | None = None,
         norm_layer: Callable[..., nn.Module] | None = None,
+        conv_stem_configs: list[ConvStemConfig] | None = None,
     ) -> None:
         super().__init__()
         if image_size % patch_size:
@@ -122,7 +133,14 @@ class VisionTransformer(nn.Module):
         self.hidden_dim = hidden_dim
         self.num_classes = num_classes
         norm = norm_layer or partial(nn.LayerNorm, eps=1e-6)
-        self.conv_proj = nn.Conv2d(3, hidden_dim, patch_size, patch_size)
+        self.conv_proj: nn.Module
+        if conv_stem_configs is None:
+            self.conv_proj = last = nn.Conv2d(3, hidden_dim, patch_size, patch_size)
+            spread = (3 * patch_size**2) ** -0.5
+        else:
+            self.conv_proj = _stem(conv_stem_configs, hidden_dim)
+            last = self.conv_proj.conv_last
+            spread = (2.0 / last.out_channels) ** 0.5
         self.class_token = nn.Parameter(torch.zeros(1, 1, hidden_dim))
         self.seq_length = (image_size // patch_size) ** 2 + 1
         self.encoder = Encoder(
@@ -137,10 +155,12 @@ class VisionTransformer(nn.Module):
             heads["act"] = nn.Tanh()
             heads["head"] = nn.Linear(representation_size, num_classes)
         self.heads = nn.Sequential(heads)
-        fan_in = 3 * patch_size**2
-        nn.init.trunc_normal_(self.conv_proj.weight, std=fan_in**-0.5)
-        assert self.conv_proj.bias is not None
-        nn.init.zeros_(self.conv_proj.bias)
+        if conv_stem_configs is None:
+            nn.init.trunc_normal_(last.weight, std=spread)
+        else:
+            nn.init.normal_(last.weight, std=spread)
+        assert last.bias is not None
+        nn.init.zeros_(last.bias)
         if representation_size is not None:
             nn.init.trunc_normal_(heads["pre_logits"].weight, std=hidden_dim**-0.5)
             nn.init.zeros_(heads["pre_logits"].bias)
@@ -156,6 +176,20 @@ class VisionTransformer(nn.Module):
         x = self.conv_proj(x).reshape(n, self.hidden_dim, -1).permute(0, 2, 1)
         x = torch.cat([self.class_token.expand(n, -1, -1), x], dim=1)
         return self.heads(self.encoder(x)[:, 0])
+
+
+def _stem(configs: list[ConvStemConfig], hidden_dim: int) -> nn.Sequential:
+    """The convolutions that make patches, and a last one to `hidden_dim` channels."""
+    stem, before = nn.Sequential(), 3
+    for i, c in enumerate(configs):
+        layer = Conv2dNormActivation(
+            before, c.out_channels, c.kernel_size, c.stride, norm_layer=c.norm_layer,
+            activation_layer=c.activation_layer,
+        )  # fmt: skip
+        stem.add_module(f"conv_bn_relu_{i}", layer)
+        before = c.out_channels
+    stem.add_module("conv_last", nn.Conv2d(before, hidden_dim, 1))
+    return stem
 
 
 def _vit(patch: int, layers: int, heads: int, hidden: int, mlp: int, **kwargs: Any):
