@@ -46,6 +46,7 @@ LAYERS = [
     "nn",
     "optim distributions func",
     "serialization",
+    "nested",
     "vision testing types distributed _dynamo __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library torch_version backends compiler compat _C utils.backend_registration",
     "cli __main__ compat.import_hook compat.private_api nn.modules",
 ]
@@ -53,6 +54,7 @@ LAYERS = [
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:
 # (importing module, imported module): reason. A prefix stands for everything inside it.
 LAZY = {
+    ("serialization.rebuild", "nested"): "files with nested tensors",
     ("core.storage", "serialization.copying"): "copies of storages and of tensors on them are one",
     ("autograd.engine", "autograd.anomaly_mode"): "anomaly mode, when it is on",
     ("autograd.engine", "rushlight"): "is_grads_batched stacks its results",

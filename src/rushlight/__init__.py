@@ -46,6 +46,7 @@ from rushlight.core.dtypes import (
     int16,
     int32,
     int64,
+    jagged,
     layout,
     memory_format,
     preserve_format,
@@ -80,7 +81,7 @@ _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "__config__ __future__ _C _dynamo _higher_order_ops _subclasses _tensor_str accelerator amp "
     "autograd backends compiler cpu cuda data distributed distributions fft func functional "
-    "futures fx hub jit library linalg masked mps multiprocessing nn onnx ops optim overrides "
+    "futures fx hub jit library linalg masked mps multiprocessing nested nn onnx ops optim overrides "
     "profiler quasirandom random return_types serialization signal sparse special storage testing "
     "torch_version types utils version vision xpu"
 ).split()
@@ -123,6 +124,14 @@ _ELSEWHERE = {  # public name -> module
     "GradScaler": "amp.grad_scaler",
     "compile": "compiler",
     "_register_device_module": "accelerator",
+    **dict.fromkeys(
+        (
+            "_nested_from_padded",
+            "_nested_tensor_from_mask",
+            "_nested_tensor_from_mask_left_aligned",
+        ),
+        "nested.padding",
+    ),
     "get_device_module": "accelerator",
     **dict.fromkeys(("Event", "Stream"), "accelerator.streams"),
     "vmap": "func",

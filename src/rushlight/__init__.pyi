@@ -39,6 +39,7 @@ from rushlight.core.dtypes import int8 as int8
 from rushlight.core.dtypes import int16 as int16
 from rushlight.core.dtypes import int32 as int32
 from rushlight.core.dtypes import int64 as int64
+from rushlight.core.dtypes import jagged as jagged
 from rushlight.core.dtypes import layout as layout
 from rushlight.core.dtypes import memory_format as memory_format
 from rushlight.core.dtypes import preserve_format as preserve_format
@@ -91,6 +92,7 @@ from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import multiprocessing as multiprocessing
+from rushlight import nested as nested
 from rushlight import nn as nn
 from rushlight import onnx as onnx
 from rushlight import ops as ops
@@ -164,6 +166,9 @@ from rushlight.compat.symbolic import sym_sqrt as sym_sqrt
 from rushlight.compat.symbolic import sym_sum as sym_sum
 from rushlight.compat.symbolic import while_loop as while_loop
 from rushlight.amp.grad_scaler import GradScaler as GradScaler
+from rushlight.nested.padding import _nested_from_padded as _nested_from_padded
+from rushlight.nested.padding import _nested_tensor_from_mask as _nested_tensor_from_mask
+from rushlight.nested.padding import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
 from rushlight.accelerator.streams import Event as Event
 from rushlight.accelerator.streams import Stream as Stream
 from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError

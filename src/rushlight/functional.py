@@ -15,6 +15,8 @@ __all__ = list(_NAMES)
 def __getattr__(name: str) -> Any:
     import rushlight
 
+    if name == "F":
+        return rushlight.nn.functional
     if name.startswith("__") or name not in __all__:
         raise AttributeError(
             f"module 'torch.functional' has no attribute {name!r}; most functions are in torch itself"

@@ -54,6 +54,10 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         module = import_module(f"rushlight.autograd.{_NAMES[name]}")
         found = getattr(module, name)
+        if _NAMES[name] == "engine":
+            from rushlight.dispatch import overrides
+
+            found = overrides.overridable(found)
         globals()[name] = found
         return found
     if name in _MODULES:

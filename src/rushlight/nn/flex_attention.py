@@ -301,10 +301,10 @@ def create_block_mask(
     )  # fmt: skip
 
 
-@stub("absent", "There are no nested tensors.")
+@stub("absent", "Flex attention takes no nested tensors.")
 def create_nested_block_mask(*args: Any, **kwargs: Any) -> Any:
-    """NotImplementedError: there are no nested tensors here."""
-    raise NotImplementedError("create_nested_block_mask: Rushlight has no nested tensors")
+    """NotImplementedError: flex attention takes no nested tensors."""
+    raise NotImplementedError("create_nested_block_mask: flex attention takes no nested tensors")
 
 
 @stub(

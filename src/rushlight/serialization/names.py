@@ -82,6 +82,8 @@ def plain_names() -> dict[str, Any]:
         "torch._utils._rebuild_tensor_v3": rebuild.tensor_v3,
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild.meta_tensor,
         "torch._utils._rebuild_sparse_tensor": rebuild.sparse_tensor,
+        "torch._utils._rebuild_nested_tensor": rebuild.nested_tensor,
+        "torch.nested._internal.nested_tensor._rebuild_njt": rebuild.jagged_tensor,
         "torch._utils._rebuild_parameter": rebuild.parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild.parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild.from_type,

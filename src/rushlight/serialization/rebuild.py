@@ -136,6 +136,36 @@ def sparse_tensor(layout: Any, data: Any) -> Tensor:
     return made.detach()
 
 
+def nested_tensor(values: Any, sizes: Any, strides: Any, offsets: Any) -> Tensor:
+    """A nested tensor from the memory of its components, and where each lies in it."""
+    from rushlight.nested import strided
+
+    _check(
+        all(isinstance(t, Tensor) for t in (values, sizes, strides, offsets)),
+        "no tensors: {}",
+        sizes,
+    )
+    _check(sizes.shape == strides.shape and len(sizes) == len(offsets), "sizes {}", sizes.shape)
+    made = strided.made(
+        values, map(tuple, sizes.tolist()), map(tuple, strides.tolist()), offsets.tolist()
+    )
+    made.components()  # raises for one that reaches beyond the memory
+    return made
+
+
+def jagged_tensor(parts: Any) -> Tensor:
+    """A nested tensor of layout `torch.jagged` from its values, offsets and lengths."""
+    from rushlight.nested import jagged
+
+    values, offsets, lengths = (parts.get(n) for n in ("values", "offsets", "lengths"))
+    ragged = parts.get("_ragged_idx", 1)
+    _check(isinstance(values, Tensor) and isinstance(offsets, Tensor), "no tensors: {}", values)
+    _check(0 < ragged <= values.dim(), "the ragged dimension {}", ragged)
+    made = jagged.made(values, offsets, lengths, ragged)
+    made.components()  # raises for one that reaches beyond the values
+    return made
+
+
 class Late(threading.local):
     """The sparse tensors of a file of the older format that is being read, with their parts."""
 
