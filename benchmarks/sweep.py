@@ -1,7 +1,7 @@
 """Every operator of PyTorch's operator database, in many sizes, dtypes and layouts, against PyTorch.
 
     python benchmarks/sweep.py --out sweep.jsonl                  # all; goes on where an earlier run stopped
-    python benchmarks/sweep.py --out sweep.jsonl --only 'conv|pool'
+    python benchmarks/sweep.py --out sweep.jsonl --only '(conv|pool).* 1000 float32 .* forward'
     python benchmarks/sweep.py --out sweep.jsonl --report sweep.html
 
 A case is an operator, a number of elements (1, 1,000, 1,000,000), a dtype, a layout of its tensors (contiguous,
@@ -13,6 +13,7 @@ one of the two refuses is left out; the last lines of the output say how many we
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import re
@@ -36,32 +37,35 @@ LEFT_OUT = re.compile(
 SLOWEST = 0.5  # seconds of one call on PyTorch: what takes longer is left out
 
 
-def cases(only: str) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """(key, sample, what describes the case) of every case."""
+def cases(wanted: Callable[[str], bool]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """(key, sample, what describes the case) of every case whose key is wanted."""
     import sweep_samples
     import torch
 
     for op in sorted(sweep_samples.database.op_db, key=lambda op: op.name):
-        name = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
-        if LEFT_OUT.fullmatch(op.name) or not re.search(only, name):
+        if LEFT_OUT.fullmatch(op.name):
             continue
-        for dtype in DTYPES:
+        name = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+        for dtype, size in itertools.product(DTYPES, SIZES):
             kind = getattr(torch, dtype)
             if kind not in op.dtypes:
                 continue
-            directions = (
-                DIRECTIONS if op.supports_autograd and kind.is_floating_point else DIRECTIONS[:1]
-            )
-            for size in SIZES:
-                sample = sweep_samples.scaled(op, size, kind)
-                if sample is None:
-                    continue
-                dims = max((t.dim() for t in sweep_samples.tensors(sample.args)), default=0)
-                for layout in LAYOUTS[: 1 if size == 1 or dims < 2 else 3 if dims == 4 else 2]:
-                    for direction in directions:
-                        about = {"op": name, "path": op.name, "size": size, "dtype": dtype}
-                        about |= {"layout": layout, "direction": direction, "family": family(op)}
-                        yield f"{name} {size} {dtype} {layout} {direction}", sample, about
+            count = 2 if op.supports_autograd and kind.is_floating_point else 1
+            keys = [
+                (f"{name} {size} {dtype} {layout} {direction}", layout, direction)
+                for layout in LAYOUTS[: 1 if size == 1 else 3]
+                for direction in DIRECTIONS[:count]
+            ]
+            keys = [k for k in keys if wanted(k[0])]
+            sample = sweep_samples.scaled(op, size, kind) if keys else None
+            if sample is None:
+                continue
+            dims = max((t.dim() for t in sweep_samples.tensors(sample.args)), default=0)
+            for key, layout, direction in keys:
+                if layout in LAYOUTS[: 1 if dims < 2 else 3 if dims == 4 else 2]:
+                    about = {"op": name, "path": op.name, "size": size, "dtype": dtype}
+                    about |= {"layout": layout, "direction": direction, "family": family(op)}
+                    yield key, sample, about
 
 
 def family(op: Any) -> str:
@@ -219,7 +223,7 @@ def main() -> None:
         default=Path("sweep.jsonl"),
         help="results, one line of JSON for each case",
     )
-    p.add_argument("--only", default="", help="a regular expression: operators")
+    p.add_argument("--only", default="", help="a regular expression: cases, as they are printed")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument(
         "--worst", type=int, default=40, help="how many of the slowest cases are printed"
@@ -246,16 +250,15 @@ def main() -> None:
     print(alternation.machine(), f"PyTorch  {theirs.__version__}", sep="\n", flush=True)
     done = {r["key"] for r in held}
     with options.out.open("a") as file:
-        for number, (key, sample, about) in enumerate(cases(options.only)):
-            if key in done:
-                continue
+        wanted = lambda key: key not in done and bool(re.search(options.only, key))
+        for number, (key, sample, about) in enumerate(cases(wanted)):
             result = {"key": key, **about, **measure(ours, theirs, sample, about)}
             held.append(result)
             file.write(json.dumps(result) + "\n")
             file.flush()
             if sys.stderr.isatty():
                 print(f"\r{number:6} {key:<90.90}", end="", file=sys.stderr)
-    print(summary([r for r in held if re.search(options.only, r["op"])], options.worst))
+    print(summary([r for r in held if re.search(options.only, r["key"])], options.worst))
 
 
 if __name__ == "__main__":
