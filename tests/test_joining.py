@@ -66,3 +66,11 @@ def test_views_are_recorded_where_their_base_is():
     assert torch.stack([row, row]).requires_grad  # the view takes its base's history
     torch.stack([plain[1], wanted[1]]).sum().backward()
     assert wanted.grad.tolist() == [[0, 0], [1, 1], [0, 0]]
+
+
+def test_slices_of_channels_last_are_joined_as_channels_last():
+    x = torch.arange(96.0).view(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    y = torch.cat([x[:, :, :2], x[:, :, 2:]], 2)
+    assert y.tolist() == x.tolist() and y.is_contiguous(memory_format=torch.channels_last)
+    one = torch.zeros(2, 1, 4, 4)  # row-major, though it is channels last as well
+    assert torch.cat([x, one], 1).is_contiguous() and torch.cat([x, torch.empty(0)]).is_contiguous()

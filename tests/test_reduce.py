@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -126,6 +128,56 @@ def test_out_takes_the_results():
     values, indices = torch.empty(0), torch.empty(0, dtype=torch.int64)
     torch.max(torch.tensor([[1.0, 5.0]]), 1, out=(values, indices))
     assert values.tolist() == [5.0] and indices.tolist() == [1]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod", "nansum", "mean"])
+def test_out_and_dtype_must_agree(name):
+    x = torch.tensor([[0.6, 1.7], [0.6, 2.7]])
+    function = getattr(torch, name)
+    for given, other in ((torch.float32, torch.float64), (torch.float64, torch.float32)):
+        with pytest.raises(RuntimeError, match="dtype"):
+            function(x, 0, dtype=given, out=torch.empty(0, dtype=other))
+        assert function(x, 0, dtype=given, out=torch.empty(0, dtype=given)).dtype is given
+
+
+def test_sums_are_computed_in_the_dtype_of_out():
+    x = torch.tensor([[0.6, 1.7], [0.6, 2.7]])
+    out = torch.empty(0, dtype=torch.int64)
+    assert torch.sum(x, 0, out=out).tolist() == [0, 3] and torch.prod(x, 0, out=out).tolist() == [
+        0,
+        2,
+    ]
+    assert torch.cumsum(x, 0, out=torch.empty_like(x, dtype=torch.int64)).tolist() == [
+        [0, 1],
+        [0, 3],
+    ]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.mean(x, 0, out=out)
+
+
+def test_mode_says_which_output_has_a_wrong_dtype():
+    x = torch.ones(3, dtype=torch.uint8)
+    for outs, text in (
+        ((torch.int8, torch.int64), "'Byte' but got 'Char' for values"),
+        ((torch.uint8, torch.int32), "'Long' but got 'Int' for indices"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            torch.mode(x, 0, out=[torch.empty(0, dtype=d) for d in outs])
+
+
+def test_running_log_of_sums_of_infinite_numbers():
+    inf, nan = math.inf, math.nan
+    x = torch.tensor([-inf, -inf, 1.0, inf, nan, 1.0], dtype=torch.float64)
+    got = x.logcumsumexp(0).tolist()
+    assert got[:4] == [-inf, -inf, 1.0, inf] and all(map(math.isnan, got[4:]))
+    z = torch.tensor(
+        [complex(-inf, 2), complex(-inf, inf), 1 + 1j, complex(inf, 1), complex(inf, 1)]
+    )
+    got = z.logcumsumexp(0).tolist()
+    assert got[:4] == [complex(-inf, 0), complex(-inf, 0), 1 + 1j, complex(inf, 1)]
+    assert got[4].real == inf and math.isclose(got[4].imag, math.pi / 4, rel_tol=1e-6)
+    got = torch.tensor([complex(1, nan), 1 + 1j]).logcumsumexp(0)
+    assert got.real.isnan().all() and got.imag.isnan().all()
 
 
 def test_numpy_names_of_arguments():

@@ -113,3 +113,17 @@ def test_zeros_of_both_signs_are_equal_and_infinities_are_ends():
     assert x.argsort(descending=True).tolist() == [4, 2, 0, 1, 5, 3]
     y = torch.full((100,), -np.inf)
     assert len(set(y.topk(3).indices.tolist())) == 3
+
+
+def test_searchsorted_warns_of_copies():
+    torch.set_warn_always(True)
+    try:
+        rows = torch.arange(6.0).view(3, 2)
+        for name, call in (
+            ("boundary", lambda: torch.searchsorted(rows.t(), torch.ones(2, 1))),
+            ("input value", lambda: torch.bucketize(rows.t(), torch.arange(3.0))),
+        ):
+            with pytest.warns(UserWarning, match=f"{name} tensor is non-contiguous"):
+                call()
+    finally:
+        torch.set_warn_always(False)

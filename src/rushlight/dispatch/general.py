@@ -20,7 +20,7 @@ from rushlight.dispatch import overrides
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, intercept
 from rushlight.dispatch.overrides import NUMPY_NAMES
 from rushlight.dispatch.record import NUMBERS, record
-from rushlight.dispatch.results import kind, packaged, wrap, write_out
+from rushlight.dispatch.results import dtypes_in, kind, packaged, wrap, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -218,6 +218,8 @@ def execute(op: Op, values: list, out: Any) -> Any:
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad."
         )
+    if isinstance(out, Tensor) and op.name in SUMS:
+        out_dtype(op, named, out)
     recording = (
         op.differentiable
         and thread.grad
@@ -232,6 +234,24 @@ def execute(op: Op, values: list, out: Any) -> Any:
         record(op, named, wrapped)
     result = packaged(op, wrapped)
     return result if out is None else write_out(op, out, result, tensors)
+
+
+SUMS = {"cumprod", "cumsum", "mean", "nansum", "prod", "sum"}
+
+
+def out_dtype(op: Op, named: dict, out: Tensor) -> None:
+    """`out=` says in which dtype sums are computed where `dtype` is not given; RuntimeError if both are and
+    differ."""
+    if named["dtype"] is None:
+        if op.name != "mean":
+            named["dtype"] = out.dtype
+    elif named["dtype"] is not out.dtype:
+        text = (
+            "{name}: provided dtype must match dtype of result. Got {o} and {r}."
+            if op.name == "nansum"
+            else "Expected out tensor to have dtype {c_r}, but got {c_o} instead"
+        )
+        raise RuntimeError(dtypes_in(text, op.name, _wrap(xp.empty(0, named["dtype"].np)), out))
 
 
 def some_sparse(values: Sequence, out: Any = None) -> bool:

@@ -93,15 +93,15 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
                 f"{op.name}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
             )
+        which = op.outputs[nr] if type(op.outputs) is tuple else "result"
         if r._array.dtype is not o._array.dtype:
-            check_dtype(op, r, o)
+            check_dtype(op, r, o, which)
         if not dtypes.can_cast(r.dtype, o.dtype):
             if op.path in ("cat", "stack"):
                 raise TypeError(
                     "torch.cat(): input types can't be cast to the desired output type "
                     f"{o.dtype.scalar_name}"
                 )
-            which = op.outputs[nr] if type(op.outputs) is tuple else "result"
             text = SAFELY.get(
                 op.path, "result type {r} can't be cast to the desired output type {o}"
             )
@@ -203,6 +203,7 @@ WRONG_DTYPE = {  # what PyTorch says; {r}: the dtype of the result, {o}: of `out
     "kthvalue": "output values must be of same type as input",
     "linalg.multi_dot": "multi_dot(): expected out tensor to have dtype {c_r} but got {c_o}",
     "linalg.norm": "linalg.{name} expected out tensor dtype {r} but got: {o}",
+    "mode": "expected scalar type '{r}' but got '{o}' for {which} output",
     "nan_to_num": "nan_to_num: dtype of out: {o} should be same as input: {r}",
     "nonzero": "nonzero: Expected out tensor to have scalar type {r} but got scalar type {o}",
     "quantile": "quantile() out tensor must be same dtype as the input tensor",
@@ -231,7 +232,7 @@ for _name in ("tensorinv", "tensorsolve", "matrix_power"):
 SAFELY["linalg.eigvals"] = SAFELY["linalg.eigvals"].replace("{which}", "eigenvalues")
 
 
-def check_dtype(op: Op, r: Tensor, o: Tensor) -> None:
+def check_dtype(op: Op, r: Tensor, o: Tensor, which: str) -> None:
     """RuntimeError where an operator does not convert its result into `out=`, and the dtypes differ."""
     if (
         op.name not in UNCONVERTED or op.name == "abs" and o.dtype.is_floating_point
@@ -243,9 +244,14 @@ def check_dtype(op: Op, r: Tensor, o: Tensor) -> None:
     if not op.elementwise:
         text = "Expected out tensor to have dtype {c_r}, but got {c_o} instead"
     text = WRONG_DTYPE.get(op.path, WRONG_DTYPE.get(op.name, text))
+    raise RuntimeError(dtypes_in(text, op.name, r, o, which))
+
+
+def dtypes_in(text: str, name: str, r: Tensor, o: Tensor, which: str = "result") -> str:
+    """A text of `WRONG_DTYPE` with the names of an operator and of dtypes: of a result and of `out=`."""
     c_r, c_o = (xp.c_name(t._array).replace("long long", "long int") for t in (r, o))
     names = {"r": r.dtype.scalar_name, "o": o.dtype.scalar_name, "c_r": c_r, "c_o": c_o}
-    raise RuntimeError(text.format(name=op.name, **names))
+    return text.format(name=name, which=which, **names)
 
 
 def check_apart(op: Op, out: Any, inputs: Sequence) -> None:

@@ -433,14 +433,24 @@ def logcumsumexp(a: np.ndarray, axis: int | None) -> np.ndarray:
     if axis is None:
         return a.copy()
     d = a.dtype
-    if d.kind != "c":
-        return in_order(np.logaddexp.accumulate(a.astype(F64), axis).astype(d))
-    x = np.moveaxis(a.astype(np.complex128), axis, 0).copy()
-    for i in range(1, len(x)):
-        low = x[i].real < x[i - 1].real
-        small, large = np.where(low, x[i], x[i - 1]), np.where(low, x[i - 1], x[i])
-        x[i] = np.where(np.isneginf(small.real), large, large + np.log1p(np.exp(small - large)))
-    return np.ascontiguousarray(np.moveaxis(x, 0, axis).astype(d))
+    with np.errstate(all="ignore"):
+        if d.kind != "c":
+            return in_order(np.logaddexp.accumulate(a.astype(F64), axis).astype(d))
+        x = np.moveaxis(a.astype(np.complex128), axis, 0).copy()
+        former = np.full(x.shape[1:], -np.inf + 0j)
+        for i in range(len(x)):
+            former = x[i] = log_of_sum(former, x[i])
+        return np.ascontiguousarray(np.moveaxis(x, 0, axis).astype(d))
+
+
+def log_of_sum(a: Any, b: Any) -> Any:
+    """log(exp(a) + exp(b)) of complex numbers; NaN if a part of one is NaN."""
+    low = b.real < a.real
+    small, large = np.where(low, b, a), np.where(low, a, b)
+    r = np.where(np.isneginf(small.real), large, large + np.log1p(np.exp(small - large)))
+    r = np.where(np.isposinf(small.real), np.log(np.exp(a) + np.exp(b)), r)
+    r = np.where(np.isneginf(large.real), a, r)
+    return np.where(np.isnan(a) | np.isnan(b), complex(np.nan, np.nan), r)
 
 
 _START = {"sum": 0, "mean": 0, "prod": 1, "max": -np.inf, "min": np.inf}

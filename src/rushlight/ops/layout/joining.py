@@ -189,10 +189,8 @@ def cat(xp, tensors: Arrays, dim: int = 0):
                     f"Sizes of tensors must match except in dimension {dim}. Expected size "
                     f"{first.shape[d]} but got size {a.shape[d]} for tensor number {i} in the list."
                 )
-    if (
-        n >= 4
-        and all(geometry.is_channels_last(a.shape, xp.element_strides(a)) for a in kept)
-        and not (all(a.flags.c_contiguous for a in kept))
+    if n >= 4 and all(
+        geometry.is_channels_last_strides(a.shape, xp.element_strides(a)) for a in tensors
     ):
         order = (0, *range(2, n), 1)
         back = (0, n - 1, *range(1, n - 1))

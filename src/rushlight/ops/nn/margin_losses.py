@@ -124,7 +124,8 @@ def multilabel_margin_loss(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
             f"{list(input.shape)}"
         )
-    if input.shape != target.shape:
+    both = input.ndim < 2 and target.ndim < 2  # one number, with a dimension or without
+    if input.shape != target.shape and not (both and input.numel() == target.numel() == 1):
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )

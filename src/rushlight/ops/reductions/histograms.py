@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, return_types
 from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.reductions.extremes import real_input
@@ -76,6 +77,11 @@ def histogram_parts(xp, input: Array, edges: Arrays, weight: Array | None, densi
     return (xp.histogram(input, edges, weight, density),)
 
 
+def c_name(t: Tensor) -> str:
+    """The name of a dtype in C: `float`."""
+    return devices.of(t._array).c_name(t._array)
+
+
 def check_histogram(input: Tensor, weight: Tensor | None) -> None:
     if input._array.dtype.kind in "iubc":
         raise NotImplementedError(
@@ -87,7 +93,7 @@ def check_histogram(input: Tensor, weight: Tensor | None) -> None:
         if weight.dtype is not input.dtype:
             raise RuntimeError(
                 "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
-                f"have the same dtype, but got {input.dtype} and {weight.dtype}"
+                f"have the same dtype, but got input({c_name(input)}), and weight({c_name(weight)})"
             )
         if weight.shape != input.shape[:-1]:
             raise RuntimeError(
@@ -114,7 +120,8 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
             if edges.dtype is not input.dtype:
                 raise RuntimeError(
                     "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
-                    f"input with dtype {input.dtype} and bins for dimension {d} with dtype {edges.dtype}"
+                    f"input with dtype {c_name(input)} and bins for dimension {d} with dtype "
+                    f"{c_name(edges)}"
                 )
             if edges.ndim != 1:
                 raise RuntimeError(
@@ -146,11 +153,11 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
             low, high = (t.item() for t in flat[:, d].aminmax())
         if not (abs(low) < float("inf") and abs(high) < float("inf")):
             raise RuntimeError(
-                f"torch.histogramdd: dimension {d}'s range [{low}, {high}] is not finite"
+                f"torch.histogramdd: dimension {d}'s range [{low:g}, {high:g}] is not finite"
             )
         if low > high:
             raise RuntimeError(
-                f"torch.histogramdd: min should not exceed max, but got min {low} max {high} for dimension {d}"
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
             )
         if low == high:
             low, high = low - 0.5, high + 0.5

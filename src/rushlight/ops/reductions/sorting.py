@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I32, I64
+from rushlight.core.settings import warn_once
 from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.pointwise.elementwise import no_derivative
 from rushlight.ops.reductions.extremes import to_chosen
@@ -232,6 +233,7 @@ def searchsorted(
         if a.size and (a.min() < 0 or a.max() >= own[-1]):
             raise RuntimeError(f"{name}: sorter index out of range")
     check_int_out(name, out, out_int32)
+    warn_of_copies(sorted_sequence, input, sorter)
     side = "right" if right or side == "right" else "left"
     return search(sorted_sequence, input, side, out_int32, sorter, "searchsorted", out=out)
 
@@ -253,6 +255,7 @@ def bucketize(
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     input = as_tensor(input, boundaries)
     check_int_out("torch.bucketize()", out, out_int32)
+    warn_of_copies(boundaries, input, None)
     return search(
         boundaries, input, "right" if right else "left", out_int32, None, "bucketize", out=out
     )
@@ -264,6 +267,18 @@ def as_tensor(value: Any, like: Tensor) -> Tensor:
     from rushlight import tensor
 
     return tensor(value, device=like.device)
+
+
+def warn_of_copies(boundaries: Tensor, input: Tensor, sorter: Tensor | None) -> None:
+    """Warn, once for each argument, that it is not contiguous."""
+    for name, t in (("boundary", boundaries), ("input value", input), ("sorter", sorter)):
+        if t is not None and not t.is_contiguous():
+            warn_once(
+                f"torch.searchsorted(): {name} tensor is non-contiguous, this will lower the performance due to "
+                f"extra data copy when converting non-contiguous tensor to contiguous, please use contiguous {name} "
+                "tensor if possible. This message will only appear once per program.",
+                stacklevel=3,
+            )
 
 
 def check_int_out(name: str, out: Any, out_int32: Bool) -> None:
