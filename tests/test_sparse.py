@@ -254,7 +254,7 @@ def test_refused_by_name(name):
     arguments = ARGUMENTS.get(name, ())
     if name == "where":
         arguments = (arguments[0], s, arguments[1])
-    with pytest.raises((NotImplementedError, RuntimeError), match="SparseCPU|sparse"):
+    with pytest.raises((NotImplementedError, RuntimeError), match="SparseCPU|[Ss]parse"):
         method(*arguments)
     same(s, before)
 
@@ -304,7 +304,7 @@ def test_in_place():
     with pytest.raises(RuntimeError, match="not recorded"):
         example(requires_grad=True).mul_(2)
     assert s.sparse_resize_((4, 4), 2, 0) is s and s.shape == (4, 4)
-    with pytest.raises(RuntimeError, match="found index 2"):
+    with pytest.raises(RuntimeError, match="shrinking the size of sparse dimensions"):
         s.sparse_resize_((2, 2), 2, 0)
     assert t.resize_as_sparse_(s).shape == (4, 4)
     assert s.sparse_resize_and_clear_((5, 5), 2, 0)._nnz() == 0 and s.shape == (5, 5)

@@ -543,6 +543,8 @@ def _softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`."""
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """The gradient of softmax from its output: y * (g - sum(g * y))."""
+def _sparse_broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """A sparse tensor in another shape: its entries stand at each place of a dimension that is new or had one."""
 def _square_bool(input: Tensor, *, out: Any = None) -> Tensor:
     """`square` of truth values: int64, as `input ** 2`."""
 def _standard_gamma(input: Any, generator: Any = None) -> Any:
@@ -991,11 +993,11 @@ def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tens
     """(hist, bin_edges): how many elements (or how much `weight`) fall between each two edges."""
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
     """(hist, bin_edges): the histogram of points, whose coordinates are the last dimension of `input`."""
-def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+def hsmm(mat1: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """sparse [n, k] @ dense [k, m]: rows that are not empty, as values of a hybrid tensor."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` at dimension 1 (0 of a vector)."""
-def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+def hspmm(mat1: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """sparse [n, k] @ dense [k, m]: rows that are not empty, as values of a hybrid tensor."""
 def hstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors side by side: along dimension 1, vectors along dimension 0."""
@@ -1369,7 +1371,7 @@ def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """1 / sqrt(input)."""
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`other - alpha * input`: what `1 - x` calls."""
-def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
@@ -1451,7 +1453,7 @@ def squeeze(input: Tensor, dim: _Ints | None = None) -> Tensor:
     """Without the dimensions of size 1: all, or those in `dim`."""
 def squeeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `squeeze` shows."""
-def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
 def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """The tensors, all of one shape, along a new dimension."""

@@ -301,13 +301,16 @@ def add(a: Coo, b: Coo) -> Coo:
 
     One after the other too where values are not contiguous, as in PyTorch: gradients of sums are not.
     """
-    if a.sparse_dim != b.sparse_dim:
-        raise RuntimeError(
-            "add: expected 'self' and 'other' to have same number of sparse dimensions, but "
-            f"{a.sparse_dim} != {b.sparse_dim}"
-        )
-    both = a.coalesced and b.coalesced
     dtype = np.result_type(a.values, b.values) if a.dtype != b.dtype else a.dtype
+    if a.sparse_dim != b.sparse_dim:
+        if a.nnz and b.nnz:
+            raise RuntimeError(
+                "add: expected 'self' and 'other' to have same density, but 'self' has "
+                f"{a.sparse_dim} sparse dimensions while 'other' has {b.sparse_dim} sparse dimensions"
+            )
+        some = a if a.nnz else b
+        return Coo(some.indices.copy(), some.values.astype(dtype), some.shape, some.coalesced)
+    both = a.coalesced and b.coalesced
     merged = a.values.flags.c_contiguous and b.values.flags.c_contiguous
     same = a.indices.shape == b.indices.shape and np.array_equal(a.indices, b.indices)
     if merged and same:

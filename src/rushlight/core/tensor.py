@@ -180,6 +180,10 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value and not ((d := self.dtype).is_floating_point or d.is_complex):
+            raise RuntimeError(
+                f"only Tensors of floating point and complex dtype can require gradients, got {d}"
+            )
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -199,7 +203,7 @@ class Tensor:
         d = self.dtype
         if not (d.is_floating_point or d.is_complex):
             raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients, got "
+                "only Tensors of floating point dtype can require gradients, got "
                 f"{d}: convert with .float() first"
             )
         if self._counter is INFERENCE and not thread.inference:

@@ -924,7 +924,7 @@ class Tensor:
     def negative_(self) -> Tensor:
         """`-input`; RuntimeError for bool."""
     def new(self, *args: Any, **kwargs: Any) -> Any:
-        """As the constructor of this tensor's type: `t.new(2, 3)`, `t.new([1, 2])`."""
+        """As the constructor of this tensor's type: `t.new(2, 3)`, `t.new([1, 2])`; of a sparse one, also of indices"""
     def new_empty(self, *args: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
         """Memory of a shape, with the dtype and device of this tensor."""
     def new_empty_strided(self, size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
@@ -1139,7 +1139,7 @@ class Tensor:
         """Without the dimensions of size 1: all, or those in `dim`."""
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place `squeeze`: the tensor itself gets the other shape, on the same memory."""
-    def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
         """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
     def std(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The square root of `var`. Its gradient where it is 0 is 0, not nan."""

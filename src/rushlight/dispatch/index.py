@@ -427,6 +427,9 @@ FUNCTIONS = {
         "Tensor.to_dense Tensor.to_sparse Tensor.to_sparse_bsc Tensor.to_sparse_bsr "
         "Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr "
     ),
+    "sparse.coordinates": (
+        "_sparse_broadcast_to "
+    ),
     "sparse.creation": (
         "sparse_coo_tensor "
     ),

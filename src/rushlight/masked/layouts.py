@@ -48,8 +48,9 @@ def to_layout(t: Tensor, kept: Tensor, layout: Any, dense_dims: int) -> Tensor:
     n = t.ndim - min(dense_dims, t.ndim)
     rows = any_over(kept, tuple(range(n, t.ndim)), False)
     at = rows.nonzero().t()
-    values = t.masked_fill(~kept, 0)[tuple(at)] if n else t.unsqueeze(0)
-    made = torch.sparse_coo_tensor(at if n else at.new_zeros((0, 1)), values, t.shape)
+    t = t.masked_fill(~kept, 0)
+    values = t[tuple(at)] if n else t.unsqueeze(0)[: at.shape[1]]
+    made = torch.sparse_coo_tensor(at, values, t.shape)
     return made if layout is torch.sparse_coo else made.to_sparse(layout=layout)
 
 
@@ -77,6 +78,8 @@ def for_all_layouts(function: Callable) -> Callable:
         positions = args[1:] if function.__name__ == "norm" else args
         dims = wrapped_dims(positions[0] if positions else kwargs.get("dim"), input.ndim)
         kept = any_over(shown, dims, bool(keepdim))
+        if len(dims) == input.ndim and input.layout is torch.sparse_coo:
+            kept = result != 0  # a number is taken for a strided tensor that becomes sparse
         inner = input.dense_dim()
         lost = 0 if keepdim else sum(d >= input.ndim - inner for d in dims)
         return to_layout(result, kept, input.layout, inner - lost)

@@ -152,6 +152,11 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         raise RuntimeError("Offsets must be scalar or vector of dtype int64")
     if len(shape) != 2:
         raise RuntimeError("Output shape must be 2d")
+    if layout not in (None, rushlight.sparse_coo, rushlight.sparse_csc, rushlight.sparse_csr):
+        raise RuntimeError(
+            "Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got "
+            f"{str(layout).removeprefix('torch.').title().replace('_', '')}"
+        )
     if len(at) != d.shape[0]:
         raise RuntimeError(
             f"Number of diagonals ({d.shape[0]}) does not match the number of offsets ({len(at)})"
@@ -166,8 +171,14 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         rows.append(j - offset)
         cols.append(j)
         pieces.append(d[k, first : max(last, first)])
-    where = rushlight.stack((rushlight.cat(rows), rushlight.cat(cols)))
-    made = rushlight.sparse_coo_tensor(where, rushlight.cat(pieces), (n, m))
+    where = rushlight.zeros((2, 0), dtype=rushlight.int64)
+    values = d.reshape(-1)[:0]
+    if pieces:
+        where, values = (
+            rushlight.stack((rushlight.cat(rows), rushlight.cat(cols))),
+            rushlight.cat(pieces),
+        )
+    made = rushlight.sparse_coo_tensor(where, values, (n, m))
     return (
         made if layout is None or layout is rushlight.sparse_coo else made.to_sparse(layout=layout)
     )

@@ -149,7 +149,8 @@ def made(
             raise RuntimeError(
                 f"layout {layout} does not match layout of out parameter ({out.layout})"
             )
-        return filled_out(name, fill, shape, out, dtype)
+        t = filled_out(name, fill, shape, out, dtype)
+        return t.requires_grad_() if requires_grad else t
     d = element_type(name, dtype)
     if layout in SPARSE and name in ("zeros", "empty"):
         return sparse_zeros(name, shape, d, layout, device, requires_grad)
@@ -191,6 +192,10 @@ def filled_out(
 ) -> Tensor:
     """The values into `out`, resized when its shape differs."""
     target = check_out(name, out, dtype)
+    if isinstance(out._array, sparse.Sparse):
+        out._array = compressed.zeros(name, shape, target, out._array.layout)
+        results.bump(out)
+        return out
     results.give_shape(out, shape)
     if fill != "empty" and not out.is_meta:
         results.copy(out._array, filled(devices.of(out._array), fill, shape, target))
@@ -212,7 +217,8 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad."
         )
-    check_inplace(out, name, False)
+    if not isinstance(out._array, sparse.Sparse) or name not in ("zeros", "empty"):
+        check_inplace(out, name, False)
     return out._array.dtype
 
 
@@ -271,6 +277,8 @@ def _full(args: tuple) -> Any:
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """`fill_value` everywhere; its type decides the dtype where none is given."""
+    if layout in SPARSE:
+        raise RuntimeError("full(...) is not implemented for sparse layout")
     shape = only_sequence("full", size)
     value = number("full", fill_value, 2)
     if out is not None:
@@ -364,6 +372,8 @@ def like(
     d = a.dtype if dtype is None else element_type(name, dtype)
     if isinstance(a, sparse.Sparse):
         layout = a.layout if layout is None else layout
+        if memory_format is not None and layout is not dtypes.strided:
+            raise RuntimeError("memory format option is only supported by strided tensors")
         if a.__class__ is sparse.Coo and layout is dtypes.sparse_coo and name in ZEROS_LIKE:
             empty: Any = sparse.Coo(a.indices[:, :0], a.values[:0].astype(d), a.shape, True)
             return finished(empty, requires_grad)

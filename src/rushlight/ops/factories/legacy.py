@@ -67,7 +67,12 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
 
 @public("Tensor", overridable=True)
 def new(self, *args, **kwargs):
-    """As the constructor of this tensor's type: `t.new(2, 3)`, `t.new([1, 2])`."""
+    """As the constructor of this tensor's type: `t.new(2, 3)`, `t.new([1, 2])`; of a sparse one, also of indices
+    and values."""
+    if self.is_sparse:
+        import rushlight
+
+        return getattr(rushlight.sparse, f"{self.dtype.scalar_name}Tensor")(*args, **kwargs)
     return made(type(self).__name__, self._array.dtype, args, kwargs).to(self.device)
 
 

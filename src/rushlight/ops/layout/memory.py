@@ -53,6 +53,8 @@ def resize_(self, *args, size=None, memory_format=None):
 @public(method=True, overridable=True)
 def resize_as_(self, the_template, *, memory_format=None):
     """`resize_` to the shape of another tensor."""
+    if self.is_sparse and the_template.is_sparse:
+        return self.resize_as_sparse_(the_template)
     if memory_format is dtypes.preserve_format:
         memory_format = geometry.suggest_memory_format(the_template.shape, the_template.stride())
     return resize_(self, the_template._array.shape, memory_format=memory_format)

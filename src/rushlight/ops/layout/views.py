@@ -353,6 +353,15 @@ def copied(view: Tensor) -> Tensor:
     return view.clone(memory_format=dtypes.contiguous_format)
 
 
+def narrowed(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`narrow`, of a sparse tensor too, which has no views."""
+    if not input.is_sparse:
+        return narrow(input, dim, start, length)
+    from rushlight.ops.sparse import coordinates
+
+    return coordinates.narrowed(input, dim, start, length)
+
+
 def clone_operator() -> Any:
     from rushlight.ops.factories import copying
 
@@ -375,7 +384,7 @@ def copy_of(name: str, make: Any) -> None:
 
 for _name, _function in {
     "alias": alias, "as_strided": as_strided, "detach": Tensor.detach, "diagonal": diagonal,
-    "expand": expand, "narrow": narrow, "permute": permute, "select": select, "slice": slice_dim,
+    "expand": expand, "narrow": narrowed, "permute": permute, "select": select, "slice": slice_dim,
     "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze, "t": t,
     "transpose": transpose, "unbind": unbind, "unfold": unfold, "unsqueeze": unsqueeze,
     "view": view, "view_as_real": view_as_real, "view_as_complex": view_as_complex,

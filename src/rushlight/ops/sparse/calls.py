@@ -19,7 +19,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import Array, op
 from rushlight.dispatch.results import bump
-from rushlight.ops.sparse import products, shapes
+from rushlight.ops.sparse import coordinates, products, shapes
 from rushlight.ops.sparse.conversions import to_dense
 from rushlight.ops.sparse.methods import coalesce
 from rushlight.ops.sparse.operators import (
@@ -67,7 +67,7 @@ def run_op(op: Op, named: dict[str, Any], out: Any) -> Any:
     elif op.path in table:
         result = table[op.path](**named)
     else:
-        sparse.refuse(op.name, arrays[0].backend)
+        sparse.refuse(op.name if arrays else f"{op.name}.out", (arrays or [out._array])[0].backend)
     if out is None:
         return result
     if is_sparse(result) and result._array.__class__ is Compressed:
@@ -75,7 +75,7 @@ def run_op(op: Op, named: dict[str, Any], out: Any) -> Any:
 
         return compressed.write_out(op.name, out, result)
     if is_sparse(result) or is_sparse(out):
-        sparse.refuse(f"{op.name}.out")
+        return coordinates.write_out(op.name, out, result)
     return results.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
 
 
@@ -109,6 +109,8 @@ def inplace(op: Op, values: list) -> Tensor:
     named = dict(zip(op.params, values, strict=True))
     if not is_sparse(t):
         return into_dense(op, t, named)
+    if op.path in VALUEWISE - LINEAR and t._array.__class__ is Coo and not t._array.coalesced:
+        raise RuntimeError(f"{label} requires coalesced input")
     return replace(t, run_op(op, named, None), label)
 
 
@@ -231,7 +233,8 @@ def linear(name: str, function: Callable) -> Callable:
 
 def no_format(memory_format: Any) -> None:
     if memory_format not in (None, dtypes.preserve_format):
-        raise RuntimeError("unsupported memory format option " + str(memory_format))
+        words = memory_format.name.removesuffix("_format").title().replace("_", "")
+        raise RuntimeError(f"unsupported memory format option {words}")
 
 
 def clone(input: Tensor, memory_format: Any = None) -> Tensor:
@@ -253,7 +256,7 @@ def power(input: Tensor, exponent: Any) -> Tensor:
         sparse.refuse("pow")
     if exponent == 0:
         raise RuntimeError(
-            "pow: exponent 0 of a sparse tensor would make its zeros ones; use to_dense()"
+            "pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense"
         )
     t = coalesce(input) if input._array.__class__ is Coo else input
     return with_values(t, run(values_of, t) ** exponent, "PowBackward0", True)
@@ -293,6 +296,11 @@ def same_shape(name: str, a: Tensor, b: Tensor) -> None:
 def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     if not isinstance(other, Tensor) or not isinstance(input, Tensor) or not is_sparse(other):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    if input.shape != other.shape and not is_sparse(input):
+        raise RuntimeError(
+            "add: expected 'self' and 'other' to have same size, but self has size "
+            f"{list(input.shape)} while other has size {list(other.shape)} (dense tensors are not broadcast)"
+        )
     same_shape("add", input, other)
     d = dtypes.promote_types(input.dtype, other.dtype)
     if not is_sparse(input):
@@ -311,32 +319,39 @@ def scalar(t: Any) -> bool:
 
 
 def mul(input: Any, other: Any) -> Tensor:
-    if scalar(input):
+    if scalar(input) or is_sparse(input) and not input.ndim and not scalar(other):
         input, other = other, input
+    if is_sparse(other) and not other.ndim and input.ndim:
+        other = to_dense(other)
     if scalar(other):
         return linear("MulBackward0", lambda v: v * other)(input)
     if not is_sparse(input):
         input, other = other, input
-    a: Any = input._array
     if not is_sparse(other):
-        if tuple(other.shape) != a.shape:
-            other = other.expand(a.shape)
+        shape = geometry.broadcast_shapes(tuple(other.shape), tuple(input.shape))
+        if shape != tuple(input.shape):
+            input = coalesce(coordinates.broadcast_to(input, shape))
+        other = other.expand(shape)
+        a: Any = input._array
         product = run(values_of, input) * taken(other, a.indices)
         return with_values(input, product, "MulBackward0", a.coalesced)
-    same_shape("mul", input, other)
+    a, b = input._array, other._array
+    sizes = a.shape[: a.sparse_dim]
+    if (a.ndim, a.sparse_dim, sizes) != (b.ndim, b.sparse_dim, b.shape[: b.sparse_dim]):
+        raise RuntimeError(
+            "mul: expects sparse inputs with equal dimensionality, number of sparse dimensions, and shape of "
+            f"sparse dimensions, but got {list(a.shape)}, of which {a.sparse_dim} are sparse, and {list(b.shape)}, "
+            f"of which {b.sparse_dim} are"
+        )
     input, other = coalesce(input), coalesce(other)
     a, b = input._array, other._array
-    if a.sparse_dim != b.sparse_dim:
-        raise RuntimeError(
-            f"mul: the tensors have {a.sparse_dim} and {b.sparse_dim} sparse dimensions: make them alike"
-        )
-    sizes = a.shape[: a.sparse_dim]
     here, there = sparse.keys(a.indices, sizes), sparse.keys(b.indices, sizes)
     _, i, j = np.intersect1d(here, there, assume_unique=True, return_indices=True)
     v, w = run(values_of, input), run(values_of, other)
     if len(i) < a.nnz or len(j) < b.nnz:
         v, w = v[_wrap(i)], w[_wrap(j)]
-    return build(v * w, a.indices[:, i], a.shape, True, "MulBackward0")
+    product = v * w
+    return build(product, a.indices[:, i], (*sizes, *product.shape[1:]), True, "MulBackward0")
 
 
 def divided(function: Callable, name: str) -> Callable:
@@ -362,13 +377,8 @@ def divided(function: Callable, name: str) -> Callable:
 
 @op(where="_sparse", name="sum", node="SumBackward0", out=False)
 def sum_of_all(xp, input: Array):
-    """The sum of all entries."""
-    v = input.values
-    return (
-        sparse.wide(v)
-        .sum(dtype=None if v.dtype.kind in "fcV" else np.int64)
-        .astype(v.dtype if v.dtype.kind in "fcV" else np.int64)
-    )
+    """The sum of all entries, in their dtype."""
+    return sparse.wide(input.values).sum().astype(input.dtype)
 
 
 sum_of_all.grad(input=lambda g, input_shape: g.expand(input_shape))
@@ -424,10 +434,21 @@ def any_of(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None):
-    if dim is not None or keepdim:
-        sparse.refuse("norm.dim")
+    """Of all entries; PyTorch has no other."""
+    dims = range(input.ndim) if dim is None else geometry.wrap_dims(dim, input.ndim)
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    if dims and len(dims) != input.ndim:
+        raise RuntimeError(
+            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain "
+            "all dimensions of the input"
+        )
+    if dtype is not None:
+        if p in ("fro", None):
+            raise ValueError("dtype argument is not supported in frobenius norm")
+        raise RuntimeError("norm_sparse currently does not support 'dtype' argument")
     t = coalesce(input) if input._array.__class__ is Coo else input
-    return run(values_of, t).norm(2 if p in ("fro", None) else p, dtype=dtype)
+    return run(values_of, t).norm(2 if p in ("fro", None) else p)
 
 
 # -- what takes which function ---------------------------------------------------------------------

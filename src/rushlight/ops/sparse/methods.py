@@ -175,13 +175,13 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
             "sparse_mask_sparse_compressed expects mask to have sparse compressed layout, got "
             f"{NAMES[mask.layout]}"
         )
-    if not is_sparse(mask):
-        raise RuntimeError("sparse_mask: expected mask to be sparse, got a strided tensor")
     if self.shape != mask.shape:
         raise RuntimeError(
             f"sparse_mask(): operands have incompatible sizes; self has size {list(self.shape)} but mask "
             f"has size {list(mask.shape)}"
         )
+    if not is_sparse(mask):
+        raise RuntimeError("sparse_mask: expected mask to be sparse, got a strided tensor")
     return masked(self, mask)
 
 
@@ -196,10 +196,19 @@ def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> 
             f"{len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
         )
     values_shape = size[sparse_dim:]
-    if a.nnz and (sparse_dim != a.sparse_dim or values_shape != a.values.shape[1:]):
-        raise RuntimeError(
-            "sparse_resize_: only the sizes of sparse dimensions of a non-empty tensor can change"
-        )
+    if a.nnz:
+        before, now = a.shape[: a.sparse_dim], size[:sparse_dim]
+        changes = (
+            ("changing the number of sparse", a.sparse_dim, sparse_dim, a.sparse_dim != sparse_dim),
+            ("changing the number of dense", len(a.shape) - a.sparse_dim, dense_dim, a.values.ndim != dense_dim + 1),
+            ("shrinking the size of sparse", list(before), list(now), any(k > n for k, n in zip(before, now))),
+            ("changing the size of dense", list(a.values.shape[1:]), list(values_shape), a.values.shape[1:] != values_shape),
+        )  # fmt: skip
+        for what, old, new, is_so in changes:
+            if is_so:
+                raise RuntimeError(
+                    f"{what} dimensions (from {old} to {new}) on a non-empty sparse tensor is not supported"
+                )
     sparse.checked(a.indices, size[:sparse_dim])
     at, v = a.indices, a.values
     if not a.nnz:

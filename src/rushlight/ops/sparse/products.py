@@ -11,6 +11,7 @@ from rushlight._backends.compressed import Compressed
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import Array, op, public
+from rushlight.ops.sparse import coordinates
 from rushlight.ops.sparse.methods import coalesce
 from rushlight.ops.sparse.operators import (
     build,
@@ -143,6 +144,10 @@ def check_matrices(name: str, a: Tensor, b: Tensor) -> None:
             f"{b.shape[0]}x{b.shape[1]})"
         )
     if a.dtype is not b.dtype:
+        if is_sparse(a) and is_sparse(b):
+            raise RuntimeError(
+                f"mat1 dtype {a.dtype.scalar_name} does not match mat2 dtype {b.dtype.scalar_name}"
+            )
         raise RuntimeError(
             f"expected scalar type {a.dtype.scalar_name} but found {b.dtype.scalar_name}"
         )
@@ -180,7 +185,9 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     if is_sparse(vec):
         sparse.refuse("mv")
     if input.ndim != 2 or vec.ndim != 1 or input.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"mv: shapes {list(input.shape)} and {list(vec.shape)} do not fit")
+        raise RuntimeError(
+            f"mv: expected self.size(-1) == vec.size(-1), but the shapes are {list(input.shape)} and {list(vec.shape)}"
+        )
     check_matrices("mv", input, vec.unsqueeze(1))
     return run(times_vector, input, vec)
 
@@ -367,22 +374,25 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
 
 
 @public()
-def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+def hspmm(mat1: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """sparse [n, k] @ dense [k, m]: rows that are not empty, as values of a hybrid tensor."""
     if not is_sparse(mat1) or is_sparse(mat2):
         raise NotImplementedError("[hspmm] expected a sparse and a dense matrix")
     product = mm(mat1, mat2)
     used = np.unique(mat1._array.indices[0])  # type: ignore[attr-defined]
-    return build(product[_wrap(used)], used[None], tuple(product.shape))
+    made = build(product[_wrap(used)], used[None], tuple(product.shape))
+    return made if out is None else coordinates.write_out("hspmm", out, made)
 
 
 @public(method=True)
-def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1,
+             out: Any = None) -> Tensor:  # fmt: skip
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
     if not is_sparse(input):
         raise NotImplementedError("[sspaddmm] expected a sparse input")
     product = smm(mat1, mat2) * alpha
-    return input * beta + product
+    made = input * beta + product
+    return made if out is None else coordinates.write_out("sspaddmm", out, made)
 
 
 for older, function in (("dsmm", spmm), ("hsmm", hspmm), ("saddmm", sspaddmm)):
@@ -406,6 +416,8 @@ def softmax(name: str, input: Tensor, dim: int, dtype: Any, log: bool) -> Tensor
         sparse.refuse(name, Compressed.backend)
     if dtype is not None:
         input = input.to(dtype)
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"softmax\" not implemented for '{input.dtype.scalar_name}'")
     t = coalesce(input)
     a: Any = t._array
     dim, n = geometry.wrap_dim(dim, t.ndim), a.sparse_dim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -104,7 +104,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     kept = np.flatnonzero(a.indices[dim] == index)
     v = v[_wrap(kept)]
     if n == 1:
-        return v.sum(0)
+        return v.sum(0, dtype=v.dtype)
     at = np.delete(a.indices[:, kept], dim, axis=0)
     return build(v, at, size, a.coalesced or len(kept) < 2, "SelectBackward0")
 
@@ -118,15 +118,16 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         )
     which = index._array.reshape(-1).astype(np.int64)
     size = a.shape[dim]
-    bad = which[(which < 0) | (which >= size)]
+    bad = which[(which < -size) | (which >= size)]
     if bad.size:
         raise IndexError(
             f"index_select(): index contains {bad[0]} that is out of range for tensor of size "
             f"{list(a.shape)} at dimension {dim}"
         )
+    which[which < 0] += size
     shape = (*a.shape[:dim], which.size, *a.shape[dim + 1 :])
     if dim >= a.sparse_dim:
-        v = run(values_of, input).index_select(dim - a.sparse_dim + 1, index)
+        v = run(values_of, input).index_select(dim - a.sparse_dim + 1, _wrap(which))
         return build(v, a.indices, shape, a.coalesced, "IndexSelectBackward0")
     order = which.argsort(kind="stable")  # each entry goes to every place that asks for its index
     asked = which[order]
@@ -158,8 +159,14 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     dim, n = geometry.wrap_dim(dim, len(first.shape)), first.sparse_dim
     for i, t in enumerate(tensors):
         a: Any = t._array
+        dense, others = len(a.shape) - a.sparse_dim, len(first.shape) - n
+        if (a.sparse_dim, dense) != (n, others):
+            raise RuntimeError(
+                f"All tensors must have the same sparse_dim and dense_dim: {n}, {others}, but tensor at position "
+                f"{i} has {a.sparse_dim}, {dense}."
+            )
         same = [x for d, x in enumerate(a.shape) if d != dim]
-        if same != [x for d, x in enumerate(first.shape) if d != dim] or a.sparse_dim != n:
+        if same != [x for d, x in enumerate(first.shape) if d != dim]:
             raise RuntimeError(
                 "All tensors must have the same shape: "
                 f"{list(first.shape)} (except in the concatenating dimension), but found shape: "
@@ -231,7 +238,12 @@ def unbind(input: Tensor, dim: int = 0) -> tuple:
     return tuple(select(input, dim, i) for i in range(input.shape[dim]))
 
 
+def expand(input: Tensor, size: Any) -> NoReturn:
+    raise RuntimeError("expand is unsupported for Sparse tensors")
+
+
 TABLE: dict[str, Callable] = {
+    "Tensor.expand": expand,
     "permute": permute,
     "transpose": transpose,
     "t": flipped,
