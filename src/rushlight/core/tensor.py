@@ -180,9 +180,9 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and not ((d := self.dtype).is_floating_point or d.is_complex):
+        if value and self.dtype.kind < 2:
             raise RuntimeError(
-                f"only Tensors of floating point and complex dtype can require gradients, got {d}"
+                "only Tensors of floating point and complex dtype can require gradients"
             )
         self.requires_grad_(value)
 
@@ -200,12 +200,8 @@ class Tensor:
         if not requires_grad:
             self._set_leaf_edge(None)
             return self
-        d = self.dtype
-        if not (d.is_floating_point or d.is_complex):
-            raise RuntimeError(
-                "only Tensors of floating point dtype can require gradients, got "
-                f"{d}: convert with .float() first"
-            )
+        if self.dtype.kind < 2:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if self._counter is INFERENCE and not thread.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
