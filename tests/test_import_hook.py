@@ -148,3 +148,28 @@ def test_names_of_pickles(tmp_path):
         """,
     )
     assert out == "True True\n"
+
+
+def test_files_of_the_loader_exist_once(tmp_path):
+    """They are found in PyTorch's folder too, and workers still know who they are."""
+    out = run(
+        tmp_path,
+        """
+        import torch
+        from torch.utils.data._utils.worker import get_worker_info
+        from torch.utils.data._utils.fetch import make_fetcher
+        import torch.utils.data._utils.collate as collate
+        from torch.utils.data import DataLoader, _utils, default_collate
+
+        class Asked(torch.utils.data.Dataset):
+            def __len__(self):
+                return 2
+
+            def __getitem__(self, i):
+                return torch.utils.data.get_worker_info().num_workers + get_worker_info().num_workers
+
+        print(collate is _utils.collate, collate.default_collate is default_collate)
+        print(torch.cat(list(DataLoader(Asked(), num_workers=2))).tolist())
+        """,
+    )
+    assert out == "True True\n[4, 4]\n"

@@ -649,6 +649,17 @@ def test_dropped_in_the_middle(method, persistent):
         gc.enable()
 
 
+def test_who_keeps_the_processes_may_ask_them():
+    """As PyTorch's iterators they have `_workers`, whose processes can be joined after the end."""
+    batches = iter(DataLoader(Numbers(), num_workers=2))
+    processes = batches._workers
+    next(batches)
+    del batches
+    for process in processes:
+        process.join()
+        assert not process.is_alive() and process.exitcode == 0
+
+
 def test_dropped_inside_a_fork():
     loader = DataLoader(Numbers(), 2, num_workers=2)
     it = iter(loader)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
+from rushlight.utils.data import collate, fetch, worker
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataloader import DataLoader, get_worker_info
 from rushlight.utils.data.dataset import (
@@ -33,6 +35,11 @@ __all__ = [
     "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
 
-# Where PyTorch has the collation, and programs find it.
-sys.modules[f"{__name__}._utils"] = _utils = sys.modules[__name__]
-sys.modules[f"{__name__}._utils.collate"] = sys.modules[f"{__name__}.collate"]
+# PyTorch has these files in a folder of their own, where programs look for them.
+_utils = ModuleType(f"{__name__}._utils")
+_utils.__path__ = []
+sys.modules[_utils.__name__] = _utils
+for _file in (collate, fetch, worker):
+    _name = _file.__name__.rpartition(".")[2]
+    setattr(_utils, _name, _file)
+    sys.modules[f"{_utils.__name__}.{_name}"] = _file

@@ -182,8 +182,6 @@ class Processes:
                 if process.is_alive():
                     process.kill()
                     process.join()
-            for process in processes:
-                process.close()
 
 
 @contextmanager
