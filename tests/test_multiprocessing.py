@@ -151,6 +151,42 @@ def test_views_of_what_is_sent_stay_views():
     assert x.tolist() == [1, 0, 0, 0]
 
 
+def test_storages_are_sent_as_their_memory():
+    """Typed ones, those of bytes, parts of them; with the tensors on them."""
+    from multiprocessing.reduction import ForkingPickler
+
+    x = torch.arange(4.0)
+    things = [x, x.storage(), x.untyped_storage(), x.untyped_storage()[4:12]]
+    y, typed, untyped, part = ForkingPickler.loads(dumps(things))
+    y[1] = 7
+    assert x.tolist() == typed.tolist() == [0, 7, 2, 3]
+    assert typed.dtype is torch.float32 and isinstance(typed, torch.FloatStorage)
+    assert len(untyped) == 16 and untyped.data_ptr() == y.data_ptr()
+    part[3] = 0
+    part[2] = 0
+    assert len(part) == 8 and y[1] == 0 and x.tolist() == [0, 0, 2, 3]
+    doubles = torch.DoubleStorage([1, 2])
+    again = ForkingPickler.loads(dumps(doubles))
+    again[0] = 5
+    assert doubles.tolist() == [5, 2] and len(ForkingPickler.loads(dumps(torch.LongStorage()))) == 0
+
+
+def test_hooks_are_not_sent_and_there_is_a_warning():
+    from multiprocessing.reduction import ForkingPickler
+
+    x = torch.ones(2, requires_grad=True)
+    parameter = torch.nn.Parameter(torch.ones(2))
+    for t in (x, parameter):
+        handle = t.register_hook(lambda g: g)
+        with pytest.warns(UserWarning, match="will not be serialized"):
+            again = ForkingPickler.loads(dumps(t))
+        assert type(again) is type(t) and again.requires_grad and not again._backward_hooks
+        handle.remove()
+        dumps(t)
+        t.register_hook(torch.utils.hooks.unserializable_hook(lambda g: g))
+        dumps(t)
+
+
 def test_a_tensor_with_history_is_refused():
     with pytest.raises(RuntimeError, match="Cowardly refusing"):
         dumps(torch.ones(2, requires_grad=True) * 2)

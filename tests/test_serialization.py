@@ -718,3 +718,17 @@ def test_python_reads_the_archive():
         assert archive.testzip() is None
         sizes = {info.filename: info.file_size for info in archive.infolist()}
     assert sizes["archive/data/0"] == 24 and sizes["archive/data/1"] == 0
+
+
+def test_hooks_of_tensors_are_not_written_and_there_is_a_warning():
+    import pickle
+
+    x, p = torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.ones(2))
+    assert x._backward_hooks is None
+    for t in (x, p):
+        t.register_hook(lambda g: g)
+        assert len(t._backward_hooks) == 1
+    for write in (saved, pickle.dumps):
+        with pytest.warns(UserWarning, match="backward hook .* will not be serialized"):
+            write(x)
+        write(p)

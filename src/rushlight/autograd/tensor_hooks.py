@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import TYPE_CHECKING
 
@@ -58,3 +59,30 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Removabl
     if e.__class__ is not AccumulateGrad:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     return _register(hooks_of(e).accumulated, hook)
+
+
+def backward_hooks(self: Tensor) -> HookTable | None:
+    """The hooks that `register_hook` added; None where there are none."""
+    e = edge_of(self)
+    if e is None:
+        return None
+    node, nr = node_and_output(e)
+    return None if node.hooks is None else node.hooks.tensor_pre.get(nr)
+
+
+def warn_if_has_hooks(tensor: Tensor) -> None:
+    """Warn of the hooks of a tensor that is written: they are not. `unserializable_hook` marks those for which
+    that is right."""
+    for hook in (backward_hooks(tensor) or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=3,
+            )
+
+
+def unserializable_hook(f: Callable) -> Callable:
+    """Mark a hook of a tensor as one that is not to be written with the tensor: there is no warning of it."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f

@@ -540,6 +540,13 @@ def _declare_conversions() -> None:
 _declare_conversions()
 
 
+class _OfDtype(type):
+    """The class of `FloatStorage`..., whose instances are those of `TypedStorage` that have its dtype."""
+
+    def __instancecheck__(cls: Any, obj: object) -> bool:
+        return isinstance(obj, TypedStorage) and obj.dtype is cls.dtype
+
+
 def __getattr__(name: str) -> type:
     """`FloatStorage`, `LongStorage`...: `TypedStorage` of one dtype."""
     if name == "Storage":
@@ -549,11 +556,11 @@ def __getattr__(name: str) -> type:
     for d in dtypes.NAMED:
         if name == f"{d.scalar_name}Storage":
 
-            def __init__(self: Any, *content: Any, dtype: dtypes.dtype = d, **options: Any) -> None:
-                TypedStorage.__init__(self, *content, dtype=dtype, **options)
+            def __new__(cls: type, *content: Any, dtype: Any = d, **options: Any) -> TypedStorage:
+                return TypedStorage(*content, dtype=dtype, **options)
 
-            body = {"__init__": __init__, "__module__": "torch", "__slots__": ()}
-            globals()[name] = type(name, (TypedStorage,), body)
+            body = {"__new__": __new__, "dtype": d, "__module__": "torch", "__slots__": ()}
+            globals()[name] = _OfDtype(name, (TypedStorage,), body)
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,9 +1,8 @@
 """`Tensor`: one array, and where its gradient goes. State and conversion, no mathematics.
 
-dispatch/methods.py attaches the operators. An instance has four
-slots: `_array` (a NumPy array: storage, offset, shape and strides in one), `_edge` (where the
-gradient goes, see Note [What an edge is] in autograd/graph.py), `_counter` (the counter shared with
-all tensors on the same memory, None before the first view or write) and `_grad`.
+dispatch/methods.py attaches the operators. An instance has four slots: `_array` (a NumPy array: storage, offset,
+shape and strides in one), `_edge` (where the gradient goes, see Note [What an edge is] in autograd/graph.py),
+`_counter` (shared with all tensors on the same memory, None before the first view or write) and `_grad`.
 """
 
 from __future__ import annotations
@@ -289,6 +288,7 @@ class Tensor:
     retains_grad = property(tensor_hooks.retains_grad)
     retain_grad = tensor_hooks.retain_grad
     register_hook = tensor_hooks.register_hook
+    _backward_hooks = property(tensor_hooks.backward_hooks)
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
 
     def backward(

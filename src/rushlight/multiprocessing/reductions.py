@@ -1,4 +1,4 @@
-"""Pickling of tensors for other processes: both sides see the same memory, as with PyTorch.
+"""Pickling of tensors and storages for other processes: both sides see the same memory, as with PyTorch.
 
 The pickle holds a descriptor of shared memory and the tensor's location in it. A tensor that is not
 in shared memory moves there when it is sent, together with all tensors that share its storage.
@@ -10,7 +10,9 @@ from multiprocessing import context, reduction
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from rushlight.autograd import tensor_hooks
 from rushlight.core import dtypes, storage
+from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.multiprocessing import shared_memory
 from rushlight.nn.parameter import Buffer, Parameter
@@ -19,9 +21,9 @@ from rushlight.serialization import copying
 __all__ = ["init_reductions", "reduce_tensor"]
 
 
-def _block(tensor: Tensor) -> shared_memory.Block | None:
-    """The shared memory under a tensor, if another process can map it."""
-    base = storage.root(tensor._array).base
+def _block(array: Any) -> shared_memory.Block | None:
+    """The shared memory under an array, if another process can map it."""
+    base = storage.root(array).base
     while isinstance(base, memoryview):
         base = base.obj
     shared = isinstance(base, shared_memory.Block) and base.descriptor is not None
@@ -36,6 +38,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
             "support crossing process boundaries.  If you just want to transfer the data, call detach() on "
             "the tensor before serializing (e.g., putting it on the queue)."
         )
+    tensor_hooks.warn_if_has_hooks(tensor)
     if tensor.is_meta or not tensor.numel() or tensor.layout is not dtypes.strided:
         return copying.reduce_tensor(tensor)
     return _sent(tensor.share_memory_())
@@ -43,13 +46,40 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 def _sent(tensor: Tensor) -> tuple[Any, ...]:
     kind, requires_grad, state = type(tensor), tensor.requires_grad, dict(tensor.__dict__)
-    block = _block(tensor)
+    block = _block(tensor._array)
     if block is None:  # a mapped file, or a system without descriptors
         _, content, order, _, _ = copying.reduce_tensor(tensor.detach())[1]
         return copying.rebuild, (kind, content, order, requires_grad, state)
     size = storage.memory(tensor._array).size
     place = (tensor.dtype.name, storage.offset(tensor), tuple(tensor.shape), tensor.stride())
     return rebuild, (kind, _descriptor(block), size, place, requires_grad, state)
+
+
+def reduce_storage(source: UntypedStorage) -> tuple[Any, ...]:
+    """Reduce a storage for multiprocessing's pickler: the other process gets one on the same memory."""
+    block = _block(source.share_memory_()._memory) if len(source) else None
+    if block is None:
+        return source.__reduce__()
+    memory = source._memory
+    start = storage.address(memory) - storage.address(storage.root(memory))
+    return rebuild_storage, (_descriptor(block), start, memory.size)
+
+
+def rebuild_storage(descriptor: Any, start: int, size: int) -> UntypedStorage:
+    """The storage on the other side, on the same memory."""
+    block = shared_memory.received(descriptor.detach(), start + size)
+    made = UntypedStorage(0)
+    made._memory = shared_memory.bytes_of(block, start + size)[start:]
+    return made
+
+
+def reduce_typed_storage(source: TypedStorage) -> tuple[Any, ...]:
+    """As `reduce_storage`, with the dtype."""
+    return rebuild_typed_storage, (source.untyped(), source.dtype)
+
+
+def rebuild_typed_storage(source: UntypedStorage, dtype: dtypes.dtype) -> TypedStorage:
+    return TypedStorage(wrap_storage=source, dtype=dtype)
 
 
 # The descriptors passed to each process that is being started: they stay open until it has received them,
@@ -84,6 +114,8 @@ def rebuild(
 
 
 def init_reductions() -> None:
-    """Let the standard library's queues, pipes and processes send tensors so."""
+    """Let the standard library's queues, pipes and processes send tensors and storages so."""
     for kind in (Tensor, Parameter, Buffer):
         reduction.ForkingPickler.register(kind, reduce_tensor)
+    reduction.ForkingPickler.register(UntypedStorage, reduce_storage)
+    reduction.ForkingPickler.register(TypedStorage, reduce_typed_storage)

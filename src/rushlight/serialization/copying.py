@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse, own
+from rushlight.autograd.tensor_hooks import warn_if_has_hooks
 from rushlight.core import dtypes, storage
 from rushlight.core.tensor import Tensor, _wrap
 
@@ -18,6 +19,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
     Unlike `save`, it does not keep tensors on one storage together.
     """
+    warn_if_has_hooks(tensor)
     array: np.ndarray = tensor._array
     if isinstance(array, Sparse):
         content: Any = array

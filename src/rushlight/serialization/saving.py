@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from rushlight._backends import devices
+from rushlight.autograd.tensor_hooks import warn_if_has_hooks
 from rushlight.core import dtypes, storage
 from rushlight.core.device import device
 from rushlight.core.size import Size
@@ -337,6 +338,7 @@ class _Pickler(_PythonPickler):
 
     def _plain(self, obj: Tensor) -> tuple[Name, tuple[Any, ...]]:
         """The call that makes the tensor: function and arguments."""
+        warn_if_has_hooks(obj)
         size, grad = tuple(obj.shape), obj.requires_grad
         if obj.layout is not dtypes.strided:
             return self.name("torch._utils", "_rebuild_sparse_tensor"), (
