@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import zlib
 
 import ml_dtypes
@@ -108,6 +110,15 @@ def test_state_goes_there_and_back(drawn):
 def test_an_untouched_generator_has_the_default_seed():
     assert Generator().initial_seed() == DEFAULT_SEED
     assert np.array_equal(Generator().words(5), Generator().manual_seed(DEFAULT_SEED).words(5))
+
+
+def test_a_program_without_a_seed_draws_other_numbers_in_every_process():
+    code = "import rushlight as torch; print(torch.initial_seed(), torch.rand(2).tolist())"
+    first, second = (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    )
+    assert first.stdout != second.stdout
 
 
 def test_seeding_drops_the_waiting_normal_number():

@@ -17,6 +17,7 @@ PROGRAM = """
 import pickle
 import torch
 from torch import fx, futures, hub
+from torch.backends import __allow_nonbracketed_mutation
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._subclasses.fake_tensor import is_fake
 from torch._tensor_str import PRINT_OPTS, _tensor_str
@@ -378,6 +379,7 @@ def test_functions_as_class_attributes_are_no_methods():
 
 
 def test_types_to_compare_with():
+    assert issubclass(torch.fx.GraphModule, torch.nn.Module)
     assert torch.chalf is torch.complex32 is not torch.complex64
     assert torch.ones(1).dtype not in (torch.qint8, torch.quint8, torch.qint32)
     with pytest.raises(NotImplementedError, match="compared"):
@@ -517,13 +519,19 @@ def test_streams_of_the_cpu():
 def test_records_of_a_file(tmp_path):
     path = tmp_path / "x.pt"
     torch.save(torch.arange(3, dtype=torch.uint8), path)
-    reader = torch._C.PyTorchFileReader(str(path))
+    reader = torch.PyTorchFileReader(str(path))
     assert "data.pkl" in reader.get_all_records()
     assert reader.has_record("data/0")
     assert not reader.has_record("data/1")
     assert reader.get_record("data/0") == bytes([0, 1, 2])
     with pytest.raises(RuntimeError, match="not in the archive"):
         reader.get_record("data/1")
+    assert reader.get_record_size("data/0") == 3
+    lazy = reader.get_storage_from_record("data/0", 3, torch.UntypedStorage)
+    assert lazy.shape == (0,) and lazy.dtype == torch.uint8
+    assert lazy.untyped_storage().tolist() == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="record size"):
+        reader.get_storage_from_record("data/0", 3, torch.float32)
 
 
 def test_the_structure_of_a_leaf_is_a_class():

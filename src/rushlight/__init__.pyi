@@ -251,6 +251,7 @@ is_anomaly_check_nan_enabled: Any
 is_anomaly_enabled: Any
 set_anomaly_enabled: Any
 compiled_with_cxx11_abi: Any
+PyTorchFileReader: Any
 Future: Any
 ScriptFunction: Any
 ScriptModule: Any

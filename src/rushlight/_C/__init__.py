@@ -106,6 +106,23 @@ class PyTorchFileReader:
         """The content of a record; RuntimeError if there is none."""
         return self._archive.read(name)
 
+    def get_record_size(self, name: str) -> int:
+        """Bytes in a record."""
+        return self._archive.size(name)
+
+    def get_storage_from_record(self, name: str, numel: int, dtype: Any) -> Any:
+        """An empty tensor whose storage holds a record: `numel` elements of `dtype`, or bytes for `UntypedStorage`."""
+        import rushlight as torch
+
+        dtype = torch.uint8 if dtype is torch.UntypedStorage else dtype
+        content = self._archive.array(name)
+        if content.size != numel * dtype.itemsize:
+            raise RuntimeError(
+                f"record size ({content.size} bytes) does not match expected size ({numel * dtype.itemsize} bytes = "
+                f"{numel} elements * {dtype.itemsize} bytes/element) for dtype {dtype}"
+            )
+        return torch.from_numpy(content).view(dtype)[:0]
+
 
 def __getattr__(name: str) -> object:
     if name == "_nn":

@@ -1,7 +1,7 @@
 """`torch.fx`, as far as programs name it without tracing anything.
 
-There is no tracer here: `wrap` marks what a tracer would not look into, `Proxy` is the class no
-value has. `fx.symbolic_trace`, `fx.Graph`... are absent and say so.
+There is no tracer here: `wrap` marks what a tracer would not look into, `Proxy` and
+`GraphModule` are the classes no value has. `fx.symbolic_trace`, `fx.Graph`... are absent and say so.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.stub import stub
+from rushlight.nn import Module
 
-__all__ = ["Proxy", "wrap"]
+__all__ = ["GraphModule", "Proxy", "wrap"]
 
 
 @stub("absent", "There is no tracer: nothing is an instance.")
@@ -21,6 +22,16 @@ class Proxy:
     def __new__(cls, *args: Any, **kwargs: Any) -> Proxy:
         raise NotImplementedError(
             "torch.fx.Proxy: Rushlight has no symbolic tracer; programs run as they are"
+        )
+
+
+@stub("absent", "There is no tracer: nothing is an instance.")
+class GraphModule(Module):
+    """The module that a tracer makes: `isinstance(m, fx.GraphModule)` is always False here."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            "torch.fx.GraphModule: Rushlight has no symbolic tracer; programs run as they are"
         )
 
 

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from rushlight.core.tensor import Tensor
 
-DEFAULT_SEED = (
-    67280421310721  # the largest prime factor of 2**128 + 1; what an unseeded PyTorch starts from
-)
+# The largest prime factor of 2**128 + 1: what a new generator starts from in PyTorch.
+DEFAULT_SEED = 67280421310721
 
 # PyTorch's state, as `get_state` hands it out: 5056 bytes, the words of the twister widened to 64 bits.
 STATE_BYTES = 5056
@@ -299,3 +298,4 @@ def _restored(device: str, state: np.ndarray) -> Generator:
 
 
 default_generator = Generator()
+default_generator.seed()  # other numbers in every process, until the program says `manual_seed`
