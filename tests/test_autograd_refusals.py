@@ -500,4 +500,58 @@ def test_fast_gradcheck_compares_one_number_of_each_jacobian():
             lambda t: WrongDerivative.apply(t, 1.0), (t,), fast_mode=True
         )
         with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0"):
-            torch.autograd.gradcheck(lambda t: WrongDerivative.apply(t, 1.01), (t,), fast_mode=True)
+            torch.autograd.gradcheck(lambda t: WrongDerivative.apply(t, 1.5), (t,), fast_mode=True)
+
+
+def test_what_hooks_may_return():
+    x = torch.ones(2, requires_grad=True)
+
+    def backward(register, result):
+        x.grad = None
+        y = x.exp()
+        register(y, lambda *gradients: result(gradients[0]))
+        y.sum().backward()
+
+    nodes = (
+        lambda y, hook: y.grad_fn.register_hook(hook),
+        lambda y, hook: y.grad_fn.register_prehook(hook),
+    )
+    for register in nodes:
+        for result, error, text in (
+            (lambda g: (), RuntimeError, "incorrect number of values .got 0, but expected 1"),
+            (lambda g: (*g, *g), RuntimeError, "incorrect number of values .got 2, but expected 1"),
+            (lambda g: list(g), TypeError, "expected tuple, but hook returned 'list'"),
+            (lambda g: (1.0,), TypeError, "expected Variable, but hook returned 'float'"),
+            (lambda g: (torch.ones(3),), RuntimeError, "changed the size of value"),
+            (lambda g: (g[0].double(),), RuntimeError, "changed the type of value"),
+        ):
+            with pytest.raises(error, match=text):
+                backward(register, result)
+        backward(register, lambda g: (g[0] * 2,))
+        assert x.grad.tolist() == (2 * x.exp()).tolist()
+    tensors = lambda y, hook: y.register_hook(hook)
+    for result, error, text in (
+        (lambda g: (g,), TypeError, "expected Variable, but hook returned 'tuple'"),
+        (lambda g: torch.ones(3), RuntimeError, "changed the size of value"),
+        (lambda g: g.double(), RuntimeError, "changed the type of value"),
+    ):
+        with pytest.raises(error, match=text):
+            backward(tensors, result)
+
+
+def test_what_backward_hooks_of_modules_may_return():
+    def backward(kind, result):
+        module, x = torch.nn.Sigmoid(), torch.ones(2, requires_grad=True)
+        getattr(module, f"register_{kind}")(lambda module, gradients, *_: result(gradients))
+        module(x).sum().backward()
+
+    for result in (lambda g: (), lambda g: (*g, *g)):
+        with pytest.raises(RuntimeError, match="incorrect number of values"):
+            backward("backward_hook", result)
+        with pytest.raises(RuntimeError, match="invalid number of grad_input"):
+            backward("full_backward_hook", result)
+        with pytest.raises(RuntimeError, match="invalid number of grad_output"):
+            backward("full_backward_pre_hook", result)
+    for kind in ("backward_hook", "full_backward_hook", "full_backward_pre_hook"):
+        with pytest.raises(RuntimeError, match="changed the type of value"):
+            backward(kind, lambda g: (g[0].double(),))

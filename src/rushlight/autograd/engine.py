@@ -22,6 +22,7 @@ import numpy as np
 from rushlight._backends import devices, llvm, sparse
 from rushlight._codegen.runtime import abi
 from rushlight.autograd.graph import AccumulateGrad, Output, new, node_and_output, version_of
+from rushlight.autograd.hook_results import replaced, replaced_all
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry, settings
@@ -174,9 +175,7 @@ def run_special(
     if hooks is not None:
         for nr, by_id in hooks.tensor_pre.items():
             for hook in tuple(by_id.values()):
-                got = hook(gs[nr])
-                if gs[nr] is not None:
-                    gs[nr] = replaced(got, gs[nr])
+                gs[nr] = replaced(gs[nr], hook(gs[nr]), hook)
         for nr, kept in hooks.retain.items():
             t = kept()
             if t is not None and gs[nr] is not None:
@@ -189,9 +188,7 @@ def run_special(
             return (None,) * len(edges)  # it is asked for its gradient only, and does not run
     if hooks is not None:
         for hook in tuple(hooks.pre.values()):
-            got = hook(tuple(gs))
-            if got is not None:
-                gs = list(got) if isinstance(got, (tuple, list)) else [got]
+            gs = replaced_all(gs, hook(tuple(gs)), hook)
     if node.__class__ is AccumulateGrad:
         if gs[0] is not None:
             accumulate(node, gs[0])
@@ -211,26 +208,11 @@ def run_special(
             gradients = thread.node_watch(node, lambda: run(node, g, edges, keep, record))
     if hooks is not None:
         for hook in tuple(hooks.post.values()):
-            got = hook(tuple(gradients), tuple(gs))
-            if got is not None:
-                gradients = got if isinstance(got, tuple) else (got,)
+            gradients = replaced_all(gradients, hook(tuple(gradients), tuple(gs)), hook)
         if node.__class__ is AccumulateGrad and hooks.accumulated and gs[0] is not None:
             for hook in tuple(hooks.accumulated.values()):
                 hook(node.variable)
     return gradients
-
-
-def replaced(new_value: Any, old: Tensor) -> Tensor:
-    """The gradient after a tensor hook: what the hook returned, or `old` if that is None."""
-    if new_value is None:
-        return old
-    if not isinstance(new_value, Tensor):
-        raise TypeError(f"hook returned {type(new_value).__name__}, expected a Tensor or None")
-    if new_value.shape != old.shape:
-        raise RuntimeError(
-            f"hook has changed the size of value: got {tuple(new_value.shape)}, had {tuple(old.shape)}"
-        )
-    return new_value
 
 
 # -- leaves ----------------------------------------------------------------------------------------

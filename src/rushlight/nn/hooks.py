@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 import weakref
 from collections import OrderedDict
@@ -177,7 +178,7 @@ def _attach_partial_hooks(module: Module, hooks: list[Callable[..., Any]], resul
     node = output.grad_fn
     if node is not None:
         for hook in hooks:
-            node.register_hook(lambda g_in, g_out, hook=hook: hook(module, g_in, g_out))
+            node.register_hook(functools.wraps(hook)(functools.partial(hook, module)))
 
 
 class BackwardBoundary:
@@ -268,12 +269,11 @@ def _spread(grads: Any, places: list[int], count: int) -> tuple:
 
 
 def _checked(changed: Any, count: int, who: str, what: str) -> tuple:
-    changed = changed if isinstance(changed, tuple) else (changed,)
     if len(changed) != count:
         raise RuntimeError(
             f"{who} returned an invalid number of {what}, got {len(changed)}, but expected {count}"
         )
-    return changed
+    return tuple(changed)
 
 
 def _through_identity(values: tuple) -> tuple[tuple, list[int] | None, Any]:
