@@ -343,7 +343,11 @@ def test_reductions(layout):
     assert torch.equal(t.sum(0, keepdim=True).to_dense(), x.sum(0, keepdim=True))
     assert torch.equal(t.sum(1).to_dense(), x.sum(1))
     if layout not in BLOCKED:
-        assert t.sum((0, 1), keepdim=True).layout is layout
+        t.requires_grad_()
+        total = t.sum((0, 1), keepdim=True)
+        assert total.layout is layout
+        total.sum().backward()
+        assert torch.equal(t.grad, torch.ones_like(x))  # as that of a dense tensor
 
 
 # -- shapes ----------------------------------------------------------------------------------------

@@ -205,6 +205,14 @@ def transposed(a: Compressed, dim0: int, dim1: int) -> Compressed:
     return Compressed(a.pointers, a.plain, values, tuple(shape), FLIPPED[a.layout])
 
 
+def sum_keepdim(a: Compressed, dims: tuple) -> Compressed:
+    """The sum over sparse or batch dimensions, which stay with size 1."""
+    at = a.coordinates()
+    at[list(dims)] = 0
+    shape = tuple([1 if d in dims else n for d, n in enumerate(a.shape)])
+    return like(Coo(at, a.flat_values(), shape), a)
+
+
 # -- products --------------------------------------------------------------------------------------
 
 

@@ -147,6 +147,12 @@ class Coo(Sparse):
     def coo(self) -> Coo:
         return self
 
+    def coordinates(self) -> np.ndarray:
+        return self.indices
+
+    def flat_values(self) -> np.ndarray:
+        return self.values
+
     def __reduce__(self) -> tuple:
         return Coo, (self.indices, self.values, self.shape, self.coalesced)
 
@@ -361,6 +367,9 @@ def rows_times(
     new = np.ones(rows.size, bool)
     np.not_equal(rows[1:], rows[:-1], out=new[1:])
     starts = np.flatnonzero(new)
+    if x.shape[1] == 1:
+        z[rows[starts], 0] = sums(x[:, 0].take(cols) * values, starts)
+        return z
     counts = np.diff(starts, append=rows.size)
     order = (-counts).argsort(kind="stable")
     starts, counts = starts[order], counts[order]
@@ -383,14 +392,14 @@ def rows_times(
 
 def matmul(a: Any, x: np.ndarray) -> np.ndarray:
     """Sparse [n, k] @ dense [k, m]."""
-    a = a.coo()
-    return rows_times(a.indices[0], a.indices[1], a.values, x, a.shape[0])
+    rows, cols = a.coordinates()
+    return rows_times(rows, cols, a.flat_values(), x, a.shape[0])
 
 
 def transposed_matmul(a: Any, x: np.ndarray) -> np.ndarray:
     """Sparse [k, n] transposed and conjugated, @ dense [k, m]."""
-    a = a.coo()
-    return rows_times(a.indices[1], a.indices[0], a.values.conj(), x, a.shape[1])
+    rows, cols = a.coordinates()
+    return rows_times(cols, rows, a.flat_values().conj(), x, a.shape[1])
 
 
 def sampled(g: np.ndarray, x: np.ndarray, indices: np.ndarray) -> np.ndarray:

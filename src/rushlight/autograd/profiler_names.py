@@ -141,7 +141,7 @@ NAMES = {
     "_sparse.assemble": "_sparse_coo_tensor_unsafe",
     "_sparse.assemble_compressed": "_sparse_compressed_tensor_unsafe",
     "_sparse.coo_of": "to_sparse",
-    "_sparse.csr_of": "to_sparse_csr",
+    "_sparse.compress": "to_sparse_csr",
     "_sparse.dense_addmm": "addmm",
     "_sparse.dense_addmm_masked": "addmm",
     "_sparse.dense_mm": "mm",

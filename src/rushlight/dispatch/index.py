@@ -414,7 +414,7 @@ FUNCTIONS = {
         "_sparse.add _sparse.add_dense _sparse.sum "
     ),
     "sparse.compressed": (
-        "_sparse.transpose_compressed _sparse.triangular_solve "
+        "_sparse.sum_keepdim _sparse.transpose_compressed _sparse.triangular_solve "
     ),
     "sparse.compressed_creation": (
         "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "

@@ -386,14 +386,18 @@ sum_of_all.grad(input=lambda g, input_shape: g.expand(input_shape))
 
 def sum_of(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """Over sparse dimensions coordinates are dropped, over dense ones values are summed."""
-    if dtype is not None:
-        input = input.to(dtype)
-    elif input.dtype.kind < 2:
-        input = input.to(dtypes.int64)
+    input = summable(input, dtype)
     if dim is None or (dim.__class__ in (tuple, list) and not dim):
         total = run(sum_of_all, input)
         return total if not keepdim else total.reshape((1,) * input.ndim)
     return sum_over(input, dim, keepdim, "SumBackward1")
+
+
+def summable(input: Tensor, dtype: Any) -> Tensor:
+    """A tensor in the dtype that its sum has."""
+    if dtype is not None:
+        return input.to(dtype)
+    return input.to(dtypes.int64) if input.dtype.kind < 2 else input
 
 
 def sum_over(input: Tensor, dim: Any, keepdim: bool, name: str) -> Tensor:

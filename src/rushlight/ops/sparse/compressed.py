@@ -94,21 +94,40 @@ def mul(input: Any, other: Any) -> Tensor:
     return with_values(t, run(values_of, t) * at, "MulBackward0")
 
 
+@op(where="_sparse", name="sum_keepdim", node="SumBackward1", out=False)
+def sum_keepdim(xp, input: Array, dims: tuple):
+    """The sum over sparse or batch dimensions, which stay with size 1."""
+    return compressed.sum_keepdim(input, dims)
+
+
+sum_keepdim.grad(input=lambda g, input_shape: dense_of(g).expand(input_shape))
+
+
 def sum_of(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    total = calls.sum_of(input if dim is None or dim == () else coo_of(input), dim, keepdim, dtype)
-    a = array_of(input)
-    if not is_sparse(total) or not keepdim or a.block:
-        return total
-    return compressed_like(total, a)
+    """The sum; over dimensions that stay, in the layout of `input`, else in coordinates."""
+    if dim is None or dim == ():
+        return calls.sum_of(input, dim, keepdim, dtype)
+    a, dims = array_of(input), geometry.wrap_dims(dim, input.ndim)
+    if not keepdim or a.block or max(dims) >= a.batch_dim + 2:
+        return calls.sum_of(coo_of(input), dim, keepdim, dtype)
+    return run(sum_keepdim, calls.summable(input, dtype), dims)
 
 
 # -- products of matrices --------------------------------------------------------------------------
 
 
 def check_as_dense(name: str, *tensors: Tensor) -> None:
-    """The errors that the dense operator raises for these shapes and dtypes."""
+    """The errors that the dense operator raises where factors, the last two of `tensors`, do not fit."""
     import rushlight
 
+    a, b = tensors[-2:]
+    shape = (*a.shape[:1], *b.shape[1:])
+    fits = a.ndim == 2 and a.shape[1] == b.shape[0] and b.ndim == (1 if name == "mv" else 2)
+    small = tuple(tensors[0].shape) if len(tensors) == 3 else ()
+    pairs = zip(reversed(small), reversed(shape), strict=False)
+    fits = fits and len(small) <= len(shape) and all(n in (1, m) for n, m in pairs)
+    if fits and len({t.dtype for t in tensors}) == 1:
+        return
     shells = [rushlight.empty(t.shape, dtype=t.dtype, device="meta") for t in tensors]
     getattr(rushlight, name)(*shells)
 

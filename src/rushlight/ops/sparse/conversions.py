@@ -68,8 +68,8 @@ def to_sparse(self: Tensor, sparse_dim: Any = None, *, layout: Any = None, block
     layout = layout or dtypes.sparse_coo
     if layout in compressed.LAYOUTS:
         return to_compressed(self, layout, blocksize, dense_dim, "to_sparse")
-    if layout is not dtypes.sparse_coo:
-        raise RuntimeError(f"to_sparse: conversion to {layout} is not supported: use to_dense()")
+    if layout is dtypes.strided:
+        return to_dense(self)
     if blocksize is not None:
         form = form_of(self, layout, "to_sparse")
         refuse(form, self, layout, "with blocksize argument given")
