@@ -820,3 +820,34 @@ def test_leaves_do_not_share_a_sparse_gradient():
     Both.apply(a, b).sum().backward()
     a.grad._values().mul_(10)
     assert b.grad.to_dense()[1].tolist() == [1, 2]
+
+
+def test_gradients_of_a_once_differentiable_function_have_one_node():
+    from rushlight.autograd.function import once_differentiable
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, n, y):
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, None, g * x
+
+    x, y, g = (torch.ones(2, requires_grad=True) for _ in range(3))
+    dx, dy = torch.autograd.grad(Product.apply(x, 2, y), (x, y), g, create_graph=True)
+    assert dx.grad_fn is dy.grad_fn and dx.grad_fn.name() == "Error" and dy.output_nr == 2
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        (dx + dy).sum().backward()
+
+
+def test_dir_lists_what_there_is():
+    for t in (torch.ones(2, 2), torch.nn.Parameter(torch.ones(2, 2))):
+        t.mine = 1
+        found = dir(t)
+        assert "mine" in found and "add_" in found and "grad" in found and "qscheme" not in found
+        for name in found:
+            assert name in ("imag",) or hasattr(t, name)

@@ -437,10 +437,8 @@ def once_differentiable(function: Callable) -> Callable:
             return outputs
         several = isinstance(outputs, tuple)
         tensors = outputs if several else (outputs,)
-        refused = tuple(
-            Refuse.apply(o.detach().requires_grad_()) if isinstance(o, Tensor) else o
-            for o in tensors
-        )
+        leaves = [o.detach().requires_grad_() if isinstance(o, Tensor) else o for o in tensors]
+        refused = Refuse.apply(*leaves)
         return refused if several else refused[0]
 
     return once
@@ -450,14 +448,17 @@ class Refuse(Function):
     """The history of what a once-differentiable backward returned."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.clone()
+    def forward(ctx: Any, *outputs: Any) -> tuple:
+        return tuple(o.clone() if isinstance(o, Tensor) else o for o in outputs)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
+    def backward(ctx: Any, *gs: Tensor) -> Any:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
+
+
+Refuse._backward_cls.__name__ = "Error"  # as `grad_fn.name()` says it
 
 
 class NestedIOFunction(Function):

@@ -439,9 +439,6 @@ class Tensor:
 
         return printing.tensor_format(self, spec)
 
-    def __dir__(self) -> list[str]:
-        return sorted({*dir(type(self)), *self.__dict__})
-
     # -- memory ------------------------------------------------------------------------------------
 
     def stride(self, dim: int | None = None) -> Any:

@@ -131,6 +131,13 @@ class Absent:
         )
 
 
+def attribute_names(self: Tensor) -> list[str]:
+    """`dir(tensor)`: without the names that are absent here."""
+    found = {*dir(type(self)), *self.__dict__} - {"_grad"}  # a slot that may be empty
+    of = {n: c.__dict__[n] for c in reversed(type(self).__mro__) for n in c.__dict__}
+    return sorted(n for n in found if not isinstance(of.get(n), Absent))
+
+
 def lazy_property(name: str, path: str) -> property:
     """An attribute that is computed: `x.T`. The first use loads it and puts it in its own place."""
 
@@ -205,6 +212,7 @@ def attach() -> None:
             setattr(Tensor, name, lazy_property(name, path))
     for name in getattr(index, "ABSENT", "").split():
         setattr(Tensor, name, Absent(name))
+    Tensor.__dir__ = attribute_names  # type: ignore[method-assign]
 
 
 attach()
