@@ -820,6 +820,10 @@ def test_leaves_do_not_share_a_sparse_gradient():
     Both.apply(a, b).sum().backward()
     a.grad._values().mul_(10)
     assert b.grad.to_dense()[1].tolist() == [1, 2]
+    weight, kept = torch.ones(3, 2, requires_grad=True), []
+    weight.register_hook(lambda g: kept.append(g))
+    torch.nn.functional.embedding(torch.tensor([1]), weight, sparse=True).sum().backward()
+    assert kept[0]._values().data_ptr() != weight.grad._values().data_ptr()
 
 
 def test_gradients_of_a_once_differentiable_function_have_one_node():

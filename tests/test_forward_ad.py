@@ -80,3 +80,20 @@ def test_a_tangent_has_a_dtype_of_its_own():
             fwAD.make_dual(torch.ones(2), torch.ones(3))
         with pytest.raises(ValueError, match="tangent to be floating point"):
             fwAD.make_dual(torch.ones(2), torch.ones(2, dtype=torch.int64))
+
+
+def test_jvp_gets_zeros_for_tensors_without_a_tangent():
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, n, x, y):
+            return n * x + y
+
+        @staticmethod
+        def jvp(ctx, n, x, y):
+            assert n is None
+            return 2 * x + y
+
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.tensor(1.0), torch.tensor(3.0))
+        assert fwAD.unpack_dual(Sum.apply(2, x, torch.tensor(5.0))).tangent == 6
+        assert fwAD.unpack_dual(Sum.apply(2, torch.tensor(5.0), x)).tangent == 3

@@ -200,7 +200,10 @@ def test_views_made_under_no_grad_require_grad_as_their_base(mode):
         assert out.requires_grad and out.grad_fn is not None
         out.sum().backward()  # nobody gets that gradient
         assert view.grad is None and leaf.grad is None
-        with pytest.raises(RuntimeError, match="was created in"):
+        with mode():
+            view.unsqueeze_(0)
+        assert view.is_leaf
+        with pytest.raises(RuntimeError, match="A view was created in"):
             view.add_(1)
     assert not leaf.detach()[0].requires_grad
 

@@ -223,7 +223,7 @@ def accumulate(
 ) -> tuple:
     """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, with the strides of the leaf."""
     # `_calibrate` counted the references in a call like this one.
-    mine = getrefcount(g) <= ALONE and abi.only_tensor_holds(g, *HOLDERS)
+    mine = getrefcount(g) <= ALONE and (abi.only_tensor_holds(g, *HOLDERS) or holds_sparse(g))
     t = node.leaf()
     if t is None:
         t = node.variable
@@ -248,6 +248,12 @@ def accumulate(
 
 
 AccumulateGrad.apply = accumulate  # type: ignore[assignment]
+
+
+def holds_sparse(g: Tensor) -> bool:
+    """Whether `g` is sparse, and nothing else has its array."""
+    a = g._array
+    return isinstance(a, sparse.Sparse) and getrefcount(a) <= HOLDERS[0]
 
 
 def accumulated(old: Tensor, g: Tensor) -> Tensor:

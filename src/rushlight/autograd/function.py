@@ -78,23 +78,20 @@ def transposed_jvp(node: FunctionNode, gs: list, edges: tuple) -> list:
 
     with enable_grad():
         like = next(g for g in gs if g is not None)
-        tangents = [
-            like.new_zeros(
-                node.unbroadcast_to[i][0], dtype=dtypes.OF[node.unbroadcast_to[i][1]]
-            ).requires_grad_()
-            if e is not None
-            else None
-            for i, e in enumerate(edges)
-        ]
+        tangents: list = []
+        for e, of in zip(edges, node.unbroadcast_to, strict=True):
+            made = of is not None and (e is not None or node._materialize)
+            t = like.new_zeros(of[0], dtype=dtypes.OF[of[1]]) if made else None
+            tangents.append(t if e is None else t.requires_grad_())
         out = node._function.jvp(node, *tangents)
         outs = list(out) if isinstance(out, (tuple, list)) else [out]
         pairs = [(o, g) for o, g in zip(outs, gs, strict=True) if o is not None and g is not None]
-        wanted = [t for t in tangents if t is not None]
+        wanted = [t for t, e in zip(tangents, edges, strict=True) if e is not None]
         found = iter(
             grad([o for o, _ in pairs], wanted, [g for _, g in pairs], create_graph=True,
                  allow_unused=True)
         )  # fmt: skip
-    return [None if t is None else next(found) for t in tangents]
+    return [None if e is None else next(found) for e in edges]
 
 
 DEEPEST = (

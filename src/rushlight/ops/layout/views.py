@@ -447,8 +447,8 @@ def in_place(name: str, function: Any) -> None:
             check_writable(self, name + "_")
         before = new(Tensor)  # the tensor as it was: what the view is a view of
         before._array, before._edge, before._counter = self._array, self._edge, self._counter
-        recording = thread.grad
-        if self._edge is not None:
+        recording, e = thread.grad, self._edge
+        if e is not None and (e.__class__ is not View or e.node is not None):
             thread.grad = True  # the history of the tensor goes on, also where nothing is recorded
         try:
             made = function(before, *args, **kwargs)
