@@ -137,6 +137,75 @@ def test_components_are_views(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.fill_(9),
+        lambda x: x.mul_(0).add_(9),
+        lambda x: x.copy_(x * 0 + 9),
+        lambda x: x.zero_().add_(9),
+    ],
+)
+def test_a_write_to_a_part_leaves_the_rest(layout, write):
+    x = nested(layout)
+    write(x.chunk(3, -1)[1])
+    for c, p in zip(x.unbind(), parts(), strict=True):
+        assert (c[:, 1] == 9).all()
+        torch.testing.assert_close(c[:, ::2], p[:, ::2])
+    values = torch.arange(6.0)
+    gaps = torch.nested.nested_tensor_from_jagged(
+        values, torch.tensor([0, 3, 6]), torch.tensor([1, 2])
+    )
+    write(gaps)
+    assert values.tolist() == [9, 1, 2, 9, 9, 5]
+    integers = nested(layout, [torch.ones(2, 2, dtype=torch.int64)]).chunk(2, -1)[0]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        integers.mul_(0.5)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_views_have_histories_of_their_own(layout):
+    x = nested(layout)
+    x.mT.requires_grad_()
+    x.values().requires_grad_()
+    assert not x.requires_grad
+    x.requires_grad_()
+    view = x.chunk(3, -1)[0]
+    assert x.is_leaf and not view.is_leaf and view.grad_fn is not None
+    y = x * 1
+    y.mT.mul_(3)
+    y.select(2, 0).zero_()
+    y.backward(torch.ones_like(y))
+    same(x.grad, [torch.tensor([0.0, 3, 3]).expand(p.shape) for p in parts()])
+
+
+def test_values_and_a_nested_tensor_on_them_are_two_tensors():
+    values = torch.ones(3, requires_grad=True)
+    x = torch.nested.nested_tensor_from_jagged(values, torch.tensor([0, 2, 3]))
+    assert not x.is_leaf
+    (x * 2).backward(torch.ones_like(x))
+    assert values.grad.tolist() == [2, 2, 2]
+    plain = torch.ones(3)
+    torch.nested.nested_tensor_from_jagged(plain, torch.tensor([0, 2, 3])).requires_grad_()
+    assert not plain.requires_grad
+
+
+def test_functions_of_users_refuse_nested_tensors_that_need_gradients():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        y = Twice.apply(nested(torch.strided, requires_grad=True))
+        y.backward(torch.ones_like(y))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_a_write_to_what_was_saved_is_noticed(layout):
     x = nested(layout, requires_grad=True)
     y = x * 1
@@ -211,6 +280,29 @@ def test_modules_take_nested_tensors():
     )
     for layout in LAYOUTS:
         same(model(nested(layout)), [model(p) for p in parts()])
+
+
+def test_attention_modules_take_nested_tensors():
+    torch.manual_seed(0)
+    rows = [torch.randn(n, 4) for n in (2, 3)]
+    x = nested(torch.strided, rows)
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    encoder = torch.nn.TransformerEncoder(layer, 2)
+    with torch.no_grad():
+        found, weights = attention(x, x, x)
+        alone = [attention(r[None], r[None], r[None]) for r in rows]
+        same(found, [o[0] for o, _ in alone])
+        torch.testing.assert_close(weights[0, :2, :2], alone[0][1][0])
+        assert weights.shape == (2, 3, 3) and (weights[0, 2] == 0).all()
+        for model in (layer, encoder):
+            same(model(x), [model(r[None])[0] for r in rows])
+        with pytest.raises(AssertionError, match="non-self attention"):
+            attention(x, x.clone(), x)
+    with pytest.raises(AssertionError, match="outside of its fast path.*requires_grad"):
+        attention(x, x, x)
+    with pytest.raises(AssertionError, match="training is enabled"):
+        layer.train()(x)
 
 
 # -- strided ---------------------------------------------------------------------------------------
@@ -347,6 +439,13 @@ def test_jagged_softmax_over_the_ragged_dimension():
     same(nested(torch.jagged).softmax(1), [p.softmax(0) for p in parts()])
     torch.testing.assert_close(nested(torch.jagged).sum((0, 1)), torch.cat(parts()).sum(0))
     torch.testing.assert_close(nested(torch.jagged).sum(), torch.cat(parts()).sum())
+
+
+def test_jagged_maximum_with_its_place():
+    found = nested(torch.jagged).max(1)
+    torch.testing.assert_close(found.values, torch.stack([p.max(0).values for p in parts()]))
+    inner = nested(torch.jagged).max(-1)
+    same(inner.indices, [p.max(1).indices for p in parts()])
 
 
 def test_jagged_with_dense():

@@ -16,7 +16,7 @@ import rushlight as torch
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.nested import jagged, jagged_calls, strided, strided_calls
-from rushlight.nested.tensor import Nested, refuse
+from rushlight.nested.tensor import Nested, alias, refuse
 
 del jagged_calls, strided_calls  # imported for the rules that they declare
 
@@ -111,7 +111,7 @@ def nested_tensor_from_jagged(
         # the symbol of the ragged size belongs to the offsets, which are made here
         offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
         lengths = None
-    return jagged.made(values, offsets, lengths, 1 if jagged_dim is None else jagged_dim)
+    return jagged.made(alias(values), offsets, lengths, 1 if jagged_dim is None else jagged_dim)
 
 
 def narrow(

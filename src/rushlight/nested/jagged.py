@@ -167,13 +167,18 @@ class NestedTensor(Nested):
 
     # -- components --------------------------------------------------------------------------------
 
+    def component(self, i: int) -> Tensor:
+        """A view of one component."""
+        starts, lengths = self.bounds()
+        return self._values.narrow(self._ragged_idx - 1, starts[i], lengths[i])
+
     def components(self) -> tuple[Tensor, ...]:
         """Views of all components."""
         d = self._ragged_idx - 1
-        starts, lengths = self.bounds()
+        _, lengths = self.bounds()
         if self._lengths is None and sum(lengths) == self._values.shape[d]:
             return self._values.split(lengths, d)
-        return tuple(self._values.narrow(d, a, n) for a, n in zip(starts, lengths, strict=True))
+        return tuple(map(self.component, range(len(self))))
 
     def contiguous(self, memory_format: Any = None) -> NestedTensor:
         if self.is_contiguous():
@@ -221,10 +226,7 @@ class NestedTensor(Nested):
             t = values[i]
             if isinstance(t, Tensor):
                 values[i] = beside(first, t, name, written and i == at[0])
-        n = op.n_positional
-        function = getattr(Tensor, name) if written else op.function
-        result = function(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
-        return first if written else first.like(result)
+        return first.computed(op, name, values)
 
 
 def without(s: Any, at: int) -> tuple:
@@ -282,8 +284,8 @@ def beside(first: NestedTensor, t: Tensor, name: str, written: bool = False) -> 
         return t._values
     n = first.dim()
     if t.dim() < n:
-        last = n - first._ragged_idx  # dimensions from the ragged one on
-        if t.dim() < last or t.dim() == last and t.shape[0] == 1:
+        at = first._ragged_idx - (n - t.dim())  # where the ragged dimension is in `t`
+        if at < 0 or t.shape[at] == 1:
             return t
     elif t.dim() == n and t.shape[first._ragged_idx] == 1:
         if t.shape[0] == 1:

@@ -11,7 +11,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.nested import jagged_shapes as shapes
 from rushlight.nested.jagged import NestedTensor, beside, packed
 from rushlight.nested.jagged_shapes import inner_dim, stacked
-from rushlight.nested.tensor import Nested, shared_rules
+from rushlight.nested.tensor import Nested, alias, shared_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,13 +95,8 @@ def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     if src.shape != self.shape:
         if src.component_sizes() != self.component_sizes():
             raise RuntimeError("copy_ only supports Nested Tensors that have same size and offset")
-    for to, c in zip(self.components(), src.components(), strict=True):
+    for to, c in zip(map(self.component, range(len(self))), src.components(), strict=True):
         to.copy_(c)
-    return self
-
-
-def fill_(self: Any, value: Any) -> Any:
-    self._values.fill_(value)
     return self
 
 
@@ -256,7 +251,7 @@ def equal(input: Any, other: Any) -> bool:
 RULES = {
     f.__name__: f
     for f in (
-        cat, clone, copy_, embedding, equal, fill_, linear, masked_fill, matmul, to_padded_tensor, where,
+        cat, clone, copy_, embedding, equal, linear, masked_fill, matmul, to_padded_tensor, where,
     )
 }  # fmt: skip
 REDUCTIONS = "sum mean amax amin any all prod argmax argmin max min var std logsumexp"
@@ -270,7 +265,7 @@ NestedTensor.RULES.update(
         **{n: norm_of(n) for n in ("layer_norm", "rms_norm")},
         "bmm": matmul,
         "contiguous": lambda input, memory_format=None: input.contiguous(memory_format),
-        "values": lambda input: input._values,
+        "values": lambda input: alias(input._values),
         "scaled_dot_product_attention": attention,
     }
 )

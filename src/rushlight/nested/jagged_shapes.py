@@ -125,8 +125,7 @@ def select(input: Any, dim: int, index: int) -> Any:
         n = len(input)
         if not -n <= index < n:
             raise IndexError(f"index {index} is out of bounds for dimension 0 with size {n}")
-        starts, lengths = input.bounds()
-        return input._values.narrow(input._ragged_idx - 1, starts[index], lengths[index])
+        return input.component(index)
     d = inner_dim("select", input, dim)
     return input.like(input._values.select(d, index), input._ragged_idx - (at < input._ragged_idx))
 

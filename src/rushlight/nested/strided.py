@@ -179,10 +179,7 @@ class StridedNestedTensor(Nested):
                 raise RuntimeError("div requires offsets to match when given NestedTensors")
             values[i] = first.aligned(other)
         values[nested[0]] = first._values
-        n = op.n_positional
-        function = getattr(Tensor, name) if written else op.function
-        result = function(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
-        return first if written else first.like(result)
+        return first.computed(op, name, values)
 
 
 def made(values: Tensor, sizes: Any, strides: Any, offsets: Any) -> StridedNestedTensor:

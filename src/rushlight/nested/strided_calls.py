@@ -10,7 +10,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.nested import strided_shapes as shapes
 from rushlight.nested.strided import StridedNestedTensor, contiguous_of, each, packed
-from rushlight.nested.tensor import Nested, same_sizes, shared_rules
+from rushlight.nested.tensor import Nested, alias, same_sizes, shared_rules, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,8 @@ def fill_(self: Any, value: Any) -> Any:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions."
         )
-    self._values.fill_(value)
+    for part in written(self):
+        part.fill_(value)
     return self
 
 
@@ -320,7 +321,7 @@ StridedNestedTensor.RULES.update(
         **shapes.RULES,
         **RULES,
         "contiguous": lambda input, memory_format=None: input.contiguous(memory_format),
-        "values": lambda input: input.buffer(),
+        "values": lambda input: alias(input.buffer()),
         "rand_like": for_each(torch.rand_like),
         "randn_like": for_each(torch.randn_like),
         "softmax": softmax_of(torch.softmax),

@@ -9,7 +9,7 @@ import rushlight as torch
 from rushlight.core import geometry
 from rushlight.core.tensor import Tensor
 from rushlight.nested.strided import contiguous_of, made
-from rushlight.nested.tensor import refuse
+from rushlight.nested.tensor import alias, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
         return tuple(t)
 
     sizes, strides = map(swapped, input.sizes), map(swapped, input.strides)
-    return made(input._values, sizes, strides, input.offsets)
+    return made(alias(input._values), sizes, strides, input.offsets)
 
 
 def without(s: tuple, at: int) -> tuple:
@@ -50,7 +50,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     if not at:
         raise RuntimeError(f"squeeze(): For nested tensors, squeezing dimension 0 {help_text}")
     if any(s[at - 1] != 1 for s in input.sizes):
-        return input.like(input._values)
+        return input.like(alias(input._values))
     if input.dim() == 2:
         raise RuntimeError(
             "squeeze(): For nested tensors, squeezing a nested tensor of singleton tensors is not supported at "
@@ -58,7 +58,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
         )
     sizes = [without(s, at - 1) for s in input.sizes]
     strides = [without(s, at - 1) for s in input.strides]
-    return made(input._values, sizes, strides, input.offsets)
+    return made(alias(input._values), sizes, strides, input.offsets)
 
 
 def unsqueeze(input: Any, dim: int) -> Any:
@@ -74,7 +74,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
         (*t[:k], s[k] * t[k] if k < len(s) else 1, *t[k:])
         for s, t in zip(input.sizes, input.strides, strict=True)
     ]
-    return made(input._values, sizes, strides, input.offsets)
+    return made(alias(input._values), sizes, strides, input.offsets)
 
 
 def shapes_for(name: str, input: Any, size: Any) -> list[tuple[int, ...]]:
@@ -118,7 +118,7 @@ def view(self: Any, *size: Any) -> Any:
                 "across two contiguous subspaces). Use .reshape(...) instead."
             )
         strides.append(tuple(got))
-    return made(self._values, sizes, strides, self.offsets)
+    return made(alias(self._values), sizes, strides, self.offsets)
 
 
 def reshape(input: Any, *shape: Any) -> Any:
@@ -145,7 +145,7 @@ def select(input: Any, dim: int, index: int) -> Any:
             )
         offsets.append(o + (index % s[k]) * t[k])
     sizes = [without(s, k) for s in input.sizes]
-    return made(input._values, sizes, [without(t, k) for t in input.strides], offsets)
+    return made(alias(input._values), sizes, [without(t, k) for t in input.strides], offsets)
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -175,7 +175,7 @@ def pieces(name: str, input: Any, lengths: Sequence[int]) -> tuple[Any, ...]:
     for n in lengths:
         sizes = [(*s[:-1], n) for s in input.sizes]
         offsets = [o + start for o in input.offsets]
-        found.append(made(input._values, sizes, input.strides, offsets))
+        found.append(made(alias(input._values), sizes, input.strides, offsets))
         start += n
     return tuple(found)
 
@@ -228,7 +228,7 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     if start + length > n:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
     s = slice(start, start + length)
-    return made(input._values, input.sizes[s], input.strides[s], input.offsets[s])
+    return made(alias(input._values), input.sizes[s], input.strides[s], input.offsets[s])
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:

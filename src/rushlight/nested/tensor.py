@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import rushlight as torch
+from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.registry import OPS
@@ -86,7 +87,7 @@ def interpret(function: Callable, args: tuple, kwargs: dict) -> Any:
 def new(cls: type, values: Tensor) -> Any:
     """A nested tensor of a class with these values; where the components lie is not said yet."""
     t = object.__new__(cls)
-    t._array, t._edge, t._counter, t._values = NoArray(values), None, None, values
+    t._array, t._counter, t._values = NoArray(values), None, values
     return t
 
 
@@ -118,8 +119,20 @@ class Nested(Tensor):
         """The result of an elementwise operator; `values`: those of all its parameters."""
         raise NotImplementedError
 
+    @property
+    def _edge(self) -> Any:  # type: ignore[override]
+        return self._values._edge
+
+    @_edge.setter
+    def _edge(self, edge: Any) -> None:
+        refuse("Function.apply")
+
     def like(self, values: Tensor) -> Nested:
         """A nested tensor of the same structure with other values."""
+        raise NotImplementedError
+
+    def components(self) -> tuple[Tensor, ...]:
+        """Views of all components."""
         raise NotImplementedError
 
     def packed(self) -> Tensor:
@@ -129,6 +142,23 @@ class Nested(Tensor):
     def aligned(self, other: Any) -> Tensor:
         """The values of another nested tensor with these sizes, laid out as the values of this one."""
         raise NotImplementedError
+
+    def computed(self, op: Any, name: str, values: list) -> Nested:
+        """The elementwise operator on values of one structure, those of this tensor; written to it where `name`
+        ends with _."""
+        n, whole = op.n_positional, self.numel() == self._values.numel()
+        function = getattr(Tensor, name) if name.endswith("_") and whole else op.function
+        result = function(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
+        if not name.endswith("_"):
+            return self.like(result)
+        if not whole:  # the memory between the components stays as it is
+            if not dtypes.can_cast(result.dtype, self.dtype):
+                raise RuntimeError(
+                    f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
+                    f"{self.dtype.scalar_name}"
+                )
+            self.copy_(self.like(result))
+        return self
 
     # -- what the values answer --------------------------------------------------------------------
 
@@ -336,10 +366,21 @@ def in_place(function: Callable) -> Callable:
     """The rule of a function that writes to every element alike."""
 
     def act(self: Any, *args: Any, **kwargs: Any) -> Any:
-        function(self._values, *args, **kwargs)
+        for part in written(self):
+            function(part, *args, **kwargs)
         return self
 
     return act
+
+
+def written(t: Nested) -> tuple[Tensor, ...]:
+    """What a write to all elements writes to: the values, or the components where the values hold more."""
+    return (t._values,) if t.numel() == t._values.numel() else t.components()
+
+
+def alias(values: Tensor) -> Tensor:
+    """The same memory as a view of its own, which may require grad or not."""
+    return values.view_as(values)
 
 
 def shared_rules() -> dict[str, Callable]:
@@ -349,7 +390,7 @@ def shared_rules() -> dict[str, Callable]:
         rules[name] = on_values(getattr(torch, name))
     for name in ("dropout", "alpha_dropout", "feature_alpha_dropout"):
         rules[name] = on_values(getattr(torch.nn.functional, name))
-    writes = "zero_ normal_ uniform_ bernoulli_ random_ exponential_ log_normal_ cauchy_ geometric_"
+    writes = "fill_ zero_ normal_ uniform_ bernoulli_ random_ exponential_ log_normal_ cauchy_ geometric_"
     for name in writes.split():
         rules[name] = in_place(getattr(Tensor, name))
     rules["where_method"] = lambda self, condition, other: torch.where(condition, self, other)

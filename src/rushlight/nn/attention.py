@@ -144,6 +144,8 @@ class MultiheadAttention(Module):
             )  # fmt: skip
             if found is not None:
                 return found, None
+        if query.__class__ is not Tensor and query.is_nested:
+            return self._attend_nested(query, key, value, key_padding_mask, need_weights, attn_mask)
         swap = self.batch_first and query.dim() == 3
         if swap:
             # One tensor given three times stays one: its projections are then one product.
@@ -175,6 +177,46 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return (output.transpose(0, 1) if swap else output), weights
+
+    def _attend_nested(
+        self, query: Any, key: Any, value: Any, padding: Any, need_weights: bool, mask: Any
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """Each component attends to itself; the weights are padded by zeros. AssertionError where PyTorch has no
+        way for nested tensors."""
+        why = self._why_not_nested(query, key, value, padding, mask)
+        if why:
+            raise AssertionError(
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not "
+                f"hit because {why}"
+            )
+        pairs = [self(c, c, c, need_weights=need_weights) for c in query.unbind()]
+        output = rushlight.nested.as_nested_tensor([o for o, _ in pairs])
+        if not need_weights:
+            return output, None
+        return output, rushlight.nested.as_nested_tensor([w for _, w in pairs]).to_padded_tensor(0)
+
+    def _why_not_nested(self, query: Any, key: Any, value: Any, padding: Any, mask: Any) -> str:
+        """Why PyTorch's fast path does not take this nested tensor; "" where it does."""
+        weights = (self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
+        tensors = [t for t in (query, *weights) if t is not None]
+        reasons = {
+            "non-self attention was used (query, key, and value are not the same Tensor)": (
+                query is not key or key is not value
+            ),
+            "training is enabled": self.training,
+            "self.num_heads is not even": self.num_heads % 2,
+            "batch_first was not True": not self.batch_first,
+            "self.bias_k was not None": self.bias_k is not None,
+            "add_zero_attn was enabled": self.add_zero_attn,
+            "_qkv_same_embed_dim was not True": not self._qkv_same_embed_dim,
+            "in_proj_bias was None": self.in_proj_bias is None,
+            "supplying both src_key_padding_mask and src_mask at the same time is not supported with NestedTensor "
+            "input": padding is not None or mask is not None,
+            "some Tensor argument has_torch_function": query.layout is rushlight.jagged,
+            "grad is enabled and at least one of query or the input/output projection weights or biases "
+            "requires_grad": rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors),
+        }
+        return next((why for why, holds in reasons.items() if holds), "")
 
 
 class SDPBackend(enum.IntEnum):
