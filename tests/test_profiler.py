@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 
 import pytest
@@ -163,3 +164,87 @@ def test_names_stand_for_operators_that_exist():
     for found in pkgutil.walk_packages(rushlight.ops.__path__, "rushlight.ops."):
         importlib.import_module(found.name)
     assert {*profiler_names.NAMES, *profiler_names.BY_VALUES} - {*OPS} == set()
+
+
+@pytest.mark.parametrize(
+    "call, name, flops",
+    [
+        (lambda: torch.mm(torch.ones(3, 4), torch.ones(4, 5)), "aten::mm", 120),
+        (lambda: torch.addmm(torch.ones(5), torch.ones(3, 4), torch.ones(4, 5)), "aten::addmm", 120),
+        (lambda: torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 4, 5)), "aten::bmm", 240),
+        (lambda: torch.ones(3, 4) @ torch.ones(2, 4, 5), "aten::bmm", 240),
+        (lambda: F.linear(torch.ones(3, 4), torch.ones(5, 4), torch.ones(5)), "aten::addmm", 120),
+        (lambda: torch.ones(3, 4) + 1, "aten::add", 12),
+        (lambda: F.conv2d(torch.ones(1, 2, 8, 8), torch.ones(4, 2, 3, 3)), "aten::conv2d", 5184),
+        (lambda: F.conv2d(torch.ones(1, 4, 8, 8), torch.ones(4, 2, 3, 3), stride=2, padding=1, groups=2), "aten::conv2d", 2304),
+        (lambda: torch.ones(3).exp(), "aten::exp", 0),
+    ],
+)  # fmt: skip
+def test_operations_are_counted(call, name, flops):
+    with torch.profiler.profile(with_flops=True) as profile:
+        call()
+    (event,) = [e for e in profile.events() if e.name == name]
+    assert event.flops == flops
+    assert event.input_shapes
+    assert [e.flops for e in profile.key_averages() if e.key == name] == [flops]
+
+
+def test_the_unit_of_operations_is_that_of_the_fewest():
+    with torch.autograd.profiler.profile(with_flops=True) as profile:
+        torch.ones(100, 200) @ torch.ones(200, 300)
+    table = profile.key_averages().table()
+    assert "Total MFLOPs" in table
+    assert "12.000" in table
+    with torch.autograd.profiler.profile() as profile:
+        torch.ones(2) + 1
+    assert "FLOPs" not in profile.key_averages().table()
+
+
+def test_steps_of_optimizers_and_loaders_are_events():
+    class Mine(torch.optim.SGD):
+        pass
+
+    net = torch.nn.Linear(2, 2)
+    optimizer = Mine(net.parameters(), lr=0.1)
+    loader = torch.utils.data.DataLoader([1.0, 2.0, 3.0])
+    with torch.profiler.profile() as profile:
+        for _ in loader:
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    found = {e.key: e.count for e in profile.key_averages() if "#" in e.key}
+    assert found == {
+        "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__": 4,
+        "Optimizer.step#Mine.step": 3,
+        "Optimizer.zero_grad#Mine.zero_grad": 3,
+    }
+    (total,) = [e for e in profile.key_averages() if e.key == "Optimizer.step#Mine.step"]
+    assert total.cpu_time_total > 0
+
+
+def test_notes_stand_in_the_trace(tmp_path):
+    with torch.profiler.profile() as profile:
+        profile.add_metadata("who", "me")
+        profile.add_metadata_json("list", "[1, 2, 3]")
+        torch.ones(2) + 1
+    profile.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert trace["who"] == "me"
+    assert trace["list"] == [1, 2, 3]
+    assert trace["traceEvents"]
+
+
+def test_memory_of_sparse_tensors():
+    with torch.profiler.profile(profile_memory=True) as profile:
+        torch.eye(3).to_sparse()
+    assert max(e.cpu_memory_usage for e in profile.events()) >= 3 * 4 + 2 * 3 * 8
+
+
+def test_stacks_with_settings_of_pytorch(tmp_path):
+    settings = torch._C._profiler._ExperimentalConfig(verbose=True)
+    with torch.profiler.profile(with_stack=True, experimental_config=settings) as profile:
+        torch.ones(100, 100) @ torch.ones(100, 100)
+    profile.export_stacks(str(tmp_path / "stacks"))
+    lines = (tmp_path / "stacks").read_text().splitlines()
+    assert lines
+    assert all(line.rpartition(" ")[2].isdigit() for line in lines)

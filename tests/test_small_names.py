@@ -139,6 +139,7 @@ def test_marks_for_other_profilers():
         with pytest.raises(RuntimeError, match=block.__name__), block():
             pass
     assert not profiler.kineto_available()
+    assert torch.profiler.kineto_available is profiler.kineto_available
 
 
 def test_arguments_that_cannot_be_honoured_are_refused():

@@ -125,8 +125,8 @@ class PyTorchFileReader:
 
 
 def __getattr__(name: str) -> object:
-    if name == "_nn":
+    if name in ("_nn", "_profiler"):
         import importlib
 
-        return importlib.import_module("rushlight._C._nn")
+        return importlib.import_module(f"rushlight._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

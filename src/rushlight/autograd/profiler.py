@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import sparse
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
+from rushlight.autograd.profiler_flops import flops_of
 from rushlight.autograd.profiler_names import names, names_of_gradient
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare, stub
@@ -29,20 +31,22 @@ from rushlight.dispatch.record import around_kernels
 class Recording:
     """The events of one profile, of all threads."""
 
-    def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
-        self.shapes, self.memory, self.stacks = shapes, memory, stacks
+    def __init__(self, shapes: bool, memory: bool, stacks: bool, flops: bool) -> None:
+        self.shapes, self.memory, self.stacks, self.flops = shapes, memory, stacks, flops
         self.events: list[FunctionEvent] = []
         self.begun = time.perf_counter()
         self.open = threading.local()
         self.ids = itertools.count()
 
-    def enter(self, name: str, inputs: Any = ()) -> FunctionEvent:
+    def enter(self, name: str, inputs: Any = (), path: str = "") -> FunctionEvent:
         stack = self.open.__dict__.setdefault("stack", [])
         event = FunctionEvent(
             next(self.ids), name, threading.get_ident(), 0.0, stack[-1] if stack else None
         )
         if self.shapes:
             event.input_shapes = [list(v.shape) if isinstance(v, Tensor) else [] for v in inputs]
+        if self.flops:
+            event.flops = flops_of(name, inputs, path)
         if self.stacks:
             event.stack = user_stack()
         self.events.append(event)
@@ -58,17 +62,22 @@ class Recording:
         if self.memory and result is not None:
             results = result if isinstance(result, (tuple, list)) else (result,)
             event.cpu_memory_usage = sum(
-                t.nbytes for t in results if isinstance(t, Tensor) and t._base is None
+                held(t) for t in results if isinstance(t, Tensor) and t._base is None
             )
         if self.memory and event.cpu_children:
             event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
 
-    def around(self, names: list[str], values: list, run: Callable, inplace: bool = False) -> Any:
-        """`run()`, as events of these names, each inside of the one before; `inplace`: it makes no memory."""
+    def around(
+        self, names: list[str], values: list, run: Callable, path: str, inplace: bool = False
+    ) -> Any:
+        """`run()`, as events of these names, each inside of the one before; `inplace`: it makes no memory.
+
+        `path`: that of the operator which `run` calls.
+        """
         stack = self.open.__dict__.setdefault("stack", [])
         if stack and names and stack[-1].name == "aten::" + names[0]:
             names = names[1:]  # a function and the operator behind it have one name
-        events = [self.enter("aten::" + name, values) for name in names]
+        events = [self.enter("aten::" + name, values, path) for name in names]
         result = None
         try:
             result = run()
@@ -76,6 +85,15 @@ class Recording:
             for event in reversed(events):
                 self.leave(event, None if inplace else result)
         return result
+
+
+def held(t: Tensor) -> int:
+    """The bytes of a tensor: of its values and indices, where it is sparse."""
+    a: Any = t._array
+    if not isinstance(a, sparse.Sparse):
+        return t.nbytes
+    parts = (a.indices,) if isinstance(a, sparse.Coo) else (a.crow, a.col)
+    return sum(part.nbytes for part in (a.values, *parts))
 
 
 _on: list[Recording] = []  # the profiles that are on; the newest records
@@ -101,7 +119,8 @@ def _record(call: Call) -> Any:
     if not _on:
         return NOTHING
     inplace = call.kind == "inplace"
-    return _on[-1].around(names(call.op, call.values, inplace), call.values, call.proceed, inplace)
+    found = names(call.op, call.values, inplace)
+    return _on[-1].around(found, call.values, call.proceed, call.op.path, inplace)
 
 
 def _around_kernel(op: Any, arrays: tuple, call: Callable) -> Any:
@@ -109,7 +128,7 @@ def _around_kernel(op: Any, arrays: tuple, call: Callable) -> Any:
     if not _on:
         return call()
     values = [_wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
-    return _on[-1].around(names_of_gradient(op, values), values, call)
+    return _on[-1].around(names_of_gradient(op, values), values, call, op.path)
 
 
 def run_node(node: Any, run: Callable) -> Any:
@@ -183,7 +202,8 @@ class profile:
     """Records the operators that run inside.
 
     `record_shapes`: the shapes of their inputs; `profile_memory`: the bytes of their results;
-    `with_stack`: the lines that called them. `use_cuda` and its kin are accepted and have no effect
+    `with_stack`: the lines that called them; `with_flops`: shapes, and the operations of products, convolutions
+    and elementwise sums and products. `use_cuda` and its kin are accepted and have no effect
     without such a device.
     """
 
@@ -206,8 +226,8 @@ class profile:
         profile_name: str | None = None,
     ) -> None:
         self.enabled = enabled
-        self.record_shapes, self.profile_memory = record_shapes, profile_memory
-        self.with_stack = with_stack
+        self.record_shapes, self.profile_memory = record_shapes or with_flops, profile_memory
+        self.with_stack, self.with_flops = with_stack, with_flops
         self.profile_name = profile_name
         self.recording: Recording | None = None
         self.function_events: EventList | None = None
@@ -219,7 +239,9 @@ class profile:
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
-        self.recording = Recording(self.record_shapes, self.profile_memory, self.with_stack)
+        self.recording = Recording(
+            self.record_shapes, self.profile_memory, self.with_stack, self.with_flops
+        )
         start(self.recording)
         return self
 
@@ -255,9 +277,9 @@ class profile:
         """All events as one."""
         return self._events().total_average()
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Write the events in the format of chrome://tracing."""
-        self._events().export_chrome_trace(path)
+    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
+        """Write the events in the format of chrome://tracing, with `metadata` beside them."""
+        self._events().export_chrome_trace(path, metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write the stacks for flame graph tools; needs `with_stack=True`."""
@@ -275,8 +297,7 @@ declare(
     "profile(use_cuda=) profile(use_device=) profile(use_kineto=) profile(experimental_config=) profile(acc_events=)",
 )  # fmt: skip
 declare(
-    "no-op", "Operations and modules are not in the table.", "torch.autograd.profiler",
-    "profile(with_flops=) profile(with_modules=)",
+    "no-op", "Modules are not in the table.", "torch.autograd.profiler", "profile(with_modules=)",
 )  # fmt: skip
 
 

@@ -22,6 +22,12 @@ def memory_text(n: int) -> str:
     return f"{n} B"
 
 
+def flops_unit(n: int) -> tuple[str, int]:
+    """A readable unit of operations, and how many one is: ("MFLOPs", 1000000) for some millions."""
+    power = min((len(str(n)) - 1) // 3, 5)
+    return ("", *"KMGTP")[power] + "FLOPs", 1000**power
+
+
 class Interval:
     """Start and end of an event, in microseconds since the profile began."""
 
@@ -50,6 +56,7 @@ class FunctionEvent:
         self.input_shapes: list = []
         self.stack: list[str] = []
         self.cpu_memory_usage = 0  # bytes newly held by the results
+        self.flops = 0  # operations, where they are counted
         if parent is not None:
             parent.cpu_children.append(self)
 
@@ -91,7 +98,7 @@ class FunctionEventAvg:
     def __init__(self, key: str) -> None:
         self.key, self.count = key, 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
-        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = self.flops = 0
         self.input_shapes: Any = None
         self.stack: list[str] = []
 
@@ -105,6 +112,7 @@ class FunctionEventAvg:
             self.cpu_memory_usage += event.cpu_memory_usage
         self.self_cpu_time_total += event.self_cpu_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        self.flops += event.flops
         if not self.stack:
             self.stack = event.stack
         return self
@@ -206,6 +214,12 @@ class EventList(list):
             width = max([len(s) for e in events for s in e.stack[:1]] + [15])
             width = min(width, max_src_column_width)
             columns.append(("Source Location", width, lambda e: (e.stack or [""])[0][-width:]))
+        counted = [e.flops for e in events if e.flops > 0]
+        if counted:
+            unit, scale = flops_unit(min(counted))
+            columns.append(
+                (f"Total {unit}", 12, lambda e: f"{e.flops / scale:.3f}" if e.flops > 0 else "--")
+            )
         rule = "  ".join("-" * w for _, w, _ in columns) + "  "
         lines = [] if header is None else ["=" * len(rule), header]
         lines += [rule, "  ".join(title.rjust(w) for title, w, _ in columns) + "  ", rule]
@@ -218,9 +232,10 @@ class EventList(list):
     def __str__(self) -> str:
         return self.table()
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Write the events in the format of chrome://tracing."""
+    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
+        """Write the events in the format of chrome://tracing, with `metadata` beside them."""
         trace = {
+            **(metadata or {}),
             "schemaVersion": 1,
             "displayTimeUnit": "ms",
             "traceEvents": [

@@ -141,7 +141,6 @@ NAMES = {
     "_sparse.assemble": "_sparse_coo_tensor_unsafe",
     "_sparse.assemble_compressed": "_sparse_compressed_tensor_unsafe",
     "_sparse.coo_of": "to_sparse",
-    "_sparse.compress": "to_sparse_csr",
     "_sparse.dense_addmm": "addmm",
     "_sparse.dense_addmm_masked": "addmm",
     "_sparse.dense_mm": "mm",
@@ -239,6 +238,7 @@ def basic_index(values: dict) -> str:
 
 BY_VALUES = {
     "_recurrent_layer": recurrent,
+    "_sparse.compress": lambda values: "to_" + str(values["layout"]).removeprefix("torch."),
     "aten.basic_index": basic_index,
     "internal.add_places": pool_backward,
     "internal.adjoint_times": product_of_gradient,

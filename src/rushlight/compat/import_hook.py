@@ -22,6 +22,8 @@ __all__ = ["install_as_torch"]
 
 # PyTorch's modules that have another name in Rushlight.
 _RENAMED = {
+    "torch._C._nn": "rushlight._C._nn",
+    "torch._C._profiler": "rushlight._C._profiler",
     "torch._tensor": "rushlight.core.tensor",
     "torch._jit_internal": "rushlight.jit",
     "torch.utils._pytree": "rushlight.utils._pytree",

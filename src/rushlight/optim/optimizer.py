@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 import rushlight
+from rushlight.autograd.state import active
 from rushlight.core.tensor import Tensor, _bump
 from rushlight.nn.parameter import clear_grad
 from rushlight.optim import fused, rules
@@ -65,30 +66,44 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # a scheduler warns when it steps before its optimizer
-        if "_optimizer_step_pre_hooks" not in self.__dict__:
-            return step(self, *args, **kwargs)  # a wrapper of another one, not made by __init__
-        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        if not (before or after or _step_pre_hooks or _step_post_hooks):
-            return step(self, *args, **kwargs)
-        if type(self).step is not hooked:  # called by a subclass's step, which has run the hooks
-            return step(self, *args, **kwargs)
-        args = (self, *args)
-        for hook in (*_step_pre_hooks.values(), *before.values()):
-            changed = hook(self, args, kwargs)
-            if changed is not None:
-                if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(
-                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got "
-                        f"{changed}."
-                    )
-                args, kwargs = changed
-        result = step(*args, **kwargs)
-        for hook in (*after.values(), *_step_post_hooks.values()):
-            hook(self, args, kwargs)
-        return result
+        event = profiled(self, "step") if active.modes else None
+        try:
+            if "_optimizer_step_pre_hooks" not in self.__dict__:
+                return step(self, *args, **kwargs)  # a wrapper of another one, not made by __init__
+            before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+            if not (before or after or _step_pre_hooks or _step_post_hooks):
+                return step(self, *args, **kwargs)
+            if (
+                type(self).step is not hooked
+            ):  # called by a subclass's step, which has run the hooks
+                return step(self, *args, **kwargs)
+            args = (self, *args)
+            for hook in (*_step_pre_hooks.values(), *before.values()):
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    if not (isinstance(changed, tuple) and len(changed) == 2):
+                        raise RuntimeError(
+                            f"{step} must return None or a tuple of (new_args, new_kwargs), but got "
+                            f"{changed}."
+                        )
+                    args, kwargs = changed
+            result = step(*args, **kwargs)
+            for hook in (*after.values(), *_step_post_hooks.values()):
+                hook(self, args, kwargs)
+            return result
+        finally:
+            if event is not None:
+                event.__exit__()
 
     hooked.hooked = True
     return hooked
+
+
+def profiled(optimizer: Optimizer, method: str) -> Any:
+    """The event of a method in the profile that is on, begun; `__exit__` ends it."""
+    from rushlight.autograd.profiler import record_function
+
+    return record_function(f"Optimizer.{method}#{type(optimizer).__name__}.{method}").__enter__()
 
 
 class Optimizer:
@@ -220,9 +235,14 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients, or fill them with zeros."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                clear_grad(p, set_to_none)
+        event = profiled(self, "zero_grad") if active.modes else None
+        try:
+            for group in self.param_groups:
+                for p in group["params"]:
+                    clear_grad(p, set_to_none)
+        finally:
+            if event is not None:
+                event.__exit__()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters once from their gradients; `closure` computes loss and gradients."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight.autograd import profiler as _profiler
-from rushlight.autograd.profiler import record_function
+from rushlight.autograd.profiler import kineto_available, record_function
 from rushlight.autograd.profiler_events import EventList
 from rushlight.core.stub import declare
 
@@ -41,11 +41,6 @@ class ProfilerAction(enum.Enum):
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be profiled here."""
     return {ProfilerActivity.CPU}
-
-
-def kineto_available() -> bool:
-    """True: `profile` records, with the arguments and results of PyTorch's Kineto, which is not here."""
-    return True
 
 
 def schedule(
@@ -97,8 +92,7 @@ declare(
     "profile(activities=) profile(use_cuda=) profile(experimental_config=) profile(execution_trace_observer=)",
 )  # fmt: skip
 declare(
-    "no-op", "Operations and modules are not in the table.", "torch.profiler",
-    "profile(with_flops=) profile(with_modules=)",
+    "no-op", "Modules are not in the table.", "torch.profiler", "profile(with_modules=)",
 )  # fmt: skip
 
 
@@ -141,13 +135,14 @@ class profile:
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
             "with_stack": with_stack,
+            "with_flops": with_flops,
         }
         self.step_num = 0
         self.current_action = ProfilerAction.NONE
         self.profiler: _profiler.profile | None = None
         self._running = False
         self._step: record_function | None = None
-        self._metadata: dict[str, str] = {}
+        self._metadata: dict[str, Any] = {}
 
     def __enter__(self) -> profile:
         self.start()
@@ -223,14 +218,14 @@ class profile:
     def export_chrome_trace(self, path: str) -> None:
         """Write the events in the format of chrome://tracing; gzipped for a name that ends in .gz."""
         if not path.endswith(".gz"):
-            self._recorded().export_chrome_trace(path)
+            self._recorded().export_chrome_trace(path, self._metadata)
             return
         import gzip
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
             plain = os.path.join(folder, "trace.json")
-            self._recorded().export_chrome_trace(plain)
+            self._recorded().export_chrome_trace(plain, self._metadata)
             with open(plain, "rb") as f, gzip.open(path, "wb") as g:
                 g.write(f.read())
 
@@ -239,7 +234,11 @@ class profile:
         self._recorded().export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Keep a note with the trace."""
+        """Keep a text with the trace."""
         self._metadata[key] = value
 
-    add_metadata_json = add_metadata
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Keep a value, given as JSON, with the trace."""
+        import json
+
+        self._metadata[key] = json.loads(value)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from rushlight.autograd.state import active
 from rushlight.core.device import current_accelerator
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
@@ -297,7 +298,13 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        data = self._next_data()
+        if active.modes:
+            from rushlight.autograd.profiler import record_function
+
+            with record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+                data = self._next_data()
+        else:
+            data = self._next_data()
         self._num_yielded += 1
         if self._promised is not None and self._num_yielded > self._batches:
             message = (
