@@ -195,6 +195,25 @@ def test_hparams(tmp_path):
     assert experiment.metric_infos[0].name.tag == "acc"
 
 
+def test_functions_that_make_records():
+    """Those of torch.utils.tensorboard.summary that programs call themselves."""
+    from rushlight.utils.tensorboard import summary
+
+    experiment, start, end = summary.hparams({"lr": 0.1}, {"loss": torch.zeros(1)})
+    tags = [record.value[0].tag.rpartition("/")[2] for record in (experiment, start, end)]
+    assert tags == ["experiment", "session_start_info", "session_end_info"]
+    with pytest.raises(TypeError, match="metric_dict should be a dictionary"):
+        summary.hparams({}, [])
+    curve = summary.pr_curve_raw("pr", [5, 1], [4, 0], [0, 4], [0, 4], [0.5, 1.0], [1.0, 0.2], 2)
+    assert make_ndarray(curve.value[0].tensor)[:2].tolist() == [[5, 1], [4, 0]]
+    boxes = summary.image_boxes("boxes", torch.zeros(3, 8, 10), torch.tensor([[1, 1, 5, 5]]))
+    plain = summary.image("plain", torch.zeros(3, 8, 10), dataformats="CHW")
+    sizes = [(r.value[0].image.height, r.value[0].image.width) for r in (boxes, plain)]
+    assert sizes == [(8, 10)] * 2
+    images = [r.value[0].image.encoded_image_string for r in (boxes, plain)]
+    assert images[0] != images[1]
+
+
 def test_custom_scalars(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         writer.add_custom_scalars_multilinechart(["a", "b"])

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo, ProjectorConfig
 
-from rushlight.utils.tensorboard.summary import grid, numbers
+from rushlight.utils.tensorboard._convert_np import make_np
+from rushlight.utils.tensorboard._utils import make_grid
 
 
 def folder(tag: str, step: int) -> str:
@@ -32,7 +33,7 @@ def write_embedding(
     """Write the files of one embedding under `root`, and add it to `config` and to the file of `config`."""
     from google.protobuf import text_format
 
-    vectors = numbers(mat)
+    vectors = make_np(mat)
     if vectors.ndim != 2:
         raise AssertionError(
             "mat should be 2D, where mat.size(0) is the number of data points, got shape "
@@ -58,7 +59,7 @@ def write_embedding(
         _table(place, "metadata.tsv", rows)
         info.metadata_path = f"{inner}/metadata.tsv"
     if label_img is not None:
-        pictures = numbers(label_img)
+        pictures = make_np(label_img)
         _sprite(place, pictures)
         info.sprite.image_path = f"{inner}/sprite.png"
         info.sprite.single_image_dim.extend([pictures.shape[3], pictures.shape[2]])
@@ -76,7 +77,7 @@ def _sprite(place: str, pictures: np.ndarray) -> None:
     """Write all images into one square image, from which the projector cuts them; values are 0 to 1."""
     from PIL import Image
 
-    arranged = grid(pictures, math.ceil(len(pictures) ** 0.5)).transpose(1, 2, 0)
+    arranged = make_grid(pictures, math.ceil(len(pictures) ** 0.5)).transpose(1, 2, 0)
     square = np.zeros((arranged.shape[1], arranged.shape[1], 3))
     square[: len(arranged)] = arranged
     image = Image.fromarray((square * 255).clip(0, 255).astype(np.uint8))

@@ -17,20 +17,8 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 from rushlight.core.tensor import Tensor
-
-
-def numbers(thing: Any) -> np.ndarray:
-    """Return a tensor, an array or a number as an array; raise NotImplementedError for anything else, as PyTorch does."""
-    if isinstance(thing, Tensor):
-        thing = thing.detach()
-        return (thing.float() if thing.dtype.name == "bfloat16" else thing).cpu().numpy()
-    if isinstance(thing, np.ndarray):
-        return thing
-    if np.isscalar(thing):
-        return np.array([thing])
-    raise NotImplementedError(
-        f"Got {type(thing)}, but numpy array or torch tensor are expected (SummaryWriter)"
-    )
+from rushlight.utils.tensorboard._convert_np import make_np
+from rushlight.utils.tensorboard._utils import convert_to_HWC, make_grid
 
 
 def _one(tag: str, **field: Any) -> Summary:
@@ -65,7 +53,7 @@ def _text(content: bytes, *sizes: int) -> TensorProto:
 
 def scalar(tag: str, value: Any, new_style: bool = False, double: bool = False) -> Summary:
     """Make the record of one number, with `new_style` a tensor of TensorBoard's scalars plugin. Raise AssertionError for more than one number."""
-    array = numbers(value).squeeze()
+    array = make_np(value).squeeze()
     if array.ndim:
         raise AssertionError(
             f"Tensor should contain one element (0 dimensions). Was given size: {array.size} and "
@@ -130,7 +118,7 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> 
     A count in the file stands at the right edge of its bin; an empty bin in front gives the left edge of the first.
     With `max_bins`, neighbouring bins are joined until about so many are left. ValueError for no values.
     """
-    values = numbers(values).astype(float).reshape(-1)
+    values = make_np(values).astype(float).reshape(-1)
     if not values.size:
         raise ValueError(f"The input has no element (add_histogram {tag!r})")
     counts, edges = np.histogram(values, bins=bins)
@@ -176,9 +164,9 @@ def pr_curve(
     Rows: true positives, false positives, true negatives, false negatives, precision, recall. A prediction counts as
     positive from its own threshold, floor(p (n - 1)), down.
     """
-    labels, predictions = numbers(labels).reshape(-1), numbers(predictions).reshape(-1)
+    labels, predictions = make_np(labels).reshape(-1), make_np(predictions).reshape(-1)
     n = min(num_thresholds, 127)
-    weight = np.float64(1.0) if weights is None else numbers(weights).reshape(-1)
+    weight = np.float64(1.0) if weights is None else make_np(weights).reshape(-1)
     reached = np.floor(predictions * (n - 1)).astype(np.int32)
     inside = (reached >= 0) & (reached < n)
     positive = labels.astype(np.float64)
@@ -194,86 +182,63 @@ def pr_curve(
     return _one(tag, tensor=_floats(np.stack(rows)), metadata=_pr_metadata(n))
 
 
-def pr_curve_raw(tag: str, rows: list[Any], num_thresholds: int) -> Summary:
-    """Make the record of the six rows of `pr_curve`, which are computed already."""
-    stacked = np.stack([numbers(row) for row in rows])
+def pr_curve_raw(
+    tag: str, tp: Any, fp: Any, tn: Any, fn: Any, precision: Any, recall: Any,
+    num_thresholds: int = 127, weights: Any = None,
+) -> Summary:  # fmt: skip
+    """Make the record of the six rows of `pr_curve`, which are computed already: tensors, arrays or lists."""
+    stacked = np.stack([np.asarray(row) for row in (tp, fp, tn, fn, precision, recall)])
     return _one(tag, tensor=_floats(stacked), metadata=_pr_metadata(min(num_thresholds, 127)))
 
 
 # -- pictures and sounds ---------------------------------------------------------------------------
 
 
-def grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
-    """Arrange images `[N, C, H, W]` with 1 or 3 channels in a grid `[3, rows * H, columns * W]`."""
-    if images.ndim != 4 or images.shape[1] not in (1, 3):
-        raise AssertionError(
-            f"Input should be a 4D numpy array with 3 channels, got shape {list(images.shape)}"
-        )
-    count, _, h, w = images.shape
-    columns = min(count, columns)
-    rows = -(-count // columns)
-    canvas = np.zeros((3, rows * h, columns * w), images.dtype)
-    for i, image in enumerate(images):
-        y, x = divmod(i, columns)
-        canvas[:, y * h : (y + 1) * h, x * w : (x + 1) * w] = image
-    return canvas
-
-
-def _height_width_channels(array: np.ndarray, dataformats: str) -> np.ndarray:
-    order = dataformats.upper()
-    if len(set(order)) != len(order):
-        raise AssertionError(
-            f"You can not use the same dimension shorthand twice. input_format: {dataformats}"
-        )
-    if array.ndim != len(order):
-        raise AssertionError(
-            "size of input tensor and input format are different. "
-            f"tensor shape: {array.shape}, input_format: {dataformats}"
-        )
-    if sorted(order) == sorted("NCHW"):
-        return grid(array.transpose([order.index(c) for c in "NCHW"])).transpose(1, 2, 0)
-    if sorted(order) == sorted("CHW"):
-        array = array.transpose([order.index(c) for c in "HWC"])
-        return np.repeat(array, 3, 2) if array.shape[2] == 1 else array
-    if sorted(order) == sorted("HW"):
-        array = array.transpose([order.index(c) for c in "HW"])
-        return np.repeat(array[:, :, None], 3, 2)
-    raise AssertionError(
-        f"dataformats must be an order of NCHW, CHW or HW, got {dataformats!r} (add_image)"
-    )
+def _calc_scale_factor(array: Any) -> int:
+    """1 for uint8; 255 for other types, whose range is 0 to 1."""
+    return 1 if make_np(array).dtype == np.uint8 else 255
 
 
 def _to_bytes(array: np.ndarray) -> np.ndarray:
-    """Return uint8 as it is, and other types, whose range is 0 to 1, as uint8."""
-    scale = 1 if array.dtype == np.uint8 else 255
-    return (array.astype(np.float32) * scale).clip(0, 255).astype(np.uint8)
+    """Return uint8 as it is, and other types as uint8."""
+    return (array.astype(np.float32) * _calc_scale_factor(array)).clip(0, 255).astype(np.uint8)
 
 
-def image(
+def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Summary:
+    """Make the record of a PNG; images of a batch are arranged in a grid."""
+    return _png(tag, _picture(tensor, dataformats), rescale)
+
+
+def image_boxes(
     tag: str,
-    picture: Any,
+    tensor_image: Any,
+    tensor_boxes: Any,
     rescale: float = 1,
-    dataformats: str = "NCHW",
-    boxes: Any = None,
+    dataformats: str = "CHW",
     labels: list[str] | None = None,
 ) -> Summary:
-    """Make the record of a PNG; images of a batch are arranged in a grid. `boxes`: rows of (left, top, right, bottom), drawn in red."""
+    """Make the record of a PNG in which boxes are drawn in red: rows of (left, top, right, bottom)."""
+    drawn = _picture(tensor_image, dataformats)
+    _draw_boxes(drawn, make_np(tensor_boxes), labels)
+    return _png(tag, drawn, rescale)
+
+
+def _picture(tensor: Any, dataformats: str) -> Any:
     from PIL import Image
 
-    array = _to_bytes(_height_width_channels(numbers(picture), dataformats))
-    height, width, channels = array.shape
-    drawn = Image.fromarray(np.ascontiguousarray(array))
-    if boxes is not None:
-        _draw_boxes(drawn, numbers(boxes), labels)
+    array = _to_bytes(convert_to_HWC(make_np(tensor), dataformats))
+    return Image.fromarray(np.ascontiguousarray(array))
+
+
+def _png(tag: str, drawn: Any, rescale: float) -> Summary:
+    from PIL import Image
+
+    width, height = drawn.size
     drawn = drawn.resize((int(width * rescale), int(height * rescale)), Image.Resampling.LANCZOS)
     file = io.BytesIO()
     drawn.save(file, format="PNG")
-    return _one(
-        tag,
-        image=Summary.Image(
-            height=height, width=width, colorspace=channels, encoded_image_string=file.getvalue()
-        ),
-    )
+    content = {"height": height, "width": width, "colorspace": 3}
+    return _one(tag, image=Summary.Image(encoded_image_string=file.getvalue(), **content))
 
 
 def _draw_boxes(picture: Any, boxes: np.ndarray, labels: list[str] | None) -> None:
@@ -311,7 +276,7 @@ def video(tag: str, frames: Any, fps: float = 4) -> Summary:
     """Make the record of videos `[N, T, C, H, W]`, a GIF with the N videos in a grid. (PyTorch needs moviepy; here Pillow writes it.)"""
     from PIL import Image
 
-    array = numbers(frames)
+    array = make_np(frames)
     if array.ndim != 5:
         raise AssertionError(
             f"add_video expects a tensor [N, T, C, H, W], got shape {list(array.shape)}"
@@ -319,7 +284,7 @@ def video(tag: str, frames: Any, fps: float = 4) -> Summary:
     columns = -(-len(array) // 2 ** ((len(array).bit_length() - 1) // 2))
     pictures = [
         Image.fromarray(
-            np.ascontiguousarray(grid(_to_bytes(array[:, t]), columns).transpose(1, 2, 0))
+            np.ascontiguousarray(make_grid(_to_bytes(array[:, t]), columns).transpose(1, 2, 0))
         )
         for t in range(array.shape[1])
     ]
@@ -336,7 +301,7 @@ def audio(tag: str, sound: Any, sample_rate: int = 44100) -> Summary:
     """Make the record of a sound, a WAV file of 16 bits and one channel; values outside of [-1, 1] are clipped with a warning."""
     import wave
 
-    array = numbers(sound).squeeze()
+    array = make_np(sound).squeeze()
     if array.ndim != 1:
         raise AssertionError(f"input tensor should be 1 dimensional, got shape {list(array.shape)}")
     if array.size and abs(array).max() > 1:
@@ -363,7 +328,7 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: dict | None) 
     from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
 
     parts = [
-        (numbers(part), kind)
+        (make_np(part), kind)
         for part, kind in (
             (vertices, MeshPluginData.VERTEX),
             (faces, MeshPluginData.FACE),
@@ -428,12 +393,19 @@ def custom_scalars(layout: dict[str, dict[str, list]]) -> Summary:
     )
 
 
-def hparams(values: dict, metrics: dict, domains: dict[str, list] | None) -> list[Summary]:
+def hparams(
+    hparam_dict: dict | None = None,
+    metric_dict: dict | None = None,
+    hparam_domain_discrete: dict[str, list] | None = None,
+) -> tuple[Summary, ...]:
     """Make the three records of one run: its hyperparameters and metrics, their values, and its success."""
     from google.protobuf.struct_pb2 import ListValue, Value
     from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 
-    domains = domains or {}
+    for name, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
+        if not isinstance(given, dict):
+            raise TypeError(f"parameter: {name} should be a dictionary, nothing logged.")
+    values, metrics, domains = hparam_dict or {}, metric_dict or {}, hparam_domain_discrete or {}
     if not isinstance(domains, dict):
         raise TypeError("parameter: hparam_domain_discrete should be a dictionary, nothing logged.")
     for key, domain in domains.items():
@@ -484,13 +456,10 @@ def hparams(values: dict, metrics: dict, domains: dict[str, list] | None) -> lis
             {"session_end_info": plugin_data_pb2.SessionEndInfo(status="STATUS_SUCCESS")},
         ),
     ]
-    return [
-        _one(
-            tag,
-            metadata=_for_plugin(
-                metadata.PLUGIN_NAME,
-                plugin_data_pb2.HParamsPluginData(version=metadata.PLUGIN_DATA_VERSION, **content),
-            ),
-        )
-        for tag, content in parts
-    ]
+    version = metadata.PLUGIN_DATA_VERSION
+
+    def record(tag: str, content: dict[str, Any]) -> Summary:
+        data = plugin_data_pb2.HParamsPluginData(version=version, **content)
+        return _one(tag, metadata=_for_plugin(metadata.PLUGIN_NAME, data))
+
+    return tuple(record(tag, content) for tag, content in parts)

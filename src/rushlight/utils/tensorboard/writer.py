@@ -242,11 +242,11 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Write a precision-recall curve whose counts at each threshold are given."""
-        rows = [
-            true_positive_counts, false_positive_counts, true_negative_counts,
-            false_negative_counts, precision, recall,
-        ]  # fmt: skip
-        self._add(summary.pr_curve_raw(tag, rows, num_thresholds), global_step, walltime)
+        record = summary.pr_curve_raw(
+            tag, true_positive_counts, false_positive_counts, true_negative_counts,
+            false_negative_counts, precision, recall, num_thresholds,
+        )  # fmt: skip
+        self._add(record, global_step, walltime)
 
     # -- pictures, sounds, text
 
@@ -292,7 +292,7 @@ class SummaryWriter:
             labels = [labels] if isinstance(labels, str) else list(labels)
             if len(labels) != len(box_tensor):
                 labels = None
-        record = summary.image(tag, img_tensor, rescale, dataformats, box_tensor, labels)
+        record = summary.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
         self._add(record, global_step, walltime)
 
     def add_figure(
