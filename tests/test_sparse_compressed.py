@@ -409,6 +409,17 @@ def test_tensors_like_another(layout):
 
 
 @layouts
+def test_fill_writes_the_entries_and_zero_takes_them_away(layout):
+    t = compressed(dense(2), layout)
+    values, version = t.values(), t._version
+    assert t.fill_(3) is t and (values == 3).all() and t._version > version
+    assert t.zero_() is t and t._nnz() == 0
+    same(t, torch.zeros_like(dense(2)))
+    with pytest.raises(RuntimeError, match="fill_"):
+        compressed(dense(), layout).requires_grad_().fill_(1.0)
+
+
+@layouts
 def test_copy_(layout):
     t = compressed(dense(), layout)
     values = t.values()

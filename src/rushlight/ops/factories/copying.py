@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import devices, meta, sparse
+from rushlight._backends.compressed import Compressed
 from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import edge_of, rebase
@@ -354,6 +355,10 @@ def fill_(self, value):
         got = overrides.call_overrides(fill_, (self, value), {})
         if got is not overrides.NOTHING:
             return got
+        if self._array.__class__ is Compressed:
+            from rushlight.ops.sparse import compressed
+
+            return compressed.fill_(self, value)
         return _filled(self, value, "fill_", fill_node, fill_tensor)
     a = self._array
     if -60000 < value < 60000 or value != value:

@@ -175,8 +175,9 @@ def zero_(t: Tensor) -> Tensor:
     """No entries, in place."""
     a: Any = t._array
     if a.__class__ is Compressed:
-        a.values[...] = 0
-        bump(t)
+        from rushlight.ops.sparse import compressed
+
+        compressed.put(t, a.without_entries())
         return t
     empty = Coo(a.indices[:, :0], a.values[:0], a.shape)
     return replace(t, _wrap(empty), "zero_")  # type: ignore[arg-type]

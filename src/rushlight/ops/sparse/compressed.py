@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight._backends import compressed, sparse
 from rushlight._backends.compressed import NAMES, Compressed
+from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, return_types
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import Array, op
@@ -296,8 +297,8 @@ def triangular_solve(
 # -- shapes ----------------------------------------------------------------------------------------
 
 
-@op(view=True, where="_sparse", name="transpose_compressed", node="TransposeBackward0")
-def exchanged(xp, input: Array, dim0: int, dim1: int):
+@op(view=True, where="_sparse", name="transpose_compressed", node=lambda name, **_: name)
+def exchanged(xp, input: Array, dim0: int, dim1: int, name: str):
     """Two dimensions exchanged."""
     return compressed.transposed(input, dim0, dim1)
 
@@ -305,7 +306,7 @@ def exchanged(xp, input: Array, dim0: int, dim1: int):
 exchanged.grad(input=lambda g, dim0, dim1: g.transpose(dim0, dim1))
 
 
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose(input: Tensor, dim0: int, dim1: int, name: str = "TransposeBackward0") -> Tensor:
     a = array_of(input)
     dim0, dim1 = geometry.wrap_dim(dim0, input.ndim), geometry.wrap_dim(dim1, input.ndim)
     if a.dense_dim:
@@ -318,20 +319,20 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
             f"{dim0}({kinds[0]}) and {dim1}({kinds[1]})"
         )
-    return run(exchanged, input, dim0, dim1)
+    return run(exchanged, input, dim0, dim1, name)
 
 
 def flipped(input: Tensor) -> Tensor:
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
-    return transpose(input, 0, 1)
+    return transpose(input, 0, 1, "TBackward0")
 
 
 def permute(input: Tensor, dims: Any) -> Tensor:
     wanted = geometry.wrap_dims(tuple(dims), input.ndim)
     if wanted not in ((0, 1), (1, 0)):
         sparse.refuse("permute", Compressed.backend)
-    return transpose(input, 0, wanted[0])
+    return transpose(input, 0, wanted[0], "PermuteBackward0")
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
@@ -401,6 +402,17 @@ def copy_(t: Tensor, src: Tensor) -> Tensor:
     np.copyto(a.pointers, b.pointers, casting="unsafe")
     np.copyto(a.plain, b.plain, casting="unsafe")
     run(values_of, t.detach()).copy_(run(values_of, src.detach()))
+    calls.bump(t)
+    return t
+
+
+def fill_(t: Tensor, value: Any) -> Tensor:
+    """A number for every entry there is, in place."""
+    if thread.grad and t.requires_grad:
+        raise RuntimeError(
+            "[fill_] in-place operations on sparse tensors are not recorded: use torch.no_grad()"
+        )
+    run(values_of, t.detach()).fill_(value)
     calls.bump(t)
     return t
 

@@ -169,10 +169,10 @@ def recompressed(t: Tensor, layout: Any, blocksize: Any, form: str) -> Tensor:
     """A compressed tensor in another compressed layout, or itself."""
     a: Any = t._array
     if a.layout in BLOCKED and layout in BLOCKED:
-        block = check_blocks(t, layout, blocksize, a.batch_dim, form)
-        if block != a.block:
-            changed = f"with blocksize changed from {list(a.block)} to {list(block)}"
+        if blocksize is not None and tuple(blocksize) != a.block:
+            changed = f"with blocksize changed from {list(a.block)} to {list(blocksize)}"
             refuse(form, t, layout, changed)
+        block = check_blocks(t, layout, blocksize, a.batch_dim, form)
     elif a.layout in BLOCKED:
         check_blocks(t, layout, blocksize, a.batch_dim, form)
         code = str(layout).removeprefix("torch.sparse_")
