@@ -452,6 +452,14 @@ def test_results_that_no_wanted_rule_reads_have_a_version():
     assert y.detach().add_(1).item() == 3 and y._version == 1
 
 
+def test_requires_grad_is_a_bool():
+    x = torch.ones(2)
+    for value in (1, None, "yes", x):
+        with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+            x.requires_grad = value
+    assert not x.requires_grad
+
+
 def test_views_of_inference_tensors_are_not_recorded():
     with torch.inference_mode():
         t = torch.ones(2, 2, requires_grad=True)

@@ -230,3 +230,14 @@ def test_windows_of_padding_alone_are_minus_infinity():
     assert F.max_pool1d(x, 2, None, 1, 3).tolist() == [[-torch.inf]]
     y, _ = F.max_pool1d(x.requires_grad_(), 2, None, 1, 3, return_indices=True)
     assert y.tolist() == [[-torch.inf]]
+
+
+def test_margin_losses_of_one_number():
+    F = torch.nn.functional
+    for x in (torch.tensor(1.0), torch.tensor([1.0]), torch.ones(1, 1)):
+        for target in (torch.tensor(0), torch.tensor([0])):
+            assert F.multi_margin_loss(x, target, reduction="none").shape == target.shape
+            if x.ndim < 2:
+                assert F.multilabel_margin_loss(x, target, reduction="none").shape == ()
+    with pytest.raises(RuntimeError, match="inconsistent target size"):
+        F.multilabel_margin_loss(torch.ones(1, 1), torch.tensor([0]))

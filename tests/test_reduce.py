@@ -124,6 +124,14 @@ def test_max_of_two_tensors_and_named_results():
     assert isinstance(r, torch.return_types.max)
 
 
+def test_dim_may_be_a_tensor_of_one_integer():
+    x = torch.ones(2, 3)
+    assert x.cumsum(torch.tensor(1))[0].tolist() == [1, 2, 3]
+    for dim in (torch.tensor(1.0), 1.0, "1", True, None, (1,)):
+        with pytest.raises(TypeError, match="must be int"):
+            x.cumsum(dim)
+
+
 def test_out_takes_the_results():
     values, indices = torch.empty(0), torch.empty(0, dtype=torch.int64)
     torch.max(torch.tensor([[1.0, 5.0]]), 1, out=(values, indices))

@@ -179,6 +179,8 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value.__class__ is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         if value and self.dtype.kind < 2:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"

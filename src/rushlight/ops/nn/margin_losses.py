@@ -79,8 +79,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    single = input.ndim < 2
-    x = input.reshape(1, -1) if single else input
+    x = input.reshape(1, -1) if input.ndim < 2 else input
     y = target.reshape(-1)
     if input.ndim > 2 or input.numel() == 0 and x.shape[-1] == 0:
         raise RuntimeError(
@@ -106,7 +105,7 @@ def multi_margin_loss(
         z = z * weight[y].unsqueeze(1)
     others = rushlight.arange(x.shape[1], device=x.device) != y.unsqueeze(1)
     loss = z.masked_fill(~others, 0).sum(1) / x.shape[1]
-    return reduced(loss.squeeze(0) if single and target.ndim == 0 else loss, reduction)
+    return reduced(loss.squeeze(0) if target.ndim == 0 else loss, reduction)
 
 
 @composite(where="nn.functional", inplace=False)

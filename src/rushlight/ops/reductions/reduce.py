@@ -7,6 +7,7 @@ reduced over with size 1. A tensor without dimensions has the dimensions 0 and -
 from __future__ import annotations
 
 import builtins
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, geometry, modes
@@ -46,11 +47,15 @@ def axis(dim: Any, ndim: int, name: str) -> Any:
     """One dimension: an int in range; None for a tensor without dimensions."""
     if dim.__class__ is int and -ndim <= dim < ndim:
         return dim
-    if dim.__class__ in (tuple, list, float, bool, str) or dim is None:
+    try:
+        if dim.__class__ is bool:
+            raise TypeError
+        dim = index(dim)
+    except TypeError:
         raise TypeError(
             f"{name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}: {dim!r}"
-        )
-    dim = geometry.wrap_dim(int(dim), ndim)
+        ) from None
+    dim = geometry.wrap_dim(dim, ndim)
     return dim if ndim else None
 
 
