@@ -262,3 +262,19 @@ def test_numbers_times_a_tensor_without_dimensions():
     for product in (s * 2, 2 * s, s * torch.tensor(2.0).to_sparse()):
         assert product.to_dense().item() == 6
     assert (coo(A) * True).dtype is torch.float64
+
+
+def test_gradients_of_products_of_two_sparse_matrices():
+    """`torch.mm` gives all of them, `torch.sparse.mm` those at the entries there are."""
+    g, a = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0.0, 2.0, 0.0], [3.0, 1.0, 0.0]])
+    whole = g @ a + g.T @ a
+    for product, wanted in ((torch.mm, whole), (torch.sparse.mm, np.where(a != 0, whole, 0))):
+        x = coo(a).requires_grad_()
+        product(x, x.t()).to_dense().backward(torch.tensor(g))
+        equal(x.grad, wanted)
+
+
+def test_indices_have_two_dimensions():
+    for indices in ([0, 1], [], 0):
+        with pytest.raises(RuntimeError, match="indices must be sparse_dim x nnz"):
+            torch.sparse_coo_tensor(indices, [1.0, 2.0], (2,))

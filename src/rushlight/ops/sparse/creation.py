@@ -66,11 +66,9 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, layou
         return finished(_wrap(empty), requires_grad)  # type: ignore[arg-type]
     v = as_array(values, dtype)
     at = as_array(indices)._array
-    if at.ndim == 0:
-        raise RuntimeError("indices must be sparse_dim x nnz, got a 0-d tensor")
-    at = at.astype(np.int64, copy=False) if at.dtype is not I64 else at
     if at.ndim != 2:
-        at = at[None] if at.ndim == 1 and size is None else at.reshape(len(at), -1)
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(at.shape)}")
+    at = at.astype(np.int64, copy=False) if at.dtype is not I64 else at
     if v.ndim == 0:
         v = v.reshape(1)
     n_sparse, nnz = at.shape

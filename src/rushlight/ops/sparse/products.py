@@ -91,13 +91,25 @@ sampled.grad(
 )
 
 
-@op(where="_sparse", name="mm_sparse", node="SparseSparseMatmulBackward0", out=False)
+@op(where="_sparse", name="mm_sparse", node="MmBackward0", out=False)
 def times_sparse(xp, input: Array, mat2: Array):
     """sparse [n, k] @ sparse [k, m] -> sparse [n, m]."""
     return sparse.matmul_sparse(input, mat2)
 
 
 times_sparse.grad(
+    input=lambda g, mat2: g @ conj(mat2).t(),
+    mat2=lambda g, input: conj(input).t() @ g,
+)
+
+
+@op(where="_sparse", name="mm_sparse_masked", node="SparseSparseMatmulBackward0", out=False)
+def times_sparse_masked(xp, input: Array, mat2: Array):
+    """As `times_sparse`; the gradients have the patterns of the factors."""
+    return sparse.matmul_sparse(input, mat2)
+
+
+times_sparse_masked.grad(
     input=lambda g, mat2, input: masked_once(g @ conj(mat2).t(), input),
     mat2=lambda g, input, mat2: masked_once(conj(input).t() @ g, mat2),
 )
@@ -161,7 +173,7 @@ def mm(input: Tensor, mat2: Tensor, masked_gradient: bool = False) -> Tensor:
         return rushlight.mm(input, mat2)
     check_matrices("mm", input, mat2)
     if is_sparse(input) and is_sparse(mat2):
-        return run(times_sparse, input, mat2)
+        return run(times_sparse_masked if masked_gradient else times_sparse, input, mat2)
     if is_sparse(input):
         return run(times_masked if masked_gradient else times, input, mat2)
     if masked_gradient:
