@@ -448,8 +448,8 @@ FUNCTIONS = {
     ),
     "sparse.products": (
         "_sparse.addmm _sparse.adjoint_mm _sparse.dense_addmm _sparse.dense_addmm_masked "
-        "_sparse.dense_mm _sparse.mm _sparse.mm_sparse _sparse.mv _sparse.sampled dsmm hsmm "
-        "hspmm saddmm smm spmm sspaddmm "
+        "_sparse.dense_mm _sparse.mm _sparse.mm_sparse _sparse.mm_sparse_masked _sparse.mv "
+        "_sparse.sampled dsmm hsmm hspmm saddmm smm spmm sspaddmm "
     ),
 }
 
