@@ -451,6 +451,9 @@ FUNCTIONS = {
         "_sparse.dense_mm _sparse.mm _sparse.mm_sparse _sparse.mm_sparse_masked _sparse.mv "
         "_sparse.sampled dsmm hsmm hspmm saddmm smm spmm sspaddmm "
     ),
+    "sparse.shapes": (
+        "_sparse.permute "
+    ),
 }
 
 # methods beside those of `Tensor.`: of the function of the same name

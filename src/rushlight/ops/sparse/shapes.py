@@ -10,26 +10,34 @@ from rushlight._backends import sparse
 from rushlight._backends.sparse import Coo
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import Array, op
 from rushlight.ops.sparse.operators import build, is_sparse, run, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+@op(where="_sparse", name="permute", node=lambda name, **_: name, out=False)
+def reordered(xp, input: Array, dims: tuple, name: str):
+    """Dimensions in another order, sparse ones among themselves and dense ones among themselves."""
+    a, n = input, input.sparse_dim
+    values = a.values.transpose((0, *(d - n + 1 for d in dims[n:])))
+    same = dims[:n] == tuple(range(n))
+    size = tuple(a.shape[d] for d in dims)
+    return Coo(a.indices[list(dims[:n])], values, size, a.coalesced and same)
+
+
+reordered.grad(input=lambda g, dims: g.permute(tuple(dims.index(d) for d in range(len(dims)))))
+
+
 def permuted(input: Tensor, dims: tuple, name: str) -> Tensor:
-    a: Any = input._array
-    n = a.sparse_dim
+    n = input._array.sparse_dim  # type: ignore[attr-defined]
     if sorted(dims[:n]) != list(range(n)):
         i, j = next(((i, d) for i, d in enumerate(dims) if i < n <= d), (0, n))
         raise RuntimeError(
             f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {n}, d0: {i}, d1: {j}"
         )
-    v = run(values_of, input)
-    if dims[n:] != tuple(range(n, input.ndim)):
-        v = v.permute((0, *(d - n + 1 for d in dims[n:])))
-    size = tuple(a.shape[d] for d in dims)
-    same = dims[:n] == tuple(range(n))
-    return build(v, a.indices[list(dims[:n])], size, a.coalesced and same, name)
+    return run(reordered, input, dims, name)
 
 
 def permute(input: Tensor, dims: Any) -> Tensor:
