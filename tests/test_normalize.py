@@ -166,3 +166,24 @@ def test_a_group_of_millions_of_elements_is_summed_accurately():
     wide = x.double()
     exact = (wide - wide.mean()) / (wide.var(unbiased=False) + 1e-5).sqrt()
     assert (F.group_norm(x, 1) - exact).abs().max() < 6e-7
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "keeps"),
+    [
+        (torch.nn.RMSNorm(4), (2, 3, 4, 4), True),
+        (torch.nn.InstanceNorm2d(3), (2, 3, 4, 4), False),
+        (torch.nn.AvgPool2d(2), (2, 3, 4, 4), True),
+        (torch.nn.AvgPool3d(2), (2, 3, 4, 4, 4), False),
+        (torch.nn.AdaptiveAvgPool3d(2), (2, 3, 4, 4, 4), False),
+        (torch.nn.AdaptiveAvgPool3d(3), (2, 3, 4, 4, 4), False),
+        (torch.nn.ConstantPad3d(1, 3.0), (1, 2, 1, 2, 1), True),
+    ],
+    ids=str,
+)
+def test_the_layers_that_keep_channels_last(layer, shape, keeps):
+    last = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+    x = torch.rand(shape)
+    y = layer(x.to(memory_format=last))
+    assert y.is_contiguous(memory_format=last if keeps else torch.contiguous_format)
+    torch.testing.assert_close(y, layer(x))

@@ -28,16 +28,19 @@ def inner(pads: Sequence[tuple[int, int]], sizes: Ints) -> tuple[tuple, tuple]:
     return to, at
 
 
+def room(x: np.ndarray, shape: Ints) -> np.ndarray:
+    """A new array, with channels last where `x` has them last, else contiguous."""
+    if x.ndim in (4, 5) and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous:
+        return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), x.dtype), -1, 1)
+    return np.empty(shape, x.dtype)
+
+
 def pad_constant(x: np.ndarray, pads: Sequence[tuple[int, int]], value: object) -> np.ndarray:
     """`x` with `value` around it: (before, after) for each of the last dimensions, outermost first."""
     lead = x.ndim - len(pads)
     pads = [(0, 0)] * lead + list(pads)
     shape = tuple(n + low + high for n, (low, high) in zip(x.shape, pads, strict=True))
-    # channels-last inputs give channels-last outputs, all others contiguous ones
-    last = (
-        x.ndim in (4, 5) and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
-    )
-    y = np.empty_like(x, shape=shape) if last else np.empty(shape, x.dtype)
+    y = room(x, shape)
     to, at = inner(pads, x.shape)
     part = x[at]
     if part.size != y.size:

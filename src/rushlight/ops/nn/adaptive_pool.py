@@ -71,7 +71,7 @@ def declare_adaptive(n: int) -> tuple:
     def averages(xp, input: Array, output_size: Ints):
         out = output_size
         check_sizes(name, input, out, 1 if n == 3 else input.ndim - n)
-        x, last = regular(input)
+        x, last = regular(input, n < 3)
         if each := even(x.shape[x.ndim - n :], out):
             found = xp.window_averages(x, each, each, (0,) * n, out, prod(each))
             return placed(found, last)

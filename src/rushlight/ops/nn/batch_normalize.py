@@ -237,7 +237,7 @@ def instance_norm(
         channels_checked(input, weight=weight, bias=bias)
         refuse_exact(input, "batch_norm")
         check_mixed(input, weight, bias)
-        return normalized_groups(input, weight, bias, c, eps).view(input.shape)
+        return normalized_groups(input.contiguous(), weight, bias, c, eps).view(input.shape)
 
     def repeated(t: Any) -> Any:
         return None if t is None else t.repeat(n)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FLOATING, REDUCED
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.ops.nn.conv import is_channels_last
 from rushlight.ops.nn.pad import pad
-from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d
+from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d, placed
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
@@ -386,7 +387,8 @@ def normalized_rms(
     xp, input: Array, weight: Array | None, normalized_shape: tuple, eps: float
 ):  # fmt: skip
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions."""
-    return xp.rms_norm(input, weight, prod(normalized_shape), eps)
+    y = xp.rms_norm(input, weight, prod(normalized_shape), eps)
+    return placed(y, True) if is_channels_last(input) else y
 
 
 normalized_rms.grad_all(rms_rule, kernel=rms_gradients)

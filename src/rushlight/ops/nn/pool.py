@@ -142,11 +142,11 @@ def planned(
     return out
 
 
-def regular(a: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The array contiguous or channels last, and whether it is the latter."""
+def regular(a: np.ndarray, keep_last: bool = True) -> tuple[np.ndarray, bool]:
+    """The array contiguous or, with `keep_last`, channels last, and whether it is the latter."""
     if a.flags.c_contiguous:
         return a, False
-    if is_channels_last(a):
+    if keep_last and is_channels_last(a):
         return a, True
     return a.copy(), False
 
@@ -356,7 +356,7 @@ def declare_avg_pool(n: int) -> Any:
         out = ceil_mode
         if isinstance(ceil_mode, bool):
             out = planned(name, input, *windows, (1,) * n, ceil_mode, "fiu")
-        x, last = regular(input)
+        x, last = regular(input, n < 3)
         total = count(xp, windows, x.shape[x.ndim - n :], out, divisor)
         return placed(xp.window_averages(x, *windows, out, total), last)
 
