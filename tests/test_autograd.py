@@ -813,11 +813,13 @@ def test_leaves_do_not_share_a_sparse_gradient():
 
         @staticmethod
         def backward(ctx, g):
-            g = torch.sparse_coo_tensor([[1]], [[1.0, 2.0]], (3, 2))
+            g = torch.sparse_coo_tensor([[1, 0]], values, (3, 2))
             return g, g
 
-    a, b = (torch.ones(3, 2, requires_grad=True) for _ in range(2))
-    Both.apply(a, b).sum().backward()
+    for values in (torch.tensor([1.0, 2.0]).expand(2, 2), torch.tensor([[1.0, 2.0], [3.0, 4.0]])):
+        a, b = (torch.ones(3, 2, requires_grad=True) for _ in range(2))
+        Both.apply(a, b).sum().backward()
+        assert a.grad._values().is_contiguous() and b.grad._values().is_contiguous()
     a.grad._values().mul_(10)
     assert b.grad.to_dense()[1].tolist() == [1, 2]
     weight, kept = torch.ones(3, 2, requires_grad=True), []
@@ -855,3 +857,32 @@ def test_dir_lists_what_there_is():
         assert "mine" in found and "add_" in found and "grad" in found and "qscheme" not in found
         for name in found:
             assert name in ("imag",) or hasattr(t, name)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_gradcheck_of_a_function_with_a_jvp_only(fast):
+    class Triple(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 3
+
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    options = {"check_forward_ad": True, "check_backward_ad": False, "fast_mode": fast}
+    assert torch.autograd.gradcheck(Triple.apply, x, check_batched_grad=False, **options)
+
+
+def test_hooks_may_be_replaced():
+    x, seen = torch.ones(2, requires_grad=True), []
+    x.register_hook(lambda g: seen.append(1))
+    x._backward_hooks = {0: lambda g: g * 5}
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [10, 10] and not seen
+    plain = torch.ones(2)
+    assert plain._backward_hooks is None
+    plain._backward_hooks = {}
+    plain._backward_hooks["never"] = None
+    assert (plain + x).requires_grad

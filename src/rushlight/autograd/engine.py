@@ -251,9 +251,11 @@ AccumulateGrad.apply = accumulate  # type: ignore[assignment]
 
 
 def holds_sparse(g: Tensor) -> bool:
-    """Whether `g` is sparse, and nothing else has its array."""
+    """Whether `g` is sparse, nothing else has its array, and its parts have no gaps."""
     a = g._array
-    return isinstance(a, sparse.Sparse) and getrefcount(a) <= HOLDERS[0]
+    if not isinstance(a, sparse.Sparse) or getrefcount(a) > HOLDERS[0]:
+        return False
+    return all(p.flags.c_contiguous for p in a.__reduce__()[1] if isinstance(p, np.ndarray))
 
 
 def accumulated(old: Tensor, g: Tensor) -> Tensor:

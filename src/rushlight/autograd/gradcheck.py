@@ -278,7 +278,10 @@ def projections_agree(
 
     sources = checked(inputs)
     us, vs = [unit_vector(x) for x in sources], [unit_vector(o) for o in outputs]
-    found = [gradients_of(o, sources, v, False) for o, v in zip(outputs, vs, strict=True)]
+    found = [
+        gradients_of(o, sources, v, False) if backward else ()
+        for o, v in zip(outputs, vs, strict=True)
+    ]
     if backward:
         for o, v, gs in zip(outputs, vs, found, strict=True):
             check_reentrant(gs, gradients_of(o, sources, v, backward[1]), backward[0])

@@ -65,9 +65,19 @@ def backward_hooks(self: Tensor) -> HookTable | None:
     """The hooks that `register_hook` added; None where there are none."""
     e = edge_of(self)
     if e is None:
-        return None
+        return self.__dict__.get("_backward_hooks")
     node, nr = node_and_output(e)
     return None if node.hooks is None else node.hooks.tensor_pre.get(nr)
+
+
+def set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
+    """Put these in the place of the hooks; those of a tensor that needs no gradient are never called."""
+    e = edge_of(self)
+    if e is None:
+        self.__dict__["_backward_hooks"] = hooks
+    else:
+        node, nr = node_and_output(e)
+        hooks_of(node).tensor_pre[nr] = HookTable(hooks or {})
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:

@@ -290,7 +290,7 @@ class Tensor:
     retains_grad = property(tensor_hooks.retains_grad)
     retain_grad = tensor_hooks.retain_grad
     register_hook = tensor_hooks.register_hook
-    _backward_hooks = property(tensor_hooks.backward_hooks)
+    _backward_hooks = property(tensor_hooks.backward_hooks, tensor_hooks.set_backward_hooks)
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
 
     def backward(
