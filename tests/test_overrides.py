@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 
@@ -292,3 +293,49 @@ def test_an_index_that_overrides_is_asked():
     index = torch.tensor([1]).as_subclass(Index)
     x = torch.arange(6).reshape(2, 3)
     assert x[index] == x[index, 1] == x[0, index] == "__getitem__"
+
+
+class Kept(torch.Tensor):
+    """A tensor with a slot, whose results get the log of what they came from."""
+
+    __slots__ = ("log",)
+
+    def __new__(cls, data, log=None):
+        made = torch.Tensor._make_subclass(cls, data, require_grad=data.requires_grad)
+        made.log = [] if log is None else log
+        return made
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        log = next(a.log for a in args if isinstance(a, Kept))
+        log.append(func.__name__)
+        result = torch.overrides.redispatch_function(func, types, args, kwargs)
+        plain = isinstance(result, torch.Tensor) and not isinstance(result, Kept)
+        return cls(result, log) if plain else result
+
+
+def test_a_call_that_is_not_asked_about_gives_plain_tensors():
+    """So that what a class keeps is never missing: no object of it is made behind its back."""
+    x = Kept(torch.ones(2, requires_grad=True))
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(x.detach()) is type(x.data) is type(x.clone()) is torch.Tensor
+    assert type(x.detach()) is Kept
+    p = torch.nn.Parameter(x)
+    assert type(p) is Kept
+    assert isinstance(p, torch.nn.Parameter)
+    assert p.log is x.log
+    assert (p + 1).log is x.log
+    assert x.log == ["detach", "detach", "requires_grad_", "add"]
+
+
+def test_slots_of_a_subclass_are_copied():
+    x = Kept(torch.ones(2, requires_grad=True), ["begun"])
+    x.more = 3
+    with torch._C.DisableTorchFunctionSubclass():
+        for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert type(other) is Kept
+            assert other.log == ["begun"]
+            assert other.log is not x.log
+            assert other.more == 3
+            assert other.requires_grad
+            assert torch.equal(other, x)

@@ -201,7 +201,7 @@ class Tensor:
         if not requires_grad:
             self._set_leaf_edge(None)
             return self
-        if self.dtype.kind < 2:
+        if dtypes.OF[self._array.dtype].kind < 2:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if self._counter is INFERENCE and not thread.inference:
             raise RuntimeError(
@@ -308,14 +308,10 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """A tensor on the same memory, without history and with the same version counter."""
-        a = self._array
         t = new(Tensor)
-        t._array = (
-            a if a.__class__ is np.ndarray or a.__class__ is not _tagged() else a.view(np.ndarray)
-        )
-        t._edge = None
+        t._array, t._edge = _array_for(Tensor, self._array), None
         t._counter = self._counter or version_of(self)
-        return t if self.__class__ in _plain_classes else t.as_subclass(type(self))
+        return t if self.__class__ in _plain_classes else _like_subclass(t, self)
 
     def detach_(self) -> Tensor:
         """Remove the history of this tensor, in place."""
@@ -332,9 +328,7 @@ class Tensor:
         """A tensor on the same memory, without history and with a new version counter."""
         t = new(Tensor)
         t._array, t._edge, t._counter = self._array, None, None
-        if self.__class__ not in _plain_classes:
-            t = t.as_subclass(type(self))
-        return t
+        return t if self.__class__ in _plain_classes else _like_subclass(t, self)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -531,7 +525,7 @@ class Tensor:
         t = new(cls)
         t._array, t._edge, t._counter = _array_for(cls, data._array), None, None
         if require_grad:
-            t.requires_grad_()
+            Tensor.requires_grad_(t)  # the class is not asked: its attributes are not there yet
         return t
 
     def as_subclass(self, cls: type) -> Any:
@@ -559,6 +553,13 @@ def _existing_dim(a: np.ndarray, dim: int) -> int:
     return geometry.wrap_dim(dim, a.ndim)
 
 
+def _like_subclass(t: Tensor, like: Tensor) -> Tensor:
+    """`t` as an instance of the class of `like`, if that overrides functions, and this is not disabled."""
+    from rushlight.dispatch import overrides
+
+    return t.as_subclass(type(like)) if overrides.overriding(like) else t
+
+
 def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
     """The array that a tensor of class `cls` holds: a `Tagged` one if the class overrides functions."""
     if a.__class__ is np.ndarray and cls is Tensor or not isinstance(a, np.ndarray):
@@ -573,12 +574,6 @@ def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
     if overrides._same(own, overrides.disabled):
         return a if a.__class__ is not overrides.Tagged else a.view(np.ndarray)
     return a.view(overrides.Tagged)
-
-
-def _tagged() -> type:
-    from rushlight.dispatch import overrides
-
-    return overrides.Tagged
 
 
 def _wrap(array: np.ndarray) -> Tensor:

@@ -35,7 +35,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         content = content.reshape(
             [array.shape[d] for d in order]
         )  # ascontiguousarray makes 0-d 1-d
-    state = dict(tensor.__dict__)
+    state = attributes(tensor)
     where = () if tensor.is_cpu or tensor.is_meta else (str(tensor.device),)
     return rebuild, (type(tensor), content, order, tensor.requires_grad, state, *where)
 
@@ -66,9 +66,38 @@ def rebuild(
         shape, stride, dtype = content
         made = rushlight.empty_strided(shape, stride, dtype=dtype, device="meta")
     if kind is not Tensor:
-        made = Tensor._make_subclass(kind, made)
-    made.__dict__.update(state)
-    return made.requires_grad_() if requires_grad else made
+        made = Tensor._make_subclass(kind, made, requires_grad)
+    elif requires_grad:
+        made.requires_grad_()
+    set_attributes(made, state)
+    return made
+
+
+def attributes(tensor: Tensor) -> dict[str, Any]:
+    """What a program has stored on a tensor: in its dictionary, and in the slots of its class."""
+    found = {name: getattr(tensor, name) for name in slots(type(tensor)) if hasattr(tensor, name)}
+    return found | tensor.__dict__
+
+
+def set_attributes(tensor: Tensor, state: dict[str, Any]) -> None:
+    """Store the values of `attributes` on another tensor of the class."""
+    named = slots(type(tensor))
+    tensor.__dict__.update({name: v for name, v in state.items() if name not in named})
+    for name in named:
+        if name in state:
+            setattr(tensor, name, state[name])
+
+
+def slots(kind: type) -> set[str]:
+    """The names of the slots that a class has besides those of `Tensor`."""
+    if kind is Tensor:
+        return set()
+    return {name for c in kind.__mro__ if c is not Tensor for name in _slots_of(c)}
+
+
+def _slots_of(cls: type) -> Any:
+    own = vars(cls).get("__slots__", ()) if issubclass(cls, Tensor) else ()
+    return (own,) if isinstance(own, str) else own
 
 
 def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
@@ -91,7 +120,7 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
         content = _shape_only(tensor) if tensor.is_meta else _copied(array, memo)
     made = rebuild(type(tensor), content, (), tensor.requires_grad, {})
     memo[id(tensor)] = made
-    made.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    set_attributes(made, copy.deepcopy(attributes(tensor), memo))
     if tensor.grad is not None:
         made.grad = copy.deepcopy(tensor.grad, memo)
     return made
