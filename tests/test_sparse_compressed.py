@@ -548,5 +548,10 @@ def test_what_compressed_tensors_do_not_have():
     t = dense().to_sparse_csr()
     with pytest.raises(RuntimeError, match="Cannot access storage of SparseCsrTensorImpl"):
         t.storage()
+    with pytest.raises(RuntimeError, match="Sparse CSR tensors do not have strides"):
+        t.stride()
+    with pytest.raises(RuntimeError, match="Sparse CSC tensors do not have is_contiguous"):
+        t.t().is_contiguous()
+    assert t.nbytes == 16 * 8
     with pytest.raises(TypeError, match="convert SparseCsr layout tensor to numpy"):
         t.numpy()

@@ -33,7 +33,7 @@ c * 2; 2 * c; c * torch.tensor(2); c.abs(); c.sin(); c.relu(); c.isnan(); c.sgn(
 c.t(); c.mT; c.mH; c.transpose(0, 1); b.transpose(-1, -2); b.transpose(0, 0); c.t().t()
 c.t()._is_view(), c.values()._is_view(); b[1]; b.select(0, -1); hybrid.select(2, 1); torch.select_copy(b, 0, 1)
 torch.select_copy(c, 0, 0); torch.select_copy(c, 1, 2)
-c.sum(); b.sum(); c.sum(dtype=torch.float64); c.values(); c._nnz(); b._nnz()
+c.nbytes; b.nbytes; c.sum(); b.sum(); c.sum(dtype=torch.float64); c.values(); c._nnz(); b._nnz()
 c.sparse_dim(), c.dense_dim(), hybrid.dense_dim(), b.sparse_dim(); c.is_sparse, c.layout, c.numel(), len(c)
 c.to_dense(); b.to_dense(); hybrid.to_dense(); c.to_sparse(layout=torch.strided); c.to_sparse().to_dense()
 d.sparse_mask(c); c.sparse_mask(c); torch.zeros_like(c); torch.ones_like(c); torch.full_like(c, 3.0); torch.zeros_like(b)
@@ -64,7 +64,7 @@ def test_prints_the_same(expression, layout):
 
 
 # Raised by both, with the same message.
-ERRORS = """c.to_sparse_bsr((3, 3)); c.to_sparse_csr(dense_dim=1); d.to_sparse_bsr((0, 1)); d.to_sparse_bsr((1, 1, 1))
+ERRORS = """c.stride(); c.is_contiguous(); c.to_sparse_bsr((3, 3)); c.to_sparse_csr(dense_dim=1); d.to_sparse_bsr((0, 1)); d.to_sparse_bsr((1, 1, 1))
 d.to_sparse_csr(dense_dim=1); c.to_sparse(layout=torch.sparse_bsr); c.to_sparse(layout=torch.sparse_csr, blocksize=(1, 1))
 d.to_sparse(layout=torch.sparse_bsc); d.to_sparse(1).to_sparse_csr(); b.to_sparse(layout=torch.sparse_bsr, blocksize=(1, 1))
 c.copy_(d); c.copy_(torch.zeros_like(c)); d.copy_(c); c.copy_(c.t()); b.transpose(0, 1); hybrid.transpose(0, 1); b.t()

@@ -47,8 +47,20 @@ class Compressed(Sparse):
         note()
 
     def __reduce__(self) -> tuple:
-        name = str(self.layout).removeprefix("torch.")
-        return restored, (self.pointers, self.plain, self.values, self.shape, name)
+        return restored, (self.pointers, self.plain, self.values, self.shape, self.code)
+
+    @property
+    def code(self) -> str:
+        """The layout in three letters: csr, csc, bsr or bsc."""
+        return str(self.layout)[-3:]
+
+    @property
+    def flags(self) -> Any:  # type: ignore[override]
+        raise RuntimeError(f"Sparse {self.code.upper()} tensors do not have is_contiguous")
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        return self.size * self.itemsize
 
     @property
     def by_column(self) -> bool:
@@ -118,9 +130,9 @@ class Compressed(Sparse):
         return found
 
 
-def restored(pointers: Any, plain: Any, values: Any, shape: tuple, name: str) -> Compressed:
+def restored(pointers: Any, plain: Any, values: Any, shape: tuple, code: str) -> Compressed:
     """A compressed array from what pickle stored."""
-    return Compressed(pointers, plain, values, shape, getattr(dtypes, name))
+    return Compressed(pointers, plain, values, shape, getattr(dtypes, f"sparse_{code}"))
 
 
 def zeros(name: str, shape: tuple, dtype: np.dtype, layout: Any) -> Sparse:

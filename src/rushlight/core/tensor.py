@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import devices, sparse
+from rushlight._backends.compressed import Compressed
 from rushlight.autograd import tensor_hooks
 from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
 from rushlight.autograd.state import active, thread
@@ -445,6 +446,8 @@ class Tensor:
     def _strides(self) -> tuple[int, ...]:
         a = self._array
         size = a.itemsize
+        if a.__class__ is Compressed:
+            raise RuntimeError(f"Sparse {a.code.upper()} tensors do not have strides")
         if a.size or 0 not in a.strides:
             return tuple([s // size for s in a.strides])
         from rushlight.core.geometry import contiguous_strides

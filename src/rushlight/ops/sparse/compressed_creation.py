@@ -311,7 +311,7 @@ def _validate_sparse_compressed_tensor_args(
 
 
 def declare_validation(layout: Any) -> None:
-    code = str(layout).removeprefix("torch.sparse_")
+    code = str(layout)[-3:]
 
     @public(
         name=f"_validate_sparse_{code}_tensor_args",

@@ -157,7 +157,7 @@ def to_compressed(t: Tensor, layout: Any, blocksize: Any, dense_dim: Any, name: 
     batch = t.ndim - 2 - dense
     block = check_blocks(t, layout, blocksize, batch, form)
     if 0 in t.shape[:batch]:
-        code = str(layout).removeprefix("torch.sparse_")
+        code = str(layout)[-3:]
         raise RuntimeError(
             f"to_sparse_{code}: Expected product of batch dimensions to be non-zero."
         )
@@ -175,7 +175,7 @@ def recompressed(t: Tensor, layout: Any, blocksize: Any, form: str) -> Tensor:
         block = check_blocks(t, layout, blocksize, a.batch_dim, form)
     elif a.layout in BLOCKED:
         check_blocks(t, layout, blocksize, a.batch_dim, form)
-        code = str(layout).removeprefix("torch.sparse_")
+        code = str(layout)[-3:]
         raise RuntimeError(
             f"sparse_compressed_to_sparse_{code}: expected SparseCsr or SparseCsc layout but got "
             f"{NAMES[a.layout]}"
