@@ -55,8 +55,6 @@ REASONS = {
     r"|get_device_module)|Tensor\.record_stream",
     "sparse tensors: notes for other libraries": r".*([Ss]parse|csr|csc|bsr|bsc|_coo|coalesce|indices$|crow|ccol|values$"
     r"|smm$|dsmm|hsmm|hspmm|saddmm|sspaddmm|(indices|values)_copy).*",
-    "nested and masked tensor classes, not yet": r".*([Nn]ested|jagged|to_padded_tensor|masked_tensor"
-    r"|MaskedTensor).*",
     "several machines": r".*([Dd]istributed|DataParallel|parallel_apply|replicate|scatter_object).*"
     r"|nn\.parallel|torch\.(distributed|futures|Future|monitor)",
     "compiling and exporting programs: PyTorch's own compiler": r".*([Jj]it|JIT|[Ss]cript|torch\.fork$|wait$"

@@ -305,6 +305,22 @@ def test_attention_modules_take_nested_tensors():
         layer.train()(x)
 
 
+def test_an_encoder_that_does_not_check_the_mask_takes_as_many_from_the_beginning():
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    x = torch.randn(2, 3, 4)
+    gaps = torch.tensor([[False, True, False], [False, False, False]])
+    end = torch.tensor([[False, False, True], [False, False, False]])
+    checked = torch.nn.TransformerEncoder(layer, 2).eval()
+    unchecked = torch.nn.TransformerEncoder(layer, 2, mask_check=False).eval()
+    unchecked.load_state_dict(checked.state_dict())
+    with torch.no_grad():
+        expected = checked(x, src_key_padding_mask=end)
+        torch.testing.assert_close(unchecked(x, src_key_padding_mask=gaps), expected)
+        assert (expected[0, 2] == 0).all()
+        assert not (checked(x, src_key_padding_mask=gaps)[0, 1] == 0).any()
+
+
 # -- strided ---------------------------------------------------------------------------------------
 
 
@@ -497,6 +513,18 @@ def test_the_layouts_are_not_mixed():
         torch.nested.as_nested_tensor(nested(torch.jagged), layout=torch.strided)
 
 
+def test_writes_of_nested_tensors_to_dense_ones_are_refused():
+    x = nested(torch.strided)
+    for dense in (torch.tensor(2.0), torch.ones(1), torch.ones(2, 2)[0]):
+        for _ in range(3):  # the second call of a kind is printed
+            with pytest.raises(RuntimeError, match="broadcast shape|Expected both|same dimension"):
+                dense.mul_(x)
+            with pytest.raises(RuntimeError, match="requires a NestedTensor"):
+                dense.copy_(x)
+            with pytest.raises(RuntimeError, match="requires a NestedTensor"):
+                x.copy_(dense)
+
+
 def test_dense_functions_refuse_nested_tensors():
     x = nested(torch.strided)
     for wrong in (
@@ -509,3 +537,5 @@ def test_dense_functions_refuse_nested_tensors():
         with pytest.raises((NotImplementedError, RuntimeError)):
             wrong()
     assert not torch.ones(2).is_nested
+    with pytest.raises(NotImplementedError, match="to_padded_tensor"):
+        torch.ones(2, 2).to_padded_tensor(0.0)

@@ -1196,6 +1196,8 @@ class Tensor:
         """The tensor as another dtype, on another device: `to(dtype)`, `to(device, dtype)`, `to(other)`."""
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
         """The dense tensor; a strided one is returned as it is, in another dtype where asked."""
+    def to_padded_tensor(self, padding: _float, output_size: Any = None) -> Tensor:
+        """A dense tensor with `padding` after the end of each component of a nested tensor."""
     def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Tensor:
         """The entries that are not zero, as a sparse tensor."""
     def to_sparse_bsc(self, blocksize: Any, dense_dim: _int | None = None) -> Tensor:

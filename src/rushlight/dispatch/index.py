@@ -98,7 +98,8 @@ FUNCTIONS = {
         "repeat_interleave roll rot90 tile tril triu "
     ),
     "layout.regions": (
-        "aten.alias aten.basic_index aten.place aten.slice narrow select "
+        "Tensor.to_padded_tensor aten.alias aten.basic_index aten.place aten.slice narrow "
+        "select "
     ),
     "layout.shape": (
         "Tensor.expand Tensor.expand_as Tensor.reshape Tensor.reshape_as Tensor.view "
@@ -524,8 +525,7 @@ WRITERS = (
 ABSENT = (
     "const_data_ptr dequantize grad_dtype index int_repr is_maia module_load "
     "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
-    "q_zero_point qscheme record_stream reinforce slice_inverse to_mkldnn "
-    "to_padded_tensor volatile "
+    "q_zero_point qscheme record_stream reinforce slice_inverse to_mkldnn volatile "
 )
 
 

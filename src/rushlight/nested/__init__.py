@@ -16,7 +16,7 @@ import rushlight as torch
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.nested import jagged, jagged_calls, strided, strided_calls
-from rushlight.nested.tensor import Nested, alias, refuse
+from rushlight.nested.tensor import Nested, alias
 
 del jagged_calls, strided_calls  # imported for the rules that they declare
 
@@ -83,9 +83,7 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None) -> 
     tensor([[1, 2],
             [3, 0]])
     """
-    if not isinstance(input, Nested):
-        refuse("to_padded_tensor")
-    return type(input).RULES["to_padded_tensor"](input, padding, output_size)
+    return input.to_padded_tensor(padding, output_size)
 
 
 def nested_tensor_from_jagged(

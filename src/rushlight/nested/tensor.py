@@ -39,10 +39,10 @@ def refuse(what: str) -> NoReturn:
 
 class NoArray:
     """What stands in `_array` of a nested tensor: nothing can be computed on it. The functions that stand before
-    the call of an operator read the dtype and the size of any array."""
+    the call of an operator read these attributes of any array."""
 
     __slots__ = ("dtype",)
-    size = 0
+    size, base, strides = 0, (), ()
 
     def __init__(self, values: Tensor) -> None:
         self.dtype = values._array.dtype
@@ -254,9 +254,6 @@ class Nested(Tensor):
 
     def __format__(self, spec: str) -> str:
         return format(repr(self), spec)
-
-    def to_padded_tensor(self, padding: float, output_size: Any = None) -> Tensor:
-        return self.RULES["to_padded_tensor"](self, padding, output_size)
 
     def __deepcopy__(self, memo: dict) -> Nested:
         import copy

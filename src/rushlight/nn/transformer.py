@@ -204,6 +204,14 @@ class TransformerEncoder(Module):
             )
         )
 
+    def _at_the_end(self, padding: Tensor) -> Tensor | None:
+        """What a padding mask hides, moved to the end of the rows; None where it is not there and that is to be
+        checked."""
+        hidden = padding if padding.dtype == rushlight.bool else padding == float("-inf")
+        kept = hidden.logical_not().sum(1, keepdim=True)
+        at_the_end = rushlight.arange(hidden.size(1), device=hidden.device) >= kept
+        return None if self.mask_check and bool((at_the_end != hidden).any()) else at_the_end
+
     def forward(
         self,
         src: Tensor,
@@ -211,20 +219,19 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        output = src
+        output, hidden = src, None
+        if src_key_padding_mask is not None and self._is_fast(src, mask):
+            hidden = self._at_the_end(src_key_padding_mask)
+        padding = src_key_padding_mask if hidden is None else hidden
         for layer in self.layers:
             output = layer(
                 output,
                 src_mask=mask,
                 is_causal=bool(is_causal) and mask is not None,
-                src_key_padding_mask=src_key_padding_mask,
+                src_key_padding_mask=padding,
             )
-        if src_key_padding_mask is not None and self._is_fast(src, mask):
-            hidden = src_key_padding_mask
-            hidden = hidden if hidden.dtype == rushlight.bool else hidden == float("-inf")
-            at_the_end = not (hidden[:, :-1] & ~hidden[:, 1:]).any()
-            if at_the_end or not self.mask_check:
-                output = output.masked_fill(hidden.unsqueeze(-1), 0.0)
+        if hidden is not None:
+            output = output.masked_fill(hidden.unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
 

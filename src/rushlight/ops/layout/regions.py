@@ -131,6 +131,14 @@ def slice_back(g: Tensor, input_shape: tuple, dim: int, start: Any, end: Any, st
 slice_dim.grad(input=slice_back)
 
 
+@public("Tensor", overridable=True)
+def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
+    """A dense tensor with `padding` after the end of each component of a nested tensor."""
+    raise NotImplementedError(
+        "Could not run 'aten::to_padded_tensor' with arguments from the 'CPU' backend: the tensor is not nested"
+    )
+
+
 @public(method=True)
 def narrow(
     input: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
