@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -233,3 +235,17 @@ def test_stft_aligned_to_the_window():
         RuntimeError, match="align_to_window should only be set when center = false"
     ):
         torch.stft(x, 8, return_complex=True, align_to_window=False)
+
+
+def test_stft_without_a_window_warns_once():
+    x = torch.rand(40)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="A window was not provided"):
+            torch.stft(x, 8, return_complex=True)
+    finally:
+        torch.set_warn_always(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.stft(x, 8, return_complex=True)
+        torch.stft(x, 8, window=torch.ones(8), return_complex=True)

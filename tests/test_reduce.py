@@ -388,3 +388,9 @@ def test_variance_far_from_zero(shape, dim):
     a = (1000 + 0.01 * np.random.default_rng(0).standard_normal(shape)).astype(np.float32)
     want = a.astype(np.float64).var(dim, ddof=1)
     np.testing.assert_allclose(torch.tensor(a).var(dim).numpy(), want, rtol=1e-6)
+
+
+def test_warnings_of_too_few_elements_name_the_function():
+    for name in ("var", "std", "var_mean", "std_mean"):
+        with pytest.warns(UserWarning, match=rf"^{name}\(\): degrees of freedom is <= 0"):
+            getattr(torch, name)(torch.ones(1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight._backends import cpu as xp
-from rushlight.core import modes
+from rushlight.core import modes, settings
 from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.geometry import wrap_dim
 from rushlight.dispatch.methods import function
@@ -435,6 +435,14 @@ def stft(
     name = "stft"
     if center and align_to_window is not None:
         raise RuntimeError("stft align_to_window should only be set when center = false")
+    if window is None:
+        settings.warn_once(
+            "A window was not provided. A rectangular window will be applied,which is known to cause "
+            "spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
+            "recommended to reduce spectral leakage.To suppress this warning and use a rectangular "
+            "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.",
+            stacklevel=3,
+        )
     if return_complex is None:
         return_complex = input.is_complex() or (window is not None and window.is_complex())
         if not return_complex:

@@ -31,16 +31,18 @@ def settings(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     return dim, 1 if unbiased else 0
 
 
-def check_spread(input: Any, over: Any, correction: float, name: str = "std and var") -> None:
+def check_spread(input: Any, over: Any, correction: float, name: str) -> None:
     if input.dtype.kind in "iub":
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        raise RuntimeError(
+            f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes"
+        )
     n = reduced_count(input.shape, over)
     if n <= correction:
         warnings.warn(
-            "var(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-            f"factor (input numel divided by output numel): {n} elements, correction {correction}",
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+            "factor (input numel divided by output numel).",
             UserWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
 
 
@@ -61,7 +63,7 @@ def var(
     """
     dim, correction = settings(dim, unbiased, correction)
     over = axes(dim, input.ndim)
-    check_spread(input, over, correction)
+    check_spread(input, over, correction, "var")
     return xp.variance(input, over, keepdim, correction)[0]
 
 
@@ -96,7 +98,7 @@ def std(
     """
     dim, correction = settings(dim, unbiased, correction)
     over = axes(dim, input.ndim)
-    check_spread(input, over, correction)
+    check_spread(input, over, correction, "std")
     v = xp.sqrt(xp.variance(xp.upcast(input), over, keepdim, correction)[0])
     return v if v.dtype is input.dtype or input.dtype.kind == "c" else v.astype(input.dtype)
 
@@ -461,7 +463,7 @@ def cov(
     if norm <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
-            f"observations: {n} observations, correction {correction}",
+            "observations.",
             UserWarning,
             stacklevel=3,
         )
