@@ -248,6 +248,10 @@ def test_spdiags_makes_three_layouts():
     x, offsets = torch.ones(1, 2), torch.tensor([0])
     for layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
         assert torch.sparse.spdiags(x, offsets, (2, 2), layout).layout is layout
+    with pytest.raises(RuntimeError, match="Offset Tensor must have dtype Long but got Int"):
+        torch.sparse.spdiags(x, offsets.int(), (2, 2))
+    with pytest.raises(RuntimeError, match="negative dimension -2"):
+        torch.sparse.spdiags(x, offsets, (-2, 2))
     with pytest.raises(RuntimeError, match="Only output layouts .* are supported, got Strided"):
         torch.sparse.spdiags(x, offsets, (2, 2), torch.strided)
 
@@ -262,6 +266,12 @@ def test_numbers_times_a_tensor_without_dimensions():
     for product in (s * 2, 2 * s, s * torch.tensor(2.0).to_sparse()):
         assert product.to_dense().item() == 6
     assert (coo(A) * True).dtype is torch.float64
+    twice = torch.sparse_coo_tensor(torch.zeros(0, 2, dtype=torch.int64), [1.0, 4.0], ())
+    for product in (s * twice, twice * s):
+        assert product._nnz() == 2 and product.to_dense().item() == 15
+    assert (s.double() * s).dtype is (s * s.double()).dtype is torch.float64
+    for product in (s * torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]) * s):
+        equal(product, [3, 6])
 
 
 def test_gradients_of_products_of_two_sparse_matrices():

@@ -148,8 +148,12 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     at = offsets.reshape(-1)
     if d.ndim != 2:
         raise RuntimeError("Diagonals must be vector or matrix")
-    if offsets.ndim > 1 or offsets.dtype is not rushlight.int64:
-        raise RuntimeError("Offsets must be scalar or vector of dtype int64")
+    if offsets.ndim > 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if offsets.dtype is not rushlight.int64:
+        raise RuntimeError(
+            f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_name}"
+        )
     if len(shape) != 2:
         raise RuntimeError("Output shape must be 2d")
     if layout not in (None, rushlight.sparse_coo, rushlight.sparse_csc, rushlight.sparse_csr):

@@ -320,9 +320,18 @@ def scalar(t: Any) -> bool:
 
 
 def mul(input: Any, other: Any) -> Tensor:
-    if scalar(input) or is_sparse(input) and not input.ndim and not scalar(other):
-        input, other = other, input
-    if is_sparse(other) and not other.ndim and input.ndim:
+    first, second = (
+        is_sparse(t) and not t.ndim for t in (input, other)
+    )  # numbers as sparse tensors
+    if first and second:  # one multiplies the entries of the other, which may be several
+        d = dtypes.promote_types(input.dtype, other.dtype)
+        input, other = input.to(d), other.to(d)
+        swap = input._array.coalesced and not other._array.coalesced
+    else:
+        swap = scalar(input) or first and not scalar(other)
+    if swap:
+        input, other, second = other, input, first
+    if second and is_sparse(input):
         other = to_dense(other)
     if scalar(other):
         return linear("MulBackward0", lambda v: v * other)(input)

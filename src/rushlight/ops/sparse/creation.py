@@ -27,7 +27,13 @@ def as_array(data: Any, dtype: Any = None) -> Tensor:
 
 def sizes_of(name: str, size: Any) -> tuple[int, ...]:
     if isinstance(size, (tuple, list)) and all(hasattr(n, "__index__") for n in size):
-        return tuple(n.__index__() for n in size)
+        size = tuple(n.__index__() for n in size)
+        for n in size:
+            if n < 0:
+                raise RuntimeError(
+                    f"Trying to create tensor with negative dimension {n}: {list(size)}"
+                )
+        return size
     raise TypeError(
         f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
     )
