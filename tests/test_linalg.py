@@ -646,3 +646,14 @@ def test_an_ellipsis_stands_once():
         torch.einsum("i->.", torch.ones(2))
     with pytest.raises(RuntimeError, match="operand 0 for which an ellipsis was already found"):
         torch.einsum("....i->i", torch.ones(2))
+
+
+def test_an_invalid_subscript_is_named_by_its_place_in_the_equation():
+    for equation, n in (("a,1->a", 2), ("ab,cd->1", 7), ("a->a#", 4)):
+        tensors = [torch.ones(2, 2) if "ab" in equation else torch.ones(2)] * (
+            1 + equation.count(",")
+        )
+        with pytest.raises(
+            RuntimeError, match=f"invalid subscript given at index {n} in the equation"
+        ):
+            torch.einsum(equation, *tensors)

@@ -114,7 +114,8 @@ def parse(equation: str, ndims: list[int]) -> tuple[list[list[int]], list[int]]:
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     if len(texts) < len(ndims):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    parsed = [subscripts(t, f"for operand {i}") for i, t in enumerate(texts)]
+    starts = [sum(len(t) + 1 for t in texts[:i]) for i in range(len(texts))]
+    parsed = [subscripts(t, f"for operand {i}", starts[i]) for i, t in enumerate(texts)]
     covered = 0
     for i, (labels, n) in enumerate(zip(parsed, ndims, strict=True)):
         named = len(labels) - (None in labels)
@@ -140,7 +141,7 @@ def parse(equation: str, ndims: list[int]) -> tuple[list[list[int]], list[int]]:
             counts[k] = counts.get(k, 0) + 1
     if not arrow:
         return full, everything + sorted(k for k, c in counts.items() if c == 1 and k < ELLIPSIS)
-    out = subscripts(right, "for output")
+    out = subscripts(right, "for output", len(left) + 2)
     for k in out:
         if k is not None and k not in counts:
             raise RuntimeError(
@@ -157,8 +158,8 @@ def parse(equation: str, ndims: list[int]) -> tuple[list[list[int]], list[int]]:
     return full, out
 
 
-def subscripts(text: str, where: str) -> list:
-    """The labels of one operand; None for the ellipsis."""
+def subscripts(text: str, where: str, start: int) -> list:
+    """The labels of one operand, whose text begins at `start` of the equation; None for the ellipsis."""
     labels: list = []
     i = 0
     while i < len(text):
@@ -180,8 +181,8 @@ def subscripts(text: str, where: str) -> list:
             labels.append(ord(c) - (65 if c < "a" else 71))
         elif c != " ":
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {i} in the equation string, subscripts "
-                f"must be in [a-zA-Z], got {c!r} in {text!r}"
+                f"einsum(): invalid subscript given at index {start + i} in the equation string, "
+                "subscripts must be in [a-zA-Z]"
             )
         i += 1
     return labels
