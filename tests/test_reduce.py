@@ -394,3 +394,20 @@ def test_warnings_of_too_few_elements_name_the_function():
     for name in ("var", "std", "var_mean", "std_mean"):
         with pytest.warns(UserWarning, match=rf"^{name}\(\): degrees of freedom is <= 0"):
             getattr(torch, name)(torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    "data, reduce, initial, want",
+    [
+        ([0.0, 2, 3, 4], "prod", None, [6, 0, 0, 1]), ([0.0, 2, 0, 4], "prod", None, [0, 0, 0, 1]),
+        ([float("nan"), 2, 3, 4], "prod", 2, [12, float("nan"), float("nan"), 2]),
+        ([float("nan"), 0, 3, 4], "prod", None, [0, float("nan"), float("nan"), 1]),
+        ([1.0, float("nan"), 3, 4], "max", None, [0, 1, 0, 1]), ([1.0, float("nan"), 3, 4], "min", 9, [0, 1, 0, 1]),
+    ],
+)  # fmt: skip
+def test_gradients_of_segments_with_zeros_and_nan(data, reduce, initial, want):
+    """The product of the others is no quotient there, and nan is what a maximum takes."""
+    for function in (torch.segment_reduce, torch._segment_reduce):
+        x = torch.tensor(data, requires_grad=True)
+        function(x, reduce, lengths=torch.tensor([3, 1]), initial=initial).sum().backward()
+        np.testing.assert_equal(x.grad.numpy(), np.array(want, np.float32))

@@ -540,6 +540,8 @@ def _rsub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, 
     """`rsub` with an `alpha`."""
 def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
     """Points of the simplex with the concentrations in `input` [..., k]."""
+def _segment_reduce(data: Tensor, reduce: _str, *, lengths: Tensor | None = None, indices: Any = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _float | None = None) -> Tensor:
+    """The sum, mean, max, min or prod of consecutive segments of `data` along `axis`."""
 def _softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`."""
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:

@@ -400,7 +400,8 @@ FUNCTIONS = {
         "nanmean nansum prod special.logsumexp sum "
     ),
     "reductions.scan": (
-        "_all.segment_table cummax cummin cumprod cumsum logcumsumexp segment_reduce "
+        "_all.segment_table _segment_reduce cummax cummin cumprod cumsum logcumsumexp "
+        "segment_reduce "
     ),
     "reductions.sorting": (
         "_all.isin _all.searchsorted _all.unique argsort bucketize isin msort searchsorted "

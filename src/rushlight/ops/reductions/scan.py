@@ -174,6 +174,9 @@ def segment_reduce(
     )
 
 
+segment_reduce.alias("_segment_reduce")  # libraries for graphs call it so
+
+
 def bounds(xp: Any, lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
     """Where the segments start, and where the last one ends, along the last dimension."""
     if offsets is not None:
@@ -214,10 +217,32 @@ def segment_backward(
         return each(g)
     if kind == "mean":
         return each(g) / count.to(g.dtype)
+
+    def total(t: Tensor) -> Tensor:
+        """The sums of segments, for each segment."""
+        return result.new_zeros(result.shape).scatter_add(axis, where, t.to(result.dtype))
+
     if kind == "prod":
-        return each(g * result) / data
-    same = (data == each(result)) & inside
-    ties = result.new_zeros(result.shape).scatter_add(axis, where, same.to(result.dtype))
+        zero, nan = data == 0, data.isnan()
+        if not bool((zero | nan).any()):
+            return each(g * result) / data
+        usual = data.masked_fill(zero | nan, 1)
+        others = each(
+            segment_reduce(
+                usual,
+                reduce,
+                lengths=lengths,
+                offsets=offsets,
+                axis=axis,
+                unsafe=True,
+                initial=initial,
+            )
+        )
+        zeros, nans = each(total(zero & inside)) - zero.int(), each(total(nan & inside)) - nan.int()
+        others = (others / usual).masked_fill(zeros > 0, 0).masked_fill(nans > 0, float("nan"))
+        return each(g) * others.masked_fill(~inside, 0)
+    same = ((data == each(result)) | (data.isnan() & each(result.isnan()))) & inside
+    ties = total(same)
     if initial is not None:
         ties = ties + (result == initial)
     return (each(g) / each(ties).clamp(min=1)) * same
