@@ -344,7 +344,7 @@ def test_import_reads_little_more_than_numpy():
     """What is imported before it is used: at most 28 modules and 7000 lines, the standard library's
     included. `benchmarks/importing.py` says how long each takes."""
     read = run(
-        "import sys, numpy, ml_dtypes; before = set(sys.modules)\n"
+        "import sys, importlib, numpy, ml_dtypes; before = set(sys.modules)\n"
         "import rushlight\n"
         "for name in set(sys.modules) - before: print(name, sys.modules[name].__file__)"
     ).splitlines()

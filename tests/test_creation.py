@@ -185,6 +185,13 @@ def test_dlpack_of_bfloat16_and_streams():
     with pytest.raises(AssertionError, match="stream should be None"):
         t.__dlpack__(stream=1)
     assert torch.from_dlpack(t.__dlpack__(stream=-1)).tolist() == [1.0] * 3
+    for x in (t, torch.ones(3)):
+        copied = torch.from_dlpack(x.__dlpack__(copy=True, dl_device=(1, 0)))
+        assert torch.equal(copied, x) and copied.data_ptr() != x.data_ptr()
+        with pytest.raises(BufferError, match="dl_device"):
+            x.__dlpack__(dl_device=(2, 0))
+    assert torch.from_dlpack(Producer(), device="cpu", copy=False).tolist() == [1.0] * 3
+    assert torch.from_dlpack(Producer(), copy=True).data_ptr() != t.data_ptr()
     with pytest.raises(BufferError, match="torch.strided"):
         torch.eye(2).to_sparse().__dlpack__()
 

@@ -117,6 +117,7 @@ def test_figures(tmp_path):
     assert pixels(read.Images("list")[0]).shape == (50, 300, 3)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype on a NumPy array")  # TensorBoard does
 def test_sound_text_tensors_meshes(tmp_path):
     with SummaryWriter(tmp_path) as writer:
         writer.add_audio("tone", torch.linspace(-1, 1, 100)[None], sample_rate=8000)

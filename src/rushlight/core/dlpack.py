@@ -27,6 +27,11 @@ class _Struct(ctypes.Structure):
     )  # fmt: skip
 
 
+CPU = (1, 0)  # a device, as DLPack writes it
+_NAMES_VERSIONS = (
+    np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+)  # those of DLPack, by `max_version`
+
 # name of a capsule that nobody has taken over -> where its DLTensor is, in bytes
 _OFFSETS = {b"dltensor": 0, b"dltensor_versioned": 32}
 _name = ctypes.pythonapi.PyCapsule_GetName
@@ -42,7 +47,14 @@ def described(capsule: Any) -> _Struct | None:
     return _Struct.from_address(_pointer(capsule, name) + _OFFSETS[name])
 
 
-def capsule_of(a: Any, stream: Any = None, **options: Any) -> Any:
+def capsule_of(
+    a: Any,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
     """A capsule that shares the memory of an array; what reads it takes it over, once."""
     if stream is not None and type(stream) is not int:
         raise TypeError("stream must be ``int`` or ``none``")
@@ -50,6 +62,11 @@ def capsule_of(a: Any, stream: Any = None, **options: Any) -> Any:
         raise AssertionError("stream should be None on cpu.")
     if not hasattr(a, "__dlpack__"):
         raise BufferError("Can't export tensors with layout other than torch.strided")
+    if dl_device not in (None, CPU):
+        raise BufferError(f"the memory is on the CPU, and dl_device={dl_device} asks for another")
+    options = {"max_version": max_version} if _NAMES_VERSIONS else {}
+    if copy:
+        a = a.copy()
     if a.dtype not in CODES:
         return a.__dlpack__(**options)
     code, bits = CODES[a.dtype]
@@ -61,12 +78,15 @@ def capsule_of(a: Any, stream: Any = None, **options: Any) -> Any:
 class Producer:
     """What NumPy is to read: an object with `__dlpack__`, or a bare capsule."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, **options: Any) -> None:
         self.source, self.is_bare = source, not hasattr(source, "__dlpack__")
+        self.options = options  # besides those that NumPy gives
         self.dtype: np.dtype | None = None  # that of the memory, where NumPy lacks it
 
     def __dlpack__(self, **options: Any) -> Any:
-        capsule = self.source if self.is_bare else self.source.__dlpack__(**options)
+        capsule = (
+            self.source if self.is_bare else self.source.__dlpack__(**{**options, **self.options})
+        )
         if (about := described(capsule)) is not None:
             for dtype, codes in CODES.items():
                 if codes == (about.code, about.bits):
@@ -74,4 +94,4 @@ class Producer:
         return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0) if self.is_bare else self.source.__dlpack_device__()
+        return CPU if self.is_bare else self.source.__dlpack_device__()

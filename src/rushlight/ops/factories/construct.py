@@ -380,13 +380,13 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         return t.clone() if copy else t
     from rushlight.core import dlpack
 
-    producer = dlpack.Producer(ext_tensor)
     options: dict[str, Any] = {} if copy is None else {"copy": copy}
     if device is not None:
         devices.for_device(device)
-        options["device"] = "cpu"
+        options["dl_device"] = dlpack.CPU
+    producer = dlpack.Producer(ext_tensor, **options)
     try:
-        a = np.from_dlpack(producer, **options)
+        a = np.from_dlpack(producer)
     except ValueError as e:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
