@@ -300,3 +300,13 @@ def test_a_weight_of_one_place_with_channels_last_makes_the_result_so():
     result = torch.nn.functional.conv2d(x, weight.to(memory_format=torch.channels_last))
     assert result.stride() == (200, 1, 40, 8)
     assert torch.nn.functional.conv2d(x, weight).stride() == (200, 25, 5, 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_an_input_without_channels_gives_a_result_without_channels(n):
+    x, weight = torch.ones(2, 0, *[4] * n), torch.ones(3, 0, *[2] * n, requires_grad=True)
+    bias = torch.ones(3, requires_grad=True)
+    y = getattr(F, f"conv{n}d")(x, weight, bias)
+    assert y.shape == (2, 0, *[3] * n)
+    y.sum().backward()
+    assert bias.grad.tolist() == [0, 0, 0] and weight.grad.shape == weight.shape

@@ -427,6 +427,8 @@ def declare_conv(n: int, shapes: str, example: str = "") -> Any:
         bounds = bound(n, input, weight, bias, stride, padding, dilation)
         x, stride, padding, dilation, single = bounds
         y = convolve(x, weight, bias, stride, padding, dilation, False, zeros, groups)
+        if not x.shape[1]:  # of no channels PyTorch makes none, whatever the weight says
+            y = y.narrow(1, 0, 0)
         return y.squeeze(0) if single else y
 
     zeros = (0,) * n
