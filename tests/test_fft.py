@@ -249,3 +249,9 @@ def test_stft_without_a_window_warns_once():
         warnings.simplefilter("error")
         torch.stft(x, 8, return_complex=True)
         torch.stft(x, 8, window=torch.ones(8), return_complex=True)
+
+
+def test_one_dimension_may_be_an_int():
+    x = torch.arange(6.0).reshape(2, 3)
+    back = torch.fft.irfftn(torch.fft.rfftn(x, s=3, dim=1), s=3, dim=1)
+    assert back.shape == (2, 3) and (back - x).abs().max() < 1e-5

@@ -121,3 +121,11 @@ def test_random_slopes_in_place():
     assert torch.equal(given, wanted)
     with pytest.raises(RuntimeError, match="Lower bound"):
         torch.rrelu_(x.detach(), 1.0, 0.5)
+
+
+def test_the_numbers_of_threshold_are_those_of_whole_dtypes():
+    x = torch.arange(4, dtype=torch.uint8)
+    assert torch.nn.functional.threshold(x, -9, 3).tolist() == [3, 3, 3, 3]  # 247: it wraps around
+    assert torch.nn.functional.threshold(x, 2, -9).tolist() == [247, 247, 247, 3]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.nn.functional.threshold(x, 2, 300)

@@ -71,3 +71,9 @@ def test_without_a_mask_what_a_sparse_tensor_specifies_counts():
     assert got.layout is torch.sparse_coo and got.dense_dim() == 1
     assert got.to_dense().tolist() == [[1.0, 2.0], [2.0, 6.0]]
     assert torch.masked.sum(x).to_dense().tolist() == 19.0
+
+
+def test_a_product_over_an_empty_list_of_dimensions_reduces_nothing():
+    x = torch.arange(1.0, 5.0).reshape(2, 2)
+    assert torch.masked.prod(x, dim=[]).tolist() == x.tolist()
+    assert torch.masked.prod(x, dim=()).item() == 24

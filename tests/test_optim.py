@@ -454,3 +454,19 @@ def test_a_recorded_step_of_amsgrad():
 
     inputs = [torch.rand(3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     assert torch.autograd.gradcheck(step, inputs)
+
+
+def test_nadam_differentiates_its_product_of_momenta():
+    def step(p, product):
+        p = p.clone()
+        p.grad = torch.tensor([0.5, 2.0], dtype=torch.float64)
+        optimizer = torch.optim.NAdam([p], lr=0.9, differentiable=True)
+        moments = {name: torch.ones(2, dtype=torch.float64) for name in ("exp_avg", "exp_avg_sq")}
+        step = torch.tensor(10.0, dtype=torch.float64)
+        optimizer.state[p].update(moments, step=step, mu_product=product.clone())
+        optimizer.step()
+        return p
+
+    p = torch.tensor([1.0, 3.0], dtype=torch.float64, requires_grad=True)
+    product = torch.tensor(0.9, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(step, (p, product))

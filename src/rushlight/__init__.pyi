@@ -682,8 +682,8 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
     """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', pos_weight: Tensor | None = None, *, out: Any = None) -> Tensor:
-    """The cross entropy of sigmoid(input) and `target`, stably; `pos_weight`: weight of positives."""
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: _int = 0) -> Tensor:
+    """`nn.functional.binary_cross_entropy_with_logits`: the cross entropy of sigmoid(input) and `target`."""
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, *, out: Any = None) -> Tensor:
     """How often each of 0, 1, 2, ... occurs in a 1-d tensor of integers; or the sum of its `weights`."""
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
@@ -792,7 +792,7 @@ def cos(input: Tensor, *, out: Any = None) -> Tensor:
     """The cosine of radians."""
 def cosh(input: Tensor, *, out: Any = None) -> Tensor:
     """The hyperbolic cosine."""
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 1) -> Tensor:
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 0) -> Tensor:
     """`nn.functional.cosine_embedding_loss`: 1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = ..., *, out: Any = None) -> Tensor:
     """x1 . x2 over the product of their lengths, each at least eps, along `dim`."""
@@ -804,7 +804,7 @@ def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = N
     """As `linalg.cross`; without `dim` along the first dimension of size 3."""
 def crow_indices_copy(input: Tensor) -> Tensor:
     """A copy of `input.crow_indices()`."""
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _int = 1, zero_infinity: _bool = False, *, out: Any = None) -> Tensor:
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _int = 0, zero_infinity: _bool = False, *, out: Any = None) -> Tensor:
     """As `nn.functional.ctc_loss`; `reduction`: 0 none, 1 mean, 2 sum."""
 def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
     """(values, indices): the maximum up to each place along `dim`, and where it last was."""
@@ -988,7 +988,7 @@ def hash_tensor(input: Tensor, dim: _Ints | None = ..., *, keepdim: _bool = Fals
     """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers."""
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
     """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 1) -> Tensor:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss`: x where the target is 1, max(0, margin - x) where it is -1."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Any = None) -> Tensor:
     """How many elements fall into each of `bins` equal bins from `min` to `max`, in the input's dtype."""
@@ -1076,8 +1076,8 @@ def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length
     """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,"""
 def kaiser_window(window_length: _int, periodic: _bool = True, beta: _float = ..., *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """I₀(beta √(1 - (2k / N - 1)²)) / I₀(beta); N is the length, one less if not `periodic`."""
-def kl_div(input: Tensor, target: Tensor, reduction: _int = 1, *, log_target: _bool = False) -> Tensor:
-    """`nn.functional.kl_div`: target (log(target) - input), averaged over all elements by default."""
+def kl_div(input: Tensor, target: Tensor, reduction: _int = 0, *, log_target: _bool = False) -> Tensor:
+    """`nn.functional.kl_div`: target (log(target) - input), of each element by default."""
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The Kronecker product: every element of `input` times the whole of `other`."""
 def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _values_indices:
@@ -1148,8 +1148,8 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = No
     """Deprecated: use `linalg.lu_solve`, whose arguments are the other way round."""
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> Tensor:
     """(P, L, U) of what `linalg.lu_factor` returned; an empty tensor for what is not asked for."""
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 1) -> Tensor:
-    """`nn.functional.margin_ranking_loss`: max(0, -y (x1 - x2) + margin)."""
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 0) -> Tensor:
+    """`nn.functional.margin_ranking_loss` of tensors that broadcast: max(0, -y (x1 - x2) + margin)."""
 def masked_fill(input: Tensor, mask: Tensor, value: Any, *, out: Any = None) -> Tensor:
     """A copy of `input` with `value` (a number or a 0-d tensor) where `mask` is True."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
@@ -1501,7 +1501,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: _int = 0, 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor:
     """Sum the products of `a` and `b` over pairs of dimensions."""
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False, *, out: Any = None) -> Tensor:
-    """x where it is above `threshold`, else `value`."""
+    """x where it is above `threshold`, else `value`; both as numbers of the dtype of integers."""
 def threshold_(input: Any, threshold: _float, value: _float) -> Any:
     """`threshold` into the input's memory."""
 def threshold_backward(grad_output: Tensor, input: Tensor, threshold: _float, *, out: Any = None) -> Tensor:
@@ -1528,7 +1528,7 @@ def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """The lower triangle of matrices, zeros above the given diagonal."""
 def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Any:
     """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = ..., p: _float = 2, eps: _float = ..., swap: _bool = False, reduction: _int = 1) -> Tensor:
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = ..., p: _float = 2, eps: _float = ..., swap: _bool = False, reduction: _int = 0) -> Tensor:
     """`nn.functional.triplet_margin_loss`: max(0, d(a, p) - d(a, n) + margin)."""
 def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """The upper triangle of matrices, zeros below the given diagonal."""

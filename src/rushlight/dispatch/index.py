@@ -253,8 +253,9 @@ FUNCTIONS = {
         "nn.functional.rms_norm rms_norm "
     ),
     "nn.numbered_losses": (
-        "_weight_norm cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss "
-        "norm_except_dim poisson_nll_loss triplet_margin_loss "
+        "_weight_norm binary_cross_entropy_with_logits cosine_embedding_loss "
+        "hinge_embedding_loss kl_div margin_ranking_loss norm_except_dim poisson_nll_loss "
+        "triplet_margin_loss "
     ),
     "nn.pad": (
         "constant_pad_nd internal.circular_pad1d internal.circular_pad1d_gradient "
@@ -281,10 +282,10 @@ FUNCTIONS = {
         "rnn_tanh_cell "
     ),
     "nn.regression_losses": (
-        "binary_cross_entropy_with_logits nn.functional._bce_with_logits "
-        "nn.functional._binary_cross_entropy nn.functional._huber_loss "
-        "nn.functional._mse_loss nn.functional._reduced_bce_with_logits "
-        "nn.functional._smooth_l1_loss nn.functional.binary_cross_entropy "
+        "nn.functional._bce_with_logits nn.functional._binary_cross_entropy "
+        "nn.functional._huber_loss nn.functional._mse_loss "
+        "nn.functional._reduced_bce_with_logits nn.functional._smooth_l1_loss "
+        "nn.functional.binary_cross_entropy nn.functional.binary_cross_entropy_with_logits "
         "nn.functional.gaussian_nll_loss nn.functional.huber_loss nn.functional.kl_div "
         "nn.functional.l1_loss nn.functional.mse_loss nn.functional.poisson_nll_loss "
         "nn.functional.smooth_l1_loss "

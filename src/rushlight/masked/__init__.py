@@ -104,9 +104,9 @@ def prod(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product of the selected elements; integers give int64."""
+    """The product of the selected elements; integers give int64. With `dim=[]` nothing is reduced, as in PyTorch."""
     result = _fill(input, mask, 1)
-    over = wrapped_dims(dim, input.ndim)
+    over = () if dim == [] else wrapped_dims(dim, input.ndim)
     if not over:
         integer = not (result.dtype.is_floating_point or result.dtype.is_complex)
         return _cast(result, dtypes.int64 if dtype is None and integer else dtype)

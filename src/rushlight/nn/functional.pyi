@@ -290,7 +290,7 @@ def tanh(input: Tensor, *, out: Any = None) -> Tensor:
 def tanhshrink(input: Tensor, *, out: Any = None) -> Tensor:
     """x - tanh(x)."""
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False, *, out: Any = None) -> Tensor:
-    """x where it is above `threshold`, else `value`."""
+    """x where it is above `threshold`, else `value`; both as numbers of the dtype of integers."""
 def threshold_(input: Any, threshold: _float, value: _float) -> Any:
     """`threshold` into the input's memory."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = ..., p: _float = 2, eps: _float = ..., swap: _bool = False, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:

@@ -70,9 +70,9 @@ class NAdam(RuleOptimizer):
         t = advance(state)
         mu = beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
         mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((t + 1) * group["momentum_decay"]))
-        with rushlight.no_grad():
-            state["mu_product"] *= mu
-        product = state["mu_product"].item()
+        product = state["mu_product"].mul_(mu)
+        if not product.requires_grad:
+            product = product.item()
         tensors = (p, grad, state["exp_avg"], state["exp_avg_sq"])
         shares = (1.0 - mu) / (1.0 - product), mu_next / (1.0 - product * mu_next)
         run(nadam, tensors, rate(group), beta1, beta2, *_numbers(group), *shares, t)

@@ -111,7 +111,8 @@ def floating(x, *, to_complex=False):
 
 def real(name, x):
     if x.is_complex():
-        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype.scalar_name}")
+        what = "real-valued" if name == "rfftn" else "real"
+        raise RuntimeError(f"{name} expects a {what} input tensor, but got {x.dtype.scalar_name}")
     return floating(x)
 
 
@@ -272,7 +273,8 @@ def irfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
 def c2r_many(name, x, s, dim, scale, conjugate_last=False):
     sizes, dims = shape_and_dims(x, s, dim)
     at_least_one(name, dims)
-    n = 2 * (x.shape[dims[-1]] - 1) if s is None or s[-1] == -1 else s[-1]
+    last = s[-1] if isinstance(s, (tuple, list)) else s
+    n = 2 * (x.shape[dims[-1]] - 1) if last is None or last == -1 else last
     x = fitted(floating(x, to_complex=True), half(sizes, n), dims)
     if not conjugate_last:
         return c2r(x, dims, scale, n)

@@ -12,6 +12,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, composite, elementwise, op, public
+from rushlight.ops.factories.arguments import converted
 from rushlight.ops.layout.joining import cat
 
 
@@ -134,9 +135,12 @@ def above(xp, input: Array, threshold: float, value: float):
 above.grad(input=lambda g, input, threshold: threshold_backward(g, input, threshold))
 
 
-@composite(where="nn.functional", inplace=False)
-def threshold(input: Array, threshold: float, value: float, inplace: bool = False):
-    """x where it is above `threshold`, else `value`."""
+@composite(where="nn.functional", name="threshold", inplace=False)
+def functional_threshold(input: Array, threshold: float, value: float, inplace: bool = False):
+    """x where it is above `threshold`, else `value`; both as numbers of the dtype of integers."""
+    if input.dtype.kind == 1:
+        d = input.dtype.np
+        threshold, value = converted(threshold, d).item(), converted(value, d).item()
     return inplace_or_not(above, input, inplace, threshold, value)
 
 
@@ -210,7 +214,7 @@ def softsign(input: Array):
     return input / (input.abs() + 1)
 
 
-threshold.alias("threshold")
+functional_threshold.alias("threshold")
 
 
 # -- smooth ones -----------------------------------------------------------------------------------
@@ -544,4 +548,4 @@ def rrelu_(
 @public()
 def threshold_(input: Any, threshold: float, value: float) -> Any:
     """`threshold` into the input's memory."""
-    return inplace_or_not(above, input, True, threshold, value)
+    return functional_threshold(input, threshold, value, True)

@@ -127,7 +127,7 @@ def padded(targets: Tensor, lengths: list, n: int) -> Tensor:
 @composite(method=False, inplace=False)
 def ctc_loss(
     log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int = 0,
-    reduction: int = 1, zero_infinity: bool = False,
+    reduction: int = 0, zero_infinity: bool = False,
 ):  # fmt: skip
     """As `nn.functional.ctc_loss`; `reduction`: 0 none, 1 mean, 2 sum."""
     single = log_probs.ndim == 2

@@ -33,7 +33,12 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+    return reduced(ranking(input1, input2, target, margin), reduction)
+
+
+def ranking(input1: Any, input2: Any, target: Any, margin: float) -> Any:
+    """`margin_ranking_loss` of each pair."""
+    return (-target * (input1 - input2) + margin).clamp(min=0)
 
 
 @composite(where="nn.functional", inplace=False)

@@ -1,4 +1,4 @@
-"""Losses of the top namespace: those of `nn.functional` with the reduction as a number, 0 none, 1 mean, 2 sum.
+"""Losses of the top namespace: those of `nn.functional` with the reduction as a number, 0 none (the default), 1 mean, 2 sum.
 
 Also what `nn.utils.weight_norm` is made of.
 """
@@ -21,8 +21,20 @@ def _word(reduction: int) -> str:
 
 
 @composite(method=False, inplace=False, out=False)
+def binary_cross_entropy_with_logits(
+    input: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None,
+    reduction: int = 0,
+):  # fmt: skip
+    """`nn.functional.binary_cross_entropy_with_logits`: the cross entropy of sigmoid(input) and `target`."""
+    from rushlight.ops.nn.regression_losses import binary_cross_entropy_with_logits as loss
+
+    word = _word(reduction)
+    return loss(input, target, weight, reduction=word, pos_weight=pos_weight)
+
+
+@composite(method=False, inplace=False, out=False)
 def cosine_embedding_loss(
-    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: int = 1
+    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: int = 0
 ):
     """`nn.functional.cosine_embedding_loss`: 1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
     from rushlight.ops.nn.margin_losses import cosine_embedding_loss as loss
@@ -31,7 +43,7 @@ def cosine_embedding_loss(
 
 
 @composite(method=False, inplace=False, out=False)
-def hinge_embedding_loss(input: Array, target: Array, margin: float = 1.0, reduction: int = 1):
+def hinge_embedding_loss(input: Array, target: Array, margin: float = 1.0, reduction: int = 0):
     """`nn.functional.hinge_embedding_loss`: x where the target is 1, max(0, margin - x) where it is -1."""
     from rushlight.ops.nn.margin_losses import hinge_embedding_loss as loss
 
@@ -39,12 +51,12 @@ def hinge_embedding_loss(input: Array, target: Array, margin: float = 1.0, reduc
 
 
 @composite(method=False, inplace=False, out=False)
-def kl_div(input: Array, target: Array, reduction: int = 1, *, log_target: bool = False):
-    """`nn.functional.kl_div`: target (log(target) - input), averaged over all elements by default.
+def kl_div(input: Array, target: Array, reduction: int = 0, *, log_target: bool = False):
+    """`nn.functional.kl_div`: target (log(target) - input), of each element by default.
 
     >>> import rushlight as torch
     >>> torch.kl_div(torch.tensor([0.5]).log(), torch.tensor([1.0]))
-    tensor(0.6931)
+    tensor([0.6931])
     """
     from rushlight.ops.nn.regression_losses import kl_div as loss
 
@@ -55,12 +67,12 @@ def kl_div(input: Array, target: Array, reduction: int = 1, *, log_target: bool 
 
 @composite(method=False, inplace=False, out=False)
 def margin_ranking_loss(
-    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: int = 1
+    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: int = 0
 ):
-    """`nn.functional.margin_ranking_loss`: max(0, -y (x1 - x2) + margin)."""
-    from rushlight.ops.nn.margin_losses import margin_ranking_loss as loss
+    """`nn.functional.margin_ranking_loss` of tensors that broadcast: max(0, -y (x1 - x2) + margin)."""
+    from rushlight.ops.nn.margin_losses import ranking, reduced
 
-    return loss(input1, input2, target, margin, reduction=_word(reduction))
+    return reduced(ranking(input1, input2, target, margin), _word(reduction))
 
 
 @composite(method=False, inplace=False, out=False)
@@ -76,7 +88,7 @@ def poisson_nll_loss(
 @composite(method=False, inplace=False, out=False)
 def triplet_margin_loss(
     anchor: Array, positive: Array, negative: Array, margin: float = 1.0, p: float = 2,
-    eps: float = 1e-6, swap: bool = False, reduction: int = 1,
+    eps: float = 1e-6, swap: bool = False, reduction: int = 0,
 ):  # fmt: skip
     """`nn.functional.triplet_margin_loss`: max(0, d(a, p) - d(a, n) + margin)."""
     from rushlight.ops.nn.margin_losses import triplet_margin_loss as loss

@@ -264,7 +264,7 @@ reduced_bce_with_logits.grad(
 )
 
 
-@composite(inplace=False, method=False)
+@composite(where="nn.functional", inplace=False)
 def binary_cross_entropy_with_logits(
     input: Array, target: Array, weight: Array | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Array | None = None,

@@ -89,7 +89,7 @@ def check_order(n: Any, input: Any) -> None:
             f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}"
         )
     if n < 0:
-        raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+        raise RuntimeError(f"polygamma(n, x) does not support negative n. It is {n}")
 
 
 @elementwise(promote="float", accepts="f", variant=check_order, method=False, inplace=False)
