@@ -114,6 +114,8 @@ ALONE = {
     "sparse_bsc_tensor": "test_sparse_compressed.py::test_sizes_are_found_from_the_parts",
     "spmm": "test_sparse.py::test_older_products",
     "sspaddmm": "test_sparse.py::test_older_products",
+    "Tensor.chalf": "test_complex32.py::test_made_and_converted",
+    "Tensor.to_padded_tensor": "test_nested.py::test_padding",
     "Tensor.cuda": "test_ops_alone.py::test_absent_devices",
     "Tensor.hpu": "test_ops_alone.py::test_absent_devices",
     "Tensor.ipu": "test_ops_alone.py::test_absent_devices",

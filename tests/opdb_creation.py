@@ -282,5 +282,5 @@ ROWS = [
         ("nn.functional.elu_", lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1)), ()), ("nn.functional.hardtanh_", lambda x, a=-1.0, b=1.0: np.clip(x, a, b), (-0.5, 0.5)),
         ("nn.functional.leaky_relu_", lambda x, s=0.01: np.where(x > 0, x, s * x), (0.2,)), ("threshold_", lambda x, t, value: np.where(x > t, x, value), (0.1, 2.0))]),
     row("nn.functional.ctc_loss", ctc, *(c(*CTC, reduction=r) for r in ("mean", "sum", "none")), order=1, out=False, tol=1e-8, through=lambda x: x.log_softmax(-1), half=False),
-    row("ctc_loss", ctc, c(*CTC), c(*CTC, 0, 2), order=1, out=False, tol=1e-8, through=lambda x: x.log_softmax(-1), half=False),
+    row("ctc_loss", lambda *args: ctc(*args[:4], *args[4:5] or (0,), *args[5:] or (0,)), c(*CTC), c(*CTC, 0, 1), c(*CTC, 0, 2), order=1, out=False, tol=1e-8, through=lambda x: x.log_softmax(-1), half=False),
 ]  # fmt: skip

@@ -64,7 +64,7 @@ def loss(name, ref, *args, more=(), **options):
 def numbered(loss):
     """As `reduced`, the reduction a number."""
 
-    def reference(*args, reduction=1, **kwargs):
+    def reference(*args, reduction=0, **kwargs):
         word = ("none", "mean", "sum")[reduction]
         return reduced(loss)(*args, reduction=word, **kwargs)
 
@@ -333,7 +333,8 @@ ROWS = [
     loss("huber_loss", huber, N(3, 4), N(3, 4), more=[c(N(3), N(3), delta=0.3)]),
     loss("smooth_l1_loss", smooth_l1, N(3, 4), N(3, 4), more=[c(N(3), N(3), beta=0.3)]),
     loss("binary_cross_entropy", bce, U(0.1, 0.9)(3, 4), U(0.1, 0.9)(3, 4), more=[c(U(0.1, 0.9)(3), fixed(U(0, 1)(3)), weight=fixed(P(3)))]),
-    row("binary_cross_entropy_with_logits", reduced(bce_logits), *(c(N(3, 4), U(0, 1)(3, 4), reduction=r) for r in ("mean", "sum", "none")), c(N(2, 3), fixed(U(0, 1)(2, 3)), fixed(P(3)), pos_weight=fixed(P(3)))),
+    row(F + "binary_cross_entropy_with_logits", reduced(bce_logits), *(c(N(3, 4), U(0, 1)(3, 4), reduction=r) for r in ("mean", "sum", "none")), c(N(2, 3), fixed(U(0, 1)(2, 3)), fixed(P(3)), pos_weight=fixed(P(3)))),
+    row("binary_cross_entropy_with_logits", numbered(bce_logits), *(c(N(3, 4), U(0, 1)(3, 4), reduction=r) for r in (0, 1, 2)), c(N(2, 3), fixed(U(0, 1)(2, 3)), fixed(P(3)), fixed(P(3))), out=False),
     row(F + "nll_loss", nll, *(c(N(3, 4), LABELS, reduction=r) for r in ("mean", "sum", "none")), c(N(3, 4), LABELS, weight=fixed(P(4))), c(N(3, 4), LABELS, ignore_index=0), c(N(2, 4, 3), I(2, 3, low=0, high=4)), c(N(4), K(2))),
     row(F + "cross_entropy", cross_entropy, *(c(N(3, 4), LABELS, reduction=r) for r in ("mean", "sum", "none")), c(N(3, 4), LABELS, weight=fixed(P(4))), c(N(3, 4), LABELS, label_smoothing=0.1),
         c(N(3, 4), U(0, 1)(3, 4)), c(N(2, 4, 3), I(2, 3, low=0, high=4)), c(N(4), K(2)), c(N(3, 4), K([1, -100, 0]))),

@@ -250,7 +250,7 @@ ROWS = [
     *both("narrow", narrow, c(N(3, 4), 1, 1, 2), c(N(5), 0, 0, 3), c(N(5), 0, 2, 0)),
     *both("select", lambda x, dim, i: np.take(x, i, dim), c(N(3, 4), 0, 1), c(N(3, 4), -1, -2)),
     *both("unbind", unbind, c(N(3, 4)), c(N(3, 4), 1)),
-    row("split", split, c(N(5, 2), 2), c(N(2, 5), 3, 1), c(N(5), [2, 3]), view=True),
+    row("split", split, c(N(5, 2), 2), c(N(2, 5), 3, 1), c(N(5), [2, 3]), view=True, aka="Tensor.split"),
     row("split_copy", split, c(N(5, 2), 2), c(N(2, 5), 3, 1)),
     *both("split_with_sizes", split, c(N(5), [2, 3]), c(N(2, 4), [1, 3], 1)),
     row("chunk", chunk, c(N(5, 2), 2), c(N(2, 6), 3, 1), view=True),

@@ -243,7 +243,8 @@ def out_dtype(op: Op, named: dict, out: Tensor) -> None:
     """`out=` says in which dtype sums are computed where `dtype` is not given; RuntimeError if both are and
     differ."""
     if named["dtype"] is None:
-        if op.name != "mean":
+        d = named[op.inputs[0]].dtype
+        if op.name != "mean" and not (d is out.dtype and d.kind > 1):  # floats stay what they are
             named["dtype"] = out.dtype
     elif named["dtype"] is not out.dtype:
         text = (
