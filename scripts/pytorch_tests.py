@@ -4,7 +4,7 @@
     python scripts/pytorch_tests.py BASELINE RESULTS --write    # the same, then writes smaller numbers and the table
 
 Both are JSON files, `{"files": {file: {test: [status, message, place, seconds]}}}`: the tests on PyTorch and on this
-package. Only tests that pass on PyTorch count. A row of the list is a file, a pattern of test names (`*` stands for
+package. Only tests that pass on PyTorch count. A row of the list is a file without `.py`, a pattern of test names (`*` stands for
 anything), how many tests of that file and pattern fail, and the reason. The first row that matches a test has it. A
 number may only become smaller; a row at 0 is deleted. Neither PyTorch's files nor the results are part of this project.
 """
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "pytorch_tests.md"
 ROW = re.compile(
-    r"^\| `(?P<file>[^`]+)` \| `(?P<tests>[^`]+)` \| (?P<number>\d+) \| (?P<reason>[^|]+) \|$", re.M
+    r"^\| (?P<file>\S+) \| `(?P<tests>[^`]+)` \| (?P<number>\d+) \| (?P<reason>[^|]+) \|$", re.M
 )
 SECTIONS = ("To be mended", "Left to the work on function transforms and graphs", "Internals")
 
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     section: str
 
     def __str__(self) -> str:
-        return f"| `{self.file}` | `{self.tests}` | {self.number} | {self.reason} |"
+        return f"| {self.file} | `{self.tests}` | {self.number} | {self.reason} |"
 
 
 def rows_of(page: str) -> list[Row]:
@@ -56,7 +56,7 @@ def compare(rows: list[Row], base: dict, mine: dict) -> tuple[dict[Row, int], li
     table = []
     total: collections.Counter[str] = collections.Counter()
     for file, tests in base.items():
-        here = mine.get(file, {})
+        name, here = file.removesuffix(".py"), mine.get(file, {})
         good = [
             t
             for t, r in tests.items()
@@ -68,16 +68,16 @@ def compare(rows: list[Row], base: dict, mine: dict) -> tuple[dict[Row, int], li
                 got["passed"] += 1
                 continue
             row = next(
-                (r for r in rows if r.file == file and fnmatch.fnmatchcase(test, r.tests)), None
+                (r for r in rows if r.file == name and fnmatch.fnmatchcase(test, r.tests)), None
             )
             if row is None:
-                unknown.append(f"{file} {test}: {here[test][1][:200]}")
+                unknown.append(f"{name} {test}: {here[test][1][:200]}")
                 got[SECTIONS[0]] += 1
             else:
                 counts[row] += 1
                 got[row.section] += 1
         if good:
-            table.append(_line(f"`{file}`", got))
+            table.append(_line(name, got))
             total.update(got)
     return counts, unknown, [*table, _line("all", total)]
 
