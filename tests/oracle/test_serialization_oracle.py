@@ -13,6 +13,8 @@ import rushlight
 from rushlight.core import dtypes
 
 NAMES = [each.name for each in dtypes.ALL]
+# Both say so once of complex32.
+pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 
 
 def moved(thing, writer, reader, **options):

@@ -32,13 +32,13 @@ _WHERE = {
 }
 LOWER = frozenset(f"{w}.{n}" if w else n for w, names in _WHERE.items() for n in names.split())
 _WHERE = {
-    "": "prod max_pool3d binary_cross_entropy_with_logits ctc_loss cdist pdist inverse cholesky svd "
+    "": "prod max_pool3d ctc_loss cdist pdist inverse cholesky svd "
     "qr polar quantile nanquantile trace view_as_complex slogdet geqrf orgqr lu lu_solve "
     "cholesky_inverse cholesky_solve triangular_solve",
     "aten": "stft",
     "nn.functional": "avg_pool3d adaptive_avg_pool3d adaptive_max_pool2d_with_indices "
     "adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d cross_entropy nll_loss mse_loss "
-    "l1_loss smooth_l1_loss huber_loss binary_cross_entropy kl_div hinge_embedding_loss "
+    "l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div hinge_embedding_loss "
     "cosine_embedding_loss margin_ranking_loss multi_margin_loss triplet_margin_loss ctc_loss "
     "poisson_nll_loss soft_margin_loss multilabel_margin_loss grid_sample",
     "linalg": "det inv solve cholesky svd svdvals qr eig eigh eigvals eigvalsh slogdet lstsq cond "

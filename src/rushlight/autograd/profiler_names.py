@@ -145,9 +145,13 @@ NAMES = {
     "_sparse.dense_addmm_masked": "addmm",
     "_sparse.dense_mm": "mm",
     "_sparse.mm_sparse": "_sparse_sparse_matmul",
+    "_sparse.mm_sparse_masked": "_sparse_sparse_matmul",
     "_sparse.sampled": "sparse_sampled_addmm",
     "_sparse.taken": "index_select",
+    "_sparse.sum_keepdim": "sum",
+    "_sparse.transpose_compressed": "transpose",
     "_sparse.values_of": "_values",
+    "_sparse.values_view": "values",
 }  # fmt: skip
 
 
