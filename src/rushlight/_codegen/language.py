@@ -107,18 +107,15 @@ class Source:
     def tree(self) -> tuple[Any, str, int]:
         """Its syntax tree, file and the number of the line before it."""
         if self._tree is None:
-            import ast
-            import textwrap
-
             code = self.function.__code__
             try:
                 lines, first = _lines(self.function), code.co_firstlineno
-                tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+                tree = _parsed(lines)
             except (SyntaxError, IndexError):
                 import inspect
 
                 lines, first = inspect.getsourcelines(self.function)
-                tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+                tree = _parsed(lines)
             self._tree = (tree, code.co_filename, first - 1)
         return self._tree
 
@@ -133,6 +130,25 @@ class Source:
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             }
         return self._assigned
+
+
+def _parsed(lines: list[str]) -> Any:
+    """The syntax tree of a function's lines.
+
+    No garbage is collected meanwhile: a finalizer that reads a kernel itself makes CPython 3.11 raise SystemError
+    here, as it counts the depth of trees in one place for all.
+    """
+    import ast
+    import gc
+    import textwrap
+
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(textwrap.dedent("".join(lines))).body[0]
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _lines(function: Callable) -> list[str]:
