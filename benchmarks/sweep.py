@@ -6,7 +6,8 @@
 
 A case is an operator, a number of elements (1, 1,000, 1,000,000), a dtype, a layout of its tensors (contiguous,
 transposed, channels last) and a direction (forward without recording, or backward of the sum of its outputs). Either
-side runs in alternating short stretches in this process, at default settings; the fastest stretch counts. A case that
+side runs in alternating short stretches in this process, on one thread (`--threads`) and otherwise at default settings;
+the fastest stretch counts, so what a first call costs is not seen here (first_second.py measures that). A case that
 one of the two refuses is left out; the last lines of the output say how many were refused here only.
 """
 

@@ -318,6 +318,16 @@ def test_older_order_of_numbers_and_tensors():
     assert x.grad.tolist() == [3.0, 3.0]
 
 
+def test_the_warning_of_an_older_order_names_the_line_of_the_call():
+    torch.set_warn_always(True)
+    a = torch.ones(2)
+    with pytest.warns(UserWarning, match="This overload of add_ is") as met:
+        line = sys._getframe().f_lineno + 1
+        a.add_(1, a)
+    torch.set_warn_always(False)
+    assert (met[0].filename, met[0].lineno) == (__file__, line)
+
+
 def test_a_storage_counts_its_bytes():
     big, small = torch.zeros(1000).untyped_storage(), torch.zeros(0).untyped_storage()
     assert sys.getsizeof(big) - sys.getsizeof(small) == 4000

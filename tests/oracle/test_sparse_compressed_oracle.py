@@ -9,7 +9,8 @@ import torch
 
 import rushlight
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+# PyTorch says of each layout that it is in beta.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta")
 
 
 def names(lib, layout):

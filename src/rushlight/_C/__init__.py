@@ -87,7 +87,7 @@ class PyTorchFileReader:
     def __init__(self, name_or_buffer: Any) -> None:
         from rushlight.serialization.archive import ArchiveReader
 
-        self._own = None if hasattr(name_or_buffer, "read") else open(name_or_buffer, "rb")  # noqa: SIM115
+        self._own = None if hasattr(name_or_buffer, "read") else open(name_or_buffer, "rb")  # noqa: SIM115 - closed with the reader
         self._archive = ArchiveReader(self._own or name_or_buffer)
 
     def __del__(self) -> None:

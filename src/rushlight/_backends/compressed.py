@@ -55,11 +55,11 @@ class Compressed(Sparse):
         return str(self.layout)[-3:]
 
     @property
-    def flags(self) -> Any:  # type: ignore[override]
+    def flags(self) -> Any:  # type: ignore[override] # an attribute of arrays
         raise RuntimeError(f"Sparse {self.code.upper()} tensors do not have is_contiguous")
 
     @property
-    def nbytes(self) -> int:  # type: ignore[override]
+    def nbytes(self) -> int:  # type: ignore[override] # an attribute of arrays
         return self.size * self.itemsize
 
     @property

@@ -94,5 +94,5 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
 
 def unserializable_hook(f: Callable) -> Callable:
     """Mark a hook of a tensor as one that is not to be written with the tensor: there is no warning of it."""
-    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined] # the mark that PyTorch uses
     return f

@@ -156,9 +156,8 @@ ALL: tuple[dtype, ...] = (
     *(bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64),
     *(float16, bfloat16, float32, float64, complex32, complex64, complex128),
 )
-NAMED = tuple(
-    each for each in ALL if each is not complex32
-)  # those that `torch.FloatTensor` and its like exist of
+# Those for which there are legacy names: `torch.FloatTensor`, `torch.FloatStorage`.
+NAMED = tuple(each for each in ALL if each is not complex32)
 # Storage formats: they can be converted, read, written and copied; they do not promote.
 EIGHT_BITS: tuple[dtype, ...] = (
     _dtype("float8_e4m3fn", "f8e4m3fn", "Float8_e4m3fn", ml_dtypes.float8_e4m3fn),

@@ -45,7 +45,7 @@ def memory(array: np.ndarray) -> np.ndarray:
     """The whole memory that `array` is part of, as bytes: uint8 [n], without copying."""
     r = root(array)
     if isinstance(r, Sparse):
-        kind = array.backend.removesuffix("CPU")  # type: ignore[attr-defined]
+        kind = r.backend.removesuffix("CPU")
         raise NotImplementedError(f"Cannot access storage of {kind}TensorImpl")
     plain = r.view(np.ndarray) if isinstance(r, np.ndarray) else r
     if plain.flags.c_contiguous:

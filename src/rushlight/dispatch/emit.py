@@ -10,8 +10,8 @@ from __future__ import annotations
 import dis
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dispatch.general import FACTORS_FIRST
 from rushlight.dispatch.nodes import MOST, keep_lines, layout_of_saved, optional, split_lines
+from rushlight.dispatch.older_orders import FACTORS_FIRST
 
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op

@@ -18,9 +18,10 @@ from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch import overrides
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, intercept
+from rushlight.dispatch.older_orders import FACTORS_FIRST, factors_last, ordered
 from rushlight.dispatch.overrides import NUMPY_NAMES
 from rushlight.dispatch.record import NUMBERS, record
-from rushlight.dispatch.results import dtypes_in, kind, packaged, wrap, write_out
+from rushlight.dispatch.results import SUMS, kind, out_dtype, packaged, wrap, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,66 +140,6 @@ def call(op: Op, values: Sequence) -> Any:
 NUMBER_FIRST = frozenset("add sub mul div true_divide floor_divide".split())
 
 
-# Their last parameter was once their second: `p.add_(-lr, grad)`, `v.addcmul_(1 - beta, grad, grad)`.
-NUMBER_SECOND = frozenset("add sub addcmul addcdiv".split())
-
-# Their factors once stood before the tensors: `torch.addmm(beta, x, alpha, a, b)`, `x.addmm_(beta, a, b)`.
-FACTORS_FIRST = frozenset("addmm addmv addr addbmm baddbmm".split())
-
-
-def ordered(op: Op, values: list) -> list:
-    """The values of all parameters, where the call had them in PyTorch's older order too."""
-    if (
-        op.name in NUMBER_SECOND
-        and isinstance(values[-1], Tensor)
-        and isinstance(values[1], NUMBERS)
-    ):
-        warn_of_older_order(
-            op, op.name, f"Tensor input, Number {op.params[-1]}", op.params[1:-1], 6
-        )
-        return [values[0], *values[2:], values[1]]
-    return values
-
-
-def factors_last(op: Op, name: str, *values: Any) -> list:
-    """The values of all parameters of a call that has more by position than there are tensors."""
-    tensors, factors = [], []
-    for k, v in enumerate(values):
-        if isinstance(v, NUMBERS) and k < 3:
-            factors.append(v)
-        else:
-            tensors.append(v)
-    if len(tensors) != 3 or len(factors) > 2:
-        given = ", ".join(type(v).__name__ for v in values)
-        raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({given}), but expected "
-            f"(Tensor {', Tensor '.join(op.params[:3])}, *, Number beta = 1, Number alpha = 1)"
-        )
-    first = (
-        "Tensor input, Number beta"
-        if isinstance(values[0], Tensor)
-        else "Number beta, Tensor input"
-    )
-    warn_of_older_order(op, name, first + ", Number alpha" * (len(factors) - 1), op.params[1:3], 5)
-    return [*tensors, *factors, *[op.defaults["alpha"]][: 2 - len(factors)]]
-
-
-def warn_of_older_order(
-    op: Op, name: str, first: str, last: Sequence[str], stacklevel: int
-) -> None:
-    """The warning of a call whose numbers stand where older versions of PyTorch had them."""
-    from rushlight.core import settings
-
-    rest = ", ".join(f"Tensor {p}" for p in last)
-    numbers = ", ".join(f"Number {p} = 1" for p in op.params[1 + len(last) :])
-    settings.warn_once(
-        f"This overload of {name} is deprecated:\n\t{name}({first}, {rest}, *, Tensor out = None)\n"
-        f"Consider using one of the following signatures instead:\n\t"
-        f"{name}(Tensor input, {rest}, *, {numbers}, Tensor out = None)",
-        stacklevel=stacklevel,
-    )
-
-
 def named_values(op: Op, values: list) -> dict[str, Any]:
     """The value of each parameter by its name; the first number of `torch.div(7, 2)` as a tensor."""
     named = dict(zip(op.params, ordered(op, values), strict=True))
@@ -234,25 +175,6 @@ def execute(op: Op, values: list, out: Any) -> Any:
         record(op, named, wrapped)
     result = packaged(op, wrapped)
     return result if out is None else write_out(op, out, result, tensors)
-
-
-SUMS = {"cumprod", "cumsum", "mean", "nansum", "prod", "sum"}
-
-
-def out_dtype(op: Op, named: dict, out: Tensor) -> None:
-    """`out=` says in which dtype sums are computed where `dtype` is not given; RuntimeError if both are and
-    differ."""
-    if named["dtype"] is None:
-        d = named[op.inputs[0]].dtype
-        if op.name != "mean" and not (d is out.dtype and d.kind > 1):  # floats stay what they are
-            named["dtype"] = out.dtype
-    elif named["dtype"] is not out.dtype:
-        text = (
-            "{name}: provided dtype must match dtype of result. Got {o} and {r}."
-            if op.name == "nansum"
-            else "Expected out tensor to have dtype {c_r}, but got {c_o} instead"
-        )
-        raise RuntimeError(dtypes_in(text, op.name, _wrap(xp.empty(0, named["dtype"].np)), out))
 
 
 def some_sparse(values: Sequence, out: Any = None) -> bool:

@@ -21,9 +21,9 @@ from rushlight.dispatch.general import (
     forward,
     not_a_tensor,
     on_one_device,
-    ordered,
 )
 from rushlight.dispatch.interpreters import intercept
+from rushlight.dispatch.older_orders import ordered
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.results import bump, copy, refuse_overlap
 

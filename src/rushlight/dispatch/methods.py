@@ -212,7 +212,7 @@ def attach() -> None:
             setattr(Tensor, name, lazy_property(name, path))
     for name in getattr(index, "ABSENT", "").split():
         setattr(Tensor, name, Absent(name))
-    Tensor.__dir__ = attribute_names  # type: ignore[method-assign, assignment]
+    Tensor.__dir__ = attribute_names  # type: ignore[method-assign, assignment] # of a class, on purpose
 
 
 attach()

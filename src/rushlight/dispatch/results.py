@@ -13,7 +13,7 @@ from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
 from rushlight.core import dtypes, geometry, storage
-from rushlight.core.tensor import INFERENCE, Tensor, _array_for
+from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -252,6 +252,25 @@ def dtypes_in(text: str, name: str, r: Tensor, o: Tensor, which: str = "result")
     c_r, c_o = (xp.c_name(t._array).replace("long long", "long int") for t in (r, o))
     names = {"r": r.dtype.scalar_name, "o": o.dtype.scalar_name, "c_r": c_r, "c_o": c_o}
     return text.format(name=name, which=which, **names)
+
+
+SUMS = {"cumprod", "cumsum", "mean", "nansum", "prod", "sum"}
+
+
+def out_dtype(op: Op, named: dict, out: Tensor) -> None:
+    """`out=` says in which dtype sums are computed where `dtype` is not given; RuntimeError if both are and
+    differ."""
+    if named["dtype"] is None:
+        d = named[op.inputs[0]].dtype
+        if op.name != "mean" and not (d is out.dtype and d.kind > 1):  # floats stay what they are
+            named["dtype"] = out.dtype
+    elif named["dtype"] is not out.dtype:
+        text = (
+            "{name}: provided dtype must match dtype of result. Got {o} and {r}."
+            if op.name == "nansum"
+            else "Expected out tensor to have dtype {c_r}, but got {c_o} instead"
+        )
+        raise RuntimeError(dtypes_in(text, op.name, _wrap(xp.empty(0, named["dtype"].np)), out))
 
 
 def check_apart(op: Op, out: Any, inputs: Sequence) -> None:

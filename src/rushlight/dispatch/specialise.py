@@ -38,6 +38,7 @@ from rushlight.dispatch import (
     inplace,
     keys,
     methods,
+    older_orders,
     results,
 )
 from rushlight.dispatch.nodes import node_class
@@ -133,7 +134,7 @@ def scope_of(op: Op) -> dict[str, Any]:
         "keep_retaining": keep_retaining,
         "nth": results.nth,
         "write": op.write,
-        "factors_last": partial(general.factors_last, op),
+        "factors_last": partial(older_orders.factors_last, op),
         "Output": Output,
         "OutputInfo": OutputInfo,
     }

@@ -107,26 +107,31 @@ def shapes_for(name: str, input: Any, size: Any) -> list[tuple[int, ...]]:
     return found
 
 
+def strides_for(input: Any, sizes: list[tuple[int, ...]]) -> list[tuple[int, ...]] | None:
+    """The strides of the components with other sizes in the same memory; None where one needs a copy."""
+    found = [
+        geometry.view_strides(*each) for each in zip(input.sizes, input.strides, sizes, strict=True)
+    ]
+    return None if None in found else [tuple(s) for s in found]
+
+
 def view(self: Any, *size: Any) -> Any:
     sizes = shapes_for("view", self, size)
-    strides = []
-    for old, step, new in zip(self.sizes, self.strides, sizes, strict=True):
-        got = geometry.view_strides(old, step, new)
-        if got is None:
-            raise RuntimeError(
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                "across two contiguous subspaces). Use .reshape(...) instead."
-            )
-        strides.append(tuple(got))
+    strides = strides_for(self, sizes)
+    if strides is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+            "across two contiguous subspaces). Use .reshape(...) instead."
+        )
     return made(alias(self._values), sizes, strides, self.offsets)
 
 
 def reshape(input: Any, *shape: Any) -> Any:
     sizes = shapes_for("reshape", input, shape)
-    try:
-        return view(input, len(sizes), *shape[1:]) if len(shape) > 1 else view(input, *shape)
-    except RuntimeError:
+    strides = strides_for(input, sizes)
+    if strides is None:
         return contiguous_of(input.packed(), sizes)
+    return made(alias(input._values), sizes, strides, input.offsets)
 
 
 def select(input: Any, dim: int, index: int) -> Any:

@@ -1,5 +1,7 @@
 """Losses of the top namespace: those of `nn.functional` with the reduction as a number, 0 none (the default), 1 mean, 2 sum.
 
+PyTorch's signatures give the mean as their default; a call of PyTorch 2.13 without a number reduces nothing, and so here.
+
 Also what `nn.utils.weight_norm` is made of.
 """
 

@@ -152,18 +152,11 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    return products.bmm(coo_of(input), mat2)
+    return products.bmm(coo_of(input), coo_of(mat2))
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    n, m = input.ndim, other.ndim
-    if n == 2 and m == 2:
-        return mm(input, other)
-    if n == 2 and m == 1:
-        return mv(input, other)
-    if n == 1 and m == 2 and not is_sparse(input):
-        return mv(other.t(), input)
-    return products.matmul(coo_of(input), coo_of(other))
+    return products.by_dimensions(input, other, mm, mv, bmm)
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1,

@@ -209,13 +209,13 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
     return made("sparse_compressed_tensor", parts, size, layout, options)
 
 
-def of_layout(name: str, layout: Any, parts: tuple, size: Any, options: dict) -> Tensor:
-    given = options.pop("layout")
-    if given not in (None, layout):
+def of_layout(name: str, own: Any, parts: tuple, size: Any, layout: Any, **options: Any) -> Tensor:
+    """A tensor of the layout `own` of a function; RuntimeError where the caller's `layout` is another."""
+    if layout not in (None, own):
         raise RuntimeError(
-            f"{name}: layout must be {NAMES[layout]} but got {NAMES.get(given, given)}"
+            f"{name}: layout must be {NAMES[own]} but got {NAMES.get(layout, layout)}"
         )
-    return made(name, parts, size, layout, options)
+    return made(name, parts, size, own, options)
 
 
 @public()
@@ -229,12 +229,10 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
     tensor([[0., 0., 3.],
             [4., 0., 5.]])
     """
-    options = {
-        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
-        "check_invariants": check_invariants,
-    }  # fmt: skip
-    parts = (crow_indices, col_indices, values)
-    return of_layout("sparse_csr_tensor", dtypes.sparse_csr, parts, size, options)
+    return of_layout(
+        "sparse_csr_tensor", dtypes.sparse_csr, (crow_indices, col_indices, values), size, layout, dtype=dtype,
+        device=device, requires_grad=requires_grad, check_invariants=check_invariants,
+    )  # fmt: skip
 
 
 @public()
@@ -248,12 +246,10 @@ def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=Non
     tensor([[0., 3.],
             [4., 0.]])
     """
-    options = {
-        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
-        "check_invariants": check_invariants,
-    }  # fmt: skip
-    parts = (ccol_indices, row_indices, values)
-    return of_layout("sparse_csc_tensor", dtypes.sparse_csc, parts, size, options)
+    return of_layout(
+        "sparse_csc_tensor", dtypes.sparse_csc, (ccol_indices, row_indices, values), size, layout, dtype=dtype,
+        device=device, requires_grad=requires_grad, check_invariants=check_invariants,
+    )  # fmt: skip
 
 
 @public()
@@ -267,12 +263,10 @@ def sparse_bsr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
     tensor([[0., 0., 1., 2.],
             [0., 0., 3., 4.]])
     """
-    options = {
-        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
-        "check_invariants": check_invariants,
-    }  # fmt: skip
-    parts = (crow_indices, col_indices, values)
-    return of_layout("sparse_bsr_tensor", dtypes.sparse_bsr, parts, size, options)
+    return of_layout(
+        "sparse_bsr_tensor", dtypes.sparse_bsr, (crow_indices, col_indices, values), size, layout, dtype=dtype,
+        device=device, requires_grad=requires_grad, check_invariants=check_invariants,
+    )  # fmt: skip
 
 
 @public()
@@ -288,12 +282,10 @@ def sparse_bsc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=Non
             [1.],
             [3.]])
     """
-    options = {
-        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
-        "check_invariants": check_invariants,
-    }  # fmt: skip
-    parts = (ccol_indices, row_indices, values)
-    return of_layout("sparse_bsc_tensor", dtypes.sparse_bsc, parts, size, options)
+    return of_layout(
+        "sparse_bsc_tensor", dtypes.sparse_bsc, (ccol_indices, row_indices, values), size, layout, dtype=dtype,
+        device=device, requires_grad=requires_grad, check_invariants=check_invariants,
+    )  # fmt: skip
 
 
 @public()

@@ -205,6 +205,11 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
+    return by_dimensions(input, other, mm, mv, bmm)
+
+
+def by_dimensions(input: Tensor, other: Tensor, mm: Any, mv: Any, bmm: Any) -> Tensor:
+    """`matmul` by the products of matrices, of a matrix and a vector, and of batches that are given."""
     n, m = input.ndim, other.ndim
     if n == 2 and m == 2:
         return mm(input, other)
