@@ -219,6 +219,17 @@ def test_reads_within_the_arrays(case, side, last):
         close(*way)
 
 
+@pytest.mark.parametrize("side", ["after", "before"])
+@pytest.mark.parametrize("case", ["uneven", "groups", "padding beyond the kernel", "one dimension"])
+def test_small_sums_read_within_the_arrays(case, side, monkeypatch):
+    monkeypatch.setattr(conv, "SMALL", 10**9)
+    case = CASES[case]
+    for last in (False, len(case[3]) > 1):
+        given = [place(a, side, last) for a in arrays(case, np.float32, last)]
+        for way in three_ways(case, last)(*given):
+            close(*way)
+
+
 def test_strides_of_any_kind():
     case = CASES["uneven"]
     x, w, g = arrays(case, np.float32)
@@ -305,14 +316,44 @@ def test_halves_with_a_bias_that_has_gaps():
             assert np.array_equal(function(a, b, gaps, problem), expected)
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.complex64])
-def test_other_dtypes_are_the_references(dtype):
-    case = (2, 4, 5, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), 1)
-    x, w, g = (np.round(3 * a.real).astype(dtype) for a in arrays(case, np.float32))
-    for name, args, _ in three_ways(case)(x, w, g):
-        result, expected = getattr(conv, name)(*args), getattr(reference, name)(*args)
-        assert result.dtype == expected.dtype
-        assert np.array_equal(result, expected)
+@pytest.mark.parametrize("size", [0, 10**9], ids=["large", "small"])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.complex64])
+@pytest.mark.parametrize(
+    "case",
+    ["uneven", "1x1", "groups", "few out", "depthwise", "depthwise multiplied", "whole input"],
+)
+def test_whole_and_complex_numbers_are_exact(case, dtype, size, monkeypatch):
+    monkeypatch.setattr(conv, "SMALL", size)
+    case = CASES[case]
+    for last in (False, True):
+        x, w, g = (np.round(3 * a.real).astype(dtype) for a in arrays(case, np.float32, last))
+        for name, args, _ in three_ways(case, last)(x, w, g):
+            result, expected = getattr(conv, name)(*args), getattr(reference, name)(*args)
+            assert result.dtype == expected.dtype
+            assert result.strides == expected.strides
+            assert np.array_equal(result, expected)
+
+
+@settings(max_examples=60)
+@given(cases(), st.booleans(), st.sampled_from(["float32", "float64", "bfloat16"]))
+def test_few_multiplications(case, last, dtype):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conv, "SMALL", 10**9)
+        candidates.forget()
+        given = arrays(case, getattr(torch, dtype).np, last)
+        for way, args, products in three_ways(case, last)(*given):
+            problem, (a, b, bias) = args[-1], (*args[:2], None)
+            layouts = [conv.layout_of(v, v.shape, v.dtype) for v in (a, b)]
+            assert conv.choose(problem, (*layouts, bias))[0] is conv.Small
+            if dtype != "bfloat16":
+                close(way, args, products)
+                continue
+            result = getattr(conv, way)(*args)
+            expected = of_reference(way, args, lambda a: a.astype(np.float64))
+            size = of_reference(way, args, lambda a: abs(a.astype(np.float64)))
+            assert result.dtype == given[0].dtype
+            bound = 2**-8 * abs(expected) + products * 2**-23 * size
+            assert (abs(result.astype(np.float64) - expected) <= bound).all()
 
 
 def test_what_does_not_fit_is_refused():
@@ -366,7 +407,7 @@ CHOICES = {
     "three dimensions": (
         (1, 16, 32, (6, 12, 12), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1), "implicit_gemm", "implicit_gemm",
     ),
-    "small": ((1, 2, 2, (5, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1), "reference", "reference"),
+    "small": ((1, 2, 2, (5, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1), "small_sums", "small_sums"),
 }  # fmt: skip
 
 
@@ -404,7 +445,8 @@ def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
     case = CHOICES["resnet 3x3"][0]
     assert chosen(case, "f8") == ("implicit_gemm",) * 3
     assert chosen(case, "f2") == ("in_float32",) * 3
-    assert chosen(case, "i8") == ("reference",) * 3
+    assert chosen(case, "i8") == ("implicit_gemm",) * 3
+    assert chosen(case, "c8") == ("reference",) * 3
     assert chosen(case, layout=STRIDED) == ("winograd",) * 3
     assert chosen(case, layout=UNALIGNED) == ("reference",) * 3
     assert chosen(case, layout=FOREIGN) == ("reference",) * 3

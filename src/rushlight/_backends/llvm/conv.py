@@ -28,6 +28,7 @@ from rushlight._backends.llvm.conv_plans import (  # fmt: skip
     direct_plan,
     forward_plan,
     sizes_of,
+    small_plan,
     transposed_plan,
     weight_plan,
 )
@@ -40,7 +41,7 @@ from rushlight._codegen.kernels import conv_direct, gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
 from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import BF16, F32, FULL
+from rushlight.core.dtype_sets import BF16, F32, FLOATING, FULL, I8, I16, I32, I64, U8
 
 if TYPE_CHECKING:
     from rushlight._backends.convolution import Problem
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 SMALL = threshold(2_000)  # multiplications below which little is gained
+WHOLE = frozenset((I8, I16, I32, I64, U8))
+NUMBERS = FLOATING | WHOLE
 Bias = Any  # np.ndarray | None
 
 
@@ -176,8 +179,8 @@ def dense(a: np.ndarray, layout: int) -> np.ndarray:
 # -- what problems have ----------------------------------------------------------------------------
 
 
-def fits(p: Problem) -> bool:
-    """Whether the shapes go together and are large enough to pay."""
+def are_shapes_of_one(p: Problem) -> bool:
+    """Whether the shapes go together."""
     return (
         len(p.y) <= 5
         and p.x[0] == p.y[0]
@@ -185,8 +188,14 @@ def fits(p: Problem) -> bool:
         and p.w[0] == p.y[1]
         and p.w[0] % p.groups == 0
         and min(p.x) > 0
-        and prod(p.y) * prod(p.w[1:]) > SMALL
+        and min(p.y) > 0
+        and min(p.w) > 0
     )
+
+
+def fits(p: Problem) -> bool:
+    """Whether the shapes go together and are large enough to pay."""
+    return are_shapes_of_one(p) and prod(p.y) * prod(p.w[1:]) > SMALL
 
 
 def reads_inside(p: Problem) -> bool:
@@ -256,6 +265,28 @@ class Bfloat16Pairs(Candidate):
         return products.matmul(left, columns.T).reshape(p.w)
 
 
+class Small(Candidate):
+    """Few multiplications, of any dtype: what other candidates prepare would take longer."""
+
+    name = "small_sums"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        if FOREIGN in p.layouts or UNALIGNED in p.layouts or p.dtype not in NUMBERS:
+            return False
+        return are_shapes_of_one(p) and prod(p.y) * prod(p.w[1:]) <= SMALL
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        kernel, plan = small_plan(p)
+        a, b = dense(a, p.layouts[0]), dense(b, p.layouts[1])
+        result = reference.empty(p.shapes[2], p.dtype, p.channels_last)
+        kernel(
+            a, b, zeros(1, p.dtype) if bias is None else np.ascontiguousarray(bias), result, plan
+        )
+        return result
+
+
 class InFloat32(Candidate):
     """Half types are computed in float32, and rounded once."""
 
@@ -288,7 +319,7 @@ class Reference(Candidate):
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        if p.dtype not in FULL or FOREIGN in p.layouts or UNALIGNED in p.layouts:
+        if p.dtype not in FULL | WHOLE or FOREIGN in p.layouts or UNALIGNED in p.layouts:
             return True
         if not fits(p):
             return True
@@ -520,6 +551,6 @@ class ImplicitGemm(Candidate):
 
 
 TABLE: tuple[type[Candidate], ...] = (
-    Bfloat16Pairs, InFloat32, Reference, Pointwise, Winograd, FullWindow, DirectSmallChannels, Depthwise,
+    Bfloat16Pairs, Small, InFloat32, Reference, Pointwise, Winograd, FullWindow, DirectSmallChannels, Depthwise,
     RowMajorCopies, ImplicitGemm,
 )  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm
-from rushlight._codegen.kernels.gemm import pack_columns, transposed
+from rushlight._codegen.kernels.gemm import added, pack_columns, transposed
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, i32, i64
 
@@ -70,7 +70,7 @@ def tile(x, row, column, b, sums_at, to, k, rows, begin, T, MR, V, L):
         for r in unroll(MR):
             a = splat(at[r][o], L)
             for v in unroll(V):
-                sums[r][v] = fma(bs[v], a, sums[r][v])
+                sums[r][v] = added(bs[v], a, sums[r][v])
     for r in unroll(MR):
         if r < rows:
             p = sums_at + to[r]

@@ -11,6 +11,7 @@ arrays whose channels are innermost: vectors lie along channels.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import added
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
@@ -87,7 +88,7 @@ def add_line(row, line, p, step, masks, sums, KH, KW, S, D, FLIP, L):
                 b = splat(p[r * step + tap], L)
                 for v in unroll(len(masks)):
                     chain = kw % len(sums[n][r][v])
-                    sums[n][r][v][chain] = fma(a[v], b, sums[n][r][v][chain])
+                    sums[n][r][v][chain] = added(a[v], b, sums[n][r][v][chain])
 
 
 @inline
@@ -167,7 +168,7 @@ def add_line_to_pairs(row, line, p, step, masks, sums, KH, KW, L):
         a = line_load(line - m, masks[m], 1, L)
         for n, e, f, tap in unroll(pair_meetings(row, m, len(sums), KH, KW)):
             for r in unroll(len(sums[n][e][f])):
-                sums[n][e][f][r] = fma(a, splat(p[r * step + tap], L), sums[n][e][f][r])
+                sums[n][e][f][r] = added(a, splat(p[r * step + tap], L), sums[n][e][f][r])
 
 
 @inline
@@ -244,7 +245,7 @@ def add_products(kh, line, gs, masks, sums, S, D, L):
         for v in unroll(len(masks)):
             a = line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
             for r in unroll(len(gs)):
-                sums[r][kw][v] = fma(a, gs[r][v], sums[r][kw][v])
+                sums[r][kw][v] = added(a, gs[r][v], sums[r][kw][v])
 
 
 @kernel(quick=True)
@@ -333,9 +334,9 @@ def add_column(GRADIENT, WINDOWS, j, factors, p, c_size, mask, sums):
     a = load(p + j * c_size, lanesof(mask), mask)
     for b, kw in unroll(meetings(j, *WINDOWS)):
         if GRADIENT:
-            sums[kw] = fma(a, factors[b], sums[kw])
+            sums[kw] = added(a, factors[b], sums[kw])
         else:
-            sums[b] = fma(a, factors[kw], sums[b])
+            sums[b] = added(a, factors[kw], sums[b])
 
 
 @inline
@@ -420,7 +421,7 @@ def depthwise_transposed(
                             for c in range(0, c_size, L):
                                 mask = iota(i32, L) < i32(c_size - c)
                                 a, b = load(at + c, L, mask), load(by + c, L, mask)
-                                store(to + c, fma(a, b, load(to + c, L, mask)), mask)
+                                store(to + c, added(a, b, load(to + c, L, mask)), mask)
                         kw += across
                         ow -= 1
                     kh += down
