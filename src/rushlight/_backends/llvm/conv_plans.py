@@ -369,55 +369,47 @@ def weight_plan(problem: Problem) -> tuple[tuple, np.ndarray]:
 
 def steps_of(shape: Ints, layout: int) -> Ints:
     """Steps of an array (N, C, *sizes) that is row-major or has its channels innermost, in elements."""
-    n, c, *sizes = shape
-    order = [*sizes, c] if layout == CHANNELS_LAST else [c, *sizes]
-    steps = [prod(order[i + 1 :]) for i in range(len(order))]
-    if layout == CHANNELS_LAST:
-        steps = [steps[-1], *steps[:-1]]
-    return (prod(order), *steps)
+    last = layout == CHANNELS_LAST
+    order = (*shape[2:], shape[1]) if last else shape[1:]
+    steps = tuple(prod(order[i:]) for i in range(len(order) + 1))
+    return (steps[0], steps[-1], *steps[1:-1]) if last else steps
 
 
 @lru_cache(maxsize=256)
 def small_plan(problem: Problem) -> tuple[Any, np.ndarray]:
     """The kernel of `conv_small`, and its plan."""
-    p, (x, w, y) = problem, (problem.x, problem.w, problem.y)
-    last = CHANNELS_LAST if p.channels_last else ROW_MAJOR
-    layouts = (ROW_MAJOR if f == STRIDED else f for f in (*p.layouts[:2], last))
-    a, b, to = (steps_of(s, f) for s, f in zip(p.shapes, layouts, strict=True))
-    of_x, of_w, of_y = {
-        "forward": (a, b, to), "transposed": (to, b, a), "weight": (a, to, b)
-    }[p.direction]  # fmt: skip
-    rank = len(p.kernel)
-    every = np.indices((*p.out, *p.kernel), np.int64).reshape(2 * rank, -1)
-    out, tap = every[:rank], every[rank:]
+    p = problem
+    result = CHANNELS_LAST if p.channels_last else ROW_MAJOR
+    steps = [steps_of(s, f) for s, f in zip(p.shapes, (*p.layouts[:2], result), strict=True)]
+    which = {"forward": (0, 1, 2), "transposed": (2, 1, 0), "weight": (0, 2, 1)}[p.direction]
+    x, w, y = (steps[i] for i in which)
     column = lambda values: np.array(values, np.int64)[:, None]
+    every = np.indices((*p.out, *p.kernel), np.int64).reshape(2 * len(p.kernel), -1)
+    out, tap = np.split(every, 2)
     at = out * column(p.stride) + tap * column(p.dilation) - column(p.padding)
-    at, out, tap = (v[:, ((at >= 0) & (at < column(p.sizes))).all(0)] for v in (at, out, tap))
-    offset = lambda values, steps: (values * column(steps[2:])).sum(0)
-    in_x, in_w, in_y = offset(at, of_x), offset(tap, of_w), offset(out, of_y)
-    c, o = w[1], w[0] // p.groups
-    # The outer loops' steps of x, w and y: images, groups, channels; and those of the inner sums.
-    groups = c * of_x[1], o * of_w[0], o * of_y[1]
-    image, into, outof = (of_x[0], 0, of_y[0]), (of_x[1], of_w[1], 0), (0, of_w[0], of_y[1])
-    if p.direction == "forward":
-        sizes, loops = (x[0], p.groups, o, prod(p.out), c), (image, groups, outof, into)
-        order, (read_a, read_b), place = (0, 1, 2), (in_x, in_w), in_y // of_y[-1]
-        bias = 0, o, 1
-    elif p.direction == "transposed":
-        sizes, loops = (x[0], p.groups, c, prod(p.sizes), o), (image, groups, into, outof)
-        order, (read_a, read_b), place = (2, 1, 0), (in_y, in_w), in_x // of_x[-1]
-        bias = 0, c, 1
-    else:
-        sizes, loops = (o, p.groups, c, prod(p.kernel), x[0]), (outof, groups, into, image)
-        order, (read_a, read_b), place = (0, 2, 1), (in_x, in_y), in_w // of_w[-1]
-        bias = 0, 0, 0
-    if p.layouts[2] is None:
-        bias = 0, 0, 0
-    inner = (0, 0, to[-1])
-    plan = list(sizes)
-    for which, step in zip(order, inner, strict=True):
-        plan += [*(loop[which] for loop in loops[:3]), step, loops[3][which]]
-    sequence = np.argsort(place, kind="stable")
-    begin = np.searchsorted(place[sequence], np.arange(sizes[3] + 1))
-    lists = begin, read_a[sequence], read_b[sequence]
-    return small.compiled(E=of(p.dtype)), np.concatenate([(*plan, *bias), *lists]).astype(np.int64)
+    inside = ((at >= 0) & (at < column(p.sizes))).all(0)
+    read = [
+        (places[:, inside] * column(step[2:])).sum(0)
+        for places, step in zip((at, tap, out), (x, w, y), strict=True)
+    ]
+    c, o = p.w[1], p.w[0] // p.groups
+    # How often, and the steps of x, w and y.
+    images = p.x[0], (x[0], 0, y[0])
+    groups = p.groups, (c * x[1], o * w[0], o * y[1])
+    channels, results = (c, (x[1], w[1], 0)), (o, (0, w[0], y[1]))
+    outer, inner = {
+        "forward": ((images, groups, results), channels),
+        "transposed": ((images, groups, channels), results),
+        "weight": ((results, groups, channels), images),
+    }[p.direction]
+    first, second, to = (which.index(i) for i in range(3))
+    places = read[to] // steps[2][-1]
+    last = prod(p.shapes[2][2:])
+    plan = [n for n, _ in outer] + [last, inner[0]]
+    for i, step in ((first, 0), (second, 0), (to, steps[2][-1])):
+        plan += [*(each[i] for _, each in outer), step, inner[1][i]]
+    plan += (0, 0, 0) if p.layouts[2] is None else (0, outer[2][0], 1)
+    sequence = np.argsort(places, kind="stable")
+    begin = np.searchsorted(places[sequence], np.arange(last + 1))
+    lists = begin, read[first][sequence], read[second][sequence]
+    return small.compiled(E=of(p.dtype)), np.concatenate([plan, *lists]).astype(np.int64)
