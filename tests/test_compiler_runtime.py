@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight
-from rushlight._codegen import cache, native, parallel_ufuncs
+from rushlight._codegen import cache, linker, native, parallel_ufuncs
 from rushlight._codegen.frontend import told
 from rushlight._codegen.kernels import attention, gemm
 from rushlight._codegen.language import inline
@@ -253,6 +253,64 @@ def test_symbol_lets_modules_call_each_other(folder):
         "  %z = add i64 %y, 1\n  ret i64 %z\n}"
     )
     assert call(native.load("caller", lambda: text, ["f"])[0], 5) == 11
+
+
+def test_a_module_with_constants_and_state_of_its_own(folder):
+    text = """
+    @started = internal global i64 40, align 64
+    @calls = internal global [3 x i64] zeroinitializer, align 128
+    @table = internal constant [4 x i64] [i64 7, i64 11, i64 13, i64 17], align 32
+    declare double @log1p(double)
+    define i64 @look(i64 %i) {
+      %at = getelementptr [4 x i64], ptr @table, i64 0, i64 %i
+      %x = load i64, ptr %at
+      ret i64 %x
+    }
+    define i64 @count(i64 %by) {
+      %n = load i64, ptr @started
+      %old = load i64, ptr getelementptr (i64, ptr @calls, i64 2)
+      %new = add i64 %old, %by
+      store i64 %new, ptr getelementptr (i64, ptr @calls, i64 2)
+      %sum = add i64 %n, %new
+      ret i64 %sum
+    }
+    define double @log_of_one_and(double %x) {
+      %y = call double @log1p(double %x)
+      ret double %y
+    }
+    """
+    names = ["look", "count", "log_of_one_and"]
+    look, count, log = native.load("state", lambda: text, names)
+    assert [call(look, i) for i in range(4)] == [7, 11, 13, 17]
+    assert [call(count, 1), call(count, 1), call(count, 5)] == [41, 42, 47]
+    assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(log)(1.0) == np.log(2.0)
+
+
+@pytest.mark.skipif(not linker.available(), reason="LLVM links on this machine")
+def test_kernels_on_disk_are_run_without_llvm(folder):
+    program = (
+        "import sys, rushlight as torch\n"
+        "x = torch.linspace(-3, 3, 100_000)\n"
+        "y = torch.nn.functional.gelu(x + x) @ torch.ones(100_000, 2)\n"
+        "print(y.tolist(), 'llvmlite.binding' in sys.modules)"
+    )
+    here = {"RUSHLIGHT_CACHE_DIR": str(folder), "RUSHLIGHT_COMPILED": ""}
+    first, second = (python(program, **here).split("] ") for _ in range(2))
+    assert first[0] == second[0]
+    assert (first[1].strip(), second[1].strip()) == ("True", "False")
+
+
+@pytest.mark.skipif(not linker.available(), reason="LLVM links on this machine")
+def test_what_the_linker_does_not_know_is_refused():
+    with pytest.raises(ValueError, match="not an object file"):
+        linker.ObjectFile(b"MZ" + bytes(100))
+    small = (
+        native._machine()[0].Target.from_default_triple().create_target_machine(codemodel="small")
+    )
+    with native._optimised("@x = global i64 1 define ptr @f() { ret ptr @x }") as module:
+        file = linker.ObjectFile(small.emit_object(module))
+    with pytest.raises(ValueError, match="a relocation of kind"):
+        linker.link(file, lambda name: 0)
 
 
 def test_threads_that_load_at_once(folder, forget):

@@ -145,7 +145,7 @@ def __getattr__(name: str) -> Any:
     if file is None:
         raise AttributeError(f"the CPU has no kernel {name!r}")
     module = import_module(f"rushlight._backends.{file}")
-    kernel = llvm.registration.KERNELS[name] if file.startswith("llvm.") else getattr(module, name)
+    kernel = llvm.registration.kernel(name) if file.startswith("llvm.") else getattr(module, name)
     found = globals()[name] = llvm.counted(name, kernel)
     return found
 

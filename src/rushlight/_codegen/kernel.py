@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from rushlight._codegen import ir
@@ -243,7 +244,18 @@ def builtin(
 
     from rushlight._codegen import native
 
-    class Method(ctypes.Structure):  # PyMethodDef
+    flags = _METH_FASTCALL | (_METH_KEYWORDS if keywords else 0)
+    method = _method()(name.encode(), address, flags, None)
+    native.keep(method)
+    return _make_builtin()(ctypes.addressof(method), bound, None)
+
+
+@cache
+def _method() -> Any:
+    """CPython's PyMethodDef."""
+    import ctypes
+
+    class Method(ctypes.Structure):
         _fields_ = [
             ("name", ctypes.c_char_p),
             ("code", ctypes.c_void_p),
@@ -251,10 +263,12 @@ def builtin(
             ("doc", ctypes.c_char_p),
         ]
 
-    flags = _METH_FASTCALL | (_METH_KEYWORDS if keywords else 0)
-    method = Method(name.encode(), address, flags, None)
-    native.keep(method)
-    made = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", ctypes.pythonapi)
-    )
-    return made(ctypes.addressof(method), bound, None)
+    return Method
+
+
+@cache
+def _make_builtin() -> Callable[..., Any]:
+    import ctypes
+
+    kinds = ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    return ctypes.PYFUNCTYPE(*kinds)(("PyCFunction_NewEx", ctypes.pythonapi))

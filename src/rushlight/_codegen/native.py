@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any
 
 from rushlight._codegen import cache as disk
+from rushlight._codegen import linker
 
 # Whether functions can be compiled by themselves: where it can be read of an object file what it needs.
 UNITS = sys.platform == "linux"
@@ -80,8 +81,7 @@ def unit(key: str, text: Callable[[str], str]) -> str:
 def _entry(key: str) -> str:
     import llvmlite
 
-    llvm, _, host = _machine()
-    return disk.key(key, *host, llvmlite.__version__, repr(llvm.llvm_version_info))
+    return disk.key(key, *host(), llvmlite.__version__)
 
 
 def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
@@ -113,25 +113,26 @@ def _supplied(code: bytes) -> bool:
             if name not in _makers:
                 return False
             found = _made(entry, _makers[name])
-        _machine()[0].add_symbol(name, *_linked(name, found, [name]))
+        _symbol(name, *_linked(name, found, [name]))
         _units.add(name)
     return True
 
 
 def _linked(key: str, code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    defined, needed = symbols(code)
+    missing = [name for name in needed if _address_of(name) is None]
+    if defined is not None:
+        missing += [name for name in names if name not in defined]
+    if missing:
+        raise RuntimeError(f"the native module {key!r} lacks the functions {missing}")
+    if linker.available():
+        found = linker.link(linker.ObjectFile(code), lambda name: _address_of(name) or 0)
+        return tuple(found[name] for name in names)
     llvm, machine, _ = _machine()
     # llvmlite's own memory manager puts code and constants into one block. LLVM's lets the system
     # place them, which in a process full of libraries is further apart than a jump can tell.
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
     try:
-        # LLVM ends the process when it cannot find a function. It looks through the libraries of
-        # the process once there is an engine.
-        defined, needed = symbols(code)
-        missing = [name for name in needed if llvm.address_of_symbol(name) is None]
-        if defined is not None:
-            missing += [name for name in names if name not in defined]
-        if missing:
-            raise RuntimeError(f"the native module {key!r} lacks the functions {missing}")
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return tuple(engine.get_function_address(name) for name in names)
@@ -139,6 +140,27 @@ def _linked(key: str, code: bytes, names: Sequence[str]) -> tuple[int, ...]:
         # Never disposed of, also not at the end of the process: threads may be inside. (And the
         # machine, which all engines share, would go with it.)
         engine.detach()
+
+
+_given: dict[str, int] = {}  # functions of this process that modules may call, by their names
+
+
+def _symbol(name: str, address: int) -> None:
+    _given[name] = address
+    if not linker.available():
+        _machine()[0].add_symbol(name, address)
+
+
+def _address_of(name: str) -> int | None:
+    """The address of a function that modules may call. (LLVM would end the process when it cannot find one.)"""
+    if name not in _given:
+        if not linker.available():
+            return _machine()[0].address_of_symbol(name)
+        found = linker.in_process(name)
+        if found is None:
+            return None
+        _given[name] = found
+    return _given[name]
 
 
 @cache
@@ -157,9 +179,53 @@ def _machine() -> tuple[Any, Any, tuple[str, str]]:
     if "+avx512f" in features:
         features += ",-prefer-256-bit"  # LLVM would use half of a vector register otherwise
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=name, features=features, opt=3, jit=True
+        cpu=name,
+        features=features,
+        opt=3,
+        jit=True,
+        codemodel="large" if linker.available() else "jitdefault",
     )
     return llvm, machine, (name, features)
+
+
+@cache
+def host() -> tuple[str, str]:
+    """The name of this machine's processor and its features, as LLVM calls them.
+
+    LLVM is asked once per machine: its answer is kept on disk under what the system says of the processor.
+    """
+    import llvmlite
+
+    described = processor()
+    if not described:
+        return _machine()[2]
+    setting = os.environ.get("RUSHLIGHT_AVX512", "")
+    entry = disk.key("host", described, setting, llvmlite.__version__)
+    found = disk.get(entry)
+    if found is None:
+        found = "\n".join(_machine()[2]).encode()
+        disk.put(entry, found)
+    name, _, features = found.decode().partition("\n")
+    return name, features
+
+
+def processor() -> str:
+    """What Linux says of the first processor, but for what changes while it runs; "" elsewhere."""
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            text = file.read(16384).partition(b"\n\n")[0].decode()
+    except OSError:
+        return ""
+    passing = (
+        "processor",
+        "cpu MHz",
+        "bogomips",
+        "BogoMIPS",
+        "core id",
+        "apicid",
+        "initial apicid",
+    )
+    return "\n".join(line for line in text.splitlines() if not line.startswith(passing))
 
 
 def _optimised(text: str) -> Any:
@@ -198,12 +264,6 @@ def _optimise(module: Any, quick: bool) -> None:
         each.close()
 
 
-def host() -> tuple[str, str]:
-    """The name of this machine's processor and its features, as LLVM calls them."""
-    with _lock:
-        return _machine()[2]
-
-
 def suits() -> bool:
     """Whether this machine has the instructions that kernels are written with: an x86 without vectors of
     256 bits, fused multiply-adds and conversions of float16 (before 2013) computes those in calls."""
@@ -227,30 +287,15 @@ def assembly(text: str) -> str:
 def symbol(name: str, address: int) -> None:
     """Let modules that are loaded from now on call the function `name`, which stands at `address`."""
     with _lock:
-        _machine()[0].add_symbol(name, address)
+        _symbol(name, address)
 
 
 def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
     """The names that an object file defines and those that it needs; (None, {}) unless 64-bit ELF."""
-    from struct import unpack_from
-
-    if code[:6] != b"\x7fELF\x02\x01":
+    try:
+        return linker.ObjectFile(code).names()
+    except ValueError:
         return None, set()
-    defined: set[str] = set()
-    needed: set[str] = set()
-    (table,) = unpack_from("<Q", code, 40)
-    (count,) = unpack_from("<H", code, 60)
-    sections = [unpack_from("<IIQQQQIIQQ", code, table + 64 * i) for i in range(count)]
-    for _, kind, _, _, start, size, link, _, _, _ in sections:
-        if kind != 2:  # the table of symbols
-            continue
-        strings = sections[link][4]
-        for at in range(start + 24, start + size, 24):  # the first entry is none
-            name, info, _, section = unpack_from("<IBBH", code, at)
-            if info >> 4:  # not local to the file
-                text = code[strings + name : code.index(0, strings + name)].decode()
-                (defined if section else needed).add(text)
-    return defined, needed
 
 
 def keep(thing: Any) -> None:
@@ -259,6 +304,11 @@ def keep(thing: Any) -> None:
     A global variable would not do: it is cleared before objects in reference cycles are, and those
     may hold, or call, what points here.
     """
+    _increment()(thing)
+
+
+@cache
+def _increment() -> Callable[[object], None]:
     import ctypes
 
-    ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))(thing)
+    return ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))

@@ -13,19 +13,43 @@ from rushlight._backends.index import REFERENCE
 from rushlight._backends.llvm import threshold
 from rushlight._codegen.native_entry import ByDtype, before
 
-KERNELS: dict[str, Callable] = {}  # by name, of the family files that were imported
+KERNELS: dict[
+    str, Any
+] = {}  # by name, of the family files that were imported: kernels, or what makes them
 
 
 class Binding:
-    """What makes a kernel, given the reference's of the same name, which it falls back to.
+    """What makes a kernel when it is first wanted, given the reference's of the same name, which it falls back to.
 
-    `entries`: native entries that are called first, if any.
+    `entries`: native entries that are called first, if any. A call of it is a call of its kernel.
     """
 
     entries: ByDtype | None = None
+    name = ""
 
     def bind(self, reference: Callable) -> Callable:
         raise NotImplementedError
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return kernel(self.name)(*args, **options)
+
+
+def kernel(name: str) -> Callable:
+    """The compiled kernel of a name, of a family file that was imported."""
+    found = KERNELS[name]
+    if isinstance(found, Binding):
+        made = found.bind(reference := reference_of(name))
+        if not isinstance(made, np.ufunc):
+            _call(made, name, reference)
+        if found.entries is not None:
+            made = before(found.entries)(made)
+        found = KERNELS[name] = made
+    return found
+
+
+def _call(made: Callable, name: str, reference: Callable) -> None:
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = reference.__doc__
 
 
 def implements(
@@ -40,18 +64,15 @@ def implements(
     """
 
     def register(body: Any) -> Callable:
-        reference = reference_of(name)
         if isinstance(body, Binding):
-            made = body.bind(reference)
+            body.name = name
+            made = body
         elif dtypes is None and least is None:
             made = body
         else:
+            reference = reference_of(name)
             made = guarded(body, reference, dtypes, least, array)
-        if made is not body and not isinstance(made, np.ufunc):
-            made.__name__ = made.__qualname__ = name
-            made.__doc__ = reference.__doc__
-        if isinstance(body, Binding) and body.entries is not None:
-            made = before(body.entries)(made)
+            _call(made, name, reference)
         KERNELS[name] = made
         return made
 
