@@ -372,6 +372,32 @@ def test_hooks_run_in_order_and_replace():
     assert y.grad.tolist() == [10.0, 10.0] and y.retains_grad
 
 
+def test_hooks_of_tensors_that_grad_is_asked_for():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    aside = 3 * x.detach().requires_grad_()
+    seen = []
+    aside.register_hook(seen.append)  # leads to no input: it does not run
+    x.register_hook(lambda g: g + 1)
+    y = x * x
+    y.register_hook(lambda g: 2 * g)
+    outputs, ones = [3 * y, aside], [torch.ones(2)] * 2
+    of_x, of_y = torch.autograd.grad(outputs, [x, y], ones, retain_graph=True)
+    assert not seen
+    assert of_x.tolist() == [13, 25]
+    assert of_y.tolist() == [3, 3]  # y runs on to x: what arrived, without its hook
+    assert torch.autograd.grad(outputs, [y], ones)[0].tolist() == [6, 6]
+
+
+def test_grad_of_outputs_of_one_node():
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    w = torch.ones(2, requires_grad=True)
+    a, b, c = (x * x).unbind()
+    found = torch.autograd.grad([a * b, c, w.sum()], [b, c, x])
+    assert [g.tolist() for g in found] == [1, 1, [8, 4, 6]]
+    with pytest.raises(RuntimeError, match="at index 1 appears to not have been used"):
+        torch.autograd.grad((x * x).sum(), [x, w])
+
+
 def test_a_hook_may_not_change_the_shape():
     x = torch.ones(2, requires_grad=True)
     x.register_hook(lambda g: torch.ones(3))

@@ -21,7 +21,7 @@ import numpy as np
 
 from rushlight._backends import devices, llvm, sparse
 from rushlight._codegen.runtime import abi
-from rushlight.autograd.graph import AccumulateGrad, Output, new, node_and_output, version_of
+from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.hook_results import replaced, replaced_all
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
@@ -39,61 +39,42 @@ def run(
 ) -> None:  # fmt: skip
     """Run a backward pass from the edges `roots`, whose gradients are `grads`, to the leaves.
 
-    `captures`: {(node, output number): None}. Only nodes that lead to these run, the gradients that arrive
-    there become the values, and of those that lead to no other only the ones in `accumulate_into` run.
+    `captures`: {node: None}. Only nodes that lead to these run, the gradients that arrive there become the
+    values (a list of them for a node with several outputs), and of those that lead to no other only the ones in
+    `accumulate_into` run.
     """
     if not llvm.active:
         llvm.work(WORK)
-    pruned = None if captures is None else prune(roots, captures)
-    waits: dict[Any, int] = {}
-    stack = []
-    for e in roots:
-        if e not in waits:
-            waits[e] = 0
-            stack.append(e)
-    while stack:
-        node = stack.pop()
-        for e in node.edges if pruned is None else pruned.get(node, ()):
-            if e is not None:
-                if e in waits:
-                    waits[e] += 1
-                else:
-                    waits[e] = 1
-                    stack.append(e)
+    waits = count(roots)
+    pruned = None
+    if captures is not None and any(not e.edges and e not in captures for e in waits):
+        pruned = prune(roots, captures)
+        waits = count(roots, pruned)
 
     flowing: dict[Any, Any] = {}
     for e, g in zip(roots, grads, strict=True):
         flowing[e] = g if e not in flowing or g is None else plus(flowing[e], g)
-    ready = [e for e in flowing if not waits[e]]
+    ready = [e for e in flowing if not waits[e] and (pruned is None or e in pruned)]
     grads.clear()
     g = gx = None
 
     recording, thread.grad = thread.grad, create_graph
     anomaly = active.modes and thread.anomaly
-    special = captures is not None or (active.modes and (anomaly or thread.node_watch is not None))
+    special = active.modes and (anomaly or thread.node_watch is not None)
+    at_leaves = captures if captures is not None and not accumulate_into else ()
     add = Tensor.__add__ if not sparse.made else plus
     leaves: list = []
     try:
         while ready:
             node = ready.pop()
             g = flowing.pop(node, None)
-            edges = node.edges
-            if g is None or special or node.hooks is not None:
-                if pruned is not None:
-                    edges = pruned.get(node, ())
+            edges = node.edges if pruned is None else pruned.get(node, ())
+            if g is None or special or node.hooks is not None or captures and node in captures:
                 outer, thread.task = thread.task, waits
                 try:
                     gradients = run_special(
-                        node,
-                        g,
-                        edges,
-                        keep,
-                        create_graph,
-                        flowing,
-                        anomaly,
-                        captures,
-                        accumulate_into,
-                    )
+                        node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
+                    )  # fmt: skip
                 finally:
                     thread.task = outer
             else:
@@ -107,6 +88,8 @@ def run(
                 if not left:
                     if e.edges:
                         ready.append(e)
+                    elif e in at_leaves and e.hooks is None:
+                        at_leaves[e] = flowing.pop(e, None)
                     else:
                         leaves.append(e)
             if leaves:  # they run next: reference counts tell them whether their gradient is shared
@@ -115,6 +98,24 @@ def run(
                 leaves.clear()
     finally:
         thread.grad = recording
+
+
+def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]:
+    """Every node that the edges `roots` lead to, with the number of edges in between that lead to it.
+
+    `behind`: the edges of each node, where they are not its own.
+    """
+    found = dict.fromkeys(roots, 0)
+    nodes = [*found]
+    for node in nodes:
+        for e in node.edges if behind is None else behind.get(node, ()):
+            if e is not None:
+                if e in found:
+                    found[e] += 1
+                else:
+                    found[e] = 1
+                    nodes.append(e)
+    return found
 
 
 def plus(a: Tensor, b: Tensor) -> Tensor:
@@ -126,7 +127,6 @@ def plus(a: Tensor, b: Tensor) -> Tensor:
 
 def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
     """The edges of every node that leads to a captured node; None for edges that do not."""
-    wanted = {node for node, _ in captures}
     leads: dict[Any, bool] = {}
     stack = list(roots)
     while stack:
@@ -138,7 +138,7 @@ def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
         if todo:
             stack += todo
         else:
-            leads[node] = node in wanted or any(e is not None and leads[e] for e in node.edges)
+            leads[node] = node in captures or any(e is not None and leads[e] for e in node.edges)
             stack.pop()
     return {
         node: tuple(e if e is not None and leads[e] else None for e in node.edges)
@@ -148,16 +148,9 @@ def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
 
 
 def run_special(
-    node: Any,
-    g: Any,
-    edges: tuple,
-    keep: bool,
-    record: bool,
-    flowing: dict,
-    anomaly: bool,
-    captures: dict | None,
-    accumulate_into: Collection,
-) -> Any:
+    node: Any, g: Any, edges: tuple, keep: bool, record: bool, flowing: dict, anomaly: bool,
+    captures: dict | None, accumulate_into: Collection,
+) -> Any:  # fmt: skip
     """Run one node that has hooks, several outputs or no gradient, or while captures or modes are on."""
     if node.__class__ is Output:  # put the gradient into the list of its node
         target = node.node
@@ -172,6 +165,10 @@ def run_special(
     if many and g is None:
         gs = [None] * node.n_outputs
     hooks = node.hooks
+    if (
+        captures is not None and node in captures
+    ):  # without its hooks, where it runs for another one
+        captures[node] = gs[:] if many else gs[0]
     if hooks is not None:
         for nr, by_id in hooks.tensor_pre.items():
             for hook in tuple(by_id.values()):
@@ -181,10 +178,10 @@ def run_special(
             if t is not None and gs[nr] is not None:
                 t._grad = gs[nr] if getattr(t, "_grad", None) is None else t._grad + gs[nr]
     if captures is not None:
-        for nr in range(len(gs)):
-            if (node, nr) in captures:
-                captures[node, nr] = gs[nr]
-        if node not in accumulate_into and all(e is None for e in edges):
+        last = all(e is None for e in edges)
+        if node in captures and (last or node in accumulate_into):
+            captures[node] = gs if many else gs[0]
+        if last and node not in accumulate_into:
             return (None,) * len(edges)  # it is asked for its gradient only, and does not run
     if hooks is not None:
         for hook in tuple(hooks.pre.values()):
@@ -334,51 +331,68 @@ ALONE, HOLDERS = _calibrate(), abi.holders()
 # -- entry points ----------------------------------------------------------------------------------
 
 
-def initial_gradients(outputs: Sequence, grads: Sequence, batched: bool = False) -> list:
-    """The gradients of the outputs: given ones are checked, missing ones are 1 for scalars."""
-    result = []
+def starts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
+    """The edges from which the gradients of `outputs` go, and these gradients: given, or 1 for a scalar."""
+    edges, found = [], []
     for i, (out, g) in enumerate(zip(outputs, grads, strict=True)):
-        if g is None:
-            if out.__class__ is not Tensor and not isinstance(out, Tensor):
-                raise RuntimeError("a GradientEdge needs an explicit gradient")
-            if not edge_of(out):
-                result.append(None)
+        edges.append(edge_from(out, i))
+        if g.__class__ is Tensor is out.__class__:
+            a, b = g._array, out._array
+            if a.__class__ is b.__class__ and a.dtype is b.dtype and a.shape == b.shape:
+                found.append(g)
                 continue
-            if out.numel() != 1:
-                raise RuntimeError(
-                    "grad can be implicitly created only for scalar outputs; this one has shape "
-                    f"{tuple(out.shape)}: reduce it (out.sum()) or pass gradient="
-                )
-            if not out.dtype.is_floating_point:
-                raise RuntimeError(
-                    f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
-                )
-            one = new(Tensor)
-            one._edge = one._counter = None
-            one._array = devices.of(out._array).ones(out._array.shape, out._array.dtype)
-            result.append(one)
-            continue
-        if not isinstance(g, Tensor):
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-        if isinstance(out, Tensor):
-            if g.shape != out.shape:
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and "
-                    f"output[{i}] has a shape of {out.shape}."
-                )
-            if out.dtype.is_complex != g.dtype.is_complex:
-                raise RuntimeError(
-                    "For complex Tensors, both grad_output and output are required to have the same "
-                    f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and "
-                    f"output[{i}] has a dtype of {out.dtype}."
-                )
-            if g.dtype is not out.dtype:
-                g = g.to(out.dtype)
-        result.append(g)
-    return result
+        found.append(first_of(out, i) if g is None else checked(g, out, i))
+    return edges, found
+
+
+def first_of(out: Any, i: int) -> Tensor:
+    """The gradient of an output that is given none: 1 for a scalar."""
+    if not isinstance(out, Tensor):
+        raise RuntimeError("a GradientEdge needs an explicit gradient")
+    if out.numel() != 1:
+        raise RuntimeError(
+            "grad can be implicitly created only for scalar outputs; this one has shape "
+            f"{tuple(out.shape)}: reduce it (out.sum()) or pass gradient="
+        )
+    if not out.dtype.is_floating_point:
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+        )
+    return one_like(out._array)
+
+
+def one_like(a: Any) -> Tensor:
+    """A tensor of ones, of the shape, dtype and device of an array."""
+    one = new(Tensor)
+    one._edge = one._counter = None
+    one._array = devices.of(a).ones(a.shape, a.dtype)
+    return one
+
+
+def checked(g: Any, out: Any, i: int) -> Tensor:
+    """The gradient `g` that a user gives for output number `i`, in its dtype."""
+    if not isinstance(g, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if not isinstance(out, Tensor):
+        return g
+    if g.shape != out.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and "
+            f"output[{i}] has a shape of {out.shape}."
+        )
+    if out.dtype.is_complex != g.dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same "
+            f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and "
+            f"output[{i}] has a dtype of {out.dtype}."
+        )
+    return g if g.dtype is out.dtype else g.to(out.dtype)
 
 
 def as_tuple(x: Any) -> tuple:
+    c = x.__class__
+    if c is tuple or c is list:
+        return tuple(x)
     return (x,) if isinstance(x, Tensor) or hasattr(x, "output_nr") else tuple(x)
 
 
@@ -416,22 +430,17 @@ def backward(
         inputs = as_tuple(inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
-    edges = [edge_from(t, i) for i, t in enumerate(tensors)]
-    grads = initial_gradients(tensors, given)
+    edges, grads = starts(tensors, given)
     keep = create_graph if retain_graph is None else retain_graph
     if create_graph:
         warn_of_graph()
     if inputs is None:
         return run(edges, grads, keep, create_graph)
-    captures, into = {}, set()
-    for t in inputs:
-        e = edge_from(t, None)
-        captures[node_and_output(e)] = None
-        into.add(node_and_output(e)[0])
-    run(edges, grads, keep, create_graph, captures, into)
-    for t in inputs:
-        e = edge_from(t, None)
-        if e.__class__ is not AccumulateGrad and (g := captures[node_and_output(e)]) is not None:
+    ends = [edge_from(t, None) for t in inputs]
+    captures = {e.node if e.__class__ is Output else e: None for e in ends}
+    run(edges, grads, keep, create_graph, captures, captures)
+    for t, e in zip(inputs, ends):
+        if e.__class__ is not AccumulateGrad and (g := captured(captures, e)) is not None:
             old = getattr(t, "_grad", None)
             t._grad = g if old is None else old + g
     return None
@@ -457,12 +466,8 @@ def backward_of_tensor(
 ) -> None:
     a = self._array
     if gradient is None and inputs is None and a.size == 1 and a.dtype.kind == "f":
-        one = new(Tensor)
-        one._edge = one._counter = None
-        one._array = devices.of(a).ones(a.shape, a.dtype)
-        keep = create_graph if retain_graph is None else retain_graph
         if self.__class__ is Tensor and not thread.function_modes and not create_graph:
-            return run([edge_from(self, 0)], [one], keep, create_graph)
+            return run([edge_from(self, 0)], [one_like(a)], bool(retain_graph), False)
     return backward(
         self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs
     )
@@ -486,6 +491,13 @@ def edge_from(t: Any, i: int | None) -> Any:
             f"element {i} of tensors does not require grad and does not have a grad_fn"
         )
     return e
+
+
+def captured(captures: dict, e: Any) -> Any:
+    """The gradient that arrived at the edge `e`."""
+    if e.__class__ is not Output:
+        return captures[e]
+    return None if captures[e.node] is None else captures[e.node][e.nr]
 
 
 declare(
@@ -533,22 +545,21 @@ def grad(
         return grad_batched(
             outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads
         )
-    edges = [edge_from(t, i) for i, t in enumerate(outputs)]
-    grads = initial_gradients(outputs, given)
-    captures = {node_and_output(edge_from(t, None)): None for t in inputs}
+    edges, grads = starts(outputs, given)
+    ends = [edge_from(t, None) for t in inputs]
+    captures = {e.node if e.__class__ is Output else e: None for e in ends}
     run(edges, grads, keep, create_graph, captures)
-    result = [captures[node_and_output(edge_from(t, None))] for t in inputs]
+    result = [captures[e] if e.__class__ is not Output else captured(captures, e) for e in ends]
     for i, g in enumerate(result):
         if g is None:
             if not allow_unused:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. "
-                    f"Set allow_unused=True if this is the desired behavior. (It is input {i}.)"
+                    f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
+                    "Set allow_unused=True if this is the desired behavior."
                 )
             if materialize_grads:
-                result[i] = (
-                    inputs[i].detach().new_zeros(inputs[i].shape, requires_grad=create_graph)
-                )
+                x = inputs[i].detach()
+                result[i] = x.new_zeros(x.shape, requires_grad=create_graph)
         elif not create_graph and g._edge is not None:
             result[i] = g.detach()
     return tuple(result)
