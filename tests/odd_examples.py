@@ -57,6 +57,7 @@ from odd_places import (
     unique,
 )
 from rushlight._backends.convolution import Problem, out_sizes
+from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.native_entry import behind
 
@@ -333,14 +334,8 @@ def pool(rng, d):
     nd, kernel, stride, _, dilation = geometry(rng)
     padding = tuple(small(rng, 0, k // 2 + 1) for k in kernel)
     sizes, out = windows_of(rng, nd, kernel, stride, padding, dilation)
-    return (
-        some(rng, (small(rng, 1, 3), small(rng, 1, 20), *sizes), d),
-        kernel,
-        stride,
-        padding,
-        dilation,
-        out,
-    )
+    x = some(rng, (small(rng, 1, 3), small(rng, 1, 20), *sizes), d)
+    return x, Windows(sizes, kernel, stride, padding, dilation, out)
 
 
 def grid_sample(rng, d):
@@ -378,35 +373,41 @@ def resample_adjoint(rng, d):
 
 
 def add_at_places(rng, d):
-    x, *rest, out = pool(rng, d)
-    sizes = x.shape[2:]
-    places = rng.integers(0, int(np.prod(sizes)), (*x.shape[:2], *out))
-    return some(rng, places.shape, d), places, sizes
+    x, windows = pool(rng, d)
+    places = rng.integers(0, int(np.prod(windows.sizes)), (*x.shape[:2], *windows.out))
+    return some(rng, places.shape, d), places, windows.sizes
 
 
-def adaptive_sums(rng, d):
-    x, *_, out = pool(rng, d)
-    return x, out
+def adaptive(rng, d):
+    x, windows = pool(rng, d)
+    return x, windows.out
+
+
+def adaptive_adjoint(rng, d):
+    x, windows = pool(rng, d)
+    return some(rng, (*x.shape[:2], *windows.out), d), windows.sizes
+
+
+def fractional(rng, d):
+    nd = small(rng, 2, 4)
+    kernel = tuple(small(rng, 1, 4) for _ in range(nd))
+    sizes = tuple(k + small(rng, 0, 9) for k in kernel)
+    x = some(rng, (small(rng, 1, 3), small(rng, 1, 20), *sizes), d)
+    samples = rng.random((*x.shape[:2], nd)).astype(d)
+    return x, samples, kernel, tuple(small(rng, 1, 4) for _ in range(nd)), tuple(range(nd))
 
 
 def averages(rng, d):
-    x, kernel, stride, padding, _, _ = pool(rng, d)
-    out = out_sizes(x.shape[2:], kernel, stride, padding, (1,) * len(kernel))
-    count = int(np.prod(kernel)) if rng.integers(2) else rng.integers(1, 9, out).astype(np.int64)
-    return x, kernel, stride, padding, out, count
+    x, w = pool(rng, d)
+    ones = (1,) * len(w.kernel)
+    out = out_sizes(w.sizes, w.kernel, w.stride, w.padding, ones)
+    windows = Windows(w.sizes, w.kernel, w.stride, w.padding, ones, out)
+    return x, windows, (bool(rng.integers(2)), 3 if rng.integers(2) else None)
 
 
 def averages_adjoint(rng, d):
-    x, kernel, stride, padding, out, count = averages(rng, d)
-    return some(rng, (*x.shape[:2], *out), d), kernel, stride, padding, x.shape[2:], count
-
-
-def tables(rng, d):
-    sizes = shape_of(rng, 1, 3)
-    return (
-        some(rng, (small(rng, 1, 3), small(rng), *sizes), d),
-        [index_into(rng, (small(rng, 1, 4), small(rng)), n, np.int64) for n in sizes],
-    )
+    x, windows, divisor = averages(rng, d)
+    return some(rng, (*x.shape[:2], *windows.out), d), windows, divisor
 
 
 def drawing(kinds, *rest, least=1):
@@ -569,7 +570,7 @@ def update_running_stats(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
-    adaptive_sums, add_at_places, grid_sample_gradients, grid_sample, scatter_reduce,
+    add_at_places, grid_sample_gradients, grid_sample, scatter_reduce,
     embedding_bag, bincount, masked_expand, cumulative_extreme, searchsorted, unique, nonzero,
     put_slices, pad_constant, pad_edges, copy_into, cat, roll, tile, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
@@ -589,7 +590,8 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
     "adjoint_times": lambda rng, d: (lambda a, b: (a.swapaxes(-1, -2).copy(), b))(*batches(rng, d)),
     "max_pool": pool, "max_pool_places": pool, "window_averages": averages,
-    "window_averages_adjoint": averages_adjoint, "max_by_tables": tables,
+    "window_averages_adjoint": averages_adjoint, "adaptive_averages": adaptive, "adaptive_maxima": adaptive,
+    "adaptive_averages_adjoint": adaptive_adjoint, "fractional_maxima": fractional,
     "by_c_library": lambda rng, d: ("log", np.abs(some(rng, (long_or(rng, 1),), F64)) + 0.1),
     "random_uniform": drawing([F32, F64], -1.0, 2.0), "random_doubles": drawing([F64]),
     "random_floats": drawing([F32]), "random_bernoulli": drawing([*FLOATS, *INTEGERS], 1 << 52, 1),

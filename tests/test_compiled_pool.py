@@ -12,6 +12,7 @@ pytest.importorskip("llvmlite")
 from guard import guarded
 from rushlight._backends.llvm import pool as compiled
 from rushlight._backends.reference import pool as reference
+from rushlight._backends.windows import Windows
 from rushlight.core import dtypes
 from rushlight.ops.nn.pool import out_sizes
 
@@ -22,8 +23,7 @@ ERROR = {2: 2e-2, 4: 1e-5, 8: 1e-13}
 
 
 @pytest.fixture(autouse=True)
-def of_any_size(monkeypatch):
-    monkeypatch.setattr(compiled, "SMALL", 1)
+def no_warnings():
     with np.errstate(invalid="ignore"):  # the operators ignore it
         yield
 
@@ -80,26 +80,23 @@ def close(a, b):
 @pytest.mark.parametrize("seed", range(40))
 def test_maxima_are_the_references(seed):
     sizes, *window, out, dtype, rng = case(seed, FLOATS + INTEGERS)
+    windows = Windows(sizes, *window, out)
     for side in ("after", "before"):
         x = values(rng, (3, 2, *sizes), dtype, side)
-        same(compiled.max_pool(x, *window, out), reference.max_pool(x, *window, out))
-        for a, b in zip(
-            compiled.max_pool_places(x, *window, out),
-            reference.max_pool_places(x, *window, out),
-            strict=True,
-        ):
+        same(compiled.max_pool(x, windows), reference.max_pool(x, windows))
+        found, expected = (b.max_pool_places(x, windows) for b in (compiled, reference))
+        for a, b in zip(found, expected, strict=True):
             same(a, b)
         g = guarded(np.round(rng.standard_normal((3, 2, *out)) * 8).astype(dtype), side)
         if dtype.kind not in "iu":
-            _, places = reference.max_pool_places(x, *window, out)
+            _, places = reference.max_pool_places(x, windows)
             same(
                 compiled.add_at_places(g, guarded(places, side), sizes),
                 reference.add_at_places(g, places, sizes),
             )
-        tables = reference.adaptive_tables(sizes, tuple(int(rng.integers(1, n + 1)) for n in sizes))
-        for a, b in zip(
-            compiled.max_by_tables(x, tables), reference.max_by_tables(x, tables), strict=True
-        ):
+        some = tuple(int(rng.integers(1, n + 1)) for n in sizes)
+        found, expected = (b.adaptive_maxima(x, some) for b in (compiled, reference))
+        for a, b in zip(found, expected, strict=True):
             same(a, b)
 
 
@@ -109,17 +106,24 @@ def test_averages_are_the_references(seed):
     out = out_sizes(sizes, kernel, stride, padding, (1,) * len(sizes), False)
     if min(out) < 1:
         return
-    for count in (3, reference.window_counts(kernel, stride, padding, sizes, out, seed % 2 == 0)):
+    windows = Windows(sizes, kernel, stride, padding, (1,) * len(sizes), out)
+    for divisor in ((True, 3), (seed % 2 == 0, None)):
         for side in ("after", "before"):
             x = guarded(rng.standard_normal((3, 2, *sizes)).astype(dtype), side)
-            arguments = (kernel, stride, padding, out, count)
-            close(compiled.window_averages(x, *arguments), reference.window_averages(x, *arguments))
+            close(*(b.window_averages(x, windows, divisor) for b in (compiled, reference)))
             g = guarded(rng.standard_normal((3, 2, *out)).astype(dtype), side)
-            arguments = (kernel, stride, padding, sizes, count)
-            close(
-                compiled.window_averages_adjoint(g, *arguments),
-                reference.window_averages_adjoint(g, *arguments),
-            )
+            close(*(b.window_averages_adjoint(g, windows, divisor) for b in (compiled, reference)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_averages_of_integers_are_divided_towards_zero(seed):
+    sizes, kernel, stride, padding, _, _, _, rng = case(seed, FLOATS)
+    out = out_sizes(sizes, kernel, stride, padding, (1,) * len(sizes), False)
+    if min(out) < 1:
+        return
+    windows = Windows(sizes, kernel, stride, padding, (1,) * len(sizes), out)
+    x = guarded(rng.integers(-50, 50, (3, 2, *sizes)))
+    same(*(b.window_averages(x, windows, (True, None)) for b in (compiled, reference)))
 
 
 def last(a):
@@ -133,13 +137,13 @@ def test_channels_last(seed):
     if len(sizes) != 2:
         return
     channels = (2, 3, 16, 17, 40)[seed % 5]
-    window = (kernel, stride, padding, dilation)
+    windows = Windows(sizes, kernel, stride, padding, dilation, out)
     x = last(values(rng, (3, channels, *sizes), dtype))
-    y = compiled.max_pool(x, *window, out)
+    y = compiled.max_pool(x, windows)
     assert y.transpose(0, 2, 3, 1).flags.c_contiguous
-    same(y, reference.max_pool(x, *window, out))
-    y, places = compiled.max_pool_places(x, *window, out)
-    expected = reference.max_pool_places(x, *window, out)
+    same(y, reference.max_pool(x, windows))
+    y, places = compiled.max_pool_places(x, windows)
+    expected = reference.max_pool_places(x, windows)
     same(y, expected[0])
     same(places, expected[1])
     g = last(np.round(rng.standard_normal((3, channels, *out)) * 8).astype(dtype))
@@ -148,39 +152,52 @@ def test_channels_last(seed):
     same(gx, reference.add_at_places(g, places, sizes))
     out = out_sizes(sizes, kernel, stride, padding, (1, 1), False)
     x = last(rng.standard_normal((3, channels, *sizes)).astype(dtype))
-    count = reference.window_counts(kernel, stride, padding, sizes, out, seed % 2 == 0)
-    arguments = (kernel, stride, padding, out, count)
-    close(compiled.window_averages(x, *arguments), reference.window_averages(x, *arguments))
+    windows, divisor = Windows(sizes, kernel, stride, padding, (1, 1), out), (seed % 2 == 0, None)
+    close(*(b.window_averages(x, windows, divisor) for b in (compiled, reference)))
     g = last(rng.standard_normal((3, channels, *out)).astype(dtype))
-    arguments = (kernel, stride, padding, sizes, count)
-    close(
-        compiled.window_averages_adjoint(g, *arguments),
-        reference.window_averages_adjoint(g, *arguments),
-    )
+    close(*(b.window_averages_adjoint(g, windows, divisor) for b in (compiled, reference)))
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 def test_channels_last_of_windows_that_tile(dtype):
     rng = np.random.default_rng(0)
-    window = ((2, 3), (2, 3), (0, 0))
+    windows = Windows((8, 9), (2, 3), (2, 3), (0, 0), (1, 1), (4, 3))
     g = last(np.round(rng.standard_normal((2, 20, 4, 3)) * 8).astype(dtype))
-    close(
-        compiled.window_averages_adjoint(g, *window, (8, 9), 6),
-        reference.window_averages_adjoint(g, *window, (8, 9), 6),
-    )
+    close(*(b.window_averages_adjoint(g, windows, (True, None)) for b in (compiled, reference)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_adaptive_windows(seed):
+    choice, rng = random.Random(seed), np.random.default_rng(seed)
+    sizes = tuple(choice.choice([1, 2, 7, 13, 40, 99]) for _ in range(choice.choice([1, 2, 3])))
+    out = tuple(choice.choice([1, 3, 6, 17]) for _ in sizes)
+    dtype = choice.choice(FLOATS)
+    x = values(rng, (2, 20, *sizes), dtype, choice.choice(SIDES))
+    g = guarded(rng.standard_normal((2, 20, *out)).astype(dtype), choice.choice(SIDES))
+    for layout in (np.asarray, last) if len(sizes) == 2 else (np.asarray,):
+        y, at = layout(x), layout(g)
+        close(*(b.adaptive_averages(y, out) for b in (compiled, reference)))
+        close(*(b.adaptive_averages_adjoint(at, sizes) for b in (compiled, reference)))
+        found, expected = (b.adaptive_maxima(y, out) for b in (compiled, reference))
+        for a, b in zip(found, expected, strict=True):
+            same(a, b)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_adaptive_sums(seed):
+def test_fractional_windows(seed):
     choice, rng = random.Random(seed), np.random.default_rng(seed)
-    sizes = tuple(choice.choice([1, 2, 7, 13, 40]) for _ in range(choice.choice([1, 2, 3])))
-    out = tuple(choice.choice([1, 3, 6, 17]) for _ in sizes)
-    dtype = choice.choice([np.float32, np.float64])
-    x = guarded(rng.standard_normal((2, 20, *sizes)).astype(dtype), choice.choice(SIDES))
-    close(compiled.adaptive_sums(x, out), reference.adaptive_sums(x, out))
-    if len(sizes) == 2:
-        x = last(x)
-        close(compiled.adaptive_sums(x, out), reference.adaptive_sums(x, out))
+    nd, dtype = choice.choice([2, 3]), choice.choice(FLOATS)
+    kernel = tuple(choice.choice([1, 2, 3, 5]) for _ in range(nd))
+    sizes = tuple(k + choice.choice([0, 1, 9, 20]) for k in kernel)
+    out = tuple(choice.choice([1, 2, 4]) for _ in range(nd))
+    order = tuple(range(nd)) if nd == 3 else (1, 0)
+    x = values(rng, (2, 3, *sizes), dtype, choice.choice(SIDES))
+    samples = guarded(rng.random((2, 3, nd)).astype(dtype))
+    found, expected = (
+        b.fractional_maxima(x, samples, kernel, out, order) for b in (compiled, reference)
+    )
+    for a, b in zip(found, expected, strict=True):
+        same(a, b)
 
 
 def test_two_threads_give_the_same_bits():
@@ -188,18 +205,20 @@ def test_two_threads_give_the_same_bits():
 
     before, found = torch.get_num_threads(), []
     x = np.random.default_rng(0).standard_normal((8, 16, 40, 41)).astype(np.float32)
-    window = ((3, 3), (2, 2), (1, 1))
+    windows = Windows((40, 41), (3, 3), (2, 2), (1, 1), (1, 1), (20, 21))
     g = np.random.default_rng(1).standard_normal((8, 16, 20, 21)).astype(np.float32)
-    _, places = compiled.max_pool_places(x, *window, (1, 1), (20, 21))
+    _, places = compiled.max_pool_places(x, windows)
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             found.append(
                 [
-                    compiled.max_pool(x, *window, (1, 1), (20, 21)).tobytes(),
+                    compiled.max_pool(x, windows).tobytes(),
                     compiled.add_at_places(g, places, (40, 41)).tobytes(),
-                    compiled.window_averages(x, *window, (20, 21), 9).tobytes(),
-                    compiled.window_averages_adjoint(g, *window, (40, 41), 9).tobytes(),
+                    compiled.window_averages(x, windows, (True, 9)).tobytes(),
+                    compiled.adaptive_averages(x, (3, 7)).tobytes(),
+                    compiled.adaptive_maxima(x, (3, 7))[1].tobytes(),
+                    compiled.window_averages_adjoint(g, windows, (True, 9)).tobytes(),
                 ]
             )
     finally:
@@ -211,7 +230,7 @@ def test_infinite_gradients_stay_where_they_belong():
     """A gradient of infinity at one element leaves its neighbours 0, not NaN."""
     x = np.arange(32.0, dtype=np.float32).reshape(1, 1, 4, 8)
     g = np.full((1, 1, 2, 4), np.inf, np.float32)
-    _, places = compiled.max_pool_places(x, (2, 2), (2, 2), (0, 0), (1, 1), (2, 4))
+    _, places = compiled.max_pool_places(x, Windows((4, 8), (2, 2), (2, 2), (0, 0), (1, 1), (2, 4)))
     gx = compiled.add_at_places(g, places, (4, 8))
     assert (gx == np.inf).sum() == 8 and (gx == 0).sum() == 24
 

@@ -64,9 +64,9 @@ REFERENCE = {
         "shifted_chebyshev_w "
     ),
     "pool": (
-        "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
-        "max_by_tables max_pool max_pool_places places_by_plane put_places quotient "
-        "take_places window_averages window_averages_adjoint window_counts "
+        "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places "
+        "fractional_maxima max_pool max_pool_places put_places take_places window_averages "
+        "window_averages_adjoint "
     ),
     "products": (
         "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot "
@@ -175,8 +175,8 @@ LLVM = {
         "pad_constant pad_edges "
     ),
     "pool": (
-        "adaptive_sums add_at_places max_by_tables max_pool max_pool_places window_averages "
-        "window_averages_adjoint "
+        "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places "
+        "fractional_maxima max_pool max_pool_places window_averages window_averages_adjoint "
     ),
     "products": (
         "accumulate accumulate_activated adjoint_times bmm dot linear matmul mm mv outer "

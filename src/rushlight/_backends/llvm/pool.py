@@ -8,43 +8,53 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rushlight._backends.llvm import extremes, reduce, resample, threshold
+from rushlight._backends.llvm import extremes, reduce, resample
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import pool as reference
+from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import pool as kernels
-from rushlight._codegen.kernels import pool_last
+from rushlight._codegen.kernels import pool_last, spans
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
+from rushlight.core.dtype_sets import BOOL, FLOATING, FULL, I64, REDUCED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     Ints = tuple[int, ...]
-    Window = tuple[Ints, ...]  # kernel, stride, padding, dilation, sizes of the result
+    Divisor = tuple[bool, int | None]
 
-SMALL = threshold(256)  # elements from which a kernel takes less time than NumPy's passes
 LONG = 64  # elements of a window in one dimension
 LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
+NOWHERE = np.empty(0, np.int64)  # places that nobody asks for
 
 
-def fits(a: Any, sizes: Ints, *around: Ints) -> bool:
-    """Whether it is a row-major array of a dtype that kernels know, of planes of `sizes` at its end;
-    windows do not reach far beyond them."""
+class Plan(NamedTuple):
+    """How windows of arrays of one dtype and layout are computed."""
+
+    run: Callable[..., None]
+    sizes: Ints  # of the plane
+    out: Ints
+    volume: int  # elements of the plane
+    numbers: Ints
+    whole: bool = (
+        False  # whether the only window is the whole plane: then it is reduced like any row
+    )
+    counts: Any = None  # by what sums are divided
+
+
+def fits(w: Windows, dtype: np.dtype) -> bool:
+    """Whether kernels are made for windows over planes of a dtype; they do not reach far beyond them."""
     return (
-        a.__class__ is np.ndarray
-        and a.size >= SMALL
-        and a.size > 0
-        and a.flags.carray
-        and of(a.dtype) is not None
-        and a.dtype != BOOL
-        and len(sizes) <= 3
-        and prod(sizes) < LARGE
-        and all(min(each) >= 0 and max(each) < LARGE // 64 for each in around)
-        and not any(0 in each for each in around[:2])  # sizes and steps of windows
+        of(dtype) is not None
+        and dtype != BOOL
+        and len(w.sizes) <= 3
+        and 0 < prod(w.sizes) < LARGE
+        and all(0 <= i < LARGE // 64 for each in w.steps for i in each)
+        and not any(0 in each for each in (w.kernel, w.stride, w.dilation, w.out))
     )
 
 
@@ -52,29 +62,23 @@ def three(sizes: Ints, fill: int) -> Ints:
     return (fill,) * (3 - len(sizes)) + tuple(sizes)
 
 
-def numbers(
-    x_sizes: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints = ()
-) -> list[int]:
+def numbers(w: Windows, dilated: bool = False) -> Ints:
     """All of them, of three dimensions each, in the order in which kernels want them."""
-    ones = (three(a, 1) for a in (x_sizes, out, kernel, stride))
-    dilations = three(dilation, 1) if dilation else ()
-    return [i for each in (*ones, three(padding, 0), dilations) for i in each]
+    ones = (three(a, 1) for a in (w.sizes, w.out, w.kernel, w.stride))
+    dilation = three(w.dilation, 1) if dilated else ()
+    return tuple(i for each in (*ones, three(w.padding, 0), dilation) for i in each)
 
 
-def step(a: np.ndarray, stride: Ints) -> int | None:
+def step(dtype: np.dtype, w: Windows) -> int | None:
     """The distance of windows where a kernel is made for it, 0 for a distance that it is told; None
     for half types then: what is gathered is not widened."""
-    if stride[-1] in (1, 2, 4):
-        return stride[-1]
-    return 0 if a.dtype.itemsize >= 4 else None
+    if w.stride[-1] in (1, 2, 4):
+        return w.stride[-1]
+    return 0 if dtype.itemsize >= 4 else None
 
 
-# -- one window ----------------------------------------------------------------------------------------
-
-
-def is_whole(sizes: Ints, kernel: Ints, padding: Ints, out: Ints) -> bool:
-    """Whether the only window is the whole plane: then it is reduced like any row."""
-    return tuple(sizes) == tuple(kernel) and prod(out) == 1 < prod(kernel) and not any(padding)
+def is_whole(w: Windows) -> bool:
+    return w.sizes == w.kernel and prod(w.out) == 1 < prod(w.kernel) and not any(w.padding)
 
 
 def whole_places(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -90,9 +94,9 @@ def whole_places(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None
 # -- channels last -----------------------------------------------------------------------------------
 
 
-def images(a: Any, kernel: Ints) -> np.ndarray | None:
+def images(a: Any, nd: int) -> np.ndarray | None:
     """(N, C, H, W) with the channels last in memory as [N, H, W, C]; None for what is not."""
-    if a.__class__ is not np.ndarray or a.ndim != 4 or len(kernel) != 2 or a.flags.c_contiguous:
+    if a.__class__ is not np.ndarray or a.ndim != 4 or nd != 2 or a.flags.c_contiguous:
         return None
     rows = a.transpose(0, 2, 3, 1)
     return rows if rows.flags.carray else None
@@ -102,120 +106,79 @@ def back(rows: np.ndarray) -> np.ndarray:
     return rows.transpose(0, 3, 1, 2)
 
 
-def meeting(kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints) -> tuple[bool, bool]:
+def plane_numbers(w: Windows) -> Ints:
+    return (*w.sizes, *w.out, *w.kernel, *w.stride, *w.padding)
+
+
+def meeting(w: Windows) -> tuple[bool, bool]:
     """Whether windows do not meet, and whether besides they leave nothing out."""
-    apart = all(k <= s for k, s in zip(kernel, stride, strict=True))
-    tiled = kernel == stride and max(padding) == 0
-    tiled = tiled and all(k * m == n for k, m, n in zip(kernel, out, sizes, strict=True))
+    apart = all(k <= s for k, s in zip(w.kernel, w.stride, strict=True))
+    tiled = w.kernel == w.stride and max(w.padding) == 0
+    tiled = tiled and all(k * m == n for k, m, n in zip(w.kernel, w.out, w.sizes, strict=True))
     return apart, tiled
 
 
-def max_last(places: bool, x: np.ndarray, window: Window) -> tuple[np.ndarray, np.ndarray] | None:
-    kernel, stride, padding, dilation, out = window
-    rows = images(x, kernel)
-    if rows is None or 0 in out or not fits(rows, rows.shape[1:3], kernel, stride, dilation, out):
+@lru_cache(maxsize=1024)
+def max_plan(w: Windows, places: bool, dtype: np.dtype, last: bool) -> Plan | None:
+    """How maxima are found; None where kernels do not."""
+    if not fits(w, dtype):
         return None
-    y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
-    at = np.empty(y.shape if places else (1, 1, 1, 1), np.int64)
-    run = pool_last.max_windows.compiled(PLACES=places, T=of(x.dtype))
-    sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding, *dilation)
-    run(rows, y, at, len(rows), rows.shape[3], *sizes)
-    return back(y), back(at)
-
-
-def averages_last(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count: np.ndarray | int
-) -> np.ndarray | None:
-    rows = images(x, kernel)
-    if (
-        rows is None
-        or 0 in out
-        or x.dtype.kind in "iu"
-        or not fits(rows, rows.shape[1:3], kernel, stride)
-    ):
+    if last:
+        run = pool_last.max_windows.compiled(PLACES=places, T=of(dtype))
+        return Plan(run, w.sizes, w.out, prod(w.sizes), (*plane_numbers(w), *w.dilation))
+    if (s := step(dtype, w)) is None:
         return None
-    t = of(x.dtype)
-    assert t is not None
-    y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
-    run = pool_last.averages.compiled(T=t, R=t.loaded)
-    sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding)
-    run(rows, divisors(count, out, t.loaded.np), y, len(rows), rows.shape[3], *sizes)
-    return back(y)
+    k = w.kernel[-1] if w.kernel[-1] <= kernels.UNROLLED else 0
+    run = kernels.max_windows.compiled(PLACES=places, KW=k, S=s, T=of(dtype))
+    whole = is_whole(w) and max(w.dilation) == 1
+    return Plan(run, w.sizes, w.out, prod(w.sizes), numbers(w, True), whole)
 
 
-def averages_adjoint_last(
-    g: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, count: np.ndarray | int
-) -> np.ndarray | None:
-    rows = images(g, kernel)
-    if (
-        rows is None
-        or 0 in sizes
-        or g.dtype not in FULL
-        or not fits(rows, rows.shape[1:3], kernel, stride, sizes)
-    ):
+def maxima(places: bool, x: Any, w: Windows) -> tuple[np.ndarray, np.ndarray] | None:
+    """(maxima, places) of arrays that kernels take; without `places` the second is anything."""
+    nd = len(w.sizes)
+    if x.__class__ is not np.ndarray or x.shape[x.ndim - nd :] != w.sizes or not x.size:
         return None
-    out = rows.shape[1:3]
-    gx = np.empty((len(rows), *sizes, rows.shape[3]), g.dtype)
-    apart, tiled = meeting(kernel, stride, padding, sizes, out)
-    run = pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
-    numbers = (*sizes, *out, *kernel, *stride, *padding)
-    run(rows, divisors(count, out, g.dtype), gx, len(rows), rows.shape[3], *numbers)
-    return back(gx)
-
-
-# -- row-major ---------------------------------------------------------------------------------------
-
-
-def max_row_major(
-    places: bool, x: np.ndarray, window: Window
-) -> tuple[np.ndarray, np.ndarray] | None:
-    kernel, stride, padding, dilation, out = window
-    nd = len(kernel)
-    if nd == 3 and not x.flags.c_contiguous:
-        x = np.ascontiguousarray(x)
-    sizes = x.shape[x.ndim - nd :]
-    if not fits(x, sizes, kernel, stride, padding, dilation, out) or 0 in out:
-        return None
-    if is_whole(sizes, kernel, padding, out) and max(dilation) == 1:
-        shape = (*x.shape[: x.ndim - nd], *out)
+    if not x.flags.carray:
+        if nd == 3:
+            return maxima(places, np.ascontiguousarray(x), w) if not x.flags.c_contiguous else None
+        rows, plan = images(x, nd), max_plan(w, places, x.dtype, True)
+        if rows is None or plan is None:
+            return None
+        y = np.empty((len(rows), *w.out, rows.shape[3]), x.dtype)
+        at = np.empty(y.shape, np.int64) if places else NOWHERE
+        plan.run(rows, y, at, len(rows), rows.shape[3], *plan.numbers)
+        return back(y), back(at) if places else at
+    plan = max_plan(w, places, x.dtype, False)
+    if plan is None:
+        if x.dtype not in REDUCED:
+            return None
+        found = maxima(places, x.astype(np.float32), w)
+        return found and (found[0].astype(x.dtype), found[1])
+    shape = (*x.shape[: x.ndim - nd], *w.out)
+    if plan.whole:
         if not places:
-            over = tuple(range(x.ndim - nd, x.ndim))
-            return extremes.amax(x, over, True), np.empty(0, np.int64)
+            return extremes.amax(x, tuple(range(x.ndim - nd, x.ndim)), True), NOWHERE
         whole = whole_places(x, nd)
         if whole is not None:
             return whole[0].reshape(shape), whole[1].reshape(shape)
-    if (s := step(x, stride)) is None:
-        return None
-    y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
-    at = np.empty(y.shape if places else 0, np.int64)
-    k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
-    run = kernels.max_windows.compiled(PLACES=places, KW=k, S=s, T=of(x.dtype))
-    run(x, y, at, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding, dilation))
+    y = np.empty(shape, x.dtype)
+    at = np.empty(shape, np.int64) if places else NOWHERE
+    plan.run(x, y, at, x.size // plan.volume, *plan.numbers)
     return y, at
 
 
-def maxima(places: bool, x: np.ndarray, *window: Ints) -> tuple[np.ndarray, np.ndarray] | None:
-    """(maxima, places) of arrays that kernels take; without `places` the second is anything."""
-    found = max_row_major(places, x, window)
-    return max_last(places, x, window) if found is None else found
-
-
 @implements("max_pool")
-def max_pool(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
-) -> np.ndarray:
+def max_pool(x: np.ndarray, windows: Windows) -> np.ndarray:
     """The maximum of each window; NaN where the window has one."""
-    found = maxima(False, x, kernel, stride, padding, dilation, out)
-    return found[0] if found else reference.max_pool(x, kernel, stride, padding, dilation, out)
+    found = maxima(False, x, windows)
+    return found[0] if found else reference.max_pool(x, windows)
 
 
 @implements("max_pool_places")
-def max_pool_places(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
-) -> tuple[np.ndarray, np.ndarray]:
+def max_pool_places(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
     """(maxima, places), of the windows of `max_pool`."""
-    found = maxima(True, x, kernel, stride, padding, dilation, out)
-    return found or reference.max_pool_places(x, kernel, stride, padding, dilation, out)
+    return maxima(True, x, windows) or reference.max_pool_places(x, windows)
 
 
 @implements("add_at_places")
@@ -224,15 +187,17 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     nd, size = len(sizes), prod(sizes)
     inner = 1
     if not g.flags.c_contiguous:
-        rows, at = images(g, sizes), images(places, sizes)
+        rows, at = images(g, nd), images(places, nd)
         if rows is None or at is None:
             return reference.add_at_places(g, places, sizes)
         inner = g.shape[1]
     else:
         rows, at = g, np.ascontiguousarray(places)
     if (
-        not fits(rows, sizes)
-        or rows.dtype.kind in "iu"
+        rows.__class__ is not np.ndarray
+        or rows.dtype not in FLOATING
+        or not rows.flags.carray
+        or 0 in rows.shape
         or at.__class__ is not np.ndarray
         or at.dtype != I64
         or at.shape != rows.shape
@@ -253,26 +218,121 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     return back(out) if inner > 1 else out
 
 
-@implements("max_by_tables")
-def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places): places count through the last `len(tables)` dimensions of `x`, row by row."""
-    nd = len(tables)
-    x = np.ascontiguousarray(x)
-    sizes, out = x.shape[x.ndim - nd :], tuple(t.shape[-1] for t in tables)
-    good = all(
-        t.ndim == 2 and t.dtype == np.int64 and t.size and t.min() >= 0 and t.max() < n
-        for t, n in zip(tables, sizes, strict=True)
-    )
-    if not good or not fits(x, sizes, out) or x.dtype.itemsize < 4:
-        return reference.max_by_tables(x, tables)
-    y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
-    at = np.empty(y.shape, np.int64)
-    rows = [np.zeros((1, 1), np.int64)] * (3 - nd) + [np.ascontiguousarray(t) for t in tables]
-    counts = [t.shape[1] for t in rows] + [t.shape[0] for t in rows]
-    sizes = three(sizes, 1)
-    run = kernels.max_by_tables.compiled(T=of(x.dtype))
-    run(x, y, at, x.size // prod(sizes), *sizes[1:], prod(sizes), *counts, *rows)
-    return y, at
+# -- windows of several sizes --------------------------------------------------------------------------
+
+
+class Spans(NamedTuple):
+    """What the kernels of `_codegen/kernels/spans.py` are told of planes and windows."""
+
+    arrays: tuple[np.ndarray, ...]  # where windows begin and end, in three dimensions
+    numbers: Ints  # the sizes of the plane and of the result
+    even: Windows | None  # the same windows, where they tile the plane
+
+
+@lru_cache(maxsize=1024)
+def adaptive_spans(sizes: Ints, out: Ints) -> Spans | None:
+    if 0 in sizes or 0 in out or prod(sizes) >= LARGE:
+        return None
+    each = [
+        np.stack(reference.adaptive_windows(n, m), 1).astype(np.int64)
+        for n, m in zip(three(sizes, 1), three(out, 1), strict=True)
+    ]
+    even = None
+    if all(n % m == 0 for n, m in zip(sizes, out, strict=True)):
+        nd, each_size = len(sizes), tuple(n // m for n, m in zip(sizes, out, strict=True))
+        even = Windows(sizes, each_size, each_size, (0,) * nd, (1,) * nd, out)
+    return Spans(tuple(each), (*three(sizes, 1), *three(out, 1)), even)
+
+
+def laid_out(x: Any, nd: int) -> tuple[np.ndarray, int] | None:
+    """An array as the kernels want it, and the number of channels where they are last in memory, else 1; None
+    where it is not for them."""
+    if x.__class__ is not np.ndarray or not x.size or of(x.dtype) is None or x.dtype == BOOL:
+        return None
+    if x.flags.carray:
+        return x, 1
+    rows = images(x, nd)
+    return None if rows is None else (rows, x.shape[1])
+
+
+def shaped(x: np.ndarray, out: Ints, channels: int, dtype: Any) -> np.ndarray:
+    """Room for a result of windows of `laid_out` arrays."""
+    lead = x.shape[:1] if channels > 1 else x.shape[: x.ndim - len(out)]
+    return np.empty((*lead, *out, channels) if channels > 1 else (*lead, *out), dtype)
+
+
+@implements("adaptive_averages")
+def adaptive_averages(x: np.ndarray, out: Ints) -> np.ndarray:
+    """The averages of the windows of adaptive pooling."""
+    nd = len(out)
+    plan = adaptive_spans(x.shape[x.ndim - nd :], out)
+    given = laid_out(x, nd)
+    if plan is None or given is None or x.dtype not in FLOATING:
+        return reference.adaptive_averages(x, out)
+    if plan.even is not None:
+        return window_averages(x, plan.even, (True, None))
+    rows, channels = given
+    y = shaped(rows, out, channels, x.dtype)
+    run = spans.averages.compiled(LAST=channels > 1, T=of(x.dtype))
+    planes = y.size // (prod(out) * channels)
+    run(rows, y, planes, channels, *plan.numbers, *plan.arrays)
+    return back(y) if channels > 1 else y
+
+
+@implements("adaptive_maxima")
+def adaptive_maxima(x: np.ndarray, out: Ints) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places) of the windows of adaptive pooling."""
+    plan = adaptive_spans(x.shape[x.ndim - len(out) :], out)
+    if plan is not None and plan.even is not None:
+        return max_pool_places(x, plan.even)
+    found = plan and maxima_of(x, out, plan.numbers, plan.arrays, 0)
+    return found or reference.adaptive_maxima(x, out)
+
+
+def maxima_of(
+    x: Any, out: Ints, numbers: Ints, arrays: Sequence[np.ndarray], apart: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    nd = len(out)
+    if (given := laid_out(x, nd)) is None:
+        return None
+    rows, channels = given
+    y, at = (shaped(rows, out, channels, d) for d in (x.dtype, np.int64))
+    run = spans.maxima.compiled(LAST=channels > 1, T=of(x.dtype))
+    run(rows, y, at, y.size // (prod(out) * channels), channels, *numbers, *arrays, apart)
+    return (back(y), back(at)) if channels > 1 else (y, at)
+
+
+@implements("fractional_maxima")
+def fractional_maxima(
+    x: np.ndarray, samples: np.ndarray, kernel: Ints, out: Ints, order: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places) of (N, C, *sizes), in steps of random length: samples (N, C, len(sizes)) are uniform, order
+    tells which of them is which dimension's."""
+    nd, sizes, planes = len(kernel), x.shape[2:], prod(x.shape[:2])
+    good = x.__class__ is np.ndarray and samples.__class__ is np.ndarray
+    good = good and len(sizes) == nd == len(out) == len(order) and sorted(order) == [*range(nd)]
+    if (
+        good
+        and samples.dtype in FULL
+        and samples.shape == (*x.shape[:2], nd)
+        and 0 < prod(sizes) < LARGE
+        and all(
+            0 < k <= n < LARGE and 0 < m < LARGE for k, n, m in zip(kernel, sizes, out, strict=True)
+        )
+    ):
+        samples, wrong = np.ascontiguousarray(samples), np.zeros(1, np.int64)
+        arrays = [np.empty((planes, m, 2), np.int64) for m in out]
+        run = spans.fractional_spans.compiled(T=of(samples.dtype))
+        for a, *of_one in zip(arrays, order, sizes, kernel, out, strict=True):
+            run(samples, a, wrong, planes, nd, *of_one)
+        if not wrong[0]:
+            if nd == 2:
+                arrays.insert(0, np.tile(np.array([0, 1]), planes))
+            numbers = (*three(sizes, 1), *three(out, 1))
+            found = maxima_of(np.ascontiguousarray(x), out, numbers, arrays, 1)
+            if found:
+                return found
+    return reference.fractional_maxima(x, samples, kernel, out, order)
 
 
 @lru_cache(maxsize=256)
@@ -287,15 +347,28 @@ def adaptive_lists(n: int, m: int, dtype: np.dtype) -> resample.Lists | None:
     return resample.lists(n, m, at, place, np.ones(len(at), dtype))
 
 
-@implements("adaptive_sums")
-def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
-    """The sums over the windows of adaptive pooling; half precision summed (and left) in float32."""
-    sizes = x.shape[x.ndim - len(out) :]
-    if x.dtype not in FULL or not x.size or 0 in out:
-        return reference.adaptive_sums(x, out)
-    each = [adaptive_lists(n, m, x.dtype) for n, m in zip(sizes, out, strict=True)]
-    y = resample.by_lists(x, each, False)
-    return reference.adaptive_sums(x, out) if y is None else y
+@implements("adaptive_averages_adjoint")
+def adaptive_averages_adjoint(g: np.ndarray, sizes: Ints) -> np.ndarray:
+    """The transpose of `adaptive_averages` of planes of `sizes`."""
+    if g.dtype in REDUCED:
+        return adaptive_averages_adjoint(g.astype(np.float32), sizes).astype(g.dtype)
+    out = g.shape[g.ndim - len(sizes) :]
+    plan = adaptive_spans(sizes, out)
+    if plan is None or g.dtype not in FULL or not g.size:
+        return reference.adaptive_averages_adjoint(g, sizes)
+    if plan.even is not None:
+        return window_averages_adjoint(g, plan.even, (True, None))
+    each = [adaptive_lists(m, n, g.dtype) for n, m in zip(sizes, out, strict=True)]
+    y = resample.by_lists(g / adaptive_divisors(sizes, out, g.dtype), each, False)
+    return reference.adaptive_averages_adjoint(g, sizes) if y is None else y
+
+
+@lru_cache(maxsize=256)
+def adaptive_divisors(sizes: Ints, out: Ints, dtype: np.dtype) -> np.ndarray:
+    return reference.adaptive_counts(sizes, out).astype(dtype)
+
+
+# -- averages ------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -309,78 +382,105 @@ def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resam
     return resample.lists(m, n, at[order], window[order], np.ones(len(at), dtype))
 
 
-def divisors(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:
+@lru_cache(maxsize=1024)
+def divisors(w: Windows, divisor: Divisor, dtype: np.dtype) -> np.ndarray:
     """By what each window's sum is divided, as an array of `dtype`."""
-    return np.ascontiguousarray(np.broadcast_to(np.asarray(count, dtype), out))
+    count = np.asarray(reference.window_counts(w, divisor), dtype)
+    return np.ascontiguousarray(np.broadcast_to(count, w.out))
+
+
+@lru_cache(maxsize=1024)
+def averages_plan(w: Windows, divisor: Divisor, dtype: np.dtype, last: bool) -> Plan | None:
+    """How averages are found; None where kernels do not."""
+    t = of(dtype)
+    if t is None or not fits(w, dtype):
+        return None
+    counts = divisors(w, divisor, t.loaded.np)
+    if last:
+        if dtype.kind in "iu":
+            return None
+        run = pool_last.averages.compiled(T=t, R=t.loaded)
+        return Plan(run, w.sizes, w.out, prod(w.sizes), plane_numbers(w), False, counts)
+    if (s := step(dtype, w)) is None or dtype.kind in "iu" and dtype != I64:
+        return None
+    k = w.kernel[-1] if w.kernel[-1] <= kernels.UNROLLED else 0
+    run = kernels.averages.compiled(KW=k, S=s, T=t, R=t.loaded)
+    whole = dtype != I64 and is_whole(w) and counts.item() == prod(w.kernel)
+    return Plan(run, w.sizes, w.out, prod(w.sizes), numbers(w), whole, counts)
 
 
 @implements("window_averages")
-def window_averages(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count: np.ndarray | int
-) -> np.ndarray:
-    """The sum of each window divided by `count`, an int or an array of shape `out`."""
-    found = averages_last(x, kernel, stride, padding, out, count)
-    if found is not None:
-        return found
-    nd = len(kernel)
-    sizes = x.shape[x.ndim - nd :]
-    if (
-        not fits(x, sizes, kernel, stride, padding, out)
-        or 0 in out
-        or x.dtype.kind in "iu"
-        or (s := step(x, stride)) is None
-    ):
-        return reference.window_averages(x, kernel, stride, padding, out, count)
-    if is_whole(sizes, kernel, padding, out) and np.asarray(count).item() == prod(kernel):
-        return reduce.mean(x, tuple(range(x.ndim - nd, x.ndim)), True)
-    y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
-    t = of(x.dtype)
-    assert t is not None
-    k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
-    run = kernels.averages.compiled(KW=k, S=s, T=t, R=t.loaded)
-    by = divisors(count, out, t.loaded.np)
-    run(x, by, y, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding))
-    return y
+def window_averages(x: np.ndarray, windows: Windows, divisor: Divisor) -> np.ndarray:
+    """The sum of each window divided by its `window_counts`."""
+    w, nd = windows, len(windows.sizes)
+    if x.__class__ is np.ndarray and x.shape[x.ndim - nd :] == w.sizes and x.size:
+        last = not x.flags.carray
+        rows = images(x, nd) if last else x
+        plan = None if rows is None else averages_plan(w, divisor, x.dtype, last)
+        if plan is not None and last:
+            y = np.empty((len(rows), *w.out, rows.shape[3]), x.dtype)
+            plan.run(rows, plan.counts, y, len(rows), rows.shape[3], *plan.numbers)
+            return back(y)
+        if plan is not None:
+            if plan.whole:
+                return reduce.mean(x, tuple(range(x.ndim - nd, x.ndim)), True)
+            y = np.empty((*x.shape[: x.ndim - nd], *w.out), x.dtype)
+            plan.run(x, plan.counts, y, x.size // plan.volume, *plan.numbers)
+            return y
+        if rows is not None and x.dtype in REDUCED and fits(w, x.dtype):
+            return window_averages(x.astype(np.float32), w, divisor).astype(x.dtype)
+    return reference.window_averages(x, w, divisor)
 
 
 @implements("window_averages_adjoint")
-def window_averages_adjoint(
-    g: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, count: np.ndarray | int
-) -> np.ndarray:
+def window_averages_adjoint(g: np.ndarray, windows: Windows, divisor: Divisor) -> np.ndarray:
     """The transpose of `window_averages`."""
-    nd = len(kernel)
-    out = g.shape[g.ndim - nd :]
+    w, nd = windows, len(windows.sizes)
     if g.dtype in REDUCED:
-        wide = window_averages_adjoint(g.astype(np.float32), kernel, stride, padding, sizes, count)
+        wide = window_averages_adjoint(g.astype(np.float32), w, divisor)
         return wide.astype(g.dtype)
-    found = averages_adjoint_last(g, kernel, stride, padding, sizes, count)
-    if found is not None:
-        return found
     if (
-        g.dtype not in FULL
-        or not fits(g, out, kernel, stride, padding, sizes)
-        or 0 in sizes
-        or prod(sizes) >= LARGE
+        g.__class__ is not np.ndarray
+        or g.shape[g.ndim - nd :] != w.out
+        or not g.size
+        or g.dtype not in FULL
+        or not fits(w, g.dtype)
     ):
-        return reference.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
-    by = divisors(count, out, g.dtype)
-    if is_whole(sizes, kernel, padding, out):
-        gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
+        return reference.window_averages_adjoint(g, w, divisor)
+    by = divisors(w, divisor, g.dtype)
+    if not g.flags.carray:
+        rows = images(g, nd)
+        if rows is None:
+            return reference.window_averages_adjoint(g, w, divisor)
+        gx = np.empty((len(rows), *w.sizes, rows.shape[3]), g.dtype)
+        apart, tiled = meeting(w)
+        run = pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
+        run(rows, by, gx, len(rows), rows.shape[3], *plane_numbers(w))
+        return back(gx)
+    shape = (*g.shape[: g.ndim - nd], *w.sizes)
+    if is_whole(w):
+        gx = np.empty(shape, g.dtype)
         gx[...] = g / by
         return gx
-    if max(stride) == 1:  # its transpose is a sum over windows too
-        back = tuple(k - 1 - p for k, p in zip(kernel, padding, strict=True))
-        return window_averages(g / by, kernel, stride, back, sizes, 1)
-    if not stride[-1] == kernel[-1] == 2:
+    if max(w.stride) == 1:  # its transpose is a sum over windows too
+        return window_averages(g / by, flipped(w), (True, 1))
+    if not w.stride[-1] == w.kernel[-1] == 2:
         each = [
             back_lists(*dimension, g.dtype)
-            for dimension in zip(out, sizes, kernel, stride, padding, strict=True)
+            for dimension in zip(w.out, w.sizes, w.kernel, w.stride, w.padding, strict=True)
         ]
         found = resample.by_lists(g / by, each, False)
         if found is None:
-            found = reference.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
+            found = reference.window_averages_adjoint(g, w, divisor)
         return found
-    gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
+    gx = np.empty(shape, g.dtype)
     run = kernels.averages_gradient.compiled(R=of(g.dtype))
-    run(g, by, gx, g.size // prod(out), *numbers(sizes, out, kernel, stride, padding))
+    run(g, by, gx, g.size // prod(w.out), *numbers(w))
     return gx
+
+
+@lru_cache(maxsize=256)
+def flipped(w: Windows) -> Windows:
+    """The windows of the transpose, where they are one apart."""
+    padding = tuple(k - 1 - p for k, p in zip(w.kernel, w.padding, strict=True))
+    return Windows(w.out, w.kernel, w.stride, padding, w.dilation, w.sizes)

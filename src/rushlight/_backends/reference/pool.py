@@ -2,7 +2,7 @@
 
 Sums and maxima over windows are taken one dimension after the other: k + k steps instead of k * k.
 Where the place of a maximum is wanted, windows are given by tables of positions, so that ordinary,
-adaptive and fractional pooling are one kernel.
+adaptive and fractional pooling are one function.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from rushlight._backends.reference.reduce import upcast
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rushlight._backends.windows import Windows
+
     Ints = tuple[int, ...]
+    Divisor = tuple[bool, int | None]
 
 KERNELS = (
-    "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
-    "max_by_tables max_pool max_pool_places places_by_plane put_places quotient take_places "
-    "window_averages window_averages_adjoint window_counts"
+    "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places fractional_maxima "
+    "max_pool max_pool_places put_places take_places window_averages "
+    "window_averages_adjoint"
 ).split()
 
 CHUNK = 1 << 18  # elements worked on at a time, so that the steps of one chunk find it in the cache
@@ -83,18 +86,16 @@ def flat(a: np.ndarray, nd: int) -> np.ndarray:
 # -- maxima ----------------------------------------------------------------------------------------
 
 
-def max_pool(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
-) -> np.ndarray:
+def max_pool(x: np.ndarray, windows: Windows) -> np.ndarray:
     """The maximum of each window; NaN where the window has one."""
-    nd = len(kernel)
-    y = empty((*x.shape[: x.ndim - nd], *out), x)
+    steps, nd = windows.steps, len(windows.kernel)
+    y = empty((*x.shape[: x.ndim - nd], *windows.out), x)
     rows, results = flat(x, nd), flat(y, nd)
     if results.ndim == nd or rows.ndim != results.ndim:
-        y[...] = _max_windows(x, kernel, stride, padding, dilation, out)
+        y[...] = _max_windows(x, *steps)
         return y
     for part in pieces(len(rows), rows.size):
-        results[part] = _max_windows(rows[part], kernel, stride, padding, dilation, out)
+        results[part] = _max_windows(rows[part], *steps)
     return y
 
 
@@ -127,13 +128,10 @@ def _max_windows(
 # -- maxima and their places -----------------------------------------------------------------------
 
 
-def max_pool_places(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
-) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places), of the windows of `max_pool`."""
-    nd = len(kernel)
-    sizes = x.shape[x.ndim - nd :]
-    tables = window_tables(sizes, kernel, stride, padding, dilation, out)
+def max_pool_places(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places), of the windows of `max_pool`; places count through a plane, row by row."""
+    sizes = windows.sizes
+    tables = window_tables(sizes, *windows.steps)
     filled = [(t.max(0) < n) & (t.min(0) >= 0) for t, n in zip(tables, sizes, strict=True)]
     if all(f.all() for f in filled):
         return max_by_tables(x, tables)
@@ -174,6 +172,11 @@ def adaptive_windows(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     return i * n // max(m, 1), -(-(i + 1) * n // max(m, 1))
 
 
+def adaptive_maxima(x: np.ndarray, out: Ints) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places) of the windows of adaptive pooling."""
+    return max_by_tables(x, adaptive_tables(x.shape[x.ndim - len(out) :], out))
+
+
 def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(maxima, places): places count through the last `len(tables)` dimensions of `x`, row by row."""
     nd = len(tables)
@@ -209,10 +212,7 @@ def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarr
 def fractional_starts(
     samples: np.ndarray, sizes: Ints, kernel: Ints, out: Ints, order: Sequence[int]
 ) -> list[np.ndarray]:
-    """For each dimension where the windows of each plane begin, (N, C, out): steps of random length.
-
-    `samples` (N, C, len(sizes)) are uniform; `order`: which of them is which dimension's.
-    """
+    """For each dimension where the windows of each plane begin, (N, C, out)."""
     starts = []
     for column, size, k, m in zip(order, sizes, kernel, out, strict=True):
         u = samples[:, :, column, None]
@@ -223,10 +223,13 @@ def fractional_starts(
     return starts
 
 
-def places_by_plane(x: np.ndarray, starts: Sequence[np.ndarray], kernel: Ints) -> tuple:
-    """As `max_by_tables`, each plane of (N, C, *sizes) with windows of its own: starts (N, C, out)."""
+def fractional_maxima(
+    x: np.ndarray, samples: np.ndarray, kernel: Ints, out: Ints, order: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places) of (N, C, *sizes), in steps of random length: samples (N, C, len(sizes)) are uniform, order
+    tells which of them is which dimension's."""
+    starts = fractional_starts(samples, x.shape[2:], kernel, out, order)
     n, c = x.shape[:2]
-    out = tuple(s.shape[-1] for s in starts)
     y, places = np.empty((n, c, *out), x.dtype), np.empty((n, c, *out), np.int64)
     for i, j in product(range(n), range(c)):
         tables = [s[i, j] + np.arange(k)[:, None] for s, k in zip(starts, kernel, strict=True)]
@@ -318,12 +321,15 @@ def window_sums_adjoint(
 
 
 @lru_cache(maxsize=256)
-def window_counts(
-    kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints, include_pad: bool
-) -> np.ndarray:
-    """By how much each window's sum is divided, shape `out`."""
+def window_counts(windows: Windows, divisor: Divisor) -> np.ndarray | int:
+    """By how much each window's sum is divided: as many elements as it has, its padding included or not, or a
+    given number."""
+    include_pad, override = divisor
+    if override is not None:
+        return override
     total = np.ones((), np.int64)
-    for k, s, p, n, m in zip(kernel, stride, padding, sizes, out, strict=True):
+    w = windows
+    for k, s, p, n, m in zip(w.kernel, w.stride, w.padding, w.sizes, w.out, strict=True):
         start = np.arange(m) * s - p
         end = np.minimum(start + k, n + p)
         if not include_pad:
@@ -380,27 +386,28 @@ def quotient(total: np.ndarray, count: np.ndarray | int, dtype: np.dtype) -> np.
     return (total / count).astype(dtype, copy=False)
 
 
-def window_averages(
-    x: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    out: Ints,
-    count: np.ndarray | int,
-) -> np.ndarray:
-    """The sum of each window divided by `count`, an int or an array of shape `out`."""
-    return quotient(window_sums(x, kernel, stride, padding, out), count, x.dtype)
+def window_averages(x: np.ndarray, windows: Windows, divisor: Divisor) -> np.ndarray:
+    """The sum of each window divided by its `window_counts`."""
+    w = windows
+    total = window_sums(x, w.kernel, w.stride, w.padding, w.out)
+    return quotient(total, window_counts(w, divisor), x.dtype)
 
 
-def window_averages_adjoint(
-    g: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    sizes: Ints,
-    count: np.ndarray | int,
-) -> np.ndarray:
+def window_averages_adjoint(g: np.ndarray, windows: Windows, divisor: Divisor) -> np.ndarray:
     """The transpose of `window_averages`."""
-    each = quotient(g, count, g.dtype)
-    total = window_sums_adjoint(each, kernel, stride, padding, sizes)
+    w = windows
+    each = quotient(g, window_counts(w, divisor), g.dtype)
+    total = window_sums_adjoint(each, w.kernel, w.stride, w.padding, w.sizes)
     return total.astype(g.dtype, copy=False)
+
+
+def adaptive_averages(x: np.ndarray, out: Ints) -> np.ndarray:
+    """The averages of the windows of adaptive pooling."""
+    count = adaptive_counts(x.shape[x.ndim - len(out) :], out)
+    return quotient(adaptive_sums(x, out), count, x.dtype)
+
+
+def adaptive_averages_adjoint(g: np.ndarray, sizes: Ints) -> np.ndarray:
+    """The transpose of `adaptive_averages` of planes of `sizes`."""
+    count = adaptive_counts(sizes, g.shape[g.ndim - len(sizes) :])
+    return adaptive_sums(quotient(g, count, g.dtype), sizes).astype(g.dtype, copy=False)

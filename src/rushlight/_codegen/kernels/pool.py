@@ -126,31 +126,6 @@ def max_windows(PLACES, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes:
                     p = p + D * H * W
 
 
-@kernel
-def max_by_tables(x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
-                  H: i64, W: i64, n: i64, od: i64, oh: i64, ow: i64, kd: i64, kh: i64, kw: i64,
-                  zs: Ptr[i64], ys: Ptr[i64], xs: Ptr[i64]):  # fmt: skip
-    """The largest of each window and its place; the i-th column of a window j is xs[i, j]."""
-    L = width(T)
-    for lo, hi in parallel(planes * od * oh, rows_of(ow * kd * kh * kw)):
-        for r in range(lo, hi):
-            p = x + r // oh // od * n
-            z, y = r // oh % od, r % oh
-            for j in range(0, ow, L):
-                here = iota(i64, L) < ow - j
-                best, place = splat(lowest_of(T), L), splat(i32(-1), L)
-                for a in range(kd):
-                    for b in range(kh):
-                        row = (zs[a * od + z] * H + ys[b * oh + y]) * W
-                        for c in range(kw):
-                            at = i32(load(xs + (c * ow + j), L, here)) + i32(row)
-                            v = gather(p, at, here)
-                            take = (v > best) | (v != v) | (place < 0)
-                            best, place = select(take, v, best), select(take, at, place)
-                store(out + (r * ow + j), best, here)
-                store(places + (r * ow + j), i64(place), here)
-
-
 @inline
 def lowest_of(t):
     return t(lowest(t))
@@ -232,7 +207,11 @@ def averages(KW, S, x: Ptr[T], counts: Ptr[R], out: Ptr[T], planes: i64,
                 s = summed(KW, S, p, z, y, j * sw - pw, D, H, W, kd, kh, kw, sw, T)
                 here = iota(i64, L) < ow - j
                 by = load(counts + (k * ow + j), L, here)
-                store(out + (r * ow + j), s / by, here)
+                if R.is_float:
+                    mean = s / by
+                else:
+                    mean = s // select(here, by, 1)
+                store(out + (r * ow + j), mean, here)
             y += sh
             k += 1
             if y == oh * sh - ph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -35,29 +36,23 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 
-def check_sizes(name: str, a: np.ndarray, out: Ints, first: int, got: str = "but got") -> None:
+def check_sizes(
+    name: str, shape: Ints, dtype: dtypes.dtype, n: int, first: int, got: str = "but got"
+) -> None:
     """The shape and dtype of an input; `first`: the dimension from which on none may be empty."""
-    n = len(out)
-    if a.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, {got} {list(a.shape)}")
-    check_filled(name, "input", a, first)
-    check_dtype(name, a, "f")
+    if len(shape) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, {got} {list(shape)}")
+    check_filled(name, "input", shape, first)
+    check_dtype(name, dtype, "f")
 
 
-def check_filled(name: str, what: str, t: Any, first: int = 1) -> None:
-    for d in range(first, t.ndim):
-        if not t.shape[d]:
+def check_filled(name: str, what: str, shape: Ints, first: int = 1) -> None:
+    for d in range(first, len(shape)):
+        if not shape[d]:
             raise RuntimeError(
                 f"{name}(): Expected {what} to have non-zero size for non-batch dimensions, but {what} "
-                f"has sizes {list(t.shape)} with dimension {d} being empty"
+                f"has sizes {list(shape)} with dimension {d} being empty"
             )
-
-
-def even(sizes: Ints, out: Ints) -> Ints | None:
-    """The windows' sizes where they tile the plane: their distances too."""
-    if 0 in out or any(n % m for n, m in zip(sizes, out, strict=True)):
-        return None
-    return tuple(n // m for n, m in zip(sizes, out, strict=True))
 
 
 # -- adaptive averages -----------------------------------------------------------------------------
@@ -67,28 +62,16 @@ def declare_adaptive(n: int) -> tuple:
     """The operators of adaptive pooling in `n` dimensions: averages, and maxima with places."""
     name = f"adaptive_avg_pool{n}d"
 
-    @op(where="internal", name=name, node=f"AdaptiveAvgPool{n}DBackward0")
+    @op(where="internal", name=name, node=f"AdaptiveAvgPool{max(n, 2)}DBackward0")
     def averages(xp, input: Array, output_size: Ints):
-        out = output_size
-        check_sizes(name, input, out, 1 if n == 3 else input.ndim - n)
         x, last = regular(input, n < 3)
-        if each := even(x.shape[x.ndim - n :], out):
-            found = xp.window_averages(x, each, each, (0,) * n, out, prod(each))
-            return placed(found, last)
-        total = xp.adaptive_sums(x, out)
-        count = xp.adaptive_counts(x.shape[x.ndim - n :], out)
-        return placed(xp.quotient(total, count, x.dtype), last)
+        return placed(xp.adaptive_averages(x, output_size), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"AdaptiveAvgPool{n}DBackwardBackward0")
     def gradient(xp, grad_output: Array, sizes: Ints):
-        check_filled(f"{name}_backward", "grad_output", grad_output)
+        check_filled(f"{name}_backward", "grad_output", grad_output.shape)
         g, last = regular(grad_output)
-        if each := even(sizes, g.shape[g.ndim - n :]):
-            gx = xp.window_averages_adjoint(g, each, each, (0,) * n, sizes, prod(each))
-            return placed(gx, last)
-        count = xp.adaptive_counts(sizes, g.shape[g.ndim - n :])
-        total = xp.adaptive_sums(xp.quotient(g, count, g.dtype), sizes)
-        return placed(total.astype(g.dtype, copy=False), last)
+        return placed(xp.adaptive_averages_adjoint(g, sizes), last)
 
     averages.grad(input=lambda g, input_shape: gradient(g, input_shape[-n:]))
     gradient.grad(grad_output=lambda g, grad_output_shape: averages(g, grad_output_shape[-n:]))
@@ -96,41 +79,47 @@ def declare_adaptive(n: int) -> tuple:
     @op(
         where="internal",
         name=f"adaptive_max_pool{n}d",
-        node=f"AdaptiveMaxPool{n}DBackward0",
+        node=f"AdaptiveMaxPool{max(n, 2)}DBackward0",
         outputs=("output", "indices"),
     )
     def maxima(xp, input: Array, output_size: Ints):
-        out = output_size
-        check_sizes(f"adaptive_max_pool{n}d", input, out, 1, "but got:")
         x, last = regular(input)
-        sizes = x.shape[x.ndim - n :]
-        if each := even(sizes, out):
-            found = xp.max_pool_places(x, each, each, (0,) * n, (1,) * n, out)
-        else:
-            found = xp.max_by_tables(x, xp.adaptive_tables(sizes, out))
+        found = xp.adaptive_maxima(x, output_size)
         if n == 3:  # PyTorch's is always contiguous
             return tuple(a if a.flags.c_contiguous else a.copy() for a in found)
         return tuple(placed(a, last) for a in found)
 
     def maxima_rule(g: Any, indices: Any, input_shape: tuple) -> Any:
-        check_filled(f"adaptive_max_pool{n}d_backward", "grad_output", g)
+        check_filled(f"adaptive_max_pool{n}d_backward", "grad_output", g.shape)
         return add_places(g, indices, input_shape[-n:])
 
     maxima.grad(input=maxima_rule)
     return averages, maxima
 
 
-adaptive = {2: declare_adaptive(2), 3: declare_adaptive(3)}
+adaptive = {n: declare_adaptive(n) for n in (1, 2, 3)}
 
 
 def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
-    """The output sizes: None keeps the input's."""
+    """The output sizes, which None keeps; raises for what cannot be pooled."""
     check_tensor(name, input)
+    several = output_size.__class__ is tuple
+    plain = (
+        all(v.__class__ is int for v in output_size) if several else output_size.__class__ is int
+    )
+    find = wanted_sizes if plain else wanted_sizes.__wrapped__
+    return find(name, input.shape, input.dtype, output_size, n)
+
+
+@lru_cache(maxsize=1024)
+def wanted_sizes(
+    name: str, shape: Ints, dtype: dtypes.dtype, output_size: Any, n: int
+) -> Ints:  # fmt: skip
     several = isinstance(output_size, (tuple, list))
     values = tuple(output_size) if several else (output_size,) * n
-    if several and input.ndim <= len(values):
+    if several and len(shape) <= len(values):
         raise ValueError(
-            f"Input dimension should be at least {len(values) + 1}, but {name} got {list(input.shape)}"
+            f"Input dimension should be at least {len(values) + 1}, but {name} got {list(shape)}"
         )
     if len(values) != n:
         if n == 1:
@@ -138,18 +127,19 @@ def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
                 f"{name}() argument 'output_size' should contain one int (got {len(values)})"
             )
         raise RuntimeError(f"{name}: internal error: output_size must be {n}, got {output_size}")
-    if input.ndim not in (n + 1, n + 2):
-        is_max = "max" in name
-        check_sizes(name, input._array, values, 1, "but got:" if is_max else "but got")
-    shape = input.shape[input.ndim - n :]
-    out = tuple(s if v is None else v for s, v in zip(shape, values, strict=True))
+    is_max = "max" in name
+    got = "but got:" if is_max else "but got"
+    if len(shape) not in (n + 1, n + 2):
+        check_sizes(name, shape, dtype, n, 1, got)
+    sizes = shape[len(shape) - n :]
+    out = tuple(s if v is None else v for s, v in zip(sizes, values, strict=True))
     for v in out:
         if not hasattr(v, "__index__"):
             raise TypeError(
                 f"{name}(): argument 'output_size' must be tuple of ints, not {type(v).__name__}"
             )
     if any(v < 0 for v in out):
-        if "max" in name:
+        if is_max:
             raise RuntimeError(
                 f"{name}: Trying to create tensor with negative dimension: output_size={out}"
             )
@@ -157,20 +147,15 @@ def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
             f"{name}: elements of output_size must be greater than or equal to 0 but received "
             f"{{{', '.join(map(str, out))}}}"
         )
+    each = is_max or (n == 3 and out != (1, 1, 1))
+    check_sizes(name, shape, dtype, n, 1 if each else len(shape) - n, got)
     return out
 
 
 def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
-    name = f"adaptive_avg_pool{n}d"
-    out = wanted(name, input, output_size, n)
-    if n == 1:
-        if input.ndim not in (2, 3):
-            check_sizes(name, input._array, out, input.ndim - 1)
-        return adaptive_avg_pool(2, input.unsqueeze(-2), (1, *out)).squeeze(-2)
-    if all(v == 1 for v in out) and input.ndim in (n + 1, n + 2):
-        check_sizes(name, input._array, out, input.ndim - n)
-        if n == 3 or not is_channels_last(input._array):  # a mean's strides would not be
-            return input.mean(tuple(range(-n, 0)), keepdim=True)
+    out = wanted(f"adaptive_avg_pool{n}d", input, output_size, n)
+    if n > 1 and out == (1,) * n and (n == 3 or not is_channels_last(input._array)):
+        return input.mean(tuple(range(-n, 0)), keepdim=True)  # its strides are PyTorch's
     return adaptive[n][0](input, out)
 
 
@@ -209,12 +194,7 @@ adaptive_avg_pool3d = declare_adaptive_avg_pool(3)
 def adaptive_max_pool(n: int, input: Tensor, output_size: Any, indices: bool) -> Any:
     name = f"adaptive_max_pool{n}d"
     out = wanted(name, input, output_size, n)
-    if n == 1:
-        check_sizes(name, input._array, out, 1)
-        y = adaptive[2][1](input.unsqueeze(-2), (1, *out))
-        y = tuple(t.squeeze(-2) for t in y)
-    else:
-        y = adaptive[n][1](input, out)
+    y = adaptive[n][1](input, out)
     return tuple(y) if indices else y[0]
 
 
@@ -270,7 +250,7 @@ lp_pool3d = declare_lp_pool(3, max_pool3d, avg_pool3d)
 
 
 def declare_unpool(n: int) -> Any:
-    @op(where="internal", name=f"max_unpool{n}d", node=f"MaxUnpool{n}DBackward0")
+    @op(where="internal", name=f"max_unpool{n}d", node=f"MaxUnpool{max(n, 2)}DBackward0")
     def unpool(xp, input: Array, indices: Array, output_size: Ints):
         out = output_size
         if indices.dtype.name != "int64":
@@ -300,7 +280,7 @@ def declare_unpool(n: int) -> Any:
     return unpool
 
 
-unpool = {n: declare_unpool(n) for n in (2, 3)}
+unpool = {n: declare_unpool(n) for n in (1, 2, 3)}
 
 
 def unpooled_sizes(
@@ -346,8 +326,6 @@ def declare_max_unpool(n: int) -> Any:
             raise RuntimeError(
                 f"strides should be greater than zero, but got stride: {list(stride)}"
             )
-        if n == 1:
-            return unpool[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*out, 1)).squeeze(-1)
         return unpool[n](input, indices, out)
 
     return max_unpool
@@ -382,7 +360,7 @@ def declare_fractional(n: int) -> Any:
                     f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got"
                     f"{list(input.shape)} with dimension {d} being empty."
                 )
-        check_dtype(name, input, "f")
+        check_dtype(name, dtypes.OF[input.dtype], "f")
         check_samples(input, samples, n)
         sizes = input.shape[lead + 1 :]
         for word, size, k, m in zip(words, sizes, kernel, out, strict=True):
@@ -392,8 +370,7 @@ def declare_fractional(n: int) -> Any:
                 )
         x = input if lead else input[None]
         order = range(n) if n == 3 else (1, 0)  # in two dimensions the first sample is the width's
-        starts = xp.fractional_starts(samples[: len(x)], sizes, kernel, out, order)
-        y, places = xp.places_by_plane(x, starts, kernel)
+        y, places = xp.fractional_maxima(x, samples[: len(x)], kernel, out, order)
         shape = (*input.shape[: input.ndim - n], *out)
         return y.reshape(shape), places.reshape(shape)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pool import check_dtype, check_tensor
 
@@ -56,7 +57,7 @@ def im2col(xp, input: Array, windows: tuple):
             f"dilation={dilation}, padding={padding}, calculated shape of the array of sliding blocks "
             f"as {out}, but its components must be at least one."
         )
-    check_dtype("im2col_out_cpu", input, "fcb")
+    check_dtype("im2col_out_cpu", dtypes.OF[input.dtype], "fcb")
     if input.ndim == 3:
         return xp.im2col(input[None], *windows)[0]
     return xp.im2col(input, *windows)
@@ -67,7 +68,7 @@ def col2im(xp, input: Array, sizes: Ints, windows: tuple):
     """Columns (N, C kh kw, L) or (C kh kw, L) added up where their windows overlap: (N, C, H, W)."""
     check_windows(*windows)
     check_columns(input, sizes, *windows)
-    check_dtype("col2im_out_cpu", input, "fcb")
+    check_dtype("col2im_out_cpu", dtypes.OF[input.dtype], "fcb")
     if input.ndim == 2:
         return xp.col2im(input[None], sizes, *windows)[0]
     return xp.col2im(input, sizes, *windows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pool import check_dtype, check_tensor
 
@@ -80,7 +81,7 @@ def check_edges(kind: str, a: np.ndarray, each: list[tuple[int, int]], mode: str
         raise RuntimeError(
             f"input (sizes: {list(a.shape[a.ndim - n :])}) is too small. Calculated output sizes: {out}"
         )
-    check_dtype(f"{kind}_pad{n}d", a, "fiuc")
+    check_dtype(f"{kind}_pad{n}d", dtypes.OF[a.dtype], "fiuc")
 
 
 def declare_edges(mode: str, kind: str, n: int) -> Any:

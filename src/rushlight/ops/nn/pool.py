@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rushlight._backends.windows import Windows
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, op
@@ -30,6 +31,8 @@ def spread(name: str, argument: str, value: Any, n: int, default: Ints | None = 
     """An argument of `n` ints: one int stands for all, None or [] for `default` where there is one."""
     if default is not None and (value is None or (isinstance(value, (tuple, list)) and not value)):
         return default
+    if value.__class__ is int:
+        return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     for v in values:
         if not hasattr(v, "__index__") or isinstance(v, Tensor):
@@ -49,36 +52,32 @@ def spread(name: str, argument: str, value: Any, n: int, default: Ints | None = 
     return values * n if len(values) < n else values
 
 
-def check_input(name: str, a: np.ndarray, n: int, dtypes_of: str) -> None:
-    """Raise for a wrong number of dimensions, an empty plane, or a dtype outside `dtypes_of`."""
-    if a.ndim not in (n + 1, n + 2):
+def check_shape(name: str, shape: Ints, n: int) -> None:
+    """Raise for a wrong number of dimensions or an empty plane."""
+    if len(shape) not in (n + 1, n + 2):
         if name.startswith("avg_pool2d"):
-            geometry.wrap_dim(-3, a.ndim, wrap_scalar=False)
+            geometry.wrap_dim(-3, len(shape), wrap_scalar=False)
         raise RuntimeError(
             f"[{name}] non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input, got shape "
-            f"{list(a.shape)}"
+            f"{list(shape)}"
         )
-    if 0 in a.shape[a.ndim - n - 1 :]:
+    if 0 in shape[len(shape) - n - 1 :]:
         if name == "max_pool3d":
             raise RuntimeError(
                 f"[{name}] Expected input's non-batch dimensions to have positive length, but input has "
-                f"a shape of {list(a.shape)}"
+                f"a shape of {list(shape)}"
             )
         raise RuntimeError(
             f"[{name}] Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size "
-            f"for input, but got:{list(a.shape)}"
+            f"for input, but got:{list(shape)}"
         )
-    check_dtype(name, a, dtypes_of)
 
 
-def check_dtype(name: str, a: np.ndarray, kinds: str) -> None:
-    d = dtypes.OF[a.dtype]
-    kind = "f" if d.is_floating_point else a.dtype.kind
-    if kind not in kinds:
+def check_dtype(name: str, d: dtypes.dtype, kinds: str) -> None:
+    if ("f" if d.is_floating_point else d.np.kind) not in kinds:
         raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
 
 
-@lru_cache(maxsize=512)
 def out_sizes(
     sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Ints:
@@ -114,32 +113,26 @@ def check_positive(n: int, kernel: Ints, stride: Ints, dilation: Ints) -> None:
             raise RuntimeError(f"{what} should be greater than zero, but got {got}")
 
 
-def planned(
-    name: str,
-    a: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
-    kinds: str,
-) -> Ints:
-    """The sizes of the output; raises when there is none."""
+@lru_cache(maxsize=1024)
+def windows_over(
+    name: str, shape: Ints, dtype: dtypes.dtype, kernel: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, ceil_mode: bool,
+) -> Windows:  # fmt: skip
+    """The windows over the last dimensions of a tensor; raises where there are none."""
     n = len(kernel)
     if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
         check_positive(n, kernel, stride, dilation)
-    if a.ndim >= n:
-        out = out_sizes(a.shape[a.ndim - n :], kernel, stride, padding, dilation, ceil_mode)
-    check_input(name, a, n, kinds)
+    sizes = shape[len(shape) - n :]
+    if len(shape) >= n:
+        out = out_sizes(sizes, kernel, stride, padding, dilation, ceil_mode)
+    check_shape(name, shape, n)
+    check_dtype(name, dtype, "fiu")
     if any(m < 1 for m in out):
-        channels = a.shape[-n - 1]
-        given, got = (
-            "x".join(map(str, (channels, *sizes))) for sizes in (a.shape[a.ndim - n :], out)
-        )
+        given, got = ("x".join(map(str, (shape[-n - 1], *each))) for each in (sizes, out))
         raise RuntimeError(
             f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small"
         )
-    return out
+    return Windows(sizes, kernel, stride, padding, dilation, out)
 
 
 def regular(a: np.ndarray, keep_last: bool = True) -> tuple[np.ndarray, bool]:
@@ -190,33 +183,28 @@ pick_places.grad(
 
 
 def declare_max_pool(n: int) -> tuple:
-    """The operators of max pooling in `n` dimensions: the maxima alone, and with their places.
-
-    `windows`: (kernel, stride, padding, dilation).
-    """
+    """The operators of max pooling in `n` dimensions: the maxima alone, and with their places."""
     name = f"max_pool{n}d"
-    node = f"MaxPool{n}DWithIndicesBackward0"
+    node = f"MaxPool{max(n, 2)}DWithIndicesBackward0"
 
     @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
-    def indexed(xp, input: Array, windows: tuple, ceil_mode: bool):
-        out = planned(name, input, *windows, ceil_mode, "fiu")
+    def indexed(xp, input: Array, windows: Windows):
         x, last = regular(input)
-        return tuple(placed(a, last) for a in xp.max_pool_places(x, *windows, out))
+        return tuple(placed(a, last) for a in xp.max_pool_places(x, windows))
 
     @op(where="internal", name=name, node=node, intermediates=("indices",))
-    def values(xp, input: Array, windows: tuple, ceil_mode: bool, keep: bool):
+    def values(xp, input: Array, windows: Windows, keep: bool):
         if keep:
-            return indexed.op.declared(xp, input, windows, ceil_mode)
-        out = planned(name, input, *windows, ceil_mode, "fiu")
+            return indexed.op.declared(xp, input, windows)
         x, last = regular(input)
-        return placed(xp.max_pool(x, *windows, out), last), None
+        return placed(xp.max_pool(x, windows), last), None
 
     for each in (values, indexed):
-        each.grad(input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]))
+        each.grad(input=lambda g, indices, windows: add_places(g, indices, windows.sizes))
     return values, indexed
 
 
-max_pools = {n: declare_max_pool(n) for n in (2, 3)}
+max_pools = {n: declare_max_pool(n) for n in (1, 2, 3)}
 
 
 def max_pool(
@@ -224,18 +212,18 @@ def max_pool(
     ceil_mode: bool, indices: bool,
 ) -> Any:  # fmt: skip
     check_tensor(name, input)
-    windows = (
-        *window_sizes(name, n, kernel_size, stride, padding),
-        spread(name, "dilation", dilation, n),
+    kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
+    dilation, ceil_mode = spread(name, "dilation", dilation, n), bool(ceil_mode)
+    if n == 1:
+        check_max_pool1d(
+            name, input.shape, kernel, stride, padding, dilation, ceil_mode, bool(indices)
+        )
+    windows = windows_over(
+        name, input.shape, input.dtype, kernel, stride, padding, dilation, ceil_mode
     )
-    if n == 1:
-        check_max_pool1d(name, input, *(a[0] for a in windows), ceil_mode, indices)
-        windows = tuple((i, *a) for i, a in zip((1, 1, 0, 1), windows, strict=True))
-        input = input.unsqueeze(-2)
-    y = max_pools[max(n, 2)][bool(indices)](input, windows, bool(ceil_mode))
-    if n == 1:
-        y = tuple(t.squeeze(-2) for t in y) if indices else y.squeeze(-2)
-    return tuple(y) if indices else y
+    if not indices:
+        return max_pools[n][0](input, windows)
+    return tuple(max_pools[n][1](input, windows))
 
 
 def check_tensor(name: str, input: Any) -> None:
@@ -245,13 +233,17 @@ def check_tensor(name: str, input: Any) -> None:
         )
 
 
+@lru_cache(maxsize=1024)
 def check_max_pool1d(
-    name: str, input: Tensor, k: int, s: int, p: int, d: int, ceil_mode: bool, indices: bool
-) -> None:
-    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
+    name: str, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    ceil_mode: bool, indices: bool,
+) -> None:  # fmt: skip
+    """Raise for what two dimensions would say otherwise."""
+    (k,), (s,), (p,), (d,) = kernel, stride, padding, dilation
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
             f"{name}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
-            f"but got:{list(input.shape)}"
+            f"but got:{list(shape)}"
         )
     for what, v in (("kernel_size", k), ("stride", s), ("dilation", d)):
         if v <= 0:
@@ -265,7 +257,7 @@ def check_max_pool1d(
             f"{name}() padding should be at most half of kernel size, but got padding={p} and "
             f"kernel_size={k}: pad should be at most half of effective kernel size"
         )
-    (m,) = out_sizes(input.shape[-1:], (k,), (s,), (p,), (d,), ceil_mode)
+    (m,) = out_sizes(shape[-1:], kernel, stride, padding, dilation, ceil_mode)
     if m <= 0 and not indices:  # else the pool of two dimensions says it
         raise RuntimeError(f"{name}() Invalid computed output size: {m}")
 
@@ -341,45 +333,41 @@ max_pool3d = declare_max_pool_functions(
 def declare_avg_pool(n: int) -> Any:
     """The operator of average pooling in `n` dimensions and its transpose.
 
-    `windows`: (kernel, stride, padding); `divisor`: (whether padding counts, the divisor that is given or None).
+    `divisor`: (whether padding counts, the divisor that is given or None).
     """
     name = f"avg_pool{n}d"
+    node = f"AvgPool{max(n, 2)}DBackward"
 
-    def count(xp: Any, windows: tuple, sizes: Ints, out: Ints, divisor: tuple) -> Any:
-        include, override = divisor
-        return xp.window_counts(*windows, sizes, out, include) if override is None else override
-
-    @op(where="internal", name=name, node=f"AvgPool{n}DBackward0")
-    def forward(xp, input: Array, windows: tuple, ceil_mode: bool | Ints, divisor: tuple):
-        if divisor[1] == 0:
-            raise RuntimeError(f"[{name}] divisor must be not zero")
-        out = ceil_mode
-        if isinstance(ceil_mode, bool):
-            out = planned(name, input, *windows, (1,) * n, ceil_mode, "fiu")
+    @op(where="internal", name=name, node=f"{node}0")
+    def forward(xp, input: Array, windows: Windows, divisor: tuple):
         x, last = regular(input, n < 3)
-        total = count(xp, windows, x.shape[x.ndim - n :], out, divisor)
-        return placed(xp.window_averages(x, *windows, out, total), last)
+        return placed(xp.window_averages(x, windows, divisor), last)
 
-    @op(where="internal", name=f"{name}_gradient", node=f"AvgPool{n}DBackwardBackward0")
-    def gradient(xp, grad_output: Array, sizes: Ints, windows: tuple, divisor: tuple):
+    @op(where="internal", name=f"{name}_gradient", node=f"{node}Backward0")
+    def gradient(xp, grad_output: Array, windows: Windows, divisor: tuple):
         g, last = regular(grad_output)
-        total = count(xp, windows, sizes, g.shape[g.ndim - n :], divisor)
-        return placed(xp.window_averages_adjoint(g, *windows, sizes, total), last)
+        return placed(xp.window_averages_adjoint(g, windows, divisor), last)
 
-    forward.grad(
-        input=lambda g, input_shape, windows, divisor: gradient(
-            g, input_shape[-n:], windows, divisor
-        )
-    )
-    gradient.grad(
-        grad_output=lambda g, grad_output_shape, windows, divisor: forward(
-            g, windows, grad_output_shape[-n:], divisor
-        )
-    )
+    forward.grad(input=lambda g, windows, divisor: gradient(g, windows, divisor))
+    gradient.grad(grad_output=lambda g, windows, divisor: forward(g, windows, divisor))
     return forward
 
 
-averages = {n: declare_avg_pool(n) for n in (2, 3)}
+averages = {n: declare_avg_pool(n) for n in (1, 2, 3)}
+
+
+def avg_pool(
+    n: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, divisor: tuple
+) -> Tensor:  # fmt: skip
+    name = f"avg_pool{n}d"
+    kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
+    if divisor[1] == 0:
+        raise RuntimeError(f"[{name}] divisor must be not zero")
+    ones = (1,) * n
+    windows = windows_over(
+        name, input.shape, input.dtype, kernel, stride, padding, ones, bool(ceil_mode)
+    )
+    return averages[n](input, windows, divisor)
 
 
 @composite(method=False, out=False)
@@ -391,10 +379,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
             f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
             "(while checking arguments for avg_pool1d)"
         )
-    kernel, stride, padding = window_sizes("avg_pool1d", 1, kernel_size, stride, padding)
-    windows = (1, *kernel), (1, *stride), (0, *padding)
-    divisor = (count_include_pad, None)
-    return averages[2](input.unsqueeze(-2), windows, bool(ceil_mode), divisor).squeeze(-2)
+    return avg_pool(1, input, kernel_size, stride, padding, ceil_mode, (count_include_pad, None))
 
 
 def window_sizes(name: str, n: int, kernel_size: Any, stride: Any, padding: Any) -> tuple:
@@ -412,8 +397,8 @@ def declare_avg_pool_function(n: int, meaning: str) -> Any:
         divisor_override=None,
     ):  # fmt: skip
         check_tensor(name, input)
-        windows = window_sizes(name, n, kernel_size, stride, padding)
-        return averages[n](input, windows, bool(ceil_mode), (count_include_pad, divisor_override))
+        divisor = (count_include_pad, divisor_override)
+        return avg_pool(n, input, kernel_size, stride, padding, ceil_mode, divisor)
 
     return averaged
 

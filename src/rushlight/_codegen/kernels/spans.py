@@ -1,0 +1,137 @@
+"""Maxima and averages over windows that differ in size: adaptive and fractional pooling.
+
+Planes are [planes, D, H, W, C], with C = 1 unless the kernel is for channels that are LAST. In each dimension window
+i reaches from spans[i, 0] to before spans[i, 1]; with `apart` = 1 every plane has spans of its own.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.pool import lowest_of
+from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.language import *
+from rushlight._codegen.types import Ptr, i32, i64
+
+
+@inline
+def span(p, n, r, i):
+    """Where window i of n begins and ends, of the r-th spans."""
+    at = (r * n + i) * 2
+    return p[at], p[at + 1]
+
+
+@inline
+def better(v, best):
+    """Whether it takes the place of what came before it: the first of the largest stays, the last NaN counts."""
+    return (v > best) | (v != v)
+
+
+@inline
+def largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T):
+    """The largest of one window and its place in the plane."""
+    L = width(T)
+    best, place = splat(lowest_of(T.loaded), L), splat(i32(-1), L)
+    for a in range(z0, z1):
+        for b in range(y0, y1):
+            row = (a * H + b) * W
+            for c in range(x0, x1, L):
+                inside = iota(i64, L) < x1 - c
+                v = load(p + (row + c), L, inside)
+                take = (better(v, best) | (place < 0)) & inside
+                best = select(take, v, best)
+                place = select(take, iota(i32, L) + i32(row + c), place)
+    high = largest(best)
+    met = (best == high) & (place >= 0)
+    if some(best != best):
+        met = best != best
+        high = total(select(met, best, splat(typeof(best)(0), L)))
+        place = splat(i32(0), L) - place
+    first = smallest(select(met, place, splat(i32(2147483647), L)))
+    return high, abs(first)
+
+
+@kernel
+def maxima(LAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64, C: i64,
+           D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
+           zs: Ptr[i64], ys: Ptr[i64], xs: Ptr[i64], apart: i64):  # fmt: skip
+    """The largest of each window, and its place in the plane."""
+    L = width(T)
+    for lo, hi in parallel(planes * od * oh, rows_of(D * H * W * C // max(od * oh, i64(1)))):
+        for r in range(lo, hi):
+            plane = r // oh // od
+            p = x + plane * (D * H * W * C)
+            z0, z1 = span(zs, od, plane * apart, r // oh % od)
+            y0, y1 = span(ys, oh, plane * apart, r % oh)
+            for j in range(ow):
+                x0, x1 = span(xs, ow, plane * apart, j)
+                if LAST:
+                    for k in range(0, C, L):
+                        here = iota(i64, L) < C - k
+                        high = splat(lowest_of(T.loaded), L)
+                        at = splat(i32((z0 * H + y0) * W + x0), L)
+                        for a in range(z0, z1):
+                            for b in range(y0, y1):
+                                for c in range(x0, x1):
+                                    spot = (a * H + b) * W + c
+                                    v = load(p + (spot * C + k), L, here)
+                                    take = better(v, high)
+                                    high = select(take, v, high)
+                                    at = select(take, splat(i32(spot), L), at)
+                        store(out + ((r * ow + j) * C + k), high, here)
+                        store(places + ((r * ow + j) * C + k), i64(at), here)
+                else:
+                    best, place = largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T)
+                    out[r * ow + j] = best
+                    places[r * ow + j] = i64(place)
+
+
+@kernel
+def averages(LAST, x: Ptr[T], out: Ptr[T], planes: i64, C: i64,
+             D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
+             zs: Ptr[i64], ys: Ptr[i64], xs: Ptr[i64]):  # fmt: skip
+    """The average of each window."""
+    L = width(T)
+    R = T.loaded
+    for lo, hi in parallel(planes * od * oh, rows_of(D * H * W * C // max(od * oh, i64(1)))):
+        for r in range(lo, hi):
+            p = x + r // oh // od * (D * H * W * C)
+            z0, z1 = span(zs, od, i64(0), r // oh % od)
+            y0, y1 = span(ys, oh, i64(0), r % oh)
+            for j in range(ow):
+                x0, x1 = span(xs, ow, i64(0), j)
+                by = R((z1 - z0) * (y1 - y0) * (x1 - x0))
+                if LAST:
+                    for k in range(0, C, L):
+                        here = iota(i64, L) < C - k
+                        s = splat(R(0), L)
+                        for a in range(z0, z1):
+                            for b in range(y0, y1):
+                                for c in range(x0, x1):
+                                    s = s + load(p + (((a * H + b) * W + c) * C + k), L, here)
+                        store(out + ((r * ow + j) * C + k), s / by, here)
+                else:
+                    s = splat(R(0), L)
+                    for a in range(z0, z1):
+                        for b in range(y0, y1):
+                            row = p + (a * H + b) * W
+                            for c in range(x0, x1, L):
+                                s = s + load(row + c, L, iota(i64, L) < x1 - c)
+                    out[r * ow + j] = total(s) / by
+
+
+@kernel
+def fractional_spans(samples: Ptr[T], out: Ptr[i64], wrong: Ptr[i64], planes: i64, columns: i64,
+                     column: i64, size: i64, k: i64, m: i64):  # fmt: skip
+    """Where the m windows of size k of fractional pooling over `size` elements begin and end, out [planes, m, 2], by
+    one column of random numbers [planes, columns]; wrong[0] becomes 1 where one reaches outside."""
+    for r in range(planes):
+        u = samples[r * columns + column]
+        step = T(size - k) / T(max(m - 1, i64(1)))
+        for i in range(m):
+            start = i64((T(i) + u) * step) - i64(u * step)
+            if i == m - 1:
+                start = size - k
+            if (start < 0) | (start > size - k):
+                wrong[0] = 1
+            out[(r * m + i) * 2] = start
+            out[(r * m + i) * 2 + 1] = start + k
