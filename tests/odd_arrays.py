@@ -15,6 +15,7 @@ from importlib import import_module
 import numpy as np
 
 import guard
+import odd_matrices
 from odd_draws import FLOATS, INTEGERS, long_or, shape_of, some
 from odd_examples import example_of
 from rushlight._backends import llvm
@@ -303,10 +304,10 @@ def attempt(name, function, reference, rng, args, kind) -> str:
         return ""  # tensors have none; the process must survive
     if name == "searchsorted" and kind == "shared":
         return ""  # what is searched is not sorted
-    if name == "attention_gradients" and (
+    if (name == "attention_gradients" or name in odd_matrices.NAMES) and (
         kind in ("shared", "short") or 0 in sum((a.strides for a in arrays_in(args)), ())
     ):
-        return ""  # what was kept is of other numbers
+        return ""  # what was kept is of other numbers; matrices are singular
     if kind == "numbers" and any(n < 0 for n in whole_numbers(args)):
         return ""  # among them paddings, which no operator makes negative
     if kind == "numbers" and name.startswith(("random", "max_pool", "window_averages")):

@@ -10,6 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
+import odd_matrices
 from odd_draws import (
     F32,
     F64,
@@ -583,7 +584,7 @@ NAMED = (
     l2_norm, update_running_stats, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
     sort, topk, where, cast,
 )  # fmt: skip
-EXAMPLES = {f.__name__: f for f in NAMED} | {
+EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "layer_norm_with_statistics": layer_norm, "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": outer, "mm": matrices,
     "matmul": products,
     "mv": lambda rng, d: (lambda a, b: (a, b[:, 0].copy()))(*matrices(rng, d)),

@@ -1,33 +1,49 @@
-"""The library behind NumPy's matrix products: what it calls itself, and how many threads it uses."""
+"""The library behind NumPy's matrix products: its functions, and how many threads it uses."""
 
 from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 
-def function(name: str) -> Any:
-    """OpenBLAS's function of this name (`get_corename`) in the library that NumPy has loaded, or
-    None where NumPy uses another library, or one that stands elsewhere."""
+@cache
+def libraries() -> list[Any]:
+    """The copies of OpenBLAS that came with NumPy; none where NumPy uses another library, or one elsewhere."""
     import ctypes
 
     import numpy as np
 
     home = os.path.dirname(np.__file__)
+    found = []
     for path in sorted(
         glob.glob(f"{home}.libs/*openblas*") + glob.glob(f"{home}/.dylibs/*openblas*")
     ):
-        try:
-            library = ctypes.CDLL(path)
-        except OSError:
-            continue
-        for whole in (
-            f"{p}_{name}{s}" for p in ("scipy_openblas", "openblas") for s in ("64_", "")
-        ):
-            if hasattr(library, whole):
-                return getattr(library, whole)
-    return None
+        with suppress(OSError):
+            found.append(ctypes.CDLL(path))
+    return found
+
+
+def function(name: str) -> Any:
+    """OpenBLAS's own function of this name (`get_corename`), or None."""
+    return named(f"{p}_{name}{s}" for p in ("scipy_openblas", "openblas") for s in ("64_", ""))
+
+
+def fortran(name: str) -> int | None:
+    """The address of a routine of BLAS or LAPACK (`dgetrf`) with integers of 64 bits, or None."""
+    import ctypes
+
+    found = named(f"{p}{name}_64_" for p in ("scipy_", ""))
+    return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
+
+
+def named(names: Iterable[str]) -> Any:
+    """The first function of these names that there is."""
+    several = [*names]
+    return next((getattr(b, n) for b in libraries() for n in several if hasattr(b, n)), None)
 
 
 def use_one_thread() -> None:

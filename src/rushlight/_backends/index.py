@@ -42,6 +42,11 @@ REFERENCE = {
         "index_add_at index_put index_select index_select_gradient index_take out_of_range "
         "put_slices reduce_at scatter scatter_reduce "
     ),
+    "linalg": (
+        "cholesky cholesky_inverse cholesky_solve det eig eigh eigvals eigvalsh geqrf "
+        "householder_product inv ldl_factor ldl_solve lu_factor lu_solve lu_unpack matrix_exp "
+        "ormqr pinv qr slogdet solve solve_triangular svd svdvals "
+    ),
     "loss": (
         "bce_with_logits bce_with_logits_gradient binary_cross_entropy "
         "binary_cross_entropy_gradient huber huber_gradient mse_gradient nll_loss "
@@ -158,6 +163,10 @@ LLVM = {
     "indexing": (
         "add_rows fill_masked gather gather_gradient index_add_at index_put index_select "
         "index_select_gradient index_take out_of_range put_slices scatter scatter_reduce "
+    ),
+    "linalg": (
+        "cholesky cholesky_inverse cholesky_solve geqrf householder_product ldl_factor "
+        "ldl_solve lu_factor lu_solve lu_unpack ormqr qr solve_triangular "
     ),
     "loss": (
         "bce_with_logits bce_with_logits_gradient binary_cross_entropy "

@@ -121,9 +121,10 @@ FUNCTIONS = {
         "unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy vsplit "
     ),
     "linalg.decompositions": (
-        "cholesky geqrf internal.permutation_of linalg.cholesky linalg.cholesky_ex "
-        "linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve "
-        "linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.qr lu lu_unpack orgqr ormqr qr "
+        "cholesky geqrf internal.householder_product internal.ormqr internal.unpacked "
+        "linalg.cholesky linalg.cholesky_ex linalg.householder_product linalg.ldl_factor "
+        "linalg.ldl_factor_ex linalg.ldl_solve linalg.lu linalg.lu_factor linalg.lu_factor_ex "
+        "linalg.qr lu lu_unpack orgqr ormqr qr "
     ),
     "linalg.distances": (
         "dist norm renorm "
@@ -161,10 +162,10 @@ FUNCTIONS = {
         "_pdist_forward cdist nn.functional.pdist pdist "
     ),
     "linalg.solve": (
-        "cholesky_inverse cholesky_solve det internal.pinv inverse linalg.det linalg.inv "
-        "linalg.inv_ex linalg.lstsq linalg.lu_solve linalg.pinv linalg.slogdet linalg.solve "
-        "linalg.solve_ex linalg.solve_triangular logdet lu_solve pinverse slogdet "
-        "triangular_solve "
+        "cholesky_inverse cholesky_solve det internal.cholesky_solved internal.lu_solved "
+        "internal.pinv inverse linalg.det linalg.inv linalg.inv_ex linalg.lstsq "
+        "linalg.lu_solve linalg.pinv linalg.slogdet linalg.solve linalg.solve_ex "
+        "linalg.solve_triangular logdet lu_solve pinverse slogdet triangular_solve "
     ),
     "linalg.spectra": (
         "internal.eigvals internal.eigvalsh internal.svdvals linalg.eig linalg.eigh "

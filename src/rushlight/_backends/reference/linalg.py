@@ -1,8 +1,9 @@
 """Factorizations and solvers on stacks of matrices [..., n, m].
 
-What LAPACK does for NumPy is NumPy's, in double precision whatever the dtype; what NumPy lacks (LU,
-triangular systems, indefinite symmetric factorizations) stands here, blocked, so that most of the work
-is matrix products, and over the whole stack at once. `xp.linalg` in the operators.
+What LAPACK does for NumPy is NumPy's; what NumPy lacks (LU, triangular systems, indefinite symmetric
+factorizations) stands here, in double precision, blocked, so that most of the work is matrix products, and
+over the whole stack at once. `_backends/llvm/linalg.py` has LAPACK do these too. Matrices lie column by column in
+results, but for L, U and P of an LU factorization.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ import numpy as np
 from rushlight._backends.reference.products import adjoint, matmul
 from rushlight.core import geometry
 from rushlight.core.errors import LinAlgError
+
+KERNELS = (
+    "cholesky cholesky_inverse cholesky_solve det eig eigh eigvals eigvalsh geqrf householder_product inv "
+    "ldl_factor ldl_solve lu_factor lu_solve lu_unpack matrix_exp ormqr pinv qr slogdet solve solve_triangular "
+    "svd svdvals"
+).split()
 
 BLOCK = 32  # columns that are worked on one by one before a product brings the rest up to date
 
@@ -41,7 +48,7 @@ def stack(*arrays: np.ndarray) -> list[np.ndarray]:
 # -- LU --------------------------------------------------------------------------------------------
 
 
-def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def lu_factor(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(LU, pivots counted from 1, info): A = P L U with L and U in one array, as LAPACK's getrf.
 
     `info`: 0, or the number of the first zero on the diagonal of U.
@@ -57,7 +64,7 @@ def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray
             stop = min(start + BLOCK, k)
             for j in range(start, stop):
                 p = np.full(count, j)
-                if pivot and count:
+                if count:
                     size = magnitude(w[:, j:, j])
                     size[np.isnan(size)] = -1
                     p = size.argmax(1) + j
@@ -97,12 +104,16 @@ def permutation(pivots: np.ndarray, m: int) -> np.ndarray:
     return order.reshape(*pivots.shape[:-1], m)
 
 
-def permutation_matrix(pivots: np.ndarray, m: int, dtype: np.dtype) -> np.ndarray:
-    """P of A = P L U."""
+def lu_unpack(lu: np.ndarray, pivots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(P, L, U) of what `lu_factor` returned."""
+    m, n = lu.shape[-2:]
+    k = min(m, n)
     order = permutation(pivots, m)
-    p = np.zeros((*order.shape, m), dtype)
-    np.put_along_axis(p, order[..., None], 1, -1)
-    return np.ascontiguousarray(p.swapaxes(-1, -2))
+    p = np.zeros((*order.shape, m), lu.dtype)
+    np.put_along_axis(p, order[..., None, :], 1, -2)
+    low = np.tril(lu[..., :k], -1)
+    low[..., range(k), range(k)] = 1
+    return p, low, np.triu(lu[..., :k, :])
 
 
 # -- triangular systems ----------------------------------------------------------------------------
@@ -131,7 +142,7 @@ def solve_triangular(
     """X of A X = B (or X A = B), reading one triangle of A only."""
     if not left:
         x = solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unitriangular)
-        return x.swapaxes(-1, -2)
+        return columns(x.swapaxes(-1, -2))
     a, b = stack(a, b)
     dtype = b.dtype
     a, b = wide(a), wide(b)
@@ -156,12 +167,26 @@ def solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return lu_solve(lu, pivots, b), info
 
 
-def lu_solve(lu: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
-    order = permutation(pivots, lu.shape[-1])
+def lu_solve(
+    lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, left: bool = True, turned: bool = False
+) -> np.ndarray:
+    """X of A X = B (X A = B unless `left`, Aᴴ for A if `turned`) from `lu_factor`."""
+    if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
+        return adjoint(lu_solve(lu, pivots, adjoint(b), True, not turned))
     lead = geometry.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    b = np.broadcast_to(b, (*lead, *b.shape[-2:]))
+    order = permutation(pivots, lu.shape[-1])
+    if turned:
+        h = adjoint(lu)
+        x = solve_triangular(h, solve_triangular(h, b, False), True, True, True)
+        order = np.argsort(order, -1)
+    else:
+        x = b
     order = np.broadcast_to(order, (*lead, order.shape[-1]))
-    b = np.take_along_axis(np.broadcast_to(b, (*lead, *b.shape[-2:])), order[..., None], -2)
-    return solve_triangular(lu, solve_triangular(lu, b, False, True, True), True)
+    x = np.take_along_axis(x, order[..., None], -2)
+    if turned:
+        return columns(x)
+    return solve_triangular(lu, solve_triangular(lu, x, False, True, True), True)
 
 
 def inv(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -176,8 +201,12 @@ def inv(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # -- symmetric factorizations ----------------------------------------------------------------------
 
 
-def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(L, info): A = L Lᴴ, from the lower triangle; info is the order of the first bad minor."""
+def cholesky(a: np.ndarray, upper: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(L, info): A = L Lᴴ, from the lower triangle; info is the order of the first bad minor. `upper`: Lᴴ, from
+    the upper triangle."""
+    if upper:
+        low, info = cholesky(adjoint(a), False)
+        return columns(adjoint(low)), info
     info = np.zeros(a.shape[:-2], np.int32)
     try:
         r = np.linalg.cholesky(a)
@@ -203,6 +232,21 @@ def cholesky_one(m: np.ndarray) -> int:
         m[j, j] = np.sqrt(d)
         m[j + 1 :, j] = (m[j + 1 :, j] - m[j + 1 :, :j] @ m[j, :j].conj()) / m[j, j]
     return 0
+
+
+def cholesky_solve(b: np.ndarray, a: np.ndarray, upper: bool) -> np.ndarray:
+    """X of A X = B, where `a` is the factor L of A (Lᴴ if `upper`)."""
+    low, high = (adjoint(a), a) if upper else (a, adjoint(a))
+    return solve_triangular(high, solve_triangular(low, b, False), True)
+
+
+def cholesky_inverse(a: np.ndarray, upper: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(the inverse, info) of the matrix with this factor; info is the number of the first zero on the diagonal."""
+    n = a.shape[-1]
+    zero = a[..., range(n), range(n)] == 0
+    info = np.where(zero.any(-1), zero.argmax(-1) + 1, 0) if n else np.zeros(a.shape[:-2])
+    eye = np.broadcast_to(np.eye(n, dtype=a.dtype), a.shape)
+    return cholesky_solve(eye, a, upper), info.astype(np.int32)
 
 
 def ldl_factor(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -378,6 +422,25 @@ def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(the reflectors below R, tau), as LAPACK's geqrf."""
     h, tau = np.linalg.qr(a, "raw")
     return columns(h.swapaxes(-1, -2).astype(a.dtype, copy=False)), tau.astype(a.dtype, copy=False)
+
+
+def householder_product(a: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    """The first n columns of the product of the reflections of `geqrf`; a [..., m, n]."""
+    eye = np.broadcast_to(np.eye(*a.shape[-2:], dtype=a.dtype), a.shape)
+    return ormqr(a, tau, eye, True, False)
+
+
+def ormqr(a: np.ndarray, tau: np.ndarray, c: np.ndarray, left: bool, transpose: bool) -> np.ndarray:
+    """Q C, Q the product of the reflections of `geqrf`; C Q unless `left`; Qᴴ in its place if `transpose`."""
+    if not left:  # (C Q)ᴴ = Qᴴ Cᴴ
+        return columns(adjoint(ormqr(a, tau, adjoint(c), True, not transpose)))
+    k = tau.shape[-1]
+    v = np.tril(a[..., :k], -1)
+    v[..., range(k), range(k)] = 1
+    for i in range(k) if transpose else range(k - 1, -1, -1):
+        column, t = v[..., i : i + 1], tau[..., i, None, None]
+        c = c - (t.conj() if transpose else t) * column @ (adjoint(column) @ c)
+    return columns(c)
 
 
 def det(a: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ matrix derivative results" (2008). Eigenvalues and singular values are in spectr
 
 from __future__ import annotations
 
+from rushlight.autograd.state import thread
 from rushlight.core import dtypes, return_types
 from rushlight.core.errors import LinAlgError
 from rushlight.dispatch.methods import function
@@ -48,10 +49,10 @@ def skew(x):
 def cholesky_ex(xp, input: Array, *, upper: bool = False, check_errors: bool = False):
     """(L, info): the Cholesky factor, and the order of the first minor that is not positive or 0."""
     check.square_floating("linalg.cholesky_ex" if not check_errors else "linalg.cholesky", input)
-    lower, info = xp.linalg.cholesky(xp.linalg.adjoint(input) if upper else input)
+    lower, info = xp.cholesky(input, upper)
     if check_errors and info.any():
         raise not_positive("linalg.cholesky_ex", info)
-    return (xp.linalg.columns(xp.linalg.adjoint(lower)) if upper else lower), info
+    return lower, info
 
 
 def not_positive(name, info):
@@ -116,7 +117,7 @@ def lu_factor_ex(xp, A: Array, *, pivot: bool = True, check_errors: bool = False
     """(LU, pivots, info): L and U of A = P L U in one matrix [..., n, m], the exchanges of rows
     counted from 1 (int32), and the number of the first zero on the diagonal of U."""
     lu_input("linalg.lu_factor", A, pivot)
-    lu, pivots, info = xp.linalg.lu_factor(A)
+    lu, pivots, info = xp.lu_factor(A)
     if check_errors and info.any():
         raise singular_factor("torch.linalg.lu_factor_ex", info)
     return lu, pivots, info
@@ -160,7 +161,7 @@ def lu_factor_input(g_LU, LU, pivots):
     g = solve_lower(up.mH, solve_lower(low.mH, phi, upper=True, unit=True), right=True)
     if rest is not None:
         g = function("cat")((g, rest), -2 if m > n else -1)
-    return permutation_of(pivots, LU, m) @ g
+    return unpacked(LU.detach(), pivots)[0] @ g
 
 
 def unit_lower(a):
@@ -173,10 +174,24 @@ def unit_lower(a):
 lu_factor_ex.grad(A=lu_factor_input)
 
 
-@op(where="internal", out=False)
-def permutation_of(xp, pivots: Array, like: Array, size: int):
-    """The permutation matrix P [..., size, size] of A = P L U, in the dtype of `like`."""
-    return xp.linalg.permutation_matrix(pivots, size, like.dtype)
+@op(where="internal", outputs=("P", "L", "U"), node="LuUnpackBackward0", out=False)
+def unpacked(xp, LU: Array, pivots: Array):
+    """(P, L, U) of what `lu_factor_ex` returned."""
+    return xp.lu_unpack(LU, pivots)
+
+
+def unpacked_input(g_L, g_U, LU_shape):
+    m, n = LU_shape[-2:]
+    low, up = g_L.tril(-1), g_U.triu()
+    if m == n:
+        return low + up
+    zeros = low.new_zeros((*low.shape[:-2], m - n, n) if m > n else (*low.shape[:-1], n - m))
+    if m > n:
+        return low + function("cat")((up, zeros), -2)
+    return up + function("cat")((low, zeros), -1)
+
+
+unpacked.grad(LU=unpacked_input)
 
 
 @composite(where="linalg")
@@ -197,12 +212,7 @@ def lu_of_linalg(A: Array, *, pivot: bool = True):
     """(P, L, U): A = P L U with a permutation, a unit lower and an upper triangular matrix."""
     lu_input("linalg.lu", A, pivot)
     lu, pivots, _ = lu_factor_ex(A, pivot=pivot)
-    parts = (permutation_of(pivots, lu, lu.shape[-2]), unit_lower(lu), upper_of(lu))
-    return named("linalg_lu", ("P", "L", "U"), parts)
-
-
-def upper_of(lu):
-    return lu[..., : min(lu.shape[-2:]), :].triu()
+    return named("linalg_lu", ("P", "L", "U"), tuple(unpacked(lu, pivots)))
 
 
 @composite(name="lu")
@@ -233,9 +243,14 @@ def lu_unpack(
                 "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
                 "Did you properly pass the result of lu_factor?"
             )
-    empty = LU_data.new_zeros((0,))
-    p = permutation_of(LU_pivots, LU_data.detach(), LU_data.shape[-2]) if unpack_pivots else empty
-    low, up = (unit_lower(LU_data), upper_of(LU_data)) if unpack_data else (empty, empty)
+    if not unpack_pivots:
+        shape = (*LU_data.shape[:-2], min(LU_data.shape[-2:]))
+        LU_pivots = LU_data.new_zeros(shape, dtype=dtypes.int32)
+    p, low, up = unpacked(LU_data, LU_pivots)
+    if not (unpack_data and unpack_pivots):
+        empty = LU_data.new_zeros((0,))
+        p = p if unpack_pivots else empty
+        low, up = (low, up) if unpack_data else (empty, empty)
     return named("lu_unpack", ("P", "L", "U"), (p, low, up))
 
 
@@ -261,7 +276,7 @@ def qr(xp, A: Array, mode: str = "reduced"):
         )
     check.matrix("linalg.qr", A)
     check.floating("linalg.qr", A)
-    return xp.linalg.qr(A, mode)
+    return xp.qr(A, mode)
 
 
 def qr_input(g_Q, g_R, Q, R, mode, A_shape):
@@ -304,7 +319,24 @@ def geqrf(xp, input: Array):
             f"torch.geqrf: input must have at least 2 dimensions. Got shape {list(input.shape)}"
         )
     check.floating("torch.geqrf", input)
-    return xp.linalg.geqrf(input)
+    return xp.geqrf(input)
+
+
+@op(where="internal", out=False)
+def householder_product(xp, input: Array, tau: Array):
+    """The forward of `orgqr`."""
+    return xp.householder_product(input, tau)
+
+
+@op(where="internal", name="ormqr", out=False)
+def ormqr_alone(xp, input: Array, tau: Array, other: Array, left: bool, transpose: bool):
+    """The forward of `ormqr`."""
+    return xp.ormqr(input, tau, other, left, transpose)
+
+
+def recorded(*tensors):
+    """Whether what is computed from these is recorded."""
+    return thread.grad and any(t.requires_grad for t in tensors)
 
 
 def reflectors(a, tau):
@@ -340,6 +372,8 @@ def orgqr(input: Array, tau: Array):
             f"{name}: tau dtype {check.dtype_name(tau)} does not match input dtype "
             f"{check.dtype_name(input)}"
         )
+    if not recorded(input, tau):
+        return householder_product(input, tau)
     q = eye(input, *input.shape[-2:]).expand(input.shape)
     if not tau.shape[-1]:  # constant, but recorded as in PyTorch
         return q + input.masked_fill(input == input, 0).masked_fill(input != input, 0)
@@ -390,6 +424,8 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
             f"{name}: Expected input, tau and other to have the same dtype, but got "
             f"{check.dtype_name(input)}, {check.dtype_name(tau)} and {check.dtype_name(other)}"
         )
+    if not recorded(input, tau, other):
+        return ormqr_alone(input, tau, other, left, transpose)
     v, k = reflectors(input, tau), tau.shape[-1]
     if not left:  # (other Q)ᴴ = Qᴴ otherᴴ
         other, transpose = other.mH, not transpose
@@ -408,7 +444,7 @@ def ldl_factor_ex(xp, A: Array, *, hermitian: bool = False, check_errors: bool =
     """(LD, pivots, info) of A = L D Lᵀ (Lᴴ if `hermitian`) in LAPACK's packed form; reads the lower
     triangle of the symmetric matrices [..., n, n]."""
     check.square_floating("torch.linalg.ldl_factor_ex", A)
-    ld, pivots, info = xp.linalg.ldl_factor(A, hermitian and A.dtype.kind == "c")
+    ld, pivots, info = xp.ldl_factor(A, hermitian and A.dtype.kind == "c")
     if check_errors and info.any():
         raise singular_ldl("torch.linalg.ldl_factor_ex", info)
     return ld, pivots, info
@@ -441,4 +477,4 @@ def ldl_solve(xp, LD: Array, pivots: Array, B: Array, *, hermitian: bool = False
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype}")
     check.same_dtype(name, LD, B)
     check.fits(name, LD, B)
-    return xp.linalg.ldl_solve(LD, pivots, B, hermitian and LD.dtype.kind == "c")
+    return xp.ldl_solve(LD, pivots, B, hermitian and LD.dtype.kind == "c")

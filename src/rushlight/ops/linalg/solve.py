@@ -18,8 +18,7 @@ from rushlight.ops.linalg.decompositions import (
     eye,
     first_failure,
     named,
-    permutation_of,
-    unit_lower,
+    unpacked,
 )
 from rushlight.ops.linalg.matmul import to_shape
 from rushlight.ops.linalg.spectra import svd
@@ -60,12 +59,12 @@ def solve_ex(xp, A: Array, B: Array, *, left: bool = True, check_errors: bool = 
     """(result, info): as `linalg.solve`, with infinities and the number of a pivot that is zero
     instead of an error (unless `check_errors`)."""
     if system("linalg.solve_ex", A, B, left):
-        x, info = xp.linalg.solve(A, B[..., None])
+        x, info = xp.solve(A, B[..., None])
         x = x[..., 0]
     elif left:
-        x, info = xp.linalg.solve(A, B)
+        x, info = xp.solve(A, B)
     else:  # X A = B is Aᵀ Xᵀ = Bᵀ
-        x, info = xp.linalg.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2))
+        x, info = xp.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2))
         x = x.swapaxes(-1, -2)
     if check_errors and info.any():
         raise unsolved("torch.linalg.solve_ex", info)
@@ -125,7 +124,7 @@ def solve_triangular(
     check.matrix(name, B, "B")
     check.same_dtype(name, A, B)
     check.fits(name, A, B, left)
-    return xp.linalg.solve_triangular(A, B, upper, left, unitriangular)
+    return xp.solve_triangular(A, B, upper, left, unitriangular)
 
 
 def solve_triangular_gradients(g, A, result, upper, left, unitriangular, B_shape, needs):
@@ -189,14 +188,30 @@ def lu_solve_of_linalg(
                     f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of "
                     "lu_factor?"
                 )
-    if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
-        return lu_solve_of_linalg(LU, pivots, B.mH, adjoint=not adjoint).mH
-    p, low, up = permutation_of(pivots, LU.detach(), LU.shape[-1]), unit_lower(LU), LU.triu()
-    if adjoint:
-        y = solve_triangular(up.mH, B, upper=False)
-        return p @ solve_triangular(low.mH, y, upper=True, unitriangular=True)
-    y = solve_triangular(low, p.mT @ B, upper=False, unitriangular=True)
-    return solve_triangular(up, y, upper=True)
+    return lu_solved(LU, pivots, B, left, adjoint)
+
+
+@op(where="internal", node="LinalgLuSolveBackward0", out=False)
+def lu_solved(xp, LU: Array, pivots: Array, B: Array, left: bool, adjoint: bool):
+    """The forward of `linalg.lu_solve`."""
+    return xp.lu_solve(LU, pivots, B, left, adjoint)
+
+
+def lu_solved_gradients(g, LU, pivots, result, left, adjoint, B_shape, needs):
+    if not left:
+        g, result, adjoint = g.mH, result.mH, not adjoint
+    g_b, g_lu = lu_solved(LU, pivots, g, True, not adjoint), None
+    if needs[0]:
+        p, low, up = unpacked(LU.detach(), pivots)
+        x, y = (result, g_b) if adjoint else (g_b, result)
+        x = p.mT @ x
+        g_lu = -((x @ (up @ y).mH).tril(-1) + ((low.mH @ x) @ y.mH).triu())
+        g_lu = to_shape(g_lu, LU.shape)
+    g_b = g_b if left else g_b.mH
+    return g_lu, None, to_shape(g_b, B_shape) if needs[2] else None
+
+
+lu_solved.grad_all(lu_solved_gradients)
 
 
 @composite
@@ -223,20 +238,44 @@ def cholesky_solve(input: Array, L: Array, upper: bool = False):
             "Incompatible matrix sizes for cholesky_solve: each A matrix is "
             f"{L.shape[-1]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
         )
-    first, second = (L.mH, L) if upper else (L, L.mH)
-    return solve_triangular(second, solve_triangular(first, input, upper=False), upper=True)
+    return cholesky_solved(input, L, upper)
 
 
-@composite
-def cholesky_inverse(L: Array, upper: bool = False):
+@op(where="internal", node="CholeskySolveBackward0", out=False)
+def cholesky_solved(xp, B: Array, L: Array, upper: bool):
+    """The forward of `cholesky_solve`."""
+    return xp.cholesky_solve(B, L, upper)
+
+
+def cholesky_solved_gradients(g, L, upper, result, B_shape, needs):
+    g_b, g_l = cholesky_solved(g, L, upper), None
+    if needs[1]:
+        g_l = to_shape(factor_gradient(-(g_b @ result.mH), L, upper), L.shape)
+    return to_shape(g_b, B_shape) if needs[0] else None, g_l
+
+
+def factor_gradient(g, L, upper):
+    """The gradient of the factor L (Lᴴ if `upper`) of a matrix from that of the matrix."""
+    g = g + g.mH
+    return (L @ g).triu() if upper else (g @ L).tril()
+
+
+cholesky_solved.grad_all(cholesky_solved_gradients)
+
+
+@op(node="CholeskyInverseBackward0")
+def cholesky_inverse(xp, L: Array, upper: bool = False):
     """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
     check.square_floating("cholesky_inverse", L)
-    zero = L.detach().diagonal(0, -2, -1) == 0
-    if not L.is_meta and zero.any():
-        first = zero.int().argmax(-1) + 1
-        raise singular("cholesky_inverse", (first * zero.any(-1))._array)
-    one = eye(L, L.shape[-1])
-    return cholesky_solve(one.expand(L.shape), L.triu() if upper else L.tril(), upper)
+    inverse, info = xp.cholesky_inverse(L, upper)
+    if info.any():
+        raise singular("cholesky_inverse", info)
+    return inverse
+
+
+cholesky_inverse.grad(
+    L=lambda g, L, upper, result: factor_gradient(-(result.mH @ g @ result.mH), L, upper)
+)
 
 
 # -- inverses --------------------------------------------------------------------------------------
@@ -247,7 +286,7 @@ def inv_ex(xp, A: Array, *, check_errors: bool = False):
     """(inverse, info): info is 0, or the number of the pivot that is zero, where the inverse holds
     infinities."""
     check.square_floating("linalg.inv_ex", A)
-    inverse, info = xp.linalg.inv(A)
+    inverse, info = xp.inv(A)
     if check_errors and info.any():
         raise singular("linalg.inv_ex", info)
     return inverse, info
@@ -303,7 +342,7 @@ def pinv_op(
     xp, A: Array, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
 ):
     """The forward of `linalg.pinv`."""
-    return xp.linalg.pinv(A, *tolerances(A, atol, rtol), hermitian)
+    return xp.pinv(A, *tolerances(A, atol, rtol), hermitian)
 
 
 def pinv_gradient(g, A, result):
@@ -374,7 +413,7 @@ def det(xp, A: Array):
     tensor(-2.)
     """
     check.square_floating("linalg.det", A)
-    return xp.linalg.det(A)
+    return xp.det(A)
 
 
 def det_gradient(g, A, result):
@@ -399,7 +438,7 @@ def slogdet(xp, A: Array):
     """(sign, logabsdet): the determinants are sign * exp(logabsdet); the sign is a phase for complex
     matrices, and (0, -inf) stands for a singular one."""
     check.square_floating("linalg.slogdet", A)
-    return xp.linalg.slogdet(A)
+    return xp.slogdet(A)
 
 
 def slogdet_gradient(g_sign, g_logabsdet, A, sign):

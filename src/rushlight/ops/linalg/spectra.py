@@ -7,10 +7,9 @@ gradient is that of a function that does not depend on them.
 
 from __future__ import annotations
 
-from rushlight.autograd.state import thread
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.decompositions import eye, named, skew
+from rushlight.ops.linalg.decompositions import eye, named, recorded, skew
 
 
 @op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEighBackward0")
@@ -23,7 +22,7 @@ def eigh(xp, A: Array, UPLO: str = "L"):
     tensor([1., 2.])
     """
     check.square_floating("linalg.eigh", A)
-    return xp.linalg.eigh(A, uplo(UPLO))
+    return xp.eigh(A, uplo(UPLO))
 
 
 def uplo(text):
@@ -68,7 +67,7 @@ eigh.grad(A=eigh_input)
 @op(where="internal", name="eigvalsh")
 def eigvalsh_alone(xp, A: Array, UPLO: str = "L"):
     """The eigenvalues without the vectors, not differentiable."""
-    return xp.linalg.eigvalsh(A, UPLO)
+    return xp.eigvalsh(A, UPLO)
 
 
 @composite(where="linalg")
@@ -79,17 +78,12 @@ def eigvalsh(A: Array, UPLO: str = "L"):
     return eigh(A, UPLO)[0] if recorded(A) else eigvalsh_alone(A, UPLO)
 
 
-def recorded(t):
-    """Whether what is computed from `t` is recorded: then eigenvalues need the vectors too."""
-    return thread.grad and t.requires_grad
-
-
 @op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEigBackward0")
 def eig(xp, A: Array):
     """(eigenvalues, eigenvectors) of square matrices [..., n, n]: complex, in no particular order, the
     vectors as columns of length 1."""
     eig_input_ok("linalg.eig", A)
-    return xp.linalg.eig(A)
+    return xp.eig(A)
 
 
 def eig_input_ok(name, a):
@@ -116,7 +110,7 @@ eig.grad(A=eig_input)
 @op(where="internal", name="eigvals")
 def eigvals_alone(xp, A: Array):
     """The eigenvalues without the vectors, not differentiable."""
-    return xp.linalg.eigvals(A)
+    return xp.eigvals(A)
 
 
 @composite(where="linalg")
@@ -142,7 +136,7 @@ def svd(xp, A: Array, full_matrices: bool = True, *, driver: str | None = None):
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
             "cuSOLVER backend."
         )
-    return xp.linalg.svd(A, full_matrices)
+    return xp.svd(A, full_matrices)
 
 
 def svd_input(g_U, g_S, g_Vh, U, S, Vh, A_shape):
@@ -176,7 +170,7 @@ svd.grad(A=svd_input)
 @op(where="internal", name="svdvals", node="LinalgSvdBackward0")
 def svdvals_alone(xp, A: Array):
     """The singular values without the vectors."""
-    return xp.linalg.svdvals(A)
+    return xp.svdvals(A)
 
 
 def svdvals_input(g, A):

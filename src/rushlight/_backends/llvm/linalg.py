@@ -1,0 +1,285 @@
+"""Factorizations and solvers by LAPACK, which stands in the library that NumPy loads; see
+`_codegen/kernels/lapack.py` for how it is called.
+
+float32, float64 and complex numbers. The reference computes where there is no such routine (NumPy is built with
+another library), and all that is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends import blas
+from rushlight._backends.llvm.registration import implements
+from rushlight._backends.reference import linalg as reference
+from rushlight._backends.reference.products import adjoint
+from rushlight._codegen.kernel import Kernel
+from rushlight._codegen.kernels import lapack
+from rushlight._codegen.kernels.lapack import ADJOINT, LEFT, LOWER, PLAIN, RIGHT, TURNED, UPPER
+from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import F32, F64, I32, I64
+from rushlight.core.geometry import broadcast_shapes
+
+BLOCK = 64  # columns that LAPACK works on together, at most
+REFLECTORS = 65 * 64  # elements that applying reflections takes besides
+PREFIXES = {
+    F32: ("s", F32),
+    F64: ("d", F64),
+    np.dtype(np.complex64): ("c", F32),
+    np.dtype(np.complex128): ("z", F64),
+}
+
+
+class Routine(dict):
+    """dtype -> the kernel that calls a routine of LAPACK for matrices of it; None where there is none.
+
+    The routine for complex matrices may have a name of its own. A kernel without a name calls none.
+    """
+
+    def __init__(self, kernel: Kernel, name: str = "", of_complex: str = "") -> None:
+        self.kernel, self.names = kernel, (name, of_complex or name)
+
+    def __missing__(self, dtype: np.dtype) -> Callable[..., None] | None:
+        found = None
+        if dtype in PREFIXES:
+            prefix, real = PREFIXES[dtype]
+            parts = dtype.itemsize // real.itemsize
+            name = self.names[parts - 1]
+            address = blas.fortran(prefix + name) if name else 0
+            if address is not None:
+                kernel = self.kernel.compiled(PARTS=parts, T=of(real))
+                found = partial(kernel, address) if name else kernel
+        self[dtype] = found
+        return found
+
+
+_cholesky = Routine(lapack.cholesky, "potrf")
+_cholesky_inverse = Routine(lapack.cholesky_inverse, "potri")
+_cholesky_solve = Routine(lapack.cholesky_solve, "potrs")
+_lu_factor = Routine(lapack.lu_factor, "getrf")
+_lu_solve = Routine(lapack.lu_solve, "getrs")
+_solve_triangular = Routine(lapack.solve_triangular, "trsm")
+_geqrf = Routine(lapack.geqrf, "geqrf")
+_orgqr = Routine(lapack.orgqr, "orgqr", "ungqr")
+_ormqr = Routine(lapack.ormqr, "ormqr", "unmqr")
+_ldl_factor = {
+    False: Routine(lapack.ldl_factor, "sytrf"),
+    True: Routine(lapack.ldl_factor, "hetrf"),
+}
+_ldl_solve = {False: Routine(lapack.ldl_solve, "sytrs"), True: Routine(lapack.ldl_solve, "hetrs")}
+_upper_triangle = Routine(lapack.upper_triangle)
+_lu_unpack = Routine(lapack.lu_unpack)
+
+
+def fits(run: Any, a: np.ndarray, *others: np.ndarray, square: bool = True) -> bool:
+    """Whether there is a routine for these matrices of one dtype: none is empty, the first ones square."""
+    m, n = a.shape[-2:]
+    if run is None or not a.size or square and m != n:
+        return False
+    return all(b.size and b.dtype == a.dtype for b in others)
+
+
+def stack(a: np.ndarray) -> np.ndarray:
+    """As a matrix, or as a stack of three dimensions."""
+    return a if a.ndim <= 3 else a.reshape(-1, *a.shape[-2:])
+
+
+def by_columns(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Memory for matrices whose columns are dense."""
+    *lead, m, n = shape
+    return np.empty((*lead, n, m), dtype).swapaxes(-1, -2)
+
+
+def broadcast(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both with the same leading dimensions."""
+    if a.ndim == b.ndim == 2 or a.shape[:-2] == b.shape[:-2]:
+        return a, b
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return tuple(np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))  # type: ignore[return-value]
+
+
+def dense(a: np.ndarray) -> np.ndarray:
+    """An array whose rows or whose columns are dense."""
+    (m, n), (s1, s2), size = a.shape[-2:], a.strides[-2:], a.itemsize
+    if s2 == size and s1 >= n * size or s1 == size and s2 >= m * size:
+        return a
+    return np.array(a, order="C")
+
+
+@implements("cholesky")
+def cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
+    run = _cholesky[a.dtype]
+    if not fits(run, a):
+        return reference.cholesky(a, upper)
+    out, info = by_columns(a.shape, a.dtype), np.empty(a.shape[:-2], I32)
+    run(stack(a), out, info, UPPER if upper else LOWER)
+    return out, info
+
+
+@implements("cholesky_inverse")
+def cholesky_inverse(a: Any, upper: bool) -> tuple[Any, Any]:
+    run = _cholesky_inverse[a.dtype]
+    if not fits(run, a):
+        return reference.cholesky_inverse(a, upper)
+    out, info = by_columns(a.shape, a.dtype), np.empty(a.shape[:-2], I32)
+    run(stack(a), out, info, UPPER if upper else LOWER)
+    return out, info
+
+
+@implements("cholesky_solve")
+def cholesky_solve(b: Any, a: Any, upper: bool) -> Any:
+    run = _cholesky_solve[a.dtype]
+    if not fits(run, a, b) or a.shape[-1] != b.shape[-2]:
+        return reference.cholesky_solve(b, a, upper)
+    a, b = broadcast(a, b)
+    out, space = by_columns(b.shape, b.dtype), np.empty(a.shape[-2:], a.dtype)
+    run(stack(a), stack(b), space, out, UPPER if upper else LOWER)
+    return out
+
+
+@implements("lu_factor")
+def lu_factor(a: Any) -> tuple[Any, Any, Any]:
+    run = _lu_factor[a.dtype]
+    if not fits(run, a, square=False):
+        return reference.lu_factor(a)
+    lead, least = a.shape[:-2], min(a.shape[-2:])
+    out, pivots = by_columns(a.shape, a.dtype), np.empty((*lead, least), I32)
+    info = np.empty(lead, I32)
+    run(stack(a), out, pivots, info, np.empty(least, I64))
+    return out, pivots, info
+
+
+@implements("lu_solve")
+def lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, turned: bool = False) -> Any:
+    run = _lu_solve[lu.dtype]
+    n = lu.shape[-1]
+    if not fits(run, lu, b) or not n == b.shape[-2 if left else -1] == pivots.shape[-1]:
+        return reference.lu_solve(lu, pivots, b, left, turned)
+    if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
+        return adjoint(lu_solve(lu, pivots, adjoint(b), True, not turned))
+    a, b = broadcast(lu, b)
+    pivots = np.ascontiguousarray(np.broadcast_to(pivots, a.shape[:-1]), I32)
+    out, space = by_columns(b.shape, b.dtype), np.empty((n, n), a.dtype)
+    trans = ADJOINT if turned else PLAIN
+    run(stack(a), pivots, stack(b), space, np.empty(n, I64), out, trans)
+    return out
+
+
+@implements("lu_unpack")
+def lu_unpack(lu: Any, pivots: Any) -> tuple[Any, Any, Any]:
+    run = _lu_unpack[lu.dtype]
+    *lead, m, n = lu.shape
+    k = min(m, n)
+    if not fits(run, lu, square=False) or pivots.shape != (*lead, k) or pivots.dtype != I32:
+        return reference.lu_unpack(lu, pivots)
+    parts = [np.empty((*lead, *shape), lu.dtype) for shape in ((m, m), (m, k), (k, n))]
+    run(stack(lu), np.ascontiguousarray(pivots), np.empty(m, I64), *parts)
+    return tuple(parts)  # type: ignore[return-value]
+
+
+@implements("solve_triangular")
+def solve_triangular(
+    a: Any, b: Any, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Any:
+    run = _solve_triangular[a.dtype]
+    if not fits(run, a, b) or a.shape[-1] != b.shape[-2 if left else -1]:
+        return reference.solve_triangular(a, b, upper, left, unitriangular)
+    a, b = broadcast(a, b)
+    out = by_columns(b.shape, b.dtype)
+    side, diag = LEFT if left else RIGHT, UPPER if unitriangular else PLAIN
+    run(stack(dense(a)), stack(b), out, side, upper, diag)
+    return out
+
+
+@implements("geqrf")
+def geqrf(a: Any) -> tuple[Any, Any]:
+    run = _geqrf[a.dtype]
+    if not fits(run, a, square=False):
+        return reference.geqrf(a)
+    *lead, m, n = a.shape
+    room = BLOCK * n
+    out, tau = by_columns(a.shape, a.dtype), np.empty((*lead, min(m, n)), a.dtype)
+    run(stack(a), out, tau, np.empty(room, a.dtype), room)
+    return out, tau
+
+
+def product_of(a: Any, tau: Any, wide: int) -> Any:
+    """The first columns of the product of the reflections of `geqrf`."""
+    room = BLOCK * wide
+    out = by_columns((*a.shape[:-1], wide), a.dtype)
+    tau = np.ascontiguousarray(tau)
+    run = _orgqr[a.dtype]
+    run(stack(a), tau, out, np.empty(room, a.dtype), room, wide, tau.shape[-1])  # type: ignore[misc]
+    return out
+
+
+@implements("householder_product")
+def householder_product(a: Any, tau: Any) -> Any:
+    m, n = a.shape[-2:]
+    good = fits(_orgqr[a.dtype], a, tau, square=False) and tau.shape[:-1] == a.shape[:-2]
+    if not (good and m >= n >= tau.shape[-1]):
+        return reference.householder_product(a, tau)
+    return product_of(a, tau, a.shape[-1])
+
+
+@implements("qr")
+def qr(a: Any, mode: str) -> tuple[Any, Any]:
+    if not (fits(_geqrf[a.dtype], a, square=False) and fits(_orgqr[a.dtype], a, square=False)):
+        return reference.qr(a, mode)
+    *lead, m, n = a.shape
+    h, tau = geqrf(a)
+    wide = m if mode == "complete" else min(m, n)
+    r = by_columns((*lead, wide, n), a.dtype)
+    _upper_triangle[a.dtype](stack(h), r, wide)  # type: ignore[misc]
+    if mode == "r":
+        return np.zeros((0,), a.dtype), r
+    return product_of(h, tau, wide), r
+
+
+@implements("ormqr")
+def ormqr(a: Any, tau: Any, c: Any, left: bool, transpose: bool) -> Any:
+    run = _ormqr[a.dtype]
+    lead, rows = a.shape[:-2], c.shape[-2 if left else -1]
+    good = fits(run, a, tau, c, square=False) and lead == tau.shape[:-1] == c.shape[:-2]
+    if not (good and a.shape[-2] == rows and tau.shape[-1] <= min(a.shape[-2:])):
+        return reference.ormqr(a, tau, c, left, transpose)
+    m, n = c.shape[-2:]
+    room = BLOCK * max(m, n) + REFLECTORS
+    trans = (ADJOINT if a.dtype.kind == "c" else TURNED) if transpose else PLAIN
+    out, tau, k = by_columns(c.shape, c.dtype), np.ascontiguousarray(tau), tau.shape[-1]
+    space, factors = np.empty(room, a.dtype), np.empty((a.shape[-2], k), a.dtype)
+    run(stack(a), tau, stack(c), factors, out, space, room, k, LEFT if left else RIGHT, trans)
+    return out
+
+
+@implements("ldl_factor")
+def ldl_factor(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
+    run = _ldl_factor[hermitian][a.dtype]
+    if not fits(run, a):
+        return reference.ldl_factor(a, hermitian)
+    n, lead = a.shape[-1], a.shape[:-2]
+    room = BLOCK * n
+    out, pivots, info = (
+        by_columns(a.shape, a.dtype),
+        np.empty(a.shape[:-1], I32),
+        np.empty(lead, I32),
+    )
+    run(stack(a), out, pivots, info, np.empty(n, I64), np.empty(room, a.dtype), room)
+    return out, pivots, info
+
+
+@implements("ldl_solve")
+def ldl_solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
+    run = _ldl_solve[hermitian][ld.dtype]
+    n = ld.shape[-1]
+    if not fits(run, ld, b) or not n == b.shape[-2] == pivots.shape[-1]:
+        return reference.ldl_solve(ld, pivots, b, hermitian)
+    a, b = broadcast(ld, b)
+    pivots = np.ascontiguousarray(np.broadcast_to(pivots, a.shape[:-1]), I32)
+    out = by_columns(b.shape, b.dtype)
+    run(stack(a), pivots, stack(b), np.empty((n, n), a.dtype), np.empty(n, I64), out)
+    return out
