@@ -358,15 +358,18 @@ def no_convergence(name: str, why: str) -> LinAlgError:
 
 
 def eigh(a: np.ndarray, uplo: str) -> tuple[np.ndarray, np.ndarray]:
+    """(eigenvalues, vectors) of Hermitian matrices, from the triangle `uplo`; values ascend."""
     values, vectors = np.linalg.eigh(a, uplo)
     return values, columns(vectors)
 
 
 def eigvalsh(a: np.ndarray, uplo: str) -> np.ndarray:
+    """The eigenvalues of `eigh` alone."""
     return np.linalg.eigvalsh(a, uplo)
 
 
 def eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(eigenvalues, vectors) of square matrices, complex."""
     try:
         values, vectors = np.linalg.eig(a)
     except np.linalg.LinAlgError as e:
@@ -380,6 +383,7 @@ def eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def eigvals(a: np.ndarray) -> np.ndarray:
+    """The eigenvalues of `eig` alone."""
     try:
         values = np.linalg.eigvals(a)
     except np.linalg.LinAlgError:
@@ -388,6 +392,7 @@ def eigvals(a: np.ndarray) -> np.ndarray:
 
 
 def svd(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(U, S, Vh), S descending; min(m, n) columns of U and V only unless `full_matrices`."""
     try:
         u, s, vh = np.linalg.svd(a, full_matrices)
         return columns(u), s, columns(vh)
@@ -396,6 +401,7 @@ def svd(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def svdvals(a: np.ndarray) -> np.ndarray:
+    """The singular values of `svd` alone."""
     try:
         return np.linalg.svd(a, compute_uv=False)
     except np.linalg.LinAlgError:
@@ -412,6 +418,7 @@ def not_finite(a: np.ndarray) -> LinAlgError:
 
 
 def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """(Q, R); `mode` as in `linalg.qr`."""
     if mode == "r":
         return np.zeros((0,), a.dtype), columns(np.linalg.qr(a, "r"))
     q, r = np.linalg.qr(a, mode)
@@ -444,10 +451,12 @@ def ormqr(a: np.ndarray, tau: np.ndarray, c: np.ndarray, left: bool, transpose: 
 
 
 def det(a: np.ndarray) -> np.ndarray:
+    """The determinants."""
     return np.linalg.det(a)
 
 
 def slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(signs, logarithms of the absolute values) of the determinants."""
     return tuple(np.linalg.slogdet(a))
 
 

@@ -202,7 +202,7 @@ def lu_solved_gradients(g, LU, pivots, result, left, adjoint, B_shape, needs):
         g, result, adjoint = g.mH, result.mH, not adjoint
     g_b, g_lu = lu_solved(LU, pivots, g, True, not adjoint), None
     if needs[0]:
-        p, low, up = unpacked(LU.detach(), pivots)
+        p, low, up = unpacked(LU, pivots)
         x, y = (result, g_b) if adjoint else (g_b, result)
         x = p.mT @ x
         g_lu = -((x @ (up @ y).mH).tril(-1) + ((low.mH @ x) @ y.mH).triu())
@@ -263,19 +263,27 @@ def factor_gradient(g, L, upper):
 cholesky_solved.grad_all(cholesky_solved_gradients)
 
 
-@op(node="CholeskyInverseBackward0")
-def cholesky_inverse(xp, L: Array, upper: bool = False):
-    """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
+@op(where="internal", outputs=("inverse", "info"), node="CholeskyInverseBackward0", out=False)
+def cholesky_inverse_ex(xp, L: Array, upper: bool):
+    """(inverse, info): the forward of `cholesky_inverse`, and the number of a zero on the diagonal or 0."""
     check.square_floating("cholesky_inverse", L)
-    inverse, info = xp.cholesky_inverse(L, upper)
-    if info.any():
+    return xp.cholesky_inverse(L, upper)
+
+
+cholesky_inverse_ex.grad(
+    L=lambda g_inverse, L, upper, inverse: factor_gradient(
+        -(inverse.mH @ g_inverse @ inverse.mH), L, upper
+    )
+)
+
+
+@composite
+def cholesky_inverse(L: Array, upper: bool = False):
+    """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
+    inverse, info = cholesky_inverse_ex(L, upper)
+    if first_failure(info):
         raise singular("cholesky_inverse", info)
     return inverse
-
-
-cholesky_inverse.grad(
-    L=lambda g, L, upper, result: factor_gradient(-(result.mH @ g @ result.mH), L, upper)
-)
 
 
 # -- inverses --------------------------------------------------------------------------------------
