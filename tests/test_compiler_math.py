@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import math
-from rushlight._codegen.language import lanes
+from rushlight._codegen.kernels import math, trigonometry
+from rushlight._codegen.language import lanes, load, store
 from rushlight._codegen.types import Ptr, f32, f64, i64
 
 TYPES = [f32, f64]
@@ -205,6 +205,7 @@ SPECIAL = {
     "erfc": [(INF, 0.0), (-INF, 2.0), (0.0, 1.0), (-0.0, 1.0)],
     "normal_below": [(-INF, 0.0), (-50.0, 0.0)],
     "exp2": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (10.0, 1024.0), (-3.0, 0.125), (1e5, INF)],
+    "erfcx": [(INF, 0.0), (-INF, INF), (-1e3, INF)],
     "exp_below": [(-INF, 0.0), (0.0, 1.0), (-0.0, 1.0)],
     "exp_normal": [(0.0, 1.0)],
     "log2": [(INF, INF), (-INF, NAN), (0.0, -INF), (-0.0, -INF), (1.0, 0.0), (8.0, 3.0), (0.125, -3.0)],
@@ -233,6 +234,50 @@ def test_smaller_numbers_have_smaller_functions(t):
         x = np.linspace(-0.99 if name == "log1p" else -8, 8, 200_001).astype(t.np)
         y = run(getattr(math, name), x, t)
         assert (y[1:] - y[:-1] >= -2 * bound * np.spacing(np.abs(y[:-1]))).all(), name
+
+
+@kernel
+def each_vector(F, x: Ptr[f64], out: Ptr[f64], n: i64):
+    for i in range(0, n, 16):
+        store(out + i, F(load(x + i, 16)))
+
+
+@precise
+@pytest.mark.parametrize(
+    "compiled", [each.compiled, each_vector.compiled], ids=["numbers", "vectors"]
+)
+@pytest.mark.parametrize(("name", "bound"), [("sin", 2), ("cos", 2), ("tan", 4)])
+def test_bounds_of_sines(compiled, name, bound):
+    """Near multiples of pi / 2 too, and far from 0."""
+    random = np.random.default_rng(0)
+    multiples = random.integers(-(2**29), 2**29, 16_000) * (np.pi / 2)
+    sizes = 10.0 ** random.uniform(-300, 300, 16_000) * random.choice([-1, 1], 16_000)
+    edges = [
+        0.0,
+        -0.0,
+        INF,
+        -INF,
+        NAN,
+        2.0**30,
+        2.0**30 + 1,
+        np.pi,
+        1e22,
+        1e300,
+        5e-324,
+        1,
+        -1,
+        2,
+        3,
+        4,
+    ]
+    x = np.concatenate([random.uniform(-40, 40, 64_000), multiples, sizes, edges])
+    out = np.empty_like(x)
+    known = {"T": f64} if compiled == each.compiled else {}
+    compiled(F=getattr(trigonometry, name), **known)(x, out, x.size)
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(x.astype(np.longdouble))
+    assert errors(out, exact).max() <= bound
+    assert (np.signbit(out) == np.signbit(exact))[exact == exact].all()
 
 
 def test_every_function_is_tried_here():

@@ -218,7 +218,8 @@ LLVM = {
         "bincount searchsorted sort topk unique "
     ),
     "special": (
-        "digamma entr erfinv lgamma ndtr ndtri polygamma xlog1py "
+        "airy_ai digamma entr erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e lgamma log_ndtr "
+        "ndtr ndtri polygamma spherical_j0 xlog1py y0 y1 zeta "
     ),
     "strided": (
         "as_strided basic_index expand unsqueeze view "

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rushlight._codegen.kernels import arithmetic, math
-from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop
+from rushlight._codegen.kernels import arithmetic, math, trigonometry
+from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop, loop_of_vectors
 from rushlight._codegen.language import sqrt
 from rushlight._codegen.parallel_ufuncs import CompiledLoop, Functions
-from rushlight._codegen.types import NUMBERS, Type, b1, u16
+from rushlight._codegen.types import NUMBERS, Type, b1, f64, u16
 
 LETTERS = {
     "f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1", "l": "i64", "i": "i32",
@@ -82,6 +82,9 @@ def loops() -> dict[str, dict[str, CompiledLoop]]:
         for name in ("logical_and", "logical_or", "logical_xor"):
             f = function(name)
             found.setdefault(name, {})[f"{c}{c}->?"] = compiled(f, f"{c}{c}->?", MIDDLE, 0)
+    for name in ("sin", "cos", "tan"):
+        known = {"F": getattr(trigonometry, name), "T": f64, "N": 1, "NUMBERS": 0, "L": 16}
+        found[name] = {"d->d": CompiledLoop(partial(loop_of_vectors.address, **known))}
     for c in "eE":  # a sign is a bit: nothing to compute, nor to round
         for name in ("negative", "absolute"):
             f = getattr(arithmetic, name + "_half")

@@ -21,7 +21,7 @@ from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._codegen import language
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
-from rushlight._codegen.kernels.pointwise import ANY, FLOAT_TYPES, SINGLES, Pointwise
+from rushlight._codegen.kernels.pointwise import ANY, FLOAT_TYPES, LANES, SINGLES, Pointwise
 from rushlight._codegen.native_entry import before
 from rushlight._codegen.types import (
     Type,
@@ -85,6 +85,7 @@ class Elementwise(Binding):
     bounds: bool = False
     types: tuple[Type, ...] = FLOAT_TYPES
     output: Type | None = None  # the type of the result, where it is another
+    vectors: int = 0  # lanes of those that the function is written for
 
     @classmethod
     def of(cls, **how: Any) -> Callable[[Callable], Elementwise]:
@@ -92,7 +93,15 @@ class Elementwise(Binding):
         return lambda function: cls(language.inline(function), **how)
 
     def __post_init__(self) -> None:
-        how = self.function, self.arrays, self.numbers, self.grain, self.output, self.types
+        how = (
+            self.function,
+            self.arrays,
+            self.numbers,
+            self.grain,
+            self.output,
+            self.types,
+            self.vectors,
+        )
         self.ufuncs = Pointwise(*how)
         self.entries = self.ufuncs.entries(types=(f32, f64) if self.bounds else ANY)
 
@@ -180,7 +189,7 @@ class Divided(Binding):
     function: Any
 
     def __post_init__(self) -> None:
-        self.ufuncs = Pointwise(self.function, 2, types=SINGLES, vectors=True)
+        self.ufuncs = Pointwise(self.function, 2, types=SINGLES, vectors=LANES)
         self.entries = self.ufuncs.entries()
 
     def bind(self, reference: Callable) -> Callable:

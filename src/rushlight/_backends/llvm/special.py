@@ -1,38 +1,40 @@
-"""Special functions of float32 and half types as machine code; float64 is the reference's."""
+"""Special functions as machine code."""
 
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
-
-import numpy as np
 
 from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import gamma as reference
+from rushlight._codegen.kernels import bessel, math
 from rushlight._codegen.kernels import special as of
-from rushlight._codegen.kernels.pointwise import SINGLES, Pointwise
 
-lgamma = implements("lgamma")(Elementwise(of.lgamma, types=SINGLES))
-digamma = implements("digamma")(Elementwise(of.digamma, types=SINGLES))
-erfinv = implements("erfinv")(Elementwise(of.erfinv, types=SINGLES))
-ndtri = implements("ndtri")(Elementwise(of.ndtri, types=SINGLES))
-ndtr = implements("ndtr")(Elementwise(of.ndtr, types=SINGLES))
-entr = implements("entr")(Elementwise(of.entropy, types=SINGLES))
+LANES = 16  # of functions whose rare cases are looked for
 
-_trigamma = Elementwise(of.trigamma, types=SINGLES).bind(lambda a: reference.polygamma(1, a))
-_xlog1py = Pointwise(of.xlog1py, 2, types=SINGLES)
+for _name in "lgamma digamma erfinv ndtri ndtr log_ndtr".split():
+    implements(_name)(Elementwise(getattr(of, _name)))
+erfcx = implements("erfcx")(Elementwise(math.erfcx))
+entr = implements("entr")(Elementwise(of.entropy))
+xlog1py = implements("xlog1py")(Elementwise(of.xlog1py, 2))
+zeta = implements("zeta")(Elementwise(of.zeta, 2, vectors=LANES))
+for _modified in "i0 i0e i1 i1e k0 k0e k1 k1e".split():
+    implements(_modified)(Elementwise(getattr(bessel, _modified)))
+for _waving in "j0 j1 y0 y1 spherical_j0 airy_ai".split():
+    implements(_waving)(Elementwise(getattr(bessel, _waving), vectors=LANES))
+
+_digamma = Elementwise(of.digamma).bind(reference.digamma)
+_trigamma = Elementwise(of.trigamma).bind(lambda a: reference.polygamma(1, a))
+_higher = Elementwise(of.polygamma, 1, 2, vectors=LANES)
 
 
 @implements("polygamma")
 def polygamma(n: int, a: Any) -> Any:
     """The derivative number `n` of digamma."""
-    return _trigamma(a) if n == 1 else digamma(a) if n == 0 else reference.polygamma(n, a)
-
-
-@implements("xlog1py")
-def xlog1py(a: Any, b: Any) -> Any:
-    """a * log(1 + b), 0 where a is 0 and b is not NaN."""
-    if a.__class__ is b.__class__ is np.ndarray and a.dtype is b.dtype and a.size and b.size:
-        if (u := _xlog1py[a.dtype]) is not None:
-            return u(a, b)
-    return reference.xlog1py(a, b)
+    if n < 2:
+        return _trigamma(a) if n == 1 else _digamma(a)
+    if n > 30:
+        return reference.polygamma(n, a)
+    higher = _higher.bind(lambda x, *_: reference.polygamma(n, x))
+    return higher(a, n, (-1) ** (n + 1) * factorial(n))

@@ -8,39 +8,9 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.reference.special import polynomial, special
+from rushlight.core.special_series import AROUND_TWO, BERNOULLI, HALF_LOG_TAU, PSI, STIRLING
 
 KERNELS = "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta".split()
-
-EULER = 0.57721566490153286061
-BERNOULLI = (
-    1 / 6,
-    -1 / 30,
-    1 / 42,
-    -1 / 30,
-    5 / 66,
-    -691 / 2730,
-    7 / 6,
-    -3617 / 510,
-)  # B2, B4, ...
-STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))  # DLMF 5.11.1
-PSI = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))  # DLMF 5.11.2
-HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
-
-
-def zeta_less_one(k: int) -> float:
-    """zeta(k) - 1 for k >= 2, by Euler-Maclaurin summation [DLMF 25.2.8]."""
-    n = 12
-    s = sum(m**-k for m in range(n - 1, 1, -1))
-    s += n ** (1 - k) / (k - 1) + 0.5 * n**-k
-    term = float(k)
-    for j, b in enumerate(BERNOULLI, 1):
-        s += b / math.factorial(2 * j) * term * n ** (1 - k - 2 * j)
-        term *= (k + 2 * j - 1) * (k + 2 * j)
-    return s
-
-
-# DLMF 5.7.3: log gamma(2 + z) = (1 - EULER) z + sum over k >= 2 of (-1)^k (zeta(k) - 1) z^k / k
-AROUND_TWO = (0.0, 1 - EULER, *((-1) ** k * zeta_less_one(k) / k for k in range(2, 28)))
 
 
 def log_gamma_positive(x: Any) -> Any:

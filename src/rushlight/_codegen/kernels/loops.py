@@ -67,27 +67,32 @@ def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps:
 
 
 @kernel
-def loop_of_vectors(F, T, L, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
-    """out = F(a, b), L elements at a time, for an F that looks whether some of them are rare cases."""
+def loop_of_vectors(F, T, N, NUMBERS, L, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
+    """out = F(*arrays, *numbers), N arrays, L elements at a time, for an F that looks whether some of them are rare
+    cases."""
     n = n_at[0]
-    x, y, out = [bits(args[k], Ptr[T]) for k in range(3)]
-    step = [steps[k] for k in range(3)]
-    dense = (step[0] == T.size) & (step[2] == T.size)
-    by_one = dense & (step[1] == 0)
-    dense = dense & (step[1] == T.size)
+    x = [bits(args[k], Ptr[T]) for k in range(N)]
+    s = [bits(args[N + k], Ptr[T.loaded])[0] for k in range(NUMBERS)]
+    out, step = bits(args[N + NUMBERS], Ptr[T]), [steps[k] for k in range(N)]
+    out_step = steps[N + NUMBERS]
+    dense = (step[0] == T.size) & (out_step == T.size)
+    by_one = dense
+    if N > 1:
+        by_one = dense & (step[1] == 0)
+        dense = dense & (step[1] == T.size)
     for lo, hi in parallel(n, COSTLY):
         tail = lo
         if dense:
             for i in range(lo, hi - L + 1, L):
-                store(out + i, F(load(x + i, L), load(y + i, L)))
+                store(out + i, F(*[load(x[k] + i, L) for k in range(N)], *s))
             tail = hi - (hi - lo) % L
-        if by_one:
-            b = splat(y[0], L)
-            for i in range(lo, hi - L + 1, L):
-                store(out + i, F(load(x + i, L), b))
-            tail = hi - (hi - lo) % L
+        if N > 1:
+            if by_one:
+                b = splat(x[1][0], L)
+                for i in range(lo, hi - L + 1, L):
+                    store(out + i, F(load(x[0] + i, L), b, *s))
+                tail = hi - (hi - lo) % L
         for i in range(tail, hi):
-            a = bits(bits(x, Ptr[u8]) + i * step[0], Ptr[T])
-            c = bits(bits(y, Ptr[u8]) + i * step[1], Ptr[T])
-            to = bits(bits(out, Ptr[u8]) + i * step[2], Ptr[T])
-            to[0] = F(a[0], c[0])
+            at = [bits(bits(x[k], Ptr[u8]) + i * step[k], Ptr[T]) for k in range(N)]
+            to = bits(bits(out, Ptr[u8]) + i * out_step, Ptr[T])
+            to[0] = F(*[at[k][0] for k in range(N)], *s)

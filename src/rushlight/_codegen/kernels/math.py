@@ -473,6 +473,26 @@ def erfc(x):
     return near if a < 0.5 else y
 
 
+@inline
+def erfcx(x):
+    """exp(x**2) * erfc(x); about 10 ULP."""
+    T = typeof(x)
+    most = 10.2 if T is f32 else 27.3
+    a = abs(x)
+    c = most if a > most else a
+    h = c * float(-Decimal(2).sqrt())
+    top, bottom, factor = wide_tail(T)
+    near = monic(h, top) / monic(h, bottom) * float(2 * factor)
+    r = 1 / a
+    z = r * r
+    far = r * float(1 / _pi().sqrt()) * horner(z, (-29.53125, 6.5625, -1.875, 0.75, -0.5, 1))
+    y = far if a > most else near
+    z = x * x
+    e = exp(z)
+    e = fma(e, fma(x, x, -z), e) if e < float("inf") else e  # what was rounded off of z
+    return 2 * e - y if x < 0 else (x if x != x else y)
+
+
 def wide_tail(t: Type) -> tuple[tuple[float, ...], tuple[float, ...], Decimal]:
     """As `tail`, as far as `erfc` needs it."""
     if t is f32:

@@ -37,11 +37,11 @@ class Pointwise(dict):
         grain: int = COSTLY,
         output: Type | None = None,
         types: tuple[Type, ...] = FLOAT_TYPES,
-        vectors: bool = False,
+        vectors: int = 0,
     ) -> None:
         self.function, self.arrays, self.numbers = function, arrays, numbers
         self.grain, self.output, self.types = grain, output, types
-        self.vectors = vectors  # of two arrays: the function is written for vectors
+        self.vectors = vectors  # lanes of those that the function is written for; 0: for numbers
 
     def __missing__(self, dtype: np.dtype) -> np.ufunc | None:
         t = of(dtype)
@@ -51,7 +51,10 @@ class Pointwise(dict):
     def _loop(self, t: Type) -> int:
         """The address of the loop for arrays of a type."""
         if self.vectors:
-            return loop_of_vectors.address(F=self.function, T=t, L=LANES)
+            arrays, numbers = self.arrays, self.numbers
+            return loop_of_vectors.address(
+                F=self.function, T=t, N=arrays, NUMBERS=numbers, L=self.vectors
+            )
         return loop.address(
             F=self.function,
             TYPES=(t,) * self.arrays,

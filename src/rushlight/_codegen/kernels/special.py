@@ -1,27 +1,30 @@
-"""Special functions of float32 and half types, for kernels: the gamma function's in float64, inside.
+"""Gamma functions, the normal distribution and relatives, for kernels; the gamma function's in float64, inside.
 
-DLMF is https://dlmf.nist.gov. The normal quantile is M. J. Wichura's (Algorithm AS 241, Applied Statistics 37,
-1988), PPND7.
+DLMF is https://dlmf.nist.gov. Coefficients are those of the reference; PPND7 of M. J. Wichura, Algorithm AS 241,
+Applied Statistics 37 (1988), is enough for float32.
 """
 
 from __future__ import annotations
 
-from math import log as log_of
 from math import pi
 
 from rushlight._codegen.kernels import math
 from rushlight._codegen.language import *
-from rushlight._codegen.types import f32, f64
+from rushlight._codegen.types import f32, f64, i64
+from rushlight.core import special_series as of
 
-# B2, B4, ...
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-# By powers of 1 / x**2, the highest first [DLMF 5.11.1, 5.11.2].
-STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))[::-1]
-PSI = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))[::-1]
-UP = 6  # steps from where the series are not close enough to where they are
+BERNOULLI, STIRLING, PSI = of.BERNOULLI[::-1], of.STIRLING[::-1], of.PSI[::-1]
+AROUND_TWO = of.AROUND_TWO[::-1]
+UP = 8  # steps from where the series in 1 / x**2 are not close enough to where they are
 LOW = 8.0  # below it they are taken
-HALF_LOG_TAU = 0.5 * log_of(2 * pi)
 INFINITY = float("inf")
+NAN = float("nan")
+
+
+@inline
+def most_of(x):
+    """A number, or the largest lane of a vector."""
+    return largest(x) if lanesof(x) else x
 
 
 @inline
@@ -39,24 +42,32 @@ def sine(y):
 
 
 @inline
+def log_gamma(v, T):
+    """log(gamma(v)), v > 0 and NaN: by the series around 2, to whose interval products lead, or Stirling's; as
+    exact as a T needs."""
+    n = floor(v - 1.5)
+    product = v * 0 + 1
+    for k in unroll(range(1, 9)):
+        product = product * (v - k if n >= k else 1)
+    low, big = n < 0, v >= 10
+    product = (v * (v + 1) if n < -1 else v) if low else product
+    log = math.log(v if big else product)
+    z = v - n - 2
+    near = math.horner(z, AROUND_TWO if T is f64 else AROUND_TWO[-16:])
+    r = 1 / v
+    far = fma(v - 0.5, log, of.HALF_LOG_TAU - v) + r * math.horner(r * r, STIRLING)
+    return far if big else (near - log if low else near + log)
+
+
+@inline
 def lgamma(a):
     """log |gamma(a)|; infinite at 0, -1, -2, ..."""
     x = f64(a)
     v, y = turned(x)
-    product = v
-    for k in unroll(range(1, UP)):
-        product = product * (v + k)
-    low = v < LOW
-    w = v + UP if low else v
-    product = product if low else 1
-    r = 1 / w
-    size = fma(w - 0.5, math.log(w), HALF_LOG_TAU - w) + r * math.horner(r * r, STIRLING)
-    s = abs(sine(y))
-    negative = x <= 0
-    result = math.log((product * pi if negative else product) / (s if negative else 1))
-    result = result - size if negative else size - result
-    whole = (negative & (y == 0)) | (abs(x) == INFINITY)
-    return f32(INFINITY if whole else (0 if (x == 1) | (x == 2) else result))
+    size = log_gamma(v, typeof(a))
+    result = -math.log(abs(sine(y)) * (1 / pi)) - size if x <= 0 else size
+    whole = ((x <= 0) & (y == 0)) | (abs(x) == INFINITY)
+    return typeof(a)(INFINITY if whole else result)
 
 
 @inline
@@ -74,12 +85,11 @@ def digamma(a):
     size = math.log(w) - (0.5 * r + z * math.horner(z, PSI)) - (top / bottom if low else 0)
     z = y * y
     cosine = fma(z * z, math.horner(z, math.polynomial(math._cos_rest, 0.0, 2.47, 7)), 1 - z * 0.5)
-    nan = float("nan")
-    below = nan if y == 0 else size - pi * cosine / sine(y)
-    below = nan if x == -INFINITY else below
+    below = NAN if y == 0 else size - pi * cosine / sine(y)
+    below = NAN if x == -INFINITY else below
     result = below if x < 0 else size
     result = INFINITY if x == INFINITY else result
-    return f32(-1 / x if x == 0 else result)
+    return typeof(a)(-1 / x if x == 0 else result)
 
 
 @inline
@@ -96,33 +106,98 @@ def trigamma(a):
     w = v + UP if low else v
     r = 1 / w
     z = r * r
-    size = r + 0.5 * z + math.horner(z, BERNOULLI[::-1]) * z * r + (top / bottom if low else 0)
+    size = r + 0.5 * z + math.horner(z, BERNOULLI) * z * r + (top / bottom if low else 0)
     s = pi / sine((x - rint(x)) * pi)
-    return f32(s * s - size if below else size)
+    return typeof(a)(s * s - size if below else size)
+
+
+@inline
+def power_below(a, x, log):
+    """a**-x in float64, given log |a|; NaN of negative a unless x is an integer."""
+    y = math.exp(-x * log)
+    half = x * 0.5
+    odd = rint(half) != half
+    return (NAN if rint(x) != x else (-y if odd else y)) if a < 0 else y
+
+
+@inline
+def hurwitz(x, q):
+    """The sum of (k + q)**-x over k >= 0, by Euler-Maclaurin summation of all but nine [DLMF 25.11.28]."""
+    a, s = q, q * 0
+    count = ceil(9 - q) if (q < 0) & (q > -100000) else 9
+    for k in range(i64(most_of(count))):
+        on = f64(k) < count
+        s = s + (power_below(a, x, math.log(abs(a))) if on else 0)
+        a = a + 1 if on else a
+    b = power_below(a, x, math.log(abs(a)))
+    s = s + b * a / (x - 1) + 0.5 * b
+    term, w = x * b / a, 1 / (a * a)
+    for j in unroll(range(len(EULER_MACLAURIN))):
+        add = term * EULER_MACLAURIN[j]
+        s = s + (add if abs(add) < INFINITY else 0)
+        term = term * (x + (2 * j + 1)) * (x + (2 * j + 2)) * w
+    return s
+
+
+def _factorial(n: int) -> int:
+    return 1 if n < 2 else n * _factorial(n - 1)
+
+
+EULER_MACLAURIN = tuple(
+    b / _factorial(2 * j) for j, b in enumerate((*of.BERNOULLI, 43867 / 798, -174611 / 330), 1)
+)
+
+
+@inline
+def zeta(a, b):
+    """The Hurwitz zeta function of a and b; infinite at a = 1, NaN below."""
+    x, q = f64(a), f64(b)
+    r = hurwitz(x, q)
+    whole = floor(q) == q
+    r = (INFINITY if whole else (NAN if floor(x) != x else r)) if q <= 0 else r
+    return typeof(a)(INFINITY if x == 1 else (NAN if x < 1 else r))
+
+
+@inline
+def polygamma(a, n, factor):
+    """`factor` * zeta(n + 1, a): the derivative number n of digamma, n >= 1, with (-1)**(n + 1) * n! as factor."""
+    q = f64(a)
+    r = hurwitz(f64(n) + 1 + q * 0, q)
+    r = INFINITY if (q <= 0) & (floor(q) == q) else r
+    return typeof(a)(r * f64(factor))
 
 
 # -- normal distribution ---------------------------------------------------------------------------
 
 # Numerators and denominators, the highest power first.
-CENTRE = (
-    (59.109374720, 159.29113202, 50.434271938, 3.3871327179),
-    (67.187563600, 78.757757664, 17.895169469, 1.0),
-)
-TAIL = (
-    (0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777),
-    (0.0, 0.12021132975, 0.73700164250, 1.0),
-)
-END = (
-    (0.017337203997, 0.42868294337, 3.0812263860, 6.6579051150),
-    (0.0, 0.012258202635, 0.24197894225, 1.0),
-)
+CENTRE = {
+    f32: (
+        (59.109374720, 159.29113202, 50.434271938, 3.3871327179),
+        (67.187563600, 78.757757664, 17.895169469, 1.0),
+    ),
+    f64: (of.CENTRE_P[::-1], of.CENTRE_Q[::-1]),
+}
+TAIL = {
+    f32: (
+        (0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777),
+        (0.0, 0.12021132975, 0.73700164250, 1.0),
+    ),
+    f64: (of.TAIL_P[::-1], of.TAIL_Q[::-1]),
+}
+END = {
+    f32: (
+        (0.017337203997, 0.42868294337, 3.0812263860, 6.6579051150),
+        (0.0, 0.012258202635, 0.24197894225, 1.0),
+    ),
+    f64: (of.END_P[::-1], of.END_Q[::-1]),
+}
 
 
 @inline
-def cubic(x, near, c, d):
+def horner_of(x, near, c, d):
     """A polynomial with the coefficients c where `near`, else with d."""
     y = select(near, x * 0 + c[0], x * 0 + d[0])
-    for k in unroll(range(1, 4)):
+    for k in unroll(range(1, len(c))):
         y = fma(y, x, select(near, x * 0 + c[k], x * 0 + d[k]))
     return y
 
@@ -130,12 +205,13 @@ def cubic(x, near, c, d):
 @inline
 def quantile(q, tail):
     """The normal quantile of p, from q = p - 1/2 and tail = min(p, 1 - p)."""
+    T = typeof(q)
     w = 0.180625 - q * q
-    inner = q * math.horner(w, CENTRE[0]) / math.horner(w, CENTRE[1])
+    inner = q * math.horner(w, CENTRE[T][0]) / math.horner(w, CENTRE[T][1])
     s = sqrt(-math.log(tail))
     near = s <= 5
     t = s - 1.6 if near else s - 5
-    size = cubic(t, near, TAIL[0], END[0]) / cubic(t, near, TAIL[1], END[1])
+    size = horner_of(t, near, TAIL[T][0], END[T][0]) / horner_of(t, near, TAIL[T][1], END[T][1])
     size = INFINITY if s == INFINITY else size
     return inner if abs(q) <= 0.425 else (-size if q < 0 else size)
 
@@ -157,6 +233,15 @@ def ndtr(a):
     """The normal distribution function."""
     below = math.normal_below(-abs(a))
     return 1 - below if a > 0 else below
+
+
+@inline
+def log_ndtr(a):
+    """log(ndtr(a)), also where ndtr(a) is too small to be a number."""
+    below = math.normal_below(-abs(a))
+    t = abs(a) * 0.7071067811865476
+    left = math.log(math.erfcx(t) * 0.5) - t * t
+    return math.log1p(-below) if a > 0 else (math.log(below) if a > -1 else left)
 
 
 # -- with logarithms -------------------------------------------------------------------------------
