@@ -300,6 +300,49 @@ def test_kernels_on_disk_are_run_without_llvm(folder):
     assert (first[1].strip(), second[1].strip()) == ("True", "False")
 
 
+def test_numpy_keeps_its_own_allocator_and_threads():
+    program = """
+import numpy as np, rushlight as torch
+from rushlight._backends import blas, llvm
+from rushlight._codegen.runtime import memory
+threads = blas.function("get_num_threads")
+settings = lambda: (memory.installed(), threads and threads())
+before = settings()
+if EARLY:
+    torch.compiler.keep_numpy()
+assert (torch.ones(100_000) + 1).sum() == 200_000 and llvm.active
+if not EARLY:
+    assert memory.installed() == memory._possible() and (not threads or threads() == 1)
+    torch.compiler.keep_numpy()
+assert settings() == before
+assert (torch.ones(100_000) + 1).sum() == 200_000
+"""
+    for early in (False, True):
+        python(
+            program.replace("EARLY", str(early)), RUSHLIGHT_COMPILED="", OPENBLAS_NUM_THREADS="2"
+        )
+
+
+def test_the_log_says_why_there_is_machine_code(folder):
+    program = """
+import os, sys
+os.dup2(1, 2)
+import rushlight as torch
+x = torch.ones(100)
+for _ in range(COUNT):
+    x = x * 1
+"""
+    few, many = (
+        python(program.replace("COUNT", count), RUSHLIGHT_LOG="kernels", RUSHLIGHT_COMPILED="")
+        for count in ("100", "3000")
+    )
+    assert few == ""
+    assert many.startswith(
+        "rushlight: machine code from here on: calls on small arrays together counted "
+    )
+    assert "compiled in" in many
+
+
 @pytest.mark.skipif(not linker.available(), reason="LLVM links on this machine")
 def test_what_the_linker_does_not_know_is_refused():
     with pytest.raises(ValueError, match="not an object file"):

@@ -46,6 +46,9 @@ def named(names: Iterable[str]) -> Any:
     return next((getattr(b, n) for b in libraries() for n in several if hasattr(b, n)), None)
 
 
+_before: list[int] = []  # the number of threads that `use_one_thread` found
+
+
 def use_one_thread() -> None:
     """Make NumPy's products and factorizations stay on the thread that calls them.
 
@@ -53,6 +56,13 @@ def use_one_thread() -> None:
     so take a core from the threads of compiled kernels: with two cores a training step takes almost
     twice as long when one small product in it went to OpenBLAS's threads.
     """
-    limit = function("set_num_threads")
-    if limit is not None:
+    limit, threads = function("set_num_threads"), function("get_num_threads")
+    if limit is not None and threads is not None:
+        _before[:] = [threads()]
         limit(1)
+
+
+def use_former_threads() -> None:
+    """Take back what `use_one_thread` did."""
+    if _before:
+        function("set_num_threads")(_before.pop())

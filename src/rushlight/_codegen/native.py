@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 from rushlight._codegen import cache as disk
@@ -25,6 +26,7 @@ from rushlight._codegen import linker
 # Whether functions can be compiled by themselves: where it can be read of an object file what it needs.
 UNITS = sys.platform == "linux"
 PREFIX = "unit."
+LOGGED = "kernels" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
 QUICK = "; quick\n"  # how a text begins that LLVM spends little time on
 
 _loaded: dict[tuple, tuple[int, ...]] = {}
@@ -85,11 +87,22 @@ def _entry(key: str) -> str:
 
 
 def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
+    start = perf_counter()
     entry = _entry(key)
     code = disk.get(entry)
+    how = "from disk"
     if code is None or not _supplied(code):
         code = _made(entry, text)
-    return _linked(key, code, names)
+        how = "compiled"
+    found = _linked(key, code, names)
+    if LOGGED:
+        log(f"{how} in {1e3 * (perf_counter() - start):.1f} ms: {key.partition(chr(10))[0]}")
+    return found
+
+
+def log(text: str) -> None:
+    """Print a line of what RUSHLIGHT_LOG=kernels asks for."""
+    print(f"rushlight: {text}", file=sys.stderr)
 
 
 def _made(entry: str, text: Callable[[], str]) -> bytes:

@@ -9,7 +9,8 @@ from rushlight.core.stub import Block, declare, stub
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
-    "explain", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
+    "explain", "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_numpy", "list_backends", "reset",
+    "set_stance",
 ]  # fmt: skip
 
 
@@ -92,6 +93,22 @@ def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") 
     from rushlight._codegen import explanation
 
     explanation.explain(fn, *args, show=show)
+
+
+def keep_numpy() -> None:
+    """Give NumPy back its own allocator and the threads of its own products; Rushlight's kernels go on.
+
+    When machine code is first used, large arrays of the whole process begin to take their memory from a pool, and
+    NumPy's products and factorizations stay on the thread that calls them, since OpenBLAS's waiting threads would
+    take cores from Rushlight's. A program that does more with NumPy than with Rushlight may want neither. Called
+    before, it keeps them from beginning. Arrays keep the memory that they have.
+
+    >>> import rushlight
+    >>> rushlight.compiler.keep_numpy()
+    """
+    from rushlight._backends import llvm
+
+    llvm.keep_numpy()
 
 
 @stub("identity", "There is no graph compiler: code runs as it is written.")

@@ -1,10 +1,19 @@
 """The compiled back end: the reference's kernels, some of them replaced by machine code.
 
-It is the reference (`cpu.py`) with the kernels of `index.LLVM` put in their places, by `activate()`,
-which happens by itself with the first call of a kernel on a large array, or once a process has done enough work on small ones to gain by it (LLVM takes about a tenth of a second to
-load), or at import with RUSHLIGHT_COMPILED=1, or never with RUSHLIGHT_COMPILED=0. Work is counted, not
-timed, so that a program does the same in every run: until then a function stands before each kernel
-that would be replaced, and counts its calls.
+It is the reference (`cpu.py`) with the kernels of `index.LLVM` put in their places, by `activate()`. When that
+happens is decided here and nowhere else:
+
+* with the first call of a kernel on LARGE elements, or
+* when the calls of a process together have done ENOUGH work, or
+* at import with RUSHLIGHT_COMPILED=1, or never with RUSHLIGHT_COMPILED=0.
+
+To activate takes about 20 ms, and each kernel a millisecond when it is first called, if it stands on disk; the
+first time on a machine LLVM is loaded and compiles it, in 20 to 50 ms. Work is counted, never timed, and the disk is
+not looked at, so that a program computes the same numbers in every run: until then a function stands before each
+kernel that would be replaced, and counts its calls. RUSHLIGHT_LOG=kernels prints what happens, and why.
+
+With the kernels come two settings that NumPy's own arrays see: memory of large arrays comes from a pool, and
+NumPy's products stay on the thread that calls them. `keep_numpy()` takes both back.
 
 A compiled kernel has the name and the arguments of the reference's and stands in `llvm/<family>.py` under
 `@implements(...)` (`registration.py`); all that it is not made for, or is too small to pay, goes to the
@@ -24,13 +33,13 @@ import numpy as np
 from rushlight._backends.index import LLVM
 
 # Work is counted in elements that kernels go over, about a nanosecond each; every call counts CALL more.
-# ENOUGH of it, or a call on LARGE, and the kernels are replaced.
 CALL = 1000
-LARGE = 16384
-ENOUGH = 50_000_000
+LARGE = 16_384
+ENOUGH = 2_000_000  # 2,000 calls on a few elements take about 10 ms
 
 active = False
 _starting = False
+_numpy_kept = False
 _done = 0
 _refused = os.environ.get("RUSHLIGHT_COMPILED") == "0"
 _counted: dict[str, Any] = {}  # what stands before kernels and counts their calls, by their names
@@ -88,24 +97,29 @@ def threshold(size: int) -> int:
 def begin() -> None:
     """At the end of the import of rushlight: what RUSHLIGHT_COMPILED=1 asks for."""
     if os.environ.get("RUSHLIGHT_COMPILED") in ("1", "always"):
-        activate()
+        activate("RUSHLIGHT_COMPILED")
 
 
 def work(elements: int) -> None:
     """Count a call on so many elements; a large one, or enough of them, activates the compiled back end."""
     global _done
     _done += elements + CALL
-    if elements >= LARGE or _done >= ENOUGH:
-        activate()
+    if elements >= LARGE:
+        activate(f"a call on {elements:,} elements ({LARGE:,} are enough)")
+    elif _done >= ENOUGH:
+        activate(f"calls on small arrays together counted {_done:,} ({ENOUGH:,} are enough)")
 
 
-def activate() -> bool:
-    """Replace the kernels; False where there is no machine code to be had (or RUSHLIGHT_COMPILED=0)."""
+def activate(why: str = "") -> bool:
+    """Replace the kernels; False where there is no machine code to be had (or RUSHLIGHT_COMPILED=0).
+
+    `why` is what the log says.
+    """
     global active, _refused, _starting
     if active or _refused or _starting:
         return active
     from rushlight._backends import blas, cpu
-    from rushlight._codegen import parallel_ufuncs
+    from rushlight._codegen import native, parallel_ufuncs
     from rushlight._codegen.runtime import memory
 
     if not parallel_ufuncs.available():
@@ -119,8 +133,23 @@ def activate() -> bool:
     finally:  # after Ctrl-C while LLVM loads all is as before, and the next work tries again
         _starting = False
     active = True
-    blas.use_one_thread()
-    memory.install()
+    if native.LOGGED:
+        native.log(f"machine code from here on: {why}")
+    if not _numpy_kept:
+        blas.use_one_thread()
+        memory.install()
     cpu.replace({kernel: f"llvm.{family}" for kernel, family in LLVM.items()}, {})
     _counted.clear()
     return True
+
+
+def keep_numpy() -> None:
+    """Leave NumPy's allocator and the threads of its products as they are without machine code, from now on."""
+    global _numpy_kept
+    _numpy_kept = True
+    if active:
+        from rushlight._backends import blas
+        from rushlight._codegen.runtime import memory
+
+        blas.use_former_threads()
+        memory.uninstall()
