@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 import rushlight as torch
+from rushlight._codegen import native
 from rushlight.cli import main
+from rushlight.compiler import warming
 
 
 def test_info(capsys):
@@ -81,3 +85,23 @@ def test_wrong_use(tmp_path, capsys):
     assert str(broken) in capsys.readouterr().err
     main(["--version"])
     assert capsys.readouterr().out.strip() == torch.version.release
+
+
+def test_warm_for_a_script(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nprint((torch.ones(50_000) * 2).sum().item())\n")
+    command = [sys.executable, "-m", "rushlight", "warm", "--for", str(script)]
+    here = {**os.environ, "RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache"), "RUSHLIGHT_COMPILED": ""}
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, check=True, env=here)
+        for _ in range(2)
+    )
+    assert first.stdout == second.stdout == "100000.0\n"
+    counts = [int(done.stderr.split(" kernels compiled, ")[0]) for done in (first, second)]
+    assert (counts[0] > 0) == native.available()
+    assert counts[1] == 0
+
+
+def test_each_step_of_warming_runs():
+    for name in ("losses", "optimizers", "arithmetic of int64"):
+        warming.STEPS[name](torch)

@@ -5,6 +5,8 @@ rushlight run -m module args...
 rushlight info
 rushlight inspect FILE.pt
 rushlight convert SOURCE TARGET     (.pt, .pth, .bin <-> .safetensors)
+rushlight warm                      (compile the kernels of the package, once for this machine)
+rushlight warm --for script.py args...
 rushlight bench
 """
 
@@ -235,6 +237,39 @@ def _convert(argv: list[str]) -> None:
     _Safetensors().save_file(flat, target)
 
 
+# -- warm ------------------------------------------------------------------------------------------
+
+
+def _warm(argv: list[str]) -> None:
+    from rushlight.compiler import warming
+
+    before = warming.kept()
+    try:
+        if argv[:1] == ["--for"] and len(argv) > 1:
+            _run(argv[1:])
+        elif argv:
+            _fail("warm: expected nothing, or --for script.py and its arguments", 2)
+        else:
+            _all_kernels()
+    finally:
+        kept = warming.kept()
+        print(f"{kept - before} kernels compiled, {kept} on disk", file=sys.stderr)
+
+
+def _all_kernels() -> None:
+    """Compile them, with a progress bar where the extra is installed and somebody looks."""
+    from rushlight.compiler import warming
+
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        for name in warming.warm():
+            print(name)
+        return
+    for _ in tqdm(warming.warm(), total=len(warming.STEPS), unit="step", disable=None):
+        pass
+
+
 # -- bench -----------------------------------------------------------------------------------------
 
 
@@ -302,5 +337,6 @@ COMMANDS = {
     "info": _info,
     "inspect": _inspect,
     "convert": _convert,
+    "warm": _warm,
     "bench": _bench,
 }
