@@ -450,7 +450,8 @@ def test_products_of_a_few_elements(dtype):
     rng = np.random.default_rng(5)
     shapes = [
         ((4, 4), (4, 4)), ((4, 4), (4,)), ((4,), (4, 3)), ((2, 3, 4), (2, 4, 3)), ((5,), (5,)), ((1, 40), (40, 33)),
-        ((17, 19), (19, 3)), ((3, 1), (1, 5)), ((1, 1000), (1000, 2)), ((1, 1, 1), (1, 1, 1)),
+        ((17, 19), (19, 3)), ((3, 1), (1, 5)), ((1, 1000), (1000, 2)), ((1, 1, 1), (1, 1, 1)), ((3, 4), (2, 4, 3)),
+        ((2, 3, 4), (4, 5)), ((2, 3, 4), (4,)), ((3, 0), (0, 2)),
     ]  # fmt: skip
     entry = products.entries()[np.dtype(dtype)]
     taken = 0
@@ -474,10 +475,53 @@ def test_products_of_a_few_elements(dtype):
     assert taken > 100
     a = np.ones((3, 4), dtype)
     wrong = [
-        a, a[:0].T, np.ones((4, 3), np.float16), np.ones((2, 4, 3), dtype), np.float32(1), np.ones((), dtype),
+        a, a[:0].T, np.ones((4, 3), np.float16), np.ones((2, 3, 4), dtype), np.float32(1), np.ones((), dtype),
         np.ones((2, 2, 4, 3), dtype), np.ones((300, 4), dtype).T, None, 1.0,
     ]  # fmt: skip
     assert all(entry(a, b) is None for b in wrong)
     with pytest.raises(Exception, match="must be a matrix"):
         torch.mm(torch.ones(2, 3, 4), torch.ones(2, 4, 3))
     assert native_entry.behind(products.linear)(a, a, a[0, :3]).tolist() == [[5.0] * 3] * 3
+
+
+@pytest.mark.parametrize(
+    "dtype", [*DTYPES, np.dtype(np.int64), np.dtype(np.int8), np.dtype(np.uint8)]
+)
+def test_sums_with_products_of_a_few_elements(dtype):
+    """By a native entry: products of small whole numbers, which are exact in every dtype."""
+    native_entry.use(True)
+    rng = np.random.default_rng(6)
+    entry = products.small_accumulate(dtype)
+    shapes = [
+        ((3, 5), (3, 4), (4, 5)), ((5,), (3, 4), (4, 5)), ((3, 1), (3, 4), (4, 5)), ((), (3, 4), (4, 5)),
+        ((20, 18), (20, 3), (3, 18)), ((7,), (7, 2), (2,)), ((1,), (7, 2), (2,)), ((2, 3, 5), (2, 3, 4), (2, 4, 5)),
+        ((3, 1), (2, 3, 4), (2, 4, 5)), ((2, 1, 1), (2, 3, 4), (2, 4, 5)), ((3, 2), (3, 0), (0, 2)),
+    ]  # fmt: skip
+    for (beta, alpha), given in itertools.product([(1, 1), (2, 3), (0, 1)], shapes):
+        arrays = [rng.integers(0, 3, s).astype(dtype) for s in given]
+        want = np.asarray(
+            beta * arrays[0].astype(int) + alpha * (arrays[1].astype(int) @ arrays[2].astype(int))
+        )
+        for layouts in itertools.product(*[[x, np.asfortranarray(x)] for x in arrays]):
+            got = entry(*layouts, beta, alpha)
+            assert got.dtype == dtype and got.shape == want.shape
+            assert (got.astype(int) == want).all()
+    x, a = (
+        np.full((2, 2), np.nan if dtype.kind != "i" and dtype.kind != "u" else 1).astype(dtype),
+        np.ones((2, 2), dtype),
+    )
+    assert (entry(x, a, a, 0, 1).astype(int) == 2).all()  # what is multiplied by 0 is not read
+    for wrong in [
+        (x[:1, :0], a, a, 1, 1),
+        (x[None], a, a, 1, 1),
+        (np.ones(3, dtype), a, a, 1, 1),
+        (x, a, a[:1], 1, 1),
+    ]:
+        assert entry(*wrong) is None
+    if dtype.kind in "iu":
+        assert entry(x, a, a, 0.5, 1) is None
+        assert dtype.itemsize == 8 or entry(x, a, a, 300, 1) is None
+    else:
+        assert (entry(a, a, a, 0.5, True) is None) and entry(a, a, a, 0.5, 0.25).tolist() == [
+            [1.0] * 2
+        ] * 2

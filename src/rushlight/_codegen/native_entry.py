@@ -18,7 +18,7 @@ the plan's first two numbers are what each array must have as its type and its d
 (`kernels/shape_inference.py`, `listed`).
 
 Before shape inference it is checked that arrays are plain, aligned and of the dtypes said, and that the
-other arguments are ints, bools, or None, which is NONE for it; floats where it takes a f64. Nothing else may be taken for granted.
+other arguments are ints, bools, or None, which is NONE for it; floats and ints where it takes a f64. Nothing else may be taken for granted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ DIMS = 8  # of a result
 # A plan: the run, how many elements it goes over, the result's dimensions, its shape; numbers.
 RUN, WORK, NDIM, SHAPE = 0, 1, 2, 3
 NUMBERS = SHAPE + DIMS
-PLAN = NUMBERS + 11
+PLAN = NUMBERS + 16
 NONE = -(1 << 62)
 LONG = 32768  # elements from which other threads of Python may run meanwhile
 
@@ -152,9 +152,16 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
             plan[NUMBERS + 1] = table[FIXED + k]
             given = given + [bits(o, Header)]
         elif KINDS[k] == "f":
-            if bits(o, Ptr[i64])[TYPE] != table[FLOAT]:
+            real = f64(0)
+            if bits(o, Ptr[i64])[TYPE] == table[FLOAT]:
+                real = bits(o, Ptr[f64])[FLOAT_VALUE]
+            elif bits(o, Ptr[i64])[TYPE] == table[INT]:
+                real = f64(PyLong_AsLongLongAndOverflow(o, beyond))
+                if beyond[0] != 0:
+                    return new_reference(nothing)
+            else:
                 return new_reference(nothing)
-            given = given + [bits(o, Ptr[f64])[FLOAT_VALUE]]
+            given = given + [real]
         else:
             number = i64(NONE)
             if o != nothing:

@@ -23,6 +23,7 @@ from rushlight._backends.llvm.product_table import (
 )
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import products as reference
+from rushlight._codegen import types
 from rushlight._codegen.kernels import gemm, gemv, small_product
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight.core.dtype_sets import (
@@ -44,9 +45,9 @@ def entries(dims: tuple[int, int] = (0, 0)) -> ByDtype:
     """The native entries for small products of arrays of so many dimensions, or of any."""
 
     def make(d: np.dtype) -> Any:
-        if d not in FULL:
+        if d not in ELEMENTS:
             return unbound
-        known = {"T": ELEMENTS[d]}
+        known = {"E": ELEMENTS[d]}
         infer = small_product.infer_product, {**known, "A": dims[0], "B": dims[1]}
         return bind(infer, [d, d], [d], (small_product.product, known))
 
@@ -55,10 +56,27 @@ def entries(dims: tuple[int, int] = (0, 0)) -> ByDtype:
 
 def small_linear(d: np.dtype) -> Any:
     """The same for `linear` with a bias."""
-    if d not in FULL:
+    if d not in ELEMENTS:
         return unbound
-    known = {"T": ELEMENTS[d]}
+    known = {"E": ELEMENTS[d]}
     return bind((small_product.infer_linear, known), [d, d, d], [d], (small_product.linear, known))
+
+
+def small_linear_alone(d: np.dtype) -> Any:
+    """The same for `linear` without a bias."""
+    if d not in ELEMENTS:
+        return unbound
+    known = {"E": ELEMENTS[d]}
+    return bind((small_product.infer_turned, known), [d, d], [d], (small_product.product, known))
+
+
+def small_accumulate(d: np.dtype) -> Any:
+    """The same for `accumulate`, whose factors are whole numbers where its elements are."""
+    if d not in ELEMENTS:
+        return unbound
+    known = {"E": ELEMENTS[d], "N": types.i64 if d.kind in "iu" else types.f64}
+    infer = small_product.infer_accumulate, known
+    return bind(infer, [d, d, d], [d], (small_product.accumulate, known))
 
 
 @implements("matmul")
@@ -219,6 +237,7 @@ def adjoint_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @implements("linear")
 @before(ByDtype(small_linear))
+@before(ByDtype(small_linear_alone))
 def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """a [..., k] @ weight [m, k]ᵀ + bias [m]."""
     if (
@@ -249,6 +268,7 @@ def sum_row(row: np.ndarray) -> np.ndarray:
 
 
 @implements("accumulate")
+@before(ByDtype(small_accumulate))
 def accumulate(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
