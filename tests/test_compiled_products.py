@@ -497,8 +497,8 @@ def test_sums_with_products_of_a_few_elements(dtype):
         ((20, 18), (20, 3), (3, 18)), ((7,), (7, 2), (2,)), ((1,), (7, 2), (2,)), ((2, 3, 5), (2, 3, 4), (2, 4, 5)),
         ((3, 1), (2, 3, 4), (2, 4, 5)), ((2, 1, 1), (2, 3, 4), (2, 4, 5)), ((3, 2), (3, 0), (0, 2)),
     ]  # fmt: skip
-    for (beta, alpha), given in itertools.product([(1, 1), (2, 3), (0, 1)], shapes):
-        arrays = [rng.integers(0, 3, s).astype(dtype) for s in given]
+    for (beta, alpha), three in itertools.product([(1, 1), (2, 3), (0, 1)], shapes):
+        arrays = [rng.integers(0, 3, s).astype(dtype) for s in three]
         want = np.asarray(
             beta * arrays[0].astype(int) + alpha * (arrays[1].astype(int) @ arrays[2].astype(int))
         )

@@ -631,6 +631,17 @@ def test_what_linalg_has_under_another_name_says_so_once():
             call()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_addr_lies_in_memory_as_its_input(dtype):
+    """With factors, and without: the steps of halves are rounded as in any other order."""
+    x, a, b = (torch.arange(1, n + 1).to(dtype) for n in (300 * 20, 20, 300))
+    x = x.reshape(300, 20).t()
+    for factors in ({}, {"beta": 2, "alpha": 3}, {"beta": 0}):
+        result = torch.addr(x, a, b, **factors)
+        assert result.stride() == (1, 20)
+        assert torch.equal(result, torch.addr(x.contiguous(), a, b, **factors))
+
+
 def test_addr_of_halves_rounds_after_each_step():
     torch.manual_seed(0)
     x, a, b = torch.randn(4, 5).half(), torch.randn(4).half(), torch.randn(5).half()

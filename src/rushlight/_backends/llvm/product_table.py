@@ -59,7 +59,6 @@ MAKE: dict[str, Callable[..., Any]] = {
         **gemv.known("columns", ELEMENTS[d], n, ELEMENTS[to])
     ),
     "outer": lambda d: gemv.outer.compiled(E=ELEMENTS[d]),
-    "outer_added": lambda d: gemv.outer_added.compiled(E=ELEMENTS[d]),
     "dot": lambda d: gemv.dot.compiled(**gemv.known("dot", ELEMENTS[d], 1)),
 }
 

@@ -28,7 +28,6 @@ from rushlight._codegen.kernels import gemm, gemv, small_product
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight.core.dtype_sets import (
     F32,
-    FLOATING,
     FULL,
     REDUCED,
 )
@@ -194,25 +193,25 @@ def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return c
 
 
+def small_outer_added(d: np.dtype) -> Any:
+    """The native entry for `outer_added`."""
+    if d not in ELEMENTS:
+        return unbound
+    known = {"E": ELEMENTS[d], "N": types.i64 if d.kind in "iu" else types.f64}
+    return bind((gemv.infer_outer_added, known), [d, d, d], [d], (gemv.outer_added, known))
+
+
 @implements("outer_added")
+@before(ByDtype(small_outer_added))
 def outer_added(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
     """beta * input [n, m] + alpha * `outer`."""
-    n, m, dtype = a.size, b.size, a.dtype
-    if (
-        dtype is not b.dtype
-        or dtype is not input.dtype
-        or input.shape != (n, m)
-        or dtype not in FLOATING
-        or not n * m
-        or not beta
-    ):
-        return reference.outer_added(input, a, b, beta, alpha)
-    input, b, c = np.ascontiguousarray(input), np.ascontiguousarray(b), np.empty((n, m), dtype)
-    kernel = COMPILED["outer_added", dtype]
-    kernel(a, a.strides[0] // a.itemsize, b, input, c, n, m, float(beta), float(alpha))
-    return c
+    if not input.flags.c_contiguous and input.flags.f_contiguous:
+        return outer_added(input.T, b, a if alpha == 1 else reference.times(a, alpha), beta, 1).T
+    if b.strides != (b.itemsize,):
+        return outer_added(input, a, np.ascontiguousarray(b), beta, alpha)
+    return reference.outer_added(input, a, b, beta, alpha)
 
 
 @implements("bmm")

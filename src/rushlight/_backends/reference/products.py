@@ -124,11 +124,11 @@ def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def outer_added(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
-    """beta * input [n, m] + alpha * `outer`."""
-    if input.dtype in REDUCED:
-        return rounded(outer_added(*singles(input, a, b), beta, alpha), input.dtype)
-    r = outer(a, b)
-    return plus(r if alpha == 1 else times(r, alpha), input, beta)
+    """beta * input [n, m] + alpha * `outer`, in the order of `input` in memory; every step is rounded."""
+    a = a if alpha == 1 else times(a, alpha)
+    if not input.flags.c_contiguous and input.flags.f_contiguous:
+        return outer_added(input.T, b, a, beta, 1).T
+    return plus(outer(a, b), input, beta)
 
 
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:

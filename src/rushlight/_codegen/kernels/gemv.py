@@ -15,9 +15,12 @@ from typing import Any
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.gemm import added, matrix_at, rounded_up, shape_of
+from rushlight._codegen.kernels.shape_inference import dims_of, note, strides_of
+from rushlight._codegen.kernels.shape_inference import shape_of as array_shape
 from rushlight._codegen.language import *
+from rushlight._codegen.native_entry import NDIM, RUN, SHAPE
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64
+from rushlight._codegen.types import Header, Ptr, Type, i32, i64
 
 DEPTH = 2048
 SIDE = 16  # numbers that are copied or added side by side
@@ -271,16 +274,47 @@ def outer(a: Ptr[E], step: i64, b: Ptr[E], c: Ptr[E], n: i64, m: i64):
 
 
 @kernel
-def outer_added(
-    a: Ptr[E], step: i64, b: Ptr[E], to: Ptr[E], c: Ptr[E], n: i64, m: i64, beta: f64, alpha: f64
+def infer_outer_added(
+    E, N, input: Header, a: Header, b: Header, beta: N, alpha: N, plan: Ptr[i64]
 ):  # fmt: skip
-    """c [n, m]: beta times `to` [n, m] plus alpha times `outer`."""
+    """The plan of `outer_added`; arrays whose columns are contiguous are taken the other way round, by the caller."""
+    fits = (dims_of(input) == 2) & (dims_of(a) == 1) & (dims_of(b) == 1)
+    if N is i64:
+        fits = fits & (i64(E(beta)) == beta) & (i64(E(alpha)) == alpha)
+    if fits:
+        shape, (n, m) = array_shape(input), (array_shape(a)[0], array_shape(b)[0])
+        s, t = strides_of(input)[0] // E.size, strides_of(input)[1] // E.size
+        fits = (shape[0] == n) & (shape[1] == m) & (n * m > 0)
+        fits = fits & ((strides_of(b)[0] == E.size) | (m == 1))
+        fits = fits & ((t == 1) | (s != 1) | (n == 1) | (m == 1))
+        plan[NDIM] = 2
+        plan[SHAPE] = n
+        plan[SHAPE + 1] = m
+        note(
+            plan, n * m, [n, m, strides_of(a)[0] // E.size, s, t, bits(beta, i64), bits(alpha, i64)]
+        )
+    plan[RUN] = i64(fits)
+
+
+@kernel
+def outer_added(
+    N, to: Ptr[E], a: Ptr[E], b: Ptr[E], c: Ptr[E], n: i64, m: i64, step: i64, s: i64, t: i64,
+    beta: N, alpha: N,
+):  # fmt: skip
+    """c [n, m]: beta times `to`, whose elements are s and t apart, plus alpha times `outer`; every step is rounded."""
     T = E.loaded
     for lo, hi in parallel(n, 32768 // m + 1):
         for i in range(lo, hi):
-            x, y, z = T(alpha) * a[i * step], to + i * m, c + i * m
-            for j in lanes(0, m):
-                z[j] = T(beta) * y[j] + x * b[j]
+            x, y, z = T(E(T(E(T(alpha))) * a[i * step])), to + i * s, c + i * m
+            if beta == 0:
+                for j in lanes(0, m):
+                    z[j] = x * b[j]
+            elif t == 1:
+                for j in lanes(0, m):
+                    z[j] = T(E(T(E(T(beta))) * y[j])) + T(E(x * b[j]))
+            else:
+                for j in range(m):
+                    z[j] = T(E(T(E(T(beta))) * y[j * t])) + T(E(x * b[j]))
 
 
 @kernel

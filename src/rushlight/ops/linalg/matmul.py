@@ -7,7 +7,6 @@ again products of the three kinds, so that every derivative of any order is one 
 
 from __future__ import annotations
 
-from rushlight.core.dtype_sets import FULL
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.pointwise.elementwise import no_derivative
@@ -308,7 +307,7 @@ all_products.grad(
 
 @op(where="internal", node="AddrBackward0", out=False)
 def products_added(xp, input: Array, vec1: Array, vec2: Array, beta: float, alpha: float):
-    """`addr` of floating-point numbers of one dtype, to an input of the result's shape."""
+    """`addr` of real numbers of one dtype, to an input of the result's shape."""
     return xp.outer_added(input, vec1, vec2, beta, alpha)
 
 
@@ -337,10 +336,9 @@ def addr(input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: floa
     check_vector("addr", "vec2", vec2)
     shape = (vec1.shape[0], vec2.shape[0])
     check_factors(beta, alpha, (input, vec1, vec2))
-    if input.dtype is vec1.dtype is vec2.dtype and input.dtype.kind >= 2:
-        if input.shape == shape and input.dtype.np in FULL:
-            return products_added(input, vec1, vec2, beta, alpha)
-        vec1, alpha = vec1 * alpha, 1  # 16-bit floats are rounded after each step, as in PyTorch
+    if input.dtype is vec1.dtype is vec2.dtype and 1 <= input.dtype.kind <= 2:
+        base = input if input.shape == shape else input.expand(shape)
+        return products_added(base, vec1, vec2, beta, alpha)
     product = outer(vec1, vec2)
     if factor_is_bool := str(product.dtype) == "torch.bool":
         alpha = bool(alpha)
