@@ -305,7 +305,8 @@ def work(name: str, side: str) -> None:
 
 def once(name: str, side: str, new_machine: bool) -> tuple[float, float]:
     """Seconds of one process, and of the work in it."""
-    environment = dict(os.environ)
+    # Installed packages have their bytecode on disk; so have both sides here, as anywhere else.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as folder:
         if new_machine:
             environment["RUSHLIGHT_CACHE_DIR"] = folder
