@@ -1,60 +1,86 @@
 """Fourier transforms and overlap-add on NumPy arrays. `xp.fft` in the operators.
 
-Normalization is a number: 0 none, 1 by the root of the number of points, 2 by that number.
+Normalization is a number: 0 none, 1 by the root of the number of points, 2 by that number. The transforms of
+lines are NumPy's inner functions: its public ones take longer to begin than a short transform takes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from math import prod, sqrt
 
 import numpy as np
+from numpy.fft._pocketfft_umath import fft, ifft, irfft, rfft_n_even, rfft_n_odd
 
 
-def norms(scale: int, forward: bool) -> str:
-    """NumPy's name of a normalization for one direction."""
-    if scale == 1:
-        return "ortho"
-    return "forward" if (scale == 2) == forward else "backward"
+def factor(scale: int, points: int) -> float:
+    """What results are multiplied by."""
+    return 1.0 if scale == 0 else 1 / sqrt(points) if scale == 1 else 1 / points
+
+
+@lru_cache(1024)
+def arranged(dims: tuple[int, ...], strides: tuple[int, ...], last: bool) -> tuple | None:
+    """(the order of dimensions in which a transform along `dims` works, the way back); None if it is theirs.
+
+    The others come first, as they lie in memory, then `dims`, as they lie in memory, or with the `last` one at the
+    end. That is where PyTorch's transform leaves them in memory, too, and lines lie there without gaps.
+    """
+    far = lambda d: -strides[d]
+    others = [d for d in range(len(strides)) if d not in dims]
+    ends = dims[-1:] if last else ()
+    order = (*sorted(others, key=far), *sorted(dims[: len(dims) - len(ends)], key=far), *ends)
+    back = tuple(order.index(d) for d in range(len(order)))
+    return None if order == back == tuple(range(len(order))) else (order, back)
+
+
+def along(a: np.ndarray, transform: np.ufunc, first: int, stop: int, scale: float) -> np.ndarray:
+    """Complex lines transformed along dimensions `first` to `stop` - 1; the result is contiguous."""
+    for d in range(stop - 1, first - 1, -1):
+        r = np.empty(a.shape, a.dtype)
+        if d == a.ndim - 1:
+            transform(a, scale, r)
+        else:
+            transform(a.swapaxes(d, -1), scale, r.swapaxes(d, -1))
+        a, scale = r, 1.0
+    return a
 
 
 def c2c(a: np.ndarray, dims: tuple[int, ...], scale: int, forward: bool) -> np.ndarray:
     """Complex to complex along `dims`."""
     if not dims or not a.size:
         return a.copy()
-    transform = np.fft.fftn if forward else np.fft.ifftn
-    by_stride = sorted(dims, key=lambda d: -a.strides[d])
-    return transformed(a, by_stride, transform, norms(scale, forward)).astype(a.dtype, copy=False)
+    orders = arranged(dims, a.strides, False)
+    if orders is not None:
+        a = a.transpose(orders[0])
+    first = a.ndim - len(dims)
+    r = along(a, fft if forward else ifft, first, a.ndim, factor(scale, prod(a.shape[first:])))
+    return r if orders is None else r.transpose(orders[1])
 
 
 def r2c(a: np.ndarray, dims: tuple[int, ...], scale: int) -> np.ndarray:
     """Real to the first half of the complex result along the last of `dims`."""
-    by_stride = sorted(dims[:-1], key=lambda d: -a.strides[d])
-    r = transformed(a, [*by_stride, dims[-1]], np.fft.rfftn, norms(scale, True))
-    return r.astype(np.complex64 if a.dtype == np.float32 else np.complex128, copy=False)
+    orders = arranged(dims, a.strides, True)
+    if orders is not None:
+        a = a.transpose(orders[0])
+    first, n = a.ndim - len(dims), a.shape[-1]
+    dtype = np.complex64 if a.dtype == np.float32 else np.complex128
+    r = np.empty((*a.shape[:-1], n // 2 + 1), dtype)
+    (rfft_n_odd if n % 2 else rfft_n_even)(a, factor(scale, prod(a.shape[first:])), r)
+    r = along(r, fft, first, a.ndim - 1, 1.0)
+    return r if orders is None else r.transpose(orders[1])
 
 
 def c2r(a: np.ndarray, dims: tuple[int, ...], scale: int, n: int) -> np.ndarray:
     """Half of a Hermitian spectrum to `n` real values along the last of `dims`."""
-    by_stride = sorted(dims[:-1], key=lambda d: -a.strides[d])
-    sizes = [*(a.shape[d] for d in by_stride), n]
-    r = transformed(a, [*by_stride, dims[-1]], np.fft.irfftn, norms(scale, False), sizes)
-    return r.astype(np.float32 if a.dtype == np.complex64 else np.float64, copy=False)
-
-
-def transformed(
-    a: np.ndarray, dims: list[int], transform: Any, norm: str, sizes: list[int] | None = None
-) -> np.ndarray:
-    """The transform along `dims`; in memory these come last in the result, the others as they lie in `a`.
-
-    That is where PyTorch's transform leaves them, and where this one works without a copy.
-    """
-    others = sorted((d for d in range(a.ndim) if d not in dims), key=lambda d: -a.strides[d])
-    order = [*others, *dims]
-    axes = range(len(others), a.ndim)
-    if order == list(range(a.ndim)):
-        return np.ascontiguousarray(transform(a, sizes, axes, norm))
-    r = np.ascontiguousarray(transform(a.transpose(order), sizes, axes, norm))
-    return r.transpose(np.argsort(order))
+    orders = arranged(dims, a.strides, True)
+    if orders is not None:
+        a = a.transpose(orders[0])
+    first = a.ndim - len(dims)
+    points = n * prod(a.shape[first:-1])
+    a = along(a, ifft, first, a.ndim - 1, 1.0)
+    r = np.empty((*a.shape[:-1], n), np.float32 if a.dtype == np.complex64 else np.float64)
+    irfft(a, factor(scale, points), r)
+    return r if orders is None else r.transpose(orders[1])
 
 
 def frames(a: np.ndarray, n: int, hop: int) -> np.ndarray:

@@ -7,6 +7,7 @@ transform is the transform in the other direction with the same factor, so the r
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rushlight._backends import cpu as xp
@@ -116,20 +117,21 @@ def real(name, x):
     return floating(x)
 
 
-def one_dim(x, dim):
-    if not x.ndim:  # wrap_dim takes 0 for a 0-d tensor, as reductions do
+def one_dim(ndim, dim):
+    if not ndim:  # wrap_dim takes 0 for a 0-d tensor, as reductions do
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, x.ndim)
+    return wrap_dim(dim, ndim)
 
 
-def shape_and_dims(x, s, dim):
+def shape_and_dims(shape, s, dim):
     """(sizes, dimensions) of an n-dimensional transform, PyTorch's defaults filled in."""
+    ndim = len(shape)
     if isinstance(dim, int):
         dim = (dim,)
     if isinstance(s, int):
         s = (s,)
     if dim is not None:
-        dims = tuple(one_dim(x, d) for d in dim)
+        dims = tuple(one_dim(ndim, d) for d in dim)
         if len(set(dims)) < len(dims):
             raise RuntimeError(f"FFT dims must be unique, got {tuple(dim)}")
         if s is not None and len(s) != len(dims):
@@ -138,34 +140,89 @@ def shape_and_dims(x, s, dim):
                 f"{len(s)}"
             )
     elif s is not None:
-        if len(s) and not x.ndim:
+        if len(s) and not ndim:
             raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-        if len(s) > x.ndim:
+        if len(s) > ndim:
             raise RuntimeError(
-                f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions."
+                f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions."
             )
-        dims = tuple(range(x.ndim - len(s), x.ndim))
+        dims = tuple(range(ndim - len(s), ndim))
     else:
-        dims = tuple(range(x.ndim))
-    sizes = [x.shape[d] if s is None or s[i] == -1 else s[i] for i, d in enumerate(dims)]
+        dims = tuple(range(ndim))
+    sizes = [shape[d] if s is None or s[i] == -1 else s[i] for i, d in enumerate(dims)]
     return sizes, dims
 
 
-def fitted(x, sizes, dims):
-    """`x` cut or filled up to `sizes` along `dims`."""
-    shape = list(x.shape)
-    for n, d in zip(sizes, dims, strict=True):
-        if n < 1:
-            raise RuntimeError(f"Invalid number of data points ({n}) specified")
-        shape[d] = n
-    return x if shape == list(x.shape) else resized(x, tuple(shape))
+class Plan:
+    """Where a transform works: its dimensions, the shape to which its input is `cut` or filled (None: it fits), and
+    how many real points come out along the last one."""
+
+    __slots__ = ("cut", "dims", "points")
+
+    def __init__(self, shape, sizes, dims, points=0):
+        self.dims, self.points = dims, points
+        if points:
+            sizes = [*sizes[:-1], points // 2 + 1]
+        cut = list(shape)
+        for n, d in zip(sizes, dims, strict=True):
+            if n < 1:
+                raise RuntimeError(f"Invalid number of data points ({n}) specified")
+            cut[d] = n
+        self.cut = None if cut == list(shape) else tuple(cut)
 
 
-def half(sizes, last):
-    """The sizes of a half spectrum that gives `last` points."""
-    if last < 1:
-        raise RuntimeError(f"Invalid number of data points ({last}) specified")
-    return [*sizes[:-1], last // 2 + 1]
+def planned(plan):
+    """Keep what a function plans for the calls alike."""
+    kept = lru_cache(1024)(plan)
+
+    def find(x, *how):
+        try:
+            return kept(x.shape, *how)
+        except TypeError:  # lists do not hash
+            return plan(x.shape, *how)
+
+    return find
+
+
+@planned
+def line(shape, n, dim):
+    """The plan of a transform along one dimension."""
+    d = one_dim(len(shape), dim)
+    return Plan(shape, [shape[d] if n is None else n], (d,))
+
+
+@planned
+def real_line(shape, n, dim):
+    """The plan of a transform of half a spectrum along one dimension."""
+    d = one_dim(len(shape), dim)
+    return Plan(shape, [0], (d,), given_points(2 * (shape[d] - 1) if n is None else n))
+
+
+@planned
+def box(shape, s, dim):
+    """The plan of a transform along several dimensions."""
+    return Plan(shape, *shape_and_dims(shape, s, dim))
+
+
+@planned
+def real_box(shape, s, dim, name):
+    """The plan of a transform of half a spectrum along several dimensions."""
+    sizes, dims = shape_and_dims(shape, s, dim)
+    at_least_one(name, dims)
+    last = s[-1] if isinstance(s, (tuple, list)) else s
+    n = 2 * (shape[dims[-1]] - 1) if last is None or last == -1 else last
+    return Plan(shape, sizes, dims, given_points(n))
+
+
+def given_points(n):
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return n
+
+
+def fitted(x, plan):
+    """`x` cut or filled up as the plan says."""
+    return x if plan.cut is None else resized(x, plan.cut)
 
 
 def at_least_one(name, dims):
@@ -186,36 +243,30 @@ def fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = No
     >>> torch.fft.fft(torch.tensor([1.0, 0.0, 0.0])).real
     tensor([1., 1., 1.])
     """
-    return c2c_over(input, *line(input, n, dim), norm, True)
+    return c2c_over(input, line(input, n, dim), norm, True)
 
 
 @composite(where="fft")
 def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
     """The inverse of `fft.fft`; the factor of "backward" is 1/n."""
-    return c2c_over(input, *line(input, n, dim), norm, False)
+    return c2c_over(input, line(input, n, dim), norm, False)
 
 
-def line(x, n, dim):
-    """(sizes, dimensions) of a transform along one dimension."""
-    d = one_dim(x, dim)
-    return [x.shape[d] if n is None else n], (d,)
-
-
-def c2c_over(x, sizes, dims, norm, forward):
+def c2c_over(x, plan, norm, forward):
     scale = factor(norm, forward)
-    return c2c(fitted(floating(x, to_complex=True), sizes, dims), dims, scale, forward)
+    return c2c(fitted(floating(x, to_complex=True), plan), plan.dims, scale, forward)
 
 
-def r2c_over(name, x, sizes, dims, norm, forward):
+def r2c_over(name, x, plan, norm, forward):
     x = real(name, x)
-    at_least_one(name, dims)
-    return r2c(fitted(x, sizes, dims), dims, factor(norm, forward))
+    at_least_one(name, plan.dims)
+    return r2c(fitted(x, plan), plan.dims, factor(norm, forward))
 
 
 @composite(where="fft")
 def rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
     """The first n // 2 + 1 elements of the transform of a real signal; the others are conjugates."""
-    return r2c_over("rfft", input, *line(input, n, dim), norm, True)
+    return r2c_over("rfft", input, line(input, n, dim), norm, True)
 
 
 @composite(where="fft")
@@ -225,10 +276,8 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def c2r_one(x, n, dim, scale):
-    d = one_dim(x, dim)
-    x = floating(x, to_complex=True)
-    n = 2 * (x.shape[d] - 1) if n is None else n
-    return c2r(fitted(x, half([0], n), (d,)), (d,), scale, n)
+    plan = real_line(x, n, dim)
+    return c2r(fitted(floating(x, to_complex=True), plan), plan.dims, scale, plan.points)
 
 
 @composite(where="fft")
@@ -240,7 +289,7 @@ def hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
 @composite(where="fft")
 def ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
     """The inverse of `fft.hfft`: the first half of the Hermitian signal."""
-    return r2c_over("ihfft", input, *line(input, n, dim), norm, False).conj_physical()
+    return r2c_over("ihfft", input, line(input, n, dim), norm, False).conj_physical()
 
 
 # -- several dimensions ----------------------------------------------------------------------------
@@ -249,19 +298,19 @@ def ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
 @composite(where="fft")
 def fftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The transform along several dimensions (default: all, or the last `len(s)`), resized to `s`."""
-    return c2c_over(input, *shape_and_dims(input, s, dim), norm, True)
+    return c2c_over(input, box(input, s, dim), norm, True)
 
 
 @composite(where="fft")
 def ifftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The inverse of `fft.fftn`."""
-    return c2c_over(input, *shape_and_dims(input, s, dim), norm, False)
+    return c2c_over(input, box(input, s, dim), norm, False)
 
 
 @composite(where="fft")
 def rfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The transform of real values along several dimensions; half of the last one."""
-    return r2c_over("rfftn", input, *shape_and_dims(input, s, dim), norm, True)
+    return r2c_over("rfftn", input, box(input, s, dim), norm, True)
 
 
 @composite(where="fft")
@@ -271,11 +320,9 @@ def irfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
 
 
 def c2r_many(name, x, s, dim, scale, conjugate_last=False):
-    sizes, dims = shape_and_dims(x, s, dim)
-    at_least_one(name, dims)
-    last = s[-1] if isinstance(s, (tuple, list)) else s
-    n = 2 * (x.shape[dims[-1]] - 1) if last is None or last == -1 else last
-    x = fitted(floating(x, to_complex=True), half(sizes, n), dims)
+    plan = real_box(x, s, dim, name)
+    dims, n = plan.dims, plan.points
+    x = fitted(floating(x, to_complex=True), plan)
     if not conjugate_last:
         return c2r(x, dims, scale, n)
     if dims[:-1]:
@@ -294,9 +341,10 @@ def ihfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
     """The inverse of `fft.hfftn`."""
     scale = factor(norm, False)
     x = real("ihfftn", input)
-    sizes, dims = shape_and_dims(x, s, dim)
+    plan = box(x, s, dim)
+    dims = plan.dims
     at_least_one("ihfftn", dims)
-    r = r2c(fitted(x, sizes, dims), dims[-1:], scale).conj_physical()
+    r = r2c(fitted(x, plan), dims[-1:], scale).conj_physical()
     return c2c(r, dims[:-1], scale, False) if dims[:-1] else r
 
 
