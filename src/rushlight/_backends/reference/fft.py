@@ -45,15 +45,36 @@ def along(a: np.ndarray, transform: np.ufunc, first: int, stop: int, scale: floa
     return a
 
 
-def c2c(a: np.ndarray, dims: tuple[int, ...], scale: int, forward: bool) -> np.ndarray:
-    """Complex to complex along `dims`."""
+def c2c(a: np.ndarray, dims: tuple[int, ...], scale: int, inverse: bool) -> np.ndarray:
+    """Complex or real to complex along `dims`."""
+    if a.dtype.kind != "c":
+        if len(dims) == 1 and a.size:
+            return both_halves(r2c(a, dims, scale), dims[0], a.shape[dims[0]], inverse)
+        a = a.astype(np.complex64 if a.dtype == np.float32 else np.complex128)
     if not dims or not a.size:
         return a.copy()
     orders = arranged(dims, a.strides, False)
     if orders is not None:
         a = a.transpose(orders[0])
     first = a.ndim - len(dims)
-    r = along(a, fft if forward else ifft, first, a.ndim, factor(scale, prod(a.shape[first:])))
+    r = along(a, ifft if inverse else fft, first, a.ndim, factor(scale, prod(a.shape[first:])))
+    return r if orders is None else r.transpose(orders[1])
+
+
+def both_halves(half: np.ndarray, d: int, n: int, inverse: bool) -> np.ndarray:
+    """The spectrum of n points of a real signal, by its first half along a dimension."""
+    orders = arranged((d,), half.strides, True)
+    if orders is not None:
+        half = half.transpose(orders[0])
+    r, m = np.empty((*half.shape[:-1], n), half.dtype), half.shape[-1]
+    first, second = r[..., :m], r[..., m:]
+    mirrored = half[..., n - m : 0 : -1]
+    if inverse:
+        np.conjugate(half, first)
+        second[...] = mirrored
+    else:
+        first[...] = half
+        np.conjugate(mirrored, second)
     return r if orders is None else r.transpose(orders[1])
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rushlight._backends import cpu as xp
 from rushlight.core import modes, settings
-from rushlight.core.dtype_sets import REDUCED
+from rushlight.core.dtype_sets import COMPLEX, FULL, REDUCED
 from rushlight.core.geometry import wrap_dim
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op, public
@@ -30,12 +30,17 @@ INVERSE = {None: 2, "backward": 2, "ortho": 1, "forward": 0}
 
 
 @op(where="internal", name="c2c", node="FftC2CBackward0", out=False)
-def c2c(xp, input: Array, dims: tuple, scale: int, forward: bool):
-    """Complex to complex; `scale` 0: none, 1: by the root of the number of points, 2: by the number."""
-    return xp.fft.c2c(input, dims, scale, forward)
+def c2c(xp, input: Array, dims: tuple, scale: int, inverse: bool):
+    """Complex or real to complex; `scale` 0: none, 1: by the root of the number of points, 2: by the number."""
+    return xp.fft.c2c(input, dims, scale, inverse)
 
 
-c2c.grad(input=lambda g, dims, scale, forward: c2c(g, dims, scale, not forward))
+def c2c_input(g, dims, scale, inverse, input_dtype):
+    r = c2c(g, dims, scale, not inverse)
+    return r if input_dtype.is_complex else r.real
+
+
+c2c.grad(input=c2c_input)
 
 
 @op(where="internal", name="r2c", node="FftR2CBackward0", out=False)
@@ -48,7 +53,7 @@ def r2c_input(g, dims, scale, input_shape):
     """The other half of the spectrum has no gradient of its own."""
     shape = list(g.shape)
     shape[dims[-1]] = input_shape[dims[-1]]
-    return c2c(resized(g, tuple(shape)), dims, scale, False).real
+    return c2c(resized(g, tuple(shape)), dims, scale, True).real
 
 
 r2c.grad(input=r2c_input)
@@ -99,6 +104,8 @@ def factor(norm, forward):
 def floating(x, *, to_complex=False):
     """`x` in a floating dtype that can be transformed, complex if asked."""
     d = x.dtype
+    if d.np in COMPLEX or not to_complex and d.np in FULL:
+        return x
     if not (d.is_floating_point or d.is_complex):
         d = modes.get_default_dtype()
     if d.np in REDUCED:
@@ -254,7 +261,7 @@ def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
 
 def c2c_over(x, plan, norm, forward):
     scale = factor(norm, forward)
-    return c2c(fitted(floating(x, to_complex=True), plan), plan.dims, scale, forward)
+    return c2c(fitted(floating(x), plan), plan.dims, scale, not forward)
 
 
 def r2c_over(name, x, plan, norm, forward):
@@ -326,7 +333,7 @@ def c2r_many(name, x, s, dim, scale, conjugate_last=False):
     if not conjugate_last:
         return c2r(x, dims, scale, n)
     if dims[:-1]:
-        x = c2c(x, dims[:-1], scale, True)
+        x = c2c(x, dims[:-1], scale, False)
     return c2r(x.conj(), dims[-1:], scale, n)
 
 
@@ -345,7 +352,7 @@ def ihfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
     dims = plan.dims
     at_least_one("ihfftn", dims)
     r = r2c(fitted(x, plan), dims[-1:], scale).conj_physical()
-    return c2c(r, dims[:-1], scale, False) if dims[:-1] else r
+    return c2c(r, dims[:-1], scale, True) if dims[:-1] else r
 
 
 def in_two(n_dimensional):
@@ -533,7 +540,7 @@ def stft(
     if onesided:
         r = r2c(pieces, (2,), scale)
     else:
-        r = c2c(floating(pieces, to_complex=True), (2,), scale, True)
+        r = c2c(pieces, (2,), scale, False)
     r = r.transpose(1, 2)
     r = r if input.ndim == 2 else r.squeeze(0)
     if return_complex:
@@ -589,7 +596,7 @@ def istft(
     x = x.transpose(1, 2)
     scale = 1 if normalized else 2
     if return_complex:
-        pieces = c2c(x, (2,), scale, False)
+        pieces = c2c(x, (2,), scale, True)
     else:  # of a full spectrum, too, only the first half is read
         pieces = c2r(x[..., : n_fft // 2 + 1], (2,), scale, n_fft)
     total = n_fft + hop * (count - 1)
