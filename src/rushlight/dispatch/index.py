@@ -136,8 +136,7 @@ FUNCTIONS = {
         "fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn "
         "fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft "
         "fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn internal.c2c "
-        "internal.c2r internal.frames internal.overlap_add internal.r2c internal.resized "
-        "istft stft "
+        "internal.c2r internal.r2c internal.resized "
     ),
     "linalg.grouped": (
         "_grouped_mm nn.functional.grouped_mm "
@@ -171,6 +170,9 @@ FUNCTIONS = {
     "linalg.spectra": (
         "internal.eigvals internal.eigvalsh internal.svdvals linalg.eig linalg.eigh "
         "linalg.eigvals linalg.eigvalsh linalg.svd linalg.svdvals svd "
+    ),
+    "linalg.stft": (
+        "internal.frames internal.overlap_add istft stft "
     ),
     "nn.activation": (
         "_prelu_kernel celu celu_ hardshrink nn.functional._elu nn.functional._glu "
