@@ -1,5 +1,6 @@
-"""Writes src/rushlight/dispatch/index.py, which family file each public name is in, and
-src/rushlight/_backends/index.py, which family file each kernel is in.
+"""Writes src/rushlight/dispatch/index.py, which family file each public name is in,
+src/rushlight/_backends/index.py, which family file each kernel is in, and src/rushlight/nn/index.py, which file
+each class of `nn` is in.
 
 python scripts/index.py            # after adding an operator or a kernel
 python scripts/index.py --check    # fails when a file is not up to date
@@ -44,6 +45,15 @@ def spread(table: dict[str, str]) -> dict[str, str]:
 
 REFERENCE = spread(REFERENCE)  # those of cpu.py that are not NumPy's own
 LLVM = spread(LLVM)
+"""
+
+
+CLASSES_HEADER = '''"""Which file each public class of `nn` is in. Written by scripts/index.py; do not edit."""
+
+from __future__ import annotations
+'''
+CLASSES_FOOTER = """
+CLASSES = {name: file for file, names in FILES.items() for name in names.split()}
 """
 
 
@@ -117,6 +127,14 @@ def llvm_kernels() -> dict[str, str]:
     return found
 
 
+def classes() -> dict[str, str]:
+    """class -> the file in nn/ whose `__all__` has its name."""
+    from rushlight import nn
+
+    files = {file: importlib.import_module(f"rushlight.nn.{file}").__all__ for file in nn._FILES}
+    return {name: file for file, names in files.items() for name in names}
+
+
 def family_of(function: object) -> str:
     """`nn.conv` for what `rushlight.ops.nn.conv` declares."""
     return function.__module__.removeprefix("rushlight.ops.")
@@ -182,6 +200,8 @@ def main() -> int:
     text += words("ABSENT", absent_from_tensor({*methods, *inplace}))
     text += FOOTER
     written[target] = text
+    of_classes = CLASSES_HEADER + table("FILES", classes()) + CLASSES_FOOTER
+    written[OPS.parent / "nn" / "index.py"] = of_classes
     if "--check" in sys.argv:
         old = [p for p, text in written.items() if p.read_text() != text]
         for path in old:

@@ -359,8 +359,9 @@ class Expressions:
             return self.called(called, args, keywords)
         if isinstance(called, Lambda):
             return self.applied(called, args)
+        if isinstance(called, language.External):
+            called = self.module.declared(called)
         if isinstance(called, ir.Function):
-            self.module.declare(called)
             types = [p.type for p in called.parameters]
             given = [self.constant(a, t) for a, t in zip(args, types, strict=True)]
             return self.result(ir.Call(called.name, tuple(given), called.result))  # type: ignore[arg-type]

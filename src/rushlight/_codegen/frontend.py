@@ -73,10 +73,14 @@ class Module:
                 Reader(self, source, function, known).function()
         return self.names[key]
 
-    def declare(self, function: ir.Function) -> None:
-        """Let the module call a function that stands elsewhere."""
-        if not any(f.name == function.name for f in self.functions):
-            self.functions.append(function)
+    def declared(self, external: language.External) -> ir.Function:
+        """The function of the module that stands for one of C."""
+        for function in self.functions:
+            if function.name == external.name:
+                return function
+        parameters = [ir.Var(f"x{k}", t) for k, t in enumerate(external.takes)]
+        self.functions.append(ir.Function(external.name, parameters, external.result, apart=True))
+        return self.functions[-1]
 
 
 def told(value: Any) -> bool:

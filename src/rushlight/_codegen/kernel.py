@@ -21,7 +21,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from rushlight._codegen import ir
 from rushlight._codegen.language import Source
 from rushlight._codegen.types import Type
 
@@ -126,6 +125,7 @@ class Kernel(Entry):
 
     def _text(self, known: dict[str, Any], apart: Any = None) -> str:
         """The same, with the function for Python's own calls."""
+        from rushlight._codegen import ir
         from rushlight._codegen.native_entry import call
 
         types = self._types(known)
@@ -222,6 +222,8 @@ def addresses(first: Entry, *others: Entry) -> tuple[int, ...]:
     from rushlight._codegen import native
 
     def add(module: Any) -> None:
+        from rushlight._codegen import ir
+
         for each in others:
             module.add(each, [ir.Var(n, t) for n, t in each._types({}).items()], {}).entry = True
 

@@ -10,9 +10,8 @@ Files of kernels import all words at once, by a star, as the words of a language
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from rushlight._codegen import ir
 from rushlight._codegen.types import Type
 
 
@@ -80,9 +79,16 @@ SIMPLE = {
 }  # words that are one operation of the representation, on arguments of one type
 
 
-def external(name: str, result: Type | None, *types: Type) -> ir.Function:
+class External(NamedTuple):
     """A function of C for kernels to call: its name (see `native.symbol`), what it returns and takes."""
-    return ir.Function(name, [ir.Var(f"x{k}", t) for k, t in enumerate(types)], result, apart=True)
+
+    name: str
+    result: Type | None
+    takes: tuple[Type, ...]
+
+
+def external(name: str, result: Type | None, *types: Type) -> External:
+    return External(name, result, types)
 
 
 class Source:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from rushlight._codegen import ir
-from rushlight._codegen.language import external
+from rushlight._codegen.language import External, external
 from rushlight._codegen.types import Ptr, f64, i32, i64
 
 Object = i64
@@ -38,7 +37,7 @@ def resolve() -> None:
 
     from rushlight._codegen import native
 
-    for function in [each for each in globals().values() if isinstance(each, ir.Function)]:
+    for function in [each for each in globals().values() if isinstance(each, External)]:
         address = ctypes.cast(getattr(ctypes.pythonapi, function.name), ctypes.c_void_p).value
         assert address is not None
         native.symbol(function.name, address)

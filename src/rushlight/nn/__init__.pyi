@@ -2,7 +2,7 @@
 
 from rushlight.nn import functional as functional
 from rushlight.nn import init as init
-from rushlight.nn import utils as utils
+from rushlight.nn.index import CLASSES as CLASSES
 from rushlight.nn.module import Module as Module
 from rushlight.nn.parameter import Buffer as Buffer
 from rushlight.nn.parameter import Parameter as Parameter
