@@ -306,3 +306,48 @@ def test_gradients_beside_numbers_keep_their_dtype(name, dtype):
         x = sample(dtype).requires_grad_()
         getattr(torch, name)(x, 2.5).sum().backward()
         assert x.grad.dtype is dtype
+
+
+RECORDED = {  # calls with a number in the place of a tensor, or a tensor in the place of a number
+    "lerp": (lambda x, y: torch.lerp(x, y, 0.25), "LerpBackward0"),
+    "power of a number": (lambda x, y: 2**x, "PowBackward2"),
+    "lower bound": (lambda x, y: x.clamp(min=y), "ClampBackward0"),
+    "upper bound": (lambda x, y: torch.clamp(x, max=y), "ClampBackward0"),
+    "two bounds": (lambda x, y: x.clip(y - 1, y), "ClampBackward0"),
+    "wide bound": (lambda x, y: x.clamp(min=y[:, None]).sum(0), "SumBackward1"),
+    "clamp_min": (torch.clamp_min, "ClampMinBackward1"),
+    "clamp_max": (torch.clamp_max, "ClampMaxBackward1"),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_calls_have_the_gradients_of_the_general_way(name, dtype):
+    function, node = RECORDED[name]
+
+    def gradients():
+        x = torch.tensor([0.5, 1.5, 3.0], dtype=dtype, requires_grad=True)
+        y = torch.tensor([1.0, 2.0, 2.0], dtype=dtype, requires_grad=True)
+        result = function(x, y)
+        assert result.grad_fn.name() == node
+        found = torch.autograd.grad(result.sum(), (x, y), allow_unused=True)
+        return [None if t is None else (t.dtype, t.tolist()) for t in (result, *found)]
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):  # never printed
+        expected = gradients()
+    assert [gradients() for _ in range(3)] == [expected] * 3
+
+
+def test_a_bound_of_a_subclass_is_told_of_the_call():
+    calls = []
+
+    class Told(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            calls.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x, low = torch.zeros(2), torch.ones(2).as_subclass(Told)
+    for _ in range(3):
+        torch.clamp(x, low)
+    assert calls == [torch.clamp] * 3

@@ -7,11 +7,18 @@ CPU back end, `N` the class of the node, `r` the array of the result.
 
 from __future__ import annotations
 
-import dis
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rushlight.dispatch.nodes import MOST, keep_lines, layout_of_saved, optional, split_lines
+from rushlight.dispatch.nodes import (
+    MOST,
+    keep_lines,
+    layout_of_saved,
+    optional,
+    recorded_text,
+    split_lines,
+)
 from rushlight.dispatch.older_orders import FACTORS_FIRST
+from rushlight.dispatch.traced import kernel_call
 
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
@@ -113,14 +120,14 @@ def number_lines(op: Op, again: str) -> list[str]:
 
 def array_tests(op: Op) -> list[str]:
     """Conditions under which an input is no plain array."""
-    tests = [
+    return [
         f"{{*map(type, a_{i})}} != arrays_alone"
         if i in op.lists
+        else f"(a_{i}.__class__ is not ndarray and {i} is not None)"
+        if optional(op, i)
         else f"a_{i}.__class__ is not ndarray"
-        + (f" and {i} is not None" if optional(op, i) else "")
         for i in op.inputs
     ]
-    return [f"({t})" if " and " in t else t for t in tests]
 
 
 # -- promote ---------------------------------------------------------------------------------------
@@ -130,8 +137,10 @@ def dtype_test(op: Op, arrays: list[str]) -> list[str]:
     """Conditions under which an elementwise operator has to promote (or to refuse) a dtype."""
     if not op.elementwise or op.promote is None:
         return []
-    tests = [f"(d := {arrays[0]}.dtype) is not {a}.dtype" for a in arrays[1:2]]
-    tests += [f"d is not {a}.dtype" for a in arrays[2:]]
+    tests, first = [], f"(d := {arrays[0]}.dtype)"
+    for a in arrays[1:]:
+        other = f"({a}.dtype if {a} is not None else d)" if optional(op, a[2:]) else f"{a}.dtype"
+        tests.append(f"{'d' if tests else first} is not {other}")
     if op.promote == "float" or op.accepts is not None:
         first = "(d is not f32" if tests else f"((d := {arrays[0]}.dtype) is not f32"
         more = "d is not bf16 and d is not f16" if op.promote == "float" else "d not in accepted"
@@ -140,62 +149,6 @@ def dtype_test(op: Op, arrays: list[str]) -> list[str]:
 
 
 # -- run -------------------------------------------------------------------------------------------
-
-
-class Expression:
-    """The text of a value while the body of an operator is traced: a parameter, or arithmetic on some."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __neg__(self) -> Expression:
-        return Expression(f"-{self.text}")
-
-    def __mul__(self, other: Any) -> Expression:
-        return Expression(f"({self.text} * {text_of(other)})")
-
-
-class Recorder:
-    """Stands for the back end while a body is traced: a kernel called is (name, arguments)."""
-
-    def __getattr__(self, kernel: str) -> Any:
-        return lambda *args: (kernel, [text_of(a) for a in args])
-
-
-def text_of(value: Any) -> str:
-    """The source of an argument; TypeError for what has none."""
-    if value.__class__ is Expression:
-        return value.text
-    if value.__class__ is tuple:
-        return f"({''.join(text_of(v) + ', ' for v in value)})"
-    if value is None or value.__class__ in (bool, int, float, str):
-        return repr(value)
-    raise TypeError(f"no source for {value!r}")
-
-
-def kernel_call(op: Op, texts: dict[str, str]) -> tuple[str, list[str]] | None:
-    """(kernel, texts of its arguments) of an operator whose forward is the call of one kernel, else None.
-
-    `texts`: what stands for each parameter. The body is traced where it has no branch and names nothing
-    but that kernel, so that every call of it does the same.
-    """
-    if op.kernel:
-        return op.kernel, [texts[i] for i in op.inputs]
-    code = op.declared.__code__
-    if op.composite or op.intermediates or len(code.co_names) != 1 or code.co_freevars:
-        return None
-    jumps = {*dis.hasjrel, *dis.hasjabs}
-    if any(i.opcode in jumps or i.opname == "LOAD_GLOBAL" for i in dis.get_instructions(code)):
-        return None
-    values = [Expression(texts[p]) for p in op.params]
-    n = op.n_positional
-    try:
-        found = op.declared(Recorder(), *values[:n], **dict(zip(op.params[n:], values[n:])))
-    except (TypeError, AttributeError):  # more than arithmetic
-        return None
-    return found if found.__class__ is tuple and found[0].__class__ is str else None
 
 
 def run_text(op: Op, texts: dict[str, str], out: str = "") -> str:
@@ -307,15 +260,9 @@ def several_lines(op: Op) -> list[str]:
             f"        {t}._edge = {t}._counter = None",
         ]
     if op.wanted():
-        edges = [
-            f"{i} is not None and {i}._edge is not None"
-            if optional(op, i)
-            else f"{i}._edge is not None"
-            for i in op.wanted()
-        ]
         named = ", ".join(f"'{p}': {p}" for p in (*op.params, *op.intermediates))
         lines += [
-            f"    if ({' or '.join(edges)}) and thread.grad:",
+            f"    if {recorded_text(op)}:",
             f"        record(op, {{{named}}}, [{', '.join(names)}])",
         ]
     return [*lines, f"    return tuple_of(results, ({', '.join(names)},))"]
@@ -357,8 +304,13 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     if op.outputs is not None:
         return lines
     if op.elementwise and len(ins) > 1:
-        same = " and ".join(f"a_{want[0]}.shape == a_{i}.shape" for i in ins if i != want[0])
-        sizes = ", ".join(f"(a_{i}.shape, a_{i}.dtype)" if i in want else "None" for i in op.inputs)
+        tests = {i: f"a_{want[0]}.shape == a_{i}.shape" for i in ins if i != want[0]}
+        same = " and ".join(
+            f"(a_{i} is None or {t})" if optional(op, i) else t for i, t in tests.items()
+        )
+        size = {i: f"(a_{i}.shape, a_{i}.dtype)" for i in want}
+        size |= {i: f"{size[i]} if e_{i} is not None else None" for i in want if optional(op, i)}
+        sizes = ", ".join(size.get(i, "None") for i in op.inputs)
         lines.append(f"            node.unbroadcast_to = None if {same} else ({sizes},)")
     else:
         lines.append("            node.unbroadcast_to = None")
@@ -481,6 +433,8 @@ def function_source(op: Op, quiet: bool = False) -> str:
         tests.append("out is not None")
     if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]
+    elif op.variant is not None and op.keyed:  # a bound of `clamp` may be a tensor
+        tests += [f"{s}.__class__ not in numbers" for s in op.statics]
     if not quiet:
         tests.append("active.modes")
     run = run_lines(run_text(op, texts_of(op)), again)

@@ -15,7 +15,8 @@ from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo
-from rushlight.dispatch import emit, emit_inplace, general, inplace
+from rushlight.dispatch import emit, emit_inplace, general, inplace, traced
+from rushlight.dispatch.nodes import number_class
 from rushlight.dispatch.record import NUMBERS
 
 if TYPE_CHECKING:
@@ -152,15 +153,17 @@ class Call:
 def printed(op: Op, key: Any, values: tuple, in_place: bool) -> Callable | None:
     """The function of a key, or None where only the general way knows what to do."""
     named = dict(zip(op.params, values))
-    if any(isinstance(named.get(s), Tensor) for s in op.statics):
+    if op.variant is None and any(isinstance(named.get(s), Tensor) for s in op.statics):
         return None  # a former order of arguments: `add(x, 2, y)`
     try:
         call = Call(op, key, values)
     except (RuntimeError, TypeError, ValueError):  # a refusal, which the general way raises again
         return None
     target = call.target
-    if not set(target.inputs) <= set(op.inputs) or target.params != op.params:
+    if target.params != op.params:
         return None
+    if any(isinstance(named.get(s), Tensor) for s in op.statics):
+        return None if in_place else handed_over(call, key, named)
     if target.outputs is not None or target.lists or target.view or target.names_node:
         return None
     tensors, numbers = call.tensors(), call.numbers()
@@ -186,6 +189,29 @@ def printed(op: Op, key: Any, values: tuple, in_place: bool) -> Callable | None:
     )
     xp.link(names)
     return function
+
+
+def handed_over(call: Call, key: Any, named: dict[str, Any]) -> Callable | None:
+    """The function of a key with a tensor for a static argument: another operator, of which it is an input,
+    makes all of the call (`clamp(x, min=tensor)`).
+
+    None for tensors of a subclass, which may want to know of the call.
+    """
+    op, target = call.op, call.target
+    if op.keyed != "bifc" or not set(target.inputs) > set(op.inputs):
+        return None
+    if any(isinstance(v, Tensor) and v.__class__ is not Tensor for v in named.values()):
+        return None
+    n = op.n_positional
+    given = ", ".join(p if k < n else f"{p}={p}" for k, p in enumerate(op.params))
+    lines = [f"def call({', '.join(op.params)}{', out=None' if op.has_out else ''}):"]
+    if op.has_out:
+        lines.append(f"    if out is not None: return general(op, ({emit.everything(op)},))")
+    lines.append(f"    return taken({given})")
+    names = {"op": op, "general": general.call, "taken": target.function}
+    from rushlight.dispatch.specialise import evaluate
+
+    return evaluate(op, "\n".join(lines), "call", f" {described(key)}", names)
 
 
 def scope_of(op: Op) -> dict[str, Any]:
@@ -263,7 +289,7 @@ def argument_lines(call: Call, again: str) -> tuple[list[str], dict[str, str]]:
 
 def takes_numbers(call: Call) -> bool:
     """Whether the kernel takes Python numbers in place of arrays, and keeps the dtype: tried on ones."""
-    found = emit.kernel_call(call.target, {p: p for p in call.target.params})
+    found = traced.kernel_call(call.target, {p: p for p in call.target.params})
     if found is None or not call.numbers() or call.common is None:
         return found is None
     if xp.is_ufunc(found[0]):
@@ -302,13 +328,11 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
     same = all(dtype_of(call, i) is (call.common.np if call.common else None) for i in tensors)
     node = None
     if want:
-        if same and call.common.np in FLOATING and tensors == list(target.inputs):
+        if same and call.common.np in FLOATING:
             node = "N"
-        elif same and call.common.np in FLOATING and tensors == list(target.inputs[:1]):
-            # a rule on arrays would make float32 of a half type beside a Python number
-            known = call.common.np in FULL and names.get("NS") is not None
-            node = "NS" if known and len(target.inputs) == 2 else None
-        if node is None or names.get(node) is None:
+            if tensors != list(target.inputs):
+                names[node] = number_class(target, tuple(tensors))
+        if names.get(node) is None:
             node = None
             some = " or ".join(f"{i}._edge is not None" for i in want)
             lines.append(f"    if ({some}) and thread.grad: {again}")
@@ -348,13 +372,13 @@ def dtype_of(call: Call, name: str) -> np.dtype:
 
 def is_ufunc(op: Op) -> bool:
     """Whether the forward is one call of NumPy's (or of a like) ufunc."""
-    found = emit.kernel_call(op, emit.texts_of(op))
+    found = traced.kernel_call(op, emit.texts_of(op))
     return found is not None and xp.is_ufunc(found[0])
 
 
 def writes(op: Op) -> bool:
     """Whether the forward is one call of a kernel that can write over its first argument."""
-    found = emit.kernel_call(op, emit.texts_of(op))
+    found = traced.kernel_call(op, emit.texts_of(op))
     if found is None or not found[1] or found[1][0] != f"a_{op.inputs[0]}":
         return False
     return xp.takes_out(found[0])

@@ -48,6 +48,7 @@ scope |= {
     "NO_GRAD": NO_GRAD,
     "MULTI": MULTI,
     "arrays_alone": {np.ndarray},
+    "numbers": {float, int, bool, type(None)},
     "thread": thread,
     "active": active,
     "INFERENCE": INFERENCE,
@@ -103,11 +104,11 @@ def arithmetic(rule: Rule) -> bool:
     return rule.kernel is None and not (code.co_names or code.co_freevars or code.co_cellvars)
 
 
-def takes_half_types(op: Op, want: tuple[str, ...]) -> bool:
+def take_half_types(rules: dict[str, Rule], ins: tuple[str, ...]) -> bool:
     """Whether rules of arithmetic are right on arrays of half types: NumPy makes float32 of a Python number
     beside an array of bfloat16, so they must know none."""
-    for rule in (op.rules[i] for i in want):
-        if not {"g", "result", *op.inputs}.issuperset(rule.names):
+    for rule in rules.values():
+        if not {"g", "result", *ins}.issuperset(rule.names):
             return False
         if not identity(rule.function) and any(
             c is not None for c in rule.function.__code__.co_consts
@@ -123,29 +124,35 @@ def layout_of_saved(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> tupl
     return tensors, [n for n in readers if n not in tensors]
 
 
-def node_class(op: Op, name: str) -> tuple[type, type, type]:
-    """(plain, general, scalar): the node classes of an operator under one name, made once."""
+def node_class(op: Op, name: str) -> tuple[type, type]:
+    """(plain, general): the node classes of an operator under one name, made once."""
     classes = op.node_classes.get(name)
     if classes is None:
-        saves_result = any(n == "result" for n in op.saved_names())
-        base = {
-            "__slots__": (),
-            "op": op,
-            "saves_result": saves_result,
-            "__module__": "torch.autograd",
-        }
-        # properties, not __getattr__: a class that has one makes every attribute of a node slow to read
-        for n in op.saved_names():
-            public = "self" if n == "input" else n
-            base[f"_saved_{public}"] = property(lambda node, n=n: saved_attribute(node, n))
-        general = type(name, (GeneralNode,), dict(base, saves_result=False))
-        plain = scalar = general
-        if straight_rules(op):
-            plain = plain_class(op, name, base, op.inputs)
-            if len(op.inputs) == 2 and op.wanted()[:1] == op.inputs[:1]:
-                scalar = plain_class(op, name, base, op.inputs[:1])
-        classes = op.node_classes[name] = (plain, general, scalar)
+        general = type(name, (GeneralNode,), dict(attributes_of_nodes(op), saves_result=False))
+        plain = plain_class(op, name, op.inputs) if straight_rules(op) else general
+        classes = op.node_classes[name] = (plain, general)
     return classes
+
+
+def number_class(op: Op, ins: tuple[str, ...]) -> type | None:
+    """The node class of a call with tensors for the inputs `ins` and Python numbers for the others, made once; None
+    where only general nodes do."""
+    if ins not in op.number_classes:
+        name = op.node_name_with_numbers([i for i in op.inputs if i not in ins]) or op.node_name()
+        straight = straight_rules(op) and not op.rule_all and not {*ins}.isdisjoint(op.wanted())
+        op.number_classes[ins] = plain_class(op, name, ins) if straight else None
+    return op.number_classes[ins]
+
+
+def attributes_of_nodes(op: Op) -> dict[str, Any]:
+    """The attributes of all node classes of an operator."""
+    names = op.saved_names()
+    found = {"__slots__": (), "op": op, "__module__": "torch.autograd"}
+    # properties, not __getattr__: a class that has one makes every attribute of a node slow to read
+    for n in names:
+        public = "self" if n == "input" else n
+        found[f"_saved_{public}"] = property(lambda node, n=n: saved_attribute(node, n))
+    return found | {"saves_result": "result" in names}
 
 
 def straight_rules(op: Op) -> bool:
@@ -157,13 +164,18 @@ def keep_lines(op: Op, quiet: bool) -> list[str]:
     """Lines of an operator's function before its forward, which takes `keep`: is the call recorded?"""
     if not op.intermediates:
         return []
+    return ["    keep = False" if quiet else f"    keep = {recorded_text(op)}"]
+
+
+def recorded_text(op: Op) -> str:
+    """The condition under which a call of an operator without lists is recorded."""
     edges = [
         f"{i} is not None and {i}._edge is not None"
         if optional(op, i)
         else f"{i}._edge is not None"
         for i in op.wanted()
     ]
-    return ["    keep = False" if quiet else f"    keep = ({' or '.join(edges)}) and thread.grad"]
+    return f"({' or '.join(edges)}) and thread.grad"
 
 
 def split_lines(op: Op) -> list[str]:
@@ -182,7 +194,7 @@ def split_lines(op: Op) -> list[str]:
 # -- the source of `apply` -------------------------------------------------------------------------
 
 
-def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
+def plain_class(op: Op, name: str, ins: tuple[str, ...]) -> type:
     """The node class of a call with plain arrays for the inputs `ins`; other inputs are Python numbers."""
     want = tuple(i for i in op.wanted() if i in ins)
     tensors, statics = layout_of_saved(op, ins, want)
@@ -223,7 +235,8 @@ def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
     names = {f"rule_{i}": rule.function for i, rule in rules.items()}
     names |= {f"kernel_{i}": rule.kernel for i, rule in rules.items() if callable(rule.kernel)}
     apply = evaluate(op, "\n".join(lines), "apply", names, " backward" + str(len(ins)))
-    return type(name, (OpNode,), dict(base, apply=apply, saved_layout=(tensors, statics)))
+    more = {"apply": apply, "saved_layout": (tensors, statics)}
+    return type(name, (OpNode,), attributes_of_nodes(op) | more)
 
 
 def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:
@@ -282,7 +295,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
             return []
         kernels = rules
         tests += [f"a.size < {LARGE}", "not active.modes"]
-        if not takes_half_types(op, tuple(rules)):
+        if not take_half_types(rules, ins):
             tests.append("((d := a.dtype) is f32 or d is f64)")
     whole = kernels.keys() == rules.keys()
     lines = [f"    g_{i} = NotImplemented" for i in kernels if not whole]

@@ -236,11 +236,9 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
     name = op._node
     if name.__class__ is not str:
         name = op.node_name(named if op.names_node else None)
-    if op.scalar_nodes:  # PowBackward0 of `x ** 2`, PowBackward2 of `2 ** x`
-        for at, i in enumerate(reversed(op.inputs)):
-            if isinstance(named[i], NUMBERS) and at < len(op.scalar_nodes):
-                name = op.scalar_nodes[at]
-                break
+    if op.scalar_nodes:
+        numbers = [i for i in op.inputs if isinstance(named[i], NUMBERS)]
+        name = op.node_name_with_numbers(numbers) or name
     node = new(op.classes(name)[1])
     node.edges, node.unbroadcast_to, node.hooks, node.result_version = (
         tuple(edges),

@@ -226,6 +226,7 @@ class Op:
         self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
         self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
         self.node_classes: dict[str, tuple[type, type]] = {}
+        self.number_classes: dict[tuple[str, ...], type | None] = {}
         # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
         # order of dimensions `writes`.
         self.write = declared if writes else None
@@ -336,8 +337,16 @@ class Op:
                     readers.setdefault(n, []).append(wrt)
         return readers
 
-    def classes(self, name: str) -> tuple[type, type, type]:
-        """The node classes under one name: (straight-line, general, for a number as second input)."""
+    def node_name_with_numbers(self, numbers: list[str]) -> str | None:
+        """The name of the node of a call with numbers for these inputs, where it is another one: PowBackward0 of
+        `x ** 2`, PowBackward2 of `2 ** x`."""
+        for i, name in zip(reversed(self.inputs), self.scalar_nodes):
+            if i in numbers:
+                return name
+        return None
+
+    def classes(self, name: str) -> tuple[type, type]:
+        """The node classes under one name: (straight-line, general)."""
         found = self.node_classes.get(name)
         if found is None:
             from rushlight.dispatch import nodes

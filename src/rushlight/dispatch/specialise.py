@@ -40,8 +40,9 @@ from rushlight.dispatch import (
     methods,
     older_orders,
     results,
+    traced,
 )
-from rushlight.dispatch.nodes import node_class
+from rushlight.dispatch.nodes import node_class, number_class
 from rushlight.dispatch.record import OpNode, OutputInfo, record
 from rushlight.dispatch.registry import OPS
 
@@ -146,9 +147,10 @@ def scope_of(op: Op) -> dict[str, Any]:
     if callable(op._node):
         names |= {"classes": op.node_classes, "name_of": op._node, "node_class": node_class}
     elif op.differentiable and emit.straight(op):
-        plain = node_class(op, op.node_name())
-        scalar = node_class(op, op.scalar_nodes[0]) if op.scalar_nodes else plain
-        names |= {"N": plain[0] if op.outputs is None else plain[1], "NS": scalar[2]}
+        plain, several = node_class(op, op.node_name())
+        names["N"] = plain if op.outputs is None else several
+        if op.path in OPERATORS and len(op.inputs) == 2:
+            names["NS"] = number_class(op, op.inputs[:1])
         if op.node_pair:
             names["N1"] = node_class(op, op.node_name({"dim": 0}))[0]
     if op.outputs.__class__ is tuple:
@@ -157,7 +159,7 @@ def scope_of(op: Op) -> dict[str, Any]:
         names["accepted"] = frozenset(d.np for d in dtypes.ALL if "bifc"[d.kind] in op.accepts)
     if op.has_body:
         names["forward"] = op.declared
-    called = emit.kernel_call(op, emit.texts_of(op))
+    called = traced.kernel_call(op, emit.texts_of(op))
     for kernel in (op.first, called and called[0]):
         if kernel:
             names[f"k_{kernel}"] = None  # see cpu.link

@@ -127,7 +127,7 @@ def _clamp_max_tensor(input: Array, max: Array):
 
 
 @elementwise(
-    node="ClampMinBackward0", accepts="bif",
+    node="ClampMinBackward0", accepts="bif", keyed="bifc",
     variant=lambda input, min: _clamp_min_tensor if isinstance(min, Tensor) else None,
 )  # fmt: skip
 def clamp_min(xp, input: Array, min: Number):
@@ -136,7 +136,7 @@ def clamp_min(xp, input: Array, min: Number):
 
 
 @elementwise(
-    node="ClampMaxBackward0", accepts="bif",
+    node="ClampMaxBackward0", accepts="bif", keyed="bifc",
     variant=lambda input, max: _clamp_max_tensor if isinstance(max, Tensor) else None,
 )  # fmt: skip
 def clamp_max(xp, input: Array, max: Number):
