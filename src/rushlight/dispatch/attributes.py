@@ -24,6 +24,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
 
 def install() -> None:
     """Put native getters into the properties of `Tensor`, which stay the objects that they are."""
+    if not llvm.active:
+        return
     from rushlight._codegen.kernel import addresses
     from rushlight._codegen.kernels import attributes
     from rushlight._codegen.runtime import abi
@@ -31,7 +33,7 @@ def install() -> None:
     t = _wrap(cpu.zeros(1))
     t._edge = AccumulateGrad(t)
     slots = abi.slot(t, t._array), abi.slot(t, t._edge)
-    if 0 in slots or not (llvm.active and abi.available()):
+    if 0 in slots or not abi.available():
         return
     made = addresses(*(getattr(attributes, name) for name in VALUES))
     for (name, values), address in zip(VALUES.items(), made, strict=True):
