@@ -56,21 +56,16 @@ class Entry(Source):
 
     def _types(self, known: dict[str, Any]) -> dict[str, Type]:
         """The types of the parameters that are not known values."""
-        tree, _, _ = self.tree()
+        code = self.function.__code__
         space = {**self.function.__globals__, **known}
-        for name, cell in zip(
-            self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True
-        ):
+        for name, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=True):
             space.setdefault(name, cell.cell_contents)
-        found = {}
-        for argument in tree.args.args:
-            if argument.arg in known:
-                continue
-            if argument.annotation is None:
-                continue  # a known value with a default
-            expression = ast.fix_missing_locations(ast.Expression(argument.annotation))
-            found[argument.arg] = eval(compile(expression, "<annotation>", "eval"), space)
-        return found
+        written = {n: a for n, a in self.function.__annotations__.items() if n not in known}
+        return {  # the others are known values with a default
+            name: eval(written[name], space) if isinstance(written[name], str) else written[name]
+            for name in code.co_varnames[: code.co_argcount]
+            if name in written
+        }
 
     def open_names(self) -> list[str]:
         """What it is compiled for: the parameters without a type, then the types that others leave open, but R
