@@ -232,3 +232,29 @@ def test_writes_through_views_of_a_leaf_that_is_a_view_are_refused(mode):
     own = torch.zeros(2)[:].requires_grad_()
     with pytest.raises(RuntimeError, match="a leaf Variable"):
         own.mul_(2)
+
+
+def test_unsafe_parts_are_on_the_same_memory_and_no_views():
+    x = torch.arange(6.0)
+    for parts in (x.unsafe_chunk(2), x.unsafe_split(3), x.unsafe_split_with_sizes([3, 3])):
+        parts[1].zero_()
+        assert x[3:].eq(0).all() and x._version == 0 and not parts[0]._is_view()
+        x[3:] = 1
+        x = x.clone()
+    base = torch.ones(4, requires_grad=True)
+    first, second = (base * 2).unsafe_chunk(2)
+    first.mul_(3)
+    (first.sum() + second.sum()).backward()
+    assert base.grad.tolist() == [6, 6, 2, 2]
+
+
+def test_as_strided_of_a_view_begins_in_its_memory():
+    x = torch.arange(10.0)[2:]
+    assert x.as_strided((2,), (3,)).tolist() == [2, 5]
+    assert x.as_strided((2,), (3,), 0).tolist() == [0, 3]
+    assert x.as_strided((2,), (3,), 6).tolist() == [6, 9] and x.storage_offset() == 2
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.as_strided((2,), (3,), 7)
+    leaf = torch.ones(5, requires_grad=True)
+    leaf[1:].as_strided((2,), (2,), 0).sum().backward()
+    assert leaf.grad.tolist() == [1, 0, 1, 0, 0]

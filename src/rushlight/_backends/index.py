@@ -113,7 +113,7 @@ REFERENCE = {
         "ndtri spherical_j0 y0 y1 "
     ),
     "strided": (
-        "basic_index cat expand unsqueeze view "
+        "basic_index cat diagonal expand unsqueeze view within_memory "
     ),
     "views": (
         "address as_strided cat_contiguous contiguous copy_into copy_like element_strides "
@@ -222,7 +222,7 @@ LLVM = {
         "ndtr ndtri polygamma spherical_j0 xlog1py y0 y1 zeta "
     ),
     "strided": (
-        "as_strided basic_index expand unsqueeze view "
+        "as_strided basic_index diagonal expand unsqueeze view within_memory "
     ),
     "ufuncs": (
         "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh conjugate cos cosh "

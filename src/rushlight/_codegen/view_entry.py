@@ -43,6 +43,7 @@ DIMS = 16  # of a view
 FITS, NDIM, OFFSET, SHAPE = range(4)
 STRIDES = SHAPE + DIMS
 PLAN = STRIDES + DIMS
+EDGE = 1 << 30  # sizes, strides and places from here on are left to the function behind
 # What an entry is bound to: what others are, and in the place of COMPILE the function behind the entry; types,
 # an object, a function of NumPy's.
 TUPLE, SIZE, SLICE, ELLIPSIS, SET_BASE = range(FIXED, FIXED + 5)
@@ -141,6 +142,65 @@ def strided(a, objects, count, table, plan):
             plan[NDIM] = n
             plan[OFFSET] = offset
             plan[FITS] = 1
+
+
+@inline
+def within_memory(a, objects, count, table, plan):
+    """`within_memory(a, shape, strides, offset)`, in elements, in memory without gaps."""
+    at, rooted = bits(a, i64), b1(1)
+    while rooted & (bits(at, Ptr[i64])[abi.BASE] != 0):
+        at = bits(at, Ptr[i64])[abi.BASE]
+        rooted = bits(at, Ptr[i64])[abi.TYPE] == table[ARRAY]
+    root = bits(at, Header)
+    n = numbers(objects[0], table, plan + SHAPE)
+    rooted = rooted & ((bits(root + abi.FLAGS, Ptr[i32])[0] & i32(abi.DENSE)) != 0)
+    if rooted & (n >= 0) & (count == 3):
+        size = word(a[abi.DTYPE], abi.ITEMSIZE)
+        own = a[abi.DATA] - root[abi.DATA]
+        fits, offset = b1(1), own // size
+        if objects[2] != table[NOTHING]:
+            fits, offset = number(objects[2], table)
+        fits = fits & (offset >= 0) & (offset < EDGE)
+        fits = fits & (numbers(objects[1], table, plan + STRIDES) == n)
+        last = offset + 1
+        for k in range(n):
+            length, step = plan[SHAPE + k], plan[STRIDES + k]
+            fits = fits & (length > 0) & (length < EDGE) & (step >= 0) & (step < EDGE)
+            if fits:
+                last = last + (length - 1) * step
+                fits = last < EDGE
+            plan[STRIDES + k] = step * size
+        if fits & (last * size <= size_of(root) * word(root[abi.DTYPE], abi.ITEMSIZE)):
+            plan[NDIM] = n
+            plan[OFFSET] = offset * size - own
+            plan[FITS] = 1
+
+
+@inline
+def diagonal(a, objects, count, table, plan):
+    """`diagonal(a, offset, dim1, dim2)`."""
+    nd = dims_of(a)
+    if (count == 3) & (nd >= 2) & (nd <= DIMS):
+        fits, offset = number(objects[0], table)
+        first, d1 = number(objects[1], table)
+        second, d2 = number(objects[2], table)
+        d1 = d1 + nd if d1 < 0 else d1
+        d2 = d2 + nd if d2 < 0 else d2
+        fits = fits & first & second & (d1 >= 0) & (d1 < nd) & (d2 >= 0) & (d2 < nd) & (d1 != d2)
+        if fits:
+            shape, strides, to = shape_of(a), strides_of(a), i64(0)
+            down, right = max(0 - offset, i64(0)), max(offset, i64(0))
+            size = min(shape[d1] - down, shape[d2] - right)
+            for k in range(nd):
+                if (k != d1) & (k != d2):
+                    plan[SHAPE + to] = shape[k]
+                    plan[STRIDES + to] = strides[k]
+                    to = to + 1
+            plan[SHAPE + to] = size
+            plan[STRIDES + to] = strides[d1] + strides[d2]
+            plan[OFFSET] = down * strides[d1] + right * strides[d2]
+            plan[NDIM] = nd - 1
+            plan[FITS] = i64(size > 0)
 
 
 @inline

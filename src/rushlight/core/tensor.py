@@ -456,6 +456,10 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """The offset of the first element in the storage, in elements."""
+        return self._offset
+
+    @property
+    def _offset(self) -> int:
         if self._array.base is None:
             return 0
         from rushlight.core import storage

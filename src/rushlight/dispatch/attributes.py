@@ -18,7 +18,8 @@ from rushlight.core.tensor import Tensor, _wrap
 # What the entries of `_codegen/kernels/attributes.py` read beside the tensor.
 VALUES: dict[str, tuple[Any, ...]] = {
     "shape": (Size,), "dtype": (dtypes.OF, F32, dtypes.float32), "device": (CPU,), "ndim": (),
-    "requires_grad": (None, False, True, View), "_strides": (), "_address": (), "_row_major": (False, True),
+    "requires_grad": (None, False, True, View), "_strides": (), "_address": (), "_offset": (),
+    "_row_major": (False, True),
 }  # fmt: skip
 
 

@@ -79,9 +79,10 @@ FUNCTIONS = {
         "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
     ),
     "layout.joining": (
-        "Tensor.split aten.split aten.split_with_sizes cat chunk column_stack concat "
-        "concatenate dstack hstack row_stack split split_with_sizes stack unbind unsafe_chunk "
-        "unsafe_split unsafe_split_with_sizes vstack "
+        "Tensor.split aten.split aten.split_with_sizes aten.unsafe_split "
+        "aten.unsafe_split_with_sizes cat chunk column_stack concat concatenate dstack hstack "
+        "row_stack split split_with_sizes stack unbind unsafe_chunk unsafe_split "
+        "unsafe_split_with_sizes vstack "
     ),
     "layout.memory": (
         "Tensor.pin_memory Tensor.resize Tensor.resize_ Tensor.resize_as Tensor.set_ "
@@ -114,9 +115,9 @@ FUNCTIONS = {
         "Tensor.as_strided_ Tensor.matrices_H Tensor.matrix_H Tensor.matrix_T Tensor.numpy_T "
         "Tensor.squeeze_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ Tensor.transpose_ "
         "Tensor.unfold Tensor.unsqueeze_ alias_copy as_strided as_strided_copy "
-        "aten.as_strided aten.diagonal_place aten.laid_out aten.restride aten.unfold_back "
-        "atleast_1d atleast_2d atleast_3d detach_copy diagonal diagonal_copy dsplit "
-        "expand_copy hsplit narrow_copy permute_copy select_copy slice_copy split_copy "
+        "aten.as_strided aten.diagonal_place aten.laid_out aten.restride aten.row_major "
+        "aten.unfold_back atleast_1d atleast_2d atleast_3d detach_copy diagonal diagonal_copy "
+        "dsplit expand_copy hsplit narrow_copy permute_copy select_copy slice_copy split_copy "
         "split_with_sizes_copy squeeze_copy t_copy tensor_split transpose_copy unbind_copy "
         "unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy vsplit "
     ),

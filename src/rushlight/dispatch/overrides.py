@@ -142,6 +142,8 @@ def named(call: Any, function: Callable) -> Any:
 def asks(a: Any) -> bool:
     """Whether an argument, or an element of it, is overriding."""
     if a.__class__ is list or a.__class__ is tuple:
+        if _PLAIN.issuperset(map(type, a)):
+            return False
         return any(v.__class__ not in _PLAIN and overriding(v) for v in a)
     return isinstance(a, (tuple, list)) and any(map(overriding, a)) or overriding(a)
 

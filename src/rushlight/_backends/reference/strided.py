@@ -8,7 +8,7 @@ from typing import Any
 from rushlight._backends import cpu as xp
 from rushlight.core import geometry
 
-KERNELS = "basic_index cat expand unsqueeze view".split()
+KERNELS = "basic_index cat diagonal expand unsqueeze view within_memory".split()
 
 NOT_VIEWABLE = (
     "view size is not compatible with input tensor's size and stride (at least one dimension spans "
@@ -24,6 +24,61 @@ def view(a: Any, size: tuple) -> Any:
         raise RuntimeError(f"{NOT_VIEWABLE} (sizes {list(a.shape)}, viewed as {list(size)})")
     k = a.itemsize
     return xp.as_strided(a, size, tuple([s * k for s in strides]))
+
+
+def within_memory(a: Any, size: tuple, stride: tuple, offset: int | None) -> Any:
+    """The memory of `a` under any size and strides, from `offset` on (None: from its first element), in elements.
+
+    RuntimeError where that leaves the memory.
+    """
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: sizes {list(size)}, strides {list(stride)}"
+        )
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(stride)}"
+        )
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(size)}: {list(size)}"
+        )
+    k = a.itemsize
+    root = xp.root(a)
+    own = (xp.address(a) - xp.address(root)) // k
+    offset = own if offset is None else offset
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if 0 not in size:
+        need = (offset + 1 + sum((n - 1) * s for n, s in zip(size, stride))) * k
+        have = xp.extent(root.shape, xp.element_strides(root)) * root.itemsize if root.size else 0
+        if need > have:
+            raise RuntimeError(
+                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+                f"itemsize {k} requiring a storage size of {need} are out of bounds for storage of size "
+                f"{have}"
+            )
+    return xp.as_strided(a, size, tuple([s * k for s in stride]), (offset - own) * k)
+
+
+def diagonal(a: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal of two dimensions as the last dimension; `offset` > 0: above the main one."""
+    n = a.ndim
+    d1, d2 = geometry.wrap_dim(dim1, n), geometry.wrap_dim(dim2, n)
+    if d1 == d2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    shape, strides = a.shape, a.strides
+    down, right = max(-offset, 0), max(offset, 0)
+    size = max(min(shape[d1] - down, shape[d2] - right), 0)
+    shift = down * strides[d1] + right * strides[d2] if size else 0
+    rest = [d for d in range(n) if d not in (d1, d2)]
+    return xp.as_strided(
+        a,
+        (*[shape[d] for d in rest], size),
+        (*[strides[d] for d in rest], strides[d1] + strides[d2]),
+        shift,
+    )
 
 
 def expand(a: Any, size: tuple) -> Any:

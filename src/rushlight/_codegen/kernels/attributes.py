@@ -26,7 +26,7 @@ from rushlight._codegen.python_api import (
 )
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.runtime.abi import DATA, TYPE
-from rushlight._codegen.types import Ptr, i32, i64
+from rushlight._codegen.types import Ptr, b1, i32, i64
 
 ARRAY_AT, EDGE_AT, TENSOR, ARRAY, BEHIND, VALUE, OTHER, THIRD, FOURTH = range(9)
 
@@ -138,6 +138,18 @@ def _address(table, tensor, a):
     made = Object(0)
     if size(a) != 0:
         made = PyLong_FromLongLong(a[DATA])
+    return made
+
+
+@getter
+def _offset(table, tensor, a):
+    root, made, rooted = bits(a, i64) + 0, Object(0), b1(1)
+    while rooted & (bits(root, Ptr[i64])[abi.BASE] != 0):
+        root = bits(root, Ptr[i64])[abi.BASE]
+        rooted = bits(root, Ptr[i64])[TYPE] == table[ARRAY]
+    if rooted:
+        itemsize = bits(a[abi.DTYPE], Ptr[i64])[abi.DTYPE_SIZE]
+        made = PyLong_FromLongLong((a[DATA] - bits(root, Ptr[i64])[DATA]) // itemsize)
     return made
 
 

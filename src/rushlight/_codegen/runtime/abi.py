@@ -29,6 +29,7 @@ DATA, NDIM, SHAPE, STRIDES, BASE, DTYPE, FLAGS = range(HEAD, HEAD + 7)
 ARRAY_SIZE = HEAD + 7
 DTYPE_SIZE = HEAD + 3  # of a dtype (_PyArray_Descr): the bytes of an element
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+DENSE = C_CONTIGUOUS | 0x2  # in the order of C or of Fortran
 
 # A float (PyFloatObject): a double. A list (PyListObject): the number of items, and where they are.
 FLOAT_VALUE = HEAD

@@ -225,6 +225,38 @@ def shaped(make: Callable, draw: Callable | None = None) -> Callable:
     return declare
 
 
+def shaped_as(make: Callable, numbers: int = 0) -> Callable:
+    """Declare a method whose arguments are a shape, or a tuple or list that is one, and a `numbers` of finite
+    floats: `make(shape, *floats, dtype)` gives the array, of the tensor's dtype."""
+
+    def declare(function: Callable) -> Callable:
+        def call(self: Tensor, *args: Any, **options: Any) -> Any:
+            a = getattr(self, "_array", None)
+            if a.__class__ is np.ndarray and args and not (options or active.modes):
+                shape, given = args, ()
+                if args[0].__class__ in _SEQUENCES and len(args) == 1 + numbers:
+                    shape, *given = args
+                for n in shape:
+                    if n.__class__ is not int or n < 0:
+                        return general(self, *args)
+                for v in given:
+                    if v.__class__ is not float or not -3e38 < v < 3e38 or a.dtype not in FULL:
+                        return general(self, *args)
+                try:
+                    made = make(shape, *given, a.dtype)
+                except (ValueError, MemoryError):
+                    return general(self, *args)  # says what is wrong
+                t = new(Tensor)
+                t._array, t._edge, t._counter = made, None, None
+                return t
+            return general(self, *args, **options)
+
+        general = overrides.overridable(function, True, call)
+        return overrides.named(call, function)
+
+    return declare
+
+
 def alike(make: Callable, draw: Callable | None = None) -> Callable:
     """Declare a factory that takes a tensor, here one in the usual order of memory; see `shaped`."""
 
@@ -232,13 +264,14 @@ def alike(make: Callable, draw: Callable | None = None) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
             if not (options or active.modes) and len(args) == 1:
                 a = getattr(args[0], "_array", None)
-                if a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in (s := a.shape):
-                    a = make(s, a.dtype)
-                    if draw is not None:
-                        draw(a)
-                    t = new(Tensor)
-                    t._array, t._edge, t._counter = a, None, None
-                    return t
+                if a.__class__ is np.ndarray and a.flags.c_contiguous:
+                    made = make(a.shape, a.dtype)
+                    if made.strides == a.strides:  # they may differ where a size is 1
+                        if draw is not None:
+                            draw(made)
+                        t = new(Tensor)
+                        t._array, t._edge, t._counter = made, None, None
+                        return t
             return general(*args, **options)
 
         general = overrides.overridable(function, True, call)
@@ -248,16 +281,20 @@ def alike(make: Callable, draw: Callable | None = None) -> Callable:
 
 
 def valued(make: Callable, draw: Callable | None = None) -> Callable:
-    """Declare a factory whose arguments are numbers: `make(args)` gives the array, or None where there is more
-    to it; `draw(array, args)` fills it with random numbers."""
+    """Declare a factory whose arguments are numbers: `make(args, dtype)` gives the array (dtype None: none was
+    asked for), or None where there is more to it; `draw(array, args)` fills it with random numbers."""
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
-            if not (options or active.modes or modes.device_set and modes.thread.device):
+            d = None
+            plain = not options
+            if len(options) == 1 and (asked := options.get("dtype")).__class__ is dtypes.dtype:
+                d, plain = asked.np, True
+            if plain and not (active.modes or modes.device_set and modes.thread.device):
                 try:
-                    a = make(args)
+                    a = make(args, d)
                 except (TypeError, ValueError, MemoryError):
-                    return general(*args)  # says what is wrong
+                    return general(*args, **options)  # says what is wrong
                 if a is not None:
                     if draw is not None:
                         draw(a, args)

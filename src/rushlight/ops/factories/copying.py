@@ -392,6 +392,12 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Any, tensor_node:
 @public(overridable=True)
 def fill(input, value):
     """A copy of `input` with every element overwritten by `value`."""
+    if (
+        value.__class__ in (float, int, bool)
+        and input._edge is None
+        and input.dtype.is_floating_point
+    ):
+        return fill_(creation.empty_like(input), +value)
     return _filled(input.clone(), value, "fill", fill_copy_node, fill_copy_tensor)
 
 

@@ -31,6 +31,7 @@ from rushlight.ops.factories.arguments import (
     number,
     only_sequence,
     shaped,
+    shaped_as,
     sizes,
     valued,
 )
@@ -125,6 +126,12 @@ def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = 
         if strides is None and a.flags.c_contiguous:
             return a
     else:
+        if (
+            memory_format is None or memory_format is dtypes.preserve_format
+        ) and a.flags.c_contiguous:
+            made = a.copy() if a.size < LARGE else xp.row_major(a)
+            if made.strides == a.strides:  # they may differ where a size is 1
+                return made
         strides = preserved(a, memory_format)
         if strides is None:
             return a.copy() if a.size < LARGE else xp.row_major(a)
@@ -261,7 +268,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     return made("empty", "empty", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-def _full(args: tuple) -> Any:
+def _full(args: tuple, d: np.dtype | None) -> Any:
     """`full` of a tuple and a finite Python float."""
     size, value = args
     if size.__class__ is not tuple or value.__class__ is not float or not -3e38 < value < 3e38:
@@ -269,7 +276,7 @@ def _full(args: tuple) -> Any:
     for n in size:
         if n.__class__ is not int:
             return None
-    d = modes._default_dtype.np
+    d = d or modes._default_dtype.np
     return xp.full(size, value, d) if d in FULL else None
 
 
@@ -453,12 +460,14 @@ def declare_new(name: str, what: str) -> None:
     """Declare `Tensor.new_<name>`, filled by the kernel `name`."""
     doc = f"{what} of a shape, with the dtype and device of this tensor."
 
-    @public("Tensor", name=f"new_{name}", doc=doc, overridable=True)
     def function(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
                  requires_grad=False):  # fmt: skip
         shape = sizes(f"new_{name}", args, size)
         options = (dtype, layout, device, pin_memory, requires_grad)
         return new_one(f"new_{name}", self, name, shape, *options)
+
+    function.__name__, function.__doc__ = f"new_{name}", doc
+    public("Tensor")(shaped_as(getattr(xp, name))(function))
 
 
 declare_new("zeros", "Zeros")
@@ -466,7 +475,8 @@ declare_new("ones", "Ones")
 declare_new("empty", "Memory")
 
 
-@public("Tensor", overridable=True)
+@public("Tensor")
+@shaped_as(xp.full, numbers=1)
 def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
              requires_grad=False):  # fmt: skip
     """`fill_value` in a shape, with the dtype and device of this tensor."""

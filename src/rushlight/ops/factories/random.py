@@ -119,7 +119,7 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     return drawn("randn", draw, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-def _randint_array(args: tuple) -> np.ndarray | None:
+def _randint_array(args: tuple, d: Any) -> np.ndarray | None:
     """An array for `randint` of ints of ordinary size and a tuple."""
     low, high, size = args if len(args) == 3 else (0, *args)
     if low.__class__ is not int or high.__class__ is not int or size.__class__ is not tuple:
@@ -127,7 +127,8 @@ def _randint_array(args: tuple) -> np.ndarray | None:
     for n in size:
         if n.__class__ is not int:
             return None
-    return xp.empty(size, I64) if 0 < high - low < 1 << 28 and high < 1 << 62 else None
+    ordinary = d is None and 0 < high - low < 1 << 28 and high < 1 << 62
+    return xp.empty(size, I64) if ordinary else None
 
 
 def _randint_drawn(a: np.ndarray, args: tuple) -> None:
@@ -174,10 +175,11 @@ def _int(name: str, value: Any, argument: str = "high") -> int:
     return value.__index__()
 
 
-def _randperm_array(args: tuple) -> np.ndarray | None:
+def _randperm_array(args: tuple, d: Any) -> np.ndarray | None:
     """An array for `randperm` of an int of ordinary size."""
     (n,) = args
-    return xp.empty(n, I64) if n.__class__ is int and 1 < n < 1 << 27 else None
+    ordinary = d is None and n.__class__ is int and 1 < n < 1 << 27
+    return xp.empty(n, I64) if ordinary else None
 
 
 def _randperm_drawn(a: np.ndarray, args: tuple) -> None:

@@ -59,13 +59,15 @@ def _deliver(
 # -- arange ----------------------------------------------------------------------------------------
 
 
-def _ordinary_range(args: tuple) -> np.ndarray | None:
+def _ordinary_range(args: tuple, d: np.dtype | None) -> np.ndarray | None:
     """`arange` of Python numbers of ordinary size."""
     start, end, step = (0, *args, 1) if len(args) == 1 else args if len(args) == 3 else (*args, 1)
-    if start.__class__ is int and end.__class__ is int and step.__class__ is int:
+    whole = start.__class__ is int and end.__class__ is int and step.__class__ is int
+    if whole and (d is None or d is I64):
         ordinary = -_MANY < start < _MANY and -_MANY < end < _MANY and -_MANY < step < _MANY
         return xp.arange(start, end, step) if ordinary and (end - start) * step > 0 else None
-    d = modes._default_dtype.np
+    if d is None:
+        d = modes._default_dtype.np
     for v in (start, end, step):
         if v.__class__ not in _NUMBERS or not -_MANY < v < _MANY or d not in FULL:
             return None
@@ -237,10 +239,11 @@ def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None
 # -- linspace --------------------------------------------------------------------------------------
 
 
-def _ordinary_spaces(args: tuple) -> np.ndarray | None:
+def _ordinary_spaces(args: tuple, d: np.dtype | None) -> np.ndarray | None:
     """`linspace` of Python numbers of ordinary size."""
     start, end, steps = args
-    d = modes._default_dtype.np
+    if d is None:
+        d = modes._default_dtype.np
     if start.__class__ not in _NUMBERS or end.__class__ not in _NUMBERS or d not in FULL:
         return None
     if steps.__class__ is not int or steps < 2:
@@ -376,10 +379,11 @@ def _identity(rows: int, columns: int, d: np.dtype) -> np.ndarray:
     return a
 
 
-def _square(args: tuple) -> np.ndarray | None:
+def _square(args: tuple, d: np.dtype | None) -> np.ndarray | None:
     """`eye` of an int."""
     (n,) = args
-    return _identity(n, n, modes._default_dtype.np) if n.__class__ is int else None
+    d = d or modes._default_dtype.np
+    return _identity(n, n, d) if n.__class__ is int and d in FULL else None
 
 
 @valued(_square)

@@ -499,7 +499,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
-    rows = nonzero_places(input)[:size]
+    rows = nonzero_places(input if size else input[:0] if input.ndim else input)[:size]
     result = rows.new_full((size, rows.shape[1]), fill_value)
     result[: len(rows)] = rows
     if out is None:

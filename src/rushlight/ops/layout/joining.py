@@ -80,6 +80,11 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     size = split_size_or_sections
     if isinstance(size, (tuple, list)):
         return split_with_sizes(tensor, tuple(size), dim)
+    return split_even(tensor, *checked_size(tensor, size, dim))
+
+
+def checked_size(tensor: Tensor, size: Any, dim: int) -> tuple[int, int]:
+    """The size of parts as an int, and the dimension, not negative."""
     shape = tensor._array.shape
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -93,7 +98,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
             "split_size can only be 0 if dimension size is 0, but got dimension size of "
             f"{shape[dim]}"
         )
-    return split_even(tensor, size, dim)
+    return size, dim
 
 
 # The method has another name for its argument than the function: the same code under that name.
@@ -115,8 +120,14 @@ def chunk(
     >>> [len(c) for c in torch.arange(7).chunk(3)]
     [3, 3, 1]
     """
-    if axis is not None:
-        dim = axis
+    size, dim = size_of_chunks(input, chunks, dim if axis is None else axis)
+    if not size:  # nothing to share out: as many empty chunks as asked for
+        return split_with_sizes(input, (0,) * chunks, dim)
+    return split_even(input, size, dim)
+
+
+def size_of_chunks(input: Tensor, chunks: int, dim: int) -> tuple[int, int]:
+    """The size of all chunks but the last, and the dimension, not negative."""
     shape = input._array.shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -124,10 +135,7 @@ def chunk(
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if dim:
         dim = geometry.wrap_dim(dim, len(shape))
-    size = (shape[dim] + chunks - 1) // chunks
-    if not size:  # nothing to share out: as many empty chunks as asked for
-        return split_with_sizes(input, (0,) * chunks, dim)
-    return split_even(input, size, dim)
+    return (shape[dim] + chunks - 1) // chunks, dim
 
 
 @op(view=True, outputs="list")
@@ -257,8 +265,8 @@ def stack(xp, tensors: Arrays, dim: int = 0):
 stack.grad(tensors=lambda g, dim: list(unbind(g, dim)))
 
 
-def joined(name: str, shaped: Any, dim: Any) -> Any:
-    """Declare `name`: the tensors, each brought to enough dimensions, joined along one of them."""
+def joined(name: str, least: int, shaped: Any, dim: Any) -> Any:
+    """Declare `name`: the tensors, those of less than `least` dimensions brought to as many, joined along one."""
 
     def function(tensors: Any, *, out: Any = None) -> Tensor:
         if not isinstance(tensors, (tuple, list)):
@@ -268,8 +276,8 @@ def joined(name: str, shaped: Any, dim: Any) -> Any:
             )
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
-        parts = [shaped(x) for x in tensors]
-        d = dim(parts)
+        parts = [shaped(x) if x.ndim < least else x for x in tensors]
+        d = dim if parts[0].ndim > dim else 0
         return cat(parts, d) if out is None else cat(parts, d, out=out)
 
     function.__name__ = function.__qualname__ = name
@@ -277,7 +285,7 @@ def joined(name: str, shaped: Any, dim: Any) -> Any:
 
 
 def column(x: Tensor) -> Tensor:
-    return reshape(x, (x.numel(), 1)) if x.ndim <= 1 else x
+    return reshape(x, (x.numel(), 1))
 
 
 def at_least(n: int) -> Any:
@@ -289,36 +297,72 @@ def at_least(n: int) -> Any:
     return shaped
 
 
-hstack = joined("hstack", at_least(1), lambda parts: 0 if parts[0].ndim == 1 else 1)
+hstack = joined("hstack", 1, at_least(1), 1)
 hstack.__doc__ = "The tensors side by side: along dimension 1, vectors along dimension 0."
-vstack = joined("vstack", at_least(2), lambda parts: 0)
+vstack = joined("vstack", 2, at_least(2), 0)
 vstack.__doc__ = "The tensors on top of each other: along dimension 0, vectors as rows."
-dstack = joined("dstack", at_least(3), lambda parts: 2)
+dstack = joined("dstack", 3, at_least(3), 2)
 dstack.__doc__ = "The tensors behind each other: along dimension 2."
-column_stack = joined("column_stack", column, lambda parts: 1)
+column_stack = joined("column_stack", 2, column, 1)
 column_stack.__doc__ = "The tensors side by side, vectors as columns."
 for _f in (hstack, vstack, dstack, column_stack):
     public()(_f)
 public(name="row_stack")(vstack)
 
 
+# -- parts that share memory and do not know it ----------------------------------------------------
+
+
+@op(outputs="list", where="aten", name="unsafe_split_with_sizes", method=False,
+    node="UnsafeSplitWithSizesBackward0")  # fmt: skip
+def unsafe_lengths(xp, input: Array, split_sizes: Any, dim: int):
+    """`split_with_sizes`, whose parts have version counters of their own."""
+    return split_lengths.op.declared(xp, input, split_sizes, dim)
+
+
+unsafe_lengths.grad(input=lambda g, dim: join_back(g, dim))
+
+
+@op(outputs="list", where="aten", name="unsafe_split", method=False, node="UnsafeSplitBackward0")
+def unsafe_even(xp, input: Array, split_size: int, dim: int):
+    """`split`, whose parts have version counters of their own."""
+    return split_even.op.declared(xp, input, split_size, dim)
+
+
+unsafe_even.grad(input=lambda g, dim: join_back(g, dim))
+
+
 @public(method=True)
 def unsafe_split(
     input: Tensor, split_size: int, dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
-    """`split` whose parts may be written to: copies here."""
-    return tuple([x.clone() for x in split(input, split_size, dim if axis is None else axis)])
+    """`split` whose parts may be written to before `input` is differentiated: nothing counts these writes."""
+    size, dim = checked_size(input, split_size, dim if axis is None else axis)
+    return parts_apart(split_even, unsafe_even, input, size, dim)
 
 
 @public(method=True)
 def unsafe_chunk(
     input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
-    """`chunk` whose parts may be written to: copies here."""
-    return tuple([x.clone() for x in chunk(input, chunks, dim, axis=axis)])
+    """`chunk` whose parts may be written to; see `unsafe_split`."""
+    size, dim = size_of_chunks(input, chunks, dim if axis is None else axis)
+    if not size:
+        return unsafe_split_with_sizes(input, (0,) * chunks, dim)
+    return parts_apart(split_even, unsafe_even, input, size, dim)
 
 
 @public(method=True)
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """`split_with_sizes` whose parts may be written to: copies here."""
-    return tuple([x.clone() for x in split_with_sizes(input, tuple(split_sizes), dim)])
+    """`split_with_sizes` whose parts may be written to; see `unsafe_split`."""
+    return parts_apart(split_lengths, unsafe_lengths, input, tuple(split_sizes), dim)
+
+
+def parts_apart(views: Any, operator: Any, input: Tensor, size: Any, dim: int) -> tuple:
+    """The parts by the operator; of what has no history, views that forget what they are views of."""
+    if input._edge is not None:
+        return operator(input, size, dim)
+    parts = views(input, size, dim)
+    for part in parts:
+        part._edge = part._counter = None
+    return parts

@@ -171,9 +171,16 @@ def unflatten(input: Tensor, dim: int, sizes: Sizes):
     return view_as_sizes(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
 
 
-@composite
-def ravel(input: Tensor):
+@public(method=True)
+def ravel(input: Tensor) -> Tensor:
     """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
+    a = input._array
+    if a.__class__ is not ndarray or general.active.modes:
+        got = overrides.call_overrides(ravel, (input,), {})
+        if got is not overrides.NOTHING:
+            return got
+    if a.flags.c_contiguous:
+        return view_as_sizes(input, (a.size,))
     return input.contiguous().reshape((-1,))
 
 
@@ -313,6 +320,11 @@ def movedim(input: Tensor, source: Any, destination: Any):
     torch.Size([3, 4, 2])
     """
     n = input._array.ndim
+    if source.__class__ is destination.__class__ is int and -n <= source < n:
+        if -n <= destination < n:
+            order = list(range(n))
+            order.insert(destination % n, order.pop(source))
+            return permute(input, tuple(order))
     given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
     if len(given[0]) != len(given[1]):
         raise RuntimeError(

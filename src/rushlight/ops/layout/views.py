@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy import ndarray
+
 from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history
-from rushlight.core import dtypes, geometry, settings, storage
+from rushlight.core import dtypes, geometry, settings
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
-from rushlight.dispatch import results
-from rushlight.dispatch.registry import Array, composite, op, public
+from rushlight.dispatch import general, overrides, results
+from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.layout.complex_parts import view_as_complex, view_as_real
 from rushlight.ops.layout.joining import split, split_with_sizes, unbind
-from rushlight.ops.layout.regions import alias, narrow, select, slice_dim
+from rushlight.ops.layout.regions import alias, basic_index, narrow, select, slice_dim
 from rushlight.ops.layout.shape import (
     expand,
     permute,
@@ -42,17 +44,27 @@ EVERYTHING = slice(None)
 
 
 @op(view=True, where="aten", name="as_strided", node="AsStridedBackward0", method=False)
-def strided_view(xp, input: Array, size: Ints, stride: Ints, shift: int, own: Ints):
-    """The memory of `input` from `shift` elements after its first one; `own` are its strides."""
-    k = input.itemsize
-    return xp.as_strided(input, size, tuple([s * k for s in stride]), shift * k)
+def strided_view(
+    xp, input: Array, size: Ints, stride: Ints, storage_offset: Any, own: Ints, start: int
+):
+    """The memory of `input` under any size and strides; `own` are its strides, `start` is its storage offset."""
+    return xp.within_memory(input, size, stride, storage_offset)
 
 
-strided_view.grad(
-    input=lambda g, input_shape, size, stride, shift, own: restride(
-        g, size, stride, shift, input_shape, own, 0, "to"
-    )
-)
+def strided_back(
+    g: Tensor,
+    input_shape: Ints,
+    size: Ints,
+    stride: Ints,
+    storage_offset: Any,
+    own: Ints,
+    start: int,
+) -> Tensor:
+    shift = 0 if storage_offset is None else storage_offset - start
+    return restride(g, size, stride, shift, input_shape, own, 0, "to")
+
+
+strided_view.grad(input=strided_back)
 
 
 @op(where="aten", node="AsStridedBackwardBackward0", method=False)
@@ -93,8 +105,10 @@ def restride_back(
 restride.grad(input=restride_back)
 
 
-@composite
-def as_strided(input: Tensor, size: Sizes, stride: Any, storage_offset: Any = None):
+@public(method=True)
+def as_strided(
+    input: Tensor, size: Sizes, stride: Sizes, storage_offset: int | None = None
+) -> Tensor:
     """The memory of `input` under any size and strides (in elements), from `storage_offset` on.
 
     RuntimeError when that leaves the memory. Elements may overlap: clone before writing then.
@@ -105,35 +119,12 @@ def as_strided(input: Tensor, size: Sizes, stride: Any, storage_offset: Any = No
             [1, 2, 3],
             [2, 3, 4]])
     """
-    size, stride = tuple(size), tuple(stride)
-    if len(size) != len(stride):
-        raise RuntimeError(
-            f"mismatch in length of strides and shape: sizes {list(size)}, strides {list(stride)}"
-        )
-    if any(s < 0 for s in stride):
-        raise RuntimeError(
-            "as_strided: Negative strides are not supported at the moment, got strides: "
-            f"{list(stride)}"
-        )
-    if any(n < 0 for n in size):
-        raise RuntimeError(
-            f"Trying to create tensor with negative dimension {min(size)}: {list(size)}"
-        )
-    a = input._array
-    own = input.storage_offset()
-    offset = own if storage_offset is None else storage_offset
-    if offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    if 0 not in size:
-        need = (offset + 1 + sum((n - 1) * s for n, s in zip(size, stride))) * a.itemsize
-        have = storage.memory(a).size
-        if need > have:
-            raise RuntimeError(
-                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
-                f"itemsize {a.itemsize} requiring a storage size of {need} are out of bounds for "
-                f"storage of size {have}"
-            )
-    return strided_view(input, size, stride, offset - own, input.stride())
+    if input._array.__class__ is not ndarray or general.active.modes:
+        arguments = input, size, stride, storage_offset
+        if (got := overrides.call_overrides(as_strided, arguments, {})) is not overrides.NOTHING:
+            return got
+    start = input._offset
+    return strided_view(input, tuple(size), tuple(stride), storage_offset, input._strides, start)
 
 
 @op(where="aten", node="CloneBackward0", method=False)
@@ -162,26 +153,7 @@ def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     >>> torch.tensor([[1, 2], [3, 4]]).diagonal()
     tensor([1, 4])
     """
-    n = input.ndim
-    d1, d2 = geometry.wrap_dim(dim1, n), geometry.wrap_dim(dim2, n)
-    if d1 == d2:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    shape, strides = input.shape, input.strides
-    if offset >= 0:
-        size = max(min(shape[d1], shape[d2] - offset), 0)
-        shift = offset * strides[d2]
-    else:
-        size = max(min(shape[d1] + offset, shape[d2]), 0)
-        shift = -offset * strides[d1]
-    rest = [d for d in range(n) if d not in (d1, d2)]
-    if not size:
-        shift = 0
-    return xp.as_strided(
-        input,
-        (*[shape[d] for d in rest], size),
-        (*[strides[d] for d in rest], strides[d1] + strides[d2]),
-        shift,
-    )
+    return xp.diagonal(input, offset, dim1, dim2)
 
 
 diagonal.grad(
@@ -279,6 +251,11 @@ def tensor_split(
         where = sections if indices is None else indices
         if where is None:
             raise TypeError("tensor_split() missing a required argument: indices or sections")
+    return parts_at(input, where, dim)
+
+
+def parts_at(input: Tensor, where: Any, dim: int) -> tuple[Tensor, ...]:
+    """`tensor_split`."""
     shape = input._array.shape
     if not shape:
         raise RuntimeError(
@@ -296,21 +273,18 @@ def tensor_split(
                 f"{where.ndim} dims"
             )
         where = where.tolist()
+    before = (EVERYTHING,) * d
     if isinstance(where, (tuple, list)):
         ends = [*where, n]
-        parts, start = [], 0
-        for end in ends:
-            parts.append(slice_dim(input, d, start, end))
-            start = end
-        return tuple(parts)
-    if where <= 0:
-        raise RuntimeError(f"number of sections must be larger than 0, got {where}")
-    small, larger = divmod(n, where)
+    else:
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        small, larger = divmod(n, where)
+        ends = [i * small + min(i, larger) for i in range(1, where + 1)]
     parts, start = [], 0
-    for i in range(where):
-        size = small + (i < larger)
-        parts.append(slice_dim(input, d, start, start + size))
-        start += size
+    for end in ends:
+        parts.append(basic_index(input, (*before, slice(start, end))))
+        start = end
     return tuple(parts)
 
 
@@ -333,7 +307,7 @@ def split_along(name: str, least: int, dim: Any) -> Any:
                     f"torch.{name} attempted to split along dimension {d}, but the size of the "
                     f"dimension {size} is not divisible by the split_size {indices_or_sections}!"
                 )
-        return tensor_split(input, indices_or_sections, d)
+        return parts_at(input, indices_or_sections, d)
 
     return function
 
@@ -346,11 +320,20 @@ dsplit = split_along("dsplit", 3, lambda n: 2)
 # -- copies of views -------------------------------------------------------------------------------
 
 
+@op(where="aten", node="CloneBackward0", method=False, out=False)
+def row_major(xp, input: Array):
+    """A row-major copy."""
+    return xp.row_major(input)
+
+
+row_major.grad(input=lambda g: g)
+
+
 def copied(view: Tensor) -> Tensor:
     """A row-major copy; of a sparse tensor, a copy in its layout."""
     if view.layout is not dtypes.strided:
         return view.clone()
-    return view.clone(memory_format=dtypes.contiguous_format)
+    return row_major(view)
 
 
 def narrowed(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
