@@ -644,7 +644,7 @@ def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable:
     """The indices that sort `input` along `dim`; see `sort`."""
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
     """`nonzero` under NumPy's name."""
-def as_strided(input: Tensor, size: _Ints, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Tensor:
+def as_strided(input: Tensor, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
     """The memory of `input` under any size and strides (in elements), from `storage_offset` on."""
 def as_strided_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `as_strided` shows."""
@@ -1320,7 +1320,7 @@ def randperm(n: Any, *, generator: Any = None, out: Any = None, dtype: Any = Non
     """The integers 0 to n - 1 in random order."""
 def range(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
-def ravel(input: Tensor, *, out: Any = None) -> Tensor:
+def ravel(input: Tensor) -> Tensor:
     """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
 def real(input: Tensor, *, out: Any = None) -> Tensor:
     """The real parts, on the same memory; a real tensor as it is."""
@@ -1555,11 +1555,11 @@ def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_coun
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, in a tensor of `shape`, of indices into the flattened tensor."""
 def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
-    """`chunk` whose parts may be written to: copies here."""
+    """`chunk` whose parts may be written to; see `unsafe_split`."""
 def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
-    """`split` whose parts may be written to: copies here."""
+    """`split` whose parts may be written to before `input` is differentiated: nothing counts these writes."""
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
-    """`split_with_sizes` whose parts may be written to: copies here."""
+    """`split_with_sizes` whose parts may be written to; see `unsafe_split`."""
 def unsqueeze(input: Tensor, dim: _int) -> Tensor:
     """A new dimension of size 1 before `dim`."""
 def unsqueeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:

@@ -460,8 +460,6 @@ class Tensor:
 
     @property
     def _offset(self) -> int:
-        if self._array.base is None:
-            return 0
         from rushlight.core import storage
 
         return storage.offset(self)

@@ -166,6 +166,8 @@ class Tensor:
     @property
     def _strides(self) -> tuple[_int, ...]: ...
     def storage_offset(self) -> _int: ...
+    @property
+    def _offset(self) -> _int: ...
     def untyped_storage(self) -> Any: ...
     def storage(self) -> Any: ...
     def data_ptr(self) -> _int: ...
@@ -314,7 +316,7 @@ class Tensor:
         """The indices that sort `input` along `dim`; see `sort`."""
     def argwhere(self) -> Tensor:
         """`nonzero` under NumPy's name."""
-    def as_strided(self, *size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    def as_strided(self, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
         """The memory of `input` under any size and strides (in elements), from `storage_offset` on."""
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place `as_strided`: the tensor itself gets the other shape, on the same memory."""
@@ -1253,11 +1255,11 @@ class Tensor:
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """Every run of equal elements (or slices along `dim`) reduced to one; see `unique`."""
     def unsafe_chunk(self, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
-        """`chunk` whose parts may be written to: copies here."""
+        """`chunk` whose parts may be written to; see `unsafe_split`."""
     def unsafe_split(self, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
-        """`split` whose parts may be written to: copies here."""
+        """`split` whose parts may be written to before `input` is differentiated: nothing counts these writes."""
     def unsafe_split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
-        """`split_with_sizes` whose parts may be written to: copies here."""
+        """`split_with_sizes` whose parts may be written to; see `unsafe_split`."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 before `dim`."""
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
