@@ -246,7 +246,7 @@ SCALED: dict[str, Callable[[int, Make], Sample | None]] = {
     **{k: on_square() for k in ("geqrf", "qr", "linalg.qr", "svd", "linalg.svd", "linalg.eig", "pinverse", "linalg.pinv")},
     **dict.fromkeys(("cholesky", "cholesky_inverse", "inverse", "linalg.cholesky", "linalg.eigh", "linalg.inv"), on_definite),
     **{k: on_rows() for k in ("corrcoef", "cov")},
-    **{k: on_rows(-1) for k in ("median", "nanmedian")},
+    **{k: on_rows(-1) for k in ("argsort", "median", "nanmedian", "sort")},
     **{k: on_rows(0.5, dim=-1) for k in ("quantile", "nanquantile")},
     **{k: lambda n, make: call(0.0, 1.0, n, dtype=make.dtype) for k in ("linspace", "logspace")},
     **{k: lambda n, make: call(make.rows(n)[None], (1, 0, 2)) for k in ("permute", "permute_copy")},
@@ -261,6 +261,7 @@ SCALED: dict[str, Callable[[int, Make], Sample | None]] = {
     "linalg.solve": lambda n, make: call(*reversed(solve(n, make).args)),
     "lu_solve": lu_solve,
     "meshgrid": lambda n, make: call(make(side(n)), make(side(n)), indexing="ij"),
+    "msort": on_rows(),
     "native_layer_norm": norm(1e-5),
     "nn.functional.bilinear": bilinear,
     "nn.functional.cross_entropy": cross_entropy,
@@ -279,5 +280,6 @@ SCALED: dict[str, Callable[[int, Make], Sample | None]] = {
     "nn.functional.scaled_dot_product_attention": attention,
     "nn.functional.unfold": on_image(2, 3),
     "stft": stft,
+    "topk": lambda n, make: call(make.rows(n), min(n, 5)),
     "unflatten": on_rows(-1, (1, -1)),
 }  # fmt: skip

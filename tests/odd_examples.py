@@ -39,8 +39,10 @@ from odd_places import (
     index_select,
     index_select_gradient,
     index_take,
+    kthvalue,
     masked,
     masked_expand,
+    median_with_index,
     nonzero,
     out_of_range,
     pad_constant,
@@ -582,7 +584,7 @@ NAMED = (
     ctc_loss, ctc_loss_gradient, cdist, cdist_gradient, pdist, pdist_gradient,
     glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, cumulative,
     l2_norm, update_running_stats, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
-    sort, topk, where, cast,
+    sort, topk, kthvalue, median_with_index, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "layer_norm_with_statistics": layer_norm, "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": outer, "mm": matrices,
@@ -619,7 +621,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "count_nonzero": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16),
     "digamma": one, "entr": one, "erfinv": one, "lgamma": one, "ndtr": one, "ndtri": one,
     "polygamma": lambda rng, d: (1, *one(rng, d)), "xlog1py": elements(2),
-    "masked_select": masked, "contiguous": one, "row_major": one,
+    "mode": sort, "median": lambda rng, d: (*one(rng, d), False), "masked_select": masked, "contiguous": one, "row_major": one,
     "with_wide_number": wide_number, "binary_cross_entropy": positive(elements(2)),
     "binary_cross_entropy_gradient": positive(elements(3)),
 }  # fmt: skip

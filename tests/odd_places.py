@@ -134,6 +134,16 @@ def sort(rng, d):
     return a, axis_of(rng, a), bool(rng.integers(2))
 
 
+def median_with_index(rng, d):
+    a, axis, skip_nan = sort(rng, d)
+    return a, axis, bool(rng.integers(2)), skip_nan
+
+
+def kthvalue(rng, d):
+    a, axis, keepdims = sort(rng, d)
+    return a, axis, keepdims, int(rng.integers(a.shape[axis]))
+
+
 def topk(rng, d):
     a, axis, largest = sort(rng, d)
     return a, small(rng, 1, a.shape[axis] + 1), axis, largest

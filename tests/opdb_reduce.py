@@ -59,14 +59,14 @@ def nan_median(x, dim=None, keepdim=False):
     if dim is None:
         return np.sort(x, axis=None)[(np.count_nonzero(~np.isnan(x)) - 1) // 2]
     k = (np.count_nonzero(~np.isnan(x), axis=dim, keepdims=True) - 1) // 2
-    order = np.argsort(x, axis=dim)
+    order = np.argsort(x, axis=dim, kind="stable")
     at = np.take_along_axis(order, k, dim)
     values = np.take_along_axis(x, at, dim)
     return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
 
 
 def kth(x, k, dim=-1, keepdim=False):
-    at = np.take(np.argsort(x, axis=dim), [k - 1], axis=dim)
+    at = np.take(np.argsort(x, axis=dim, kind="stable"), [k - 1], axis=dim)
     values = np.take_along_axis(x, at, dim)
     return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
 

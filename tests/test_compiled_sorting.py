@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import rushlight as torch
 from guard import guarded
 from rushlight._backends.llvm import sorting as compiled
+from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight.core import dtypes
 
@@ -136,3 +137,22 @@ def test_runs_of_equal_elements(dtype):
                         if shown:
                             assert g.dtype == w.dtype
                             np.testing.assert_array_equal(g.astype("f8"), w.astype("f8"))
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (256,), (3, 257), (300, 2), (2, 5000)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_one_of_a_row(dtype, shape):
+    """The k-th element, medians and the commonest: of ties the first, or the last of the commonest."""
+    rng = np.random.default_rng(7)
+    for kind in ("wide", "ties"):
+        x = values(rng, shape, dtype, kind)
+        for axis in range(x.ndim):
+            for k in {0, x.shape[axis] // 2, x.shape[axis] - 1}:
+                same(compiled.kthvalue(x, axis, False, k), orders.kthvalue(x, axis, False, k))
+            for skip in (False, True):
+                want = orders.median_with_index(x, axis, True, skip)
+                same(compiled.median_with_index(x, axis, True, skip), want)
+            same(compiled.mode(x, axis, False), orders.mode(x, axis, False))
+        for skip in (False, True):
+            got, want = compiled.median(x, skip), orders.median(x, skip)
+            np.testing.assert_array_equal(got.astype("f8"), want.astype("f8"))

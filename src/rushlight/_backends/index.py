@@ -87,8 +87,8 @@ REFERENCE = {
     ),
     "reduce": (
         "all amax amin any argmax argmin count_nonzero cumulative cumulative_extreme "
-        "expand_reduced kth_index logcumsumexp logsumexp max_with_index mean median "
-        "median_index min_with_index mode_index nansum pick prod segment_ids segment_offsets "
+        "expand_reduced kthvalue logcumsumexp logsumexp max_with_index mean median "
+        "median_with_index min_with_index mode nansum prod segment_ids segment_offsets "
         "segment_reduce sum sum_to upcast variance xor_sum "
     ),
     "resample": (
@@ -215,7 +215,7 @@ LLVM = {
         "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient "
     ),
     "sorting": (
-        "bincount searchsorted sort topk unique "
+        "bincount kthvalue median median_with_index mode searchsorted sort topk unique "
     ),
     "special": (
         "airy_ai digamma entr erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e lgamma log_ndtr "

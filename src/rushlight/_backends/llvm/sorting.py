@@ -6,15 +6,26 @@ NumPy, which does that with vector instructions, or digit by digit where keys ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags
 from rushlight._codegen.kernels import sort as kernels
+from rushlight._codegen.kernels.shape_inference import (
+    chosen,
+    chosen_kind,
+    chosen_median,
+    in_order_along,
+    largest_few,
+)
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import b1, f32, f64, i32, i64, of, u8
 from rushlight.core.dtype_sets import BOOL, FLOATING, I8, I16, I32, I64, U8
 
@@ -96,9 +107,41 @@ def placed(r: np.ndarray, axis: int) -> np.ndarray:
     return out
 
 
+def entries(infer: Any, kernel: Any) -> ByDtype:
+    """The native entries for values and places that a kernel chooses."""
+
+    def make(dtype: np.dtype) -> Any:
+        if dtype not in SORTED:
+            return unbound
+        return bind(infer, [dtype], [dtype, I64], (kernel, {"T": of(dtype)}))
+
+    return ByDtype(make)
+
+
+def of_copies(taken: ByDtype, kernel: Callable) -> Callable:
+    """`kernel` behind entries, which get arrays of another order in memory as copies."""
+
+    def behind(a: np.ndarray, *options: Any) -> tuple[Any, Any]:
+        if a.__class__ is np.ndarray and not a.flags.carray:
+            found = taken[a.dtype](np.array(a, order="C"), *options)
+            if found is not None:
+                return found
+        return kernel(a, *options)
+
+    return before(taken)(behind)
+
+
+SORT = entries((in_order_along, {"MOST": kernels.SHORT}), kernels.sorted_rows)
+
+
 @implements("sort")
+@before(SORT)
 def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices), stable."""
+    if a.__class__ is np.ndarray and not a.flags.carray:
+        copied = SORT[a.dtype](np.array(a, order="C"), axis, descending)
+        if copied is not None:
+            return reference._as(a, copied[0]), reference._as(a, copied[1])
     x = as_rows(a, axis)
     found = None if x is None else put_in_order(x, descending)
     if x is None or found is None:
@@ -110,6 +153,7 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
 
 
 @implements("topk")
+@before(entries((largest_few, {"MOST": kernels.MOST}), kernels.first_few))
 def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices) of the k largest or smallest, the most extreme first."""
     x = as_rows(a, axis) if k > 0 else None
@@ -119,8 +163,8 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
     if k <= kernels.MOST:
         shape = (*x.shape[:-1], k)
         values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
-        run = kernels.first_few.compiled(DOWN=not largest, T=of(x.dtype))
-        run(x, values, places, x.size // n, n, k)
+        run = kernels.first_few.compiled(T=of(x.dtype))
+        run(x, values, places, x.size // n, n, k, 0 if largest else -1)
     else:
         keys, shift, _, _ = keys_of(x, largest)
         if k < n:
@@ -129,6 +173,58 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
         keys.sort(-1)
         values, places = taken(x, keys, shift)
     return placed(values, axis), placed(places, axis)  # type: ignore[arg-type]
+
+
+def choices(infer: Any, **known: int) -> ByDtype:
+    """The native entries for one element along an axis."""
+    return entries((infer, {"MOST": kernels.SHORT, **known}), kernels.chosen_rows)
+
+
+def one_of_many(a: Any, axis: int | None, keepdims: bool, which: int) -> tuple[Any, Any] | None:
+    """What the entries give for short rows, of rows of any length; None for what is not taken."""
+    if a.__class__ is not np.ndarray or axis is None or a.dtype not in SORTED or not a.size:
+        return None
+    x, axis = np.require(a, requirements="CA"), axis % a.ndim
+    n, before, behind = a.shape[axis], a.shape[:axis], a.shape[axis + 1 :]
+    if n >= 1 << 31:
+        return None
+    t: Any = of(a.dtype)
+    k = kernels.key_type(t)
+    shape = (*before, 1, *behind) if keepdims else before + behind
+    values, places = np.empty(shape, a.dtype), np.empty(shape, np.int64)
+    keys, words = np.empty(n, k.np), np.empty(n, np.uint64)
+    run = kernels.chosen_of_many.compiled(T=t, K=k)
+    run(x, keys, words, values, places, prod(before), n, prod(behind), which)
+    return values, places
+
+
+MEDIAN = choices(chosen_median, KIND=kernels.MEDIAN)
+mode = implements("mode")(of_copies(choices(chosen_kind, KIND=kernels.COMMONEST), orders.mode))
+
+
+@implements("kthvalue")
+@before(choices(chosen))
+def kthvalue(a: np.ndarray, axis: int | None, keepdims: bool, k: int) -> tuple[Any, Any]:
+    """(the k-th smallest, counted from 0, and where it is)."""
+    return one_of_many(a, axis, keepdims, k) or orders.kthvalue(a, axis, keepdims, k)
+
+
+@implements("median_with_index")
+@before(MEDIAN)
+def median_with_index(
+    a: np.ndarray, axis: int | None, keepdims: bool, skip_nan: bool
+) -> tuple[Any, Any]:
+    """(the lower median, where it is)."""
+    found = one_of_many(a, axis, keepdims, kernels.MEDIAN - skip_nan)
+    return found or orders.median_with_index(a, axis, keepdims, skip_nan)
+
+
+@implements("median")
+def median(a: np.ndarray, skip_nan: bool) -> Any:
+    """The lower median of all elements."""
+    if a.__class__ is not np.ndarray or a.dtype not in SORTED or not a.size:
+        return orders.median(a, skip_nan)
+    return median_with_index(a.reshape(-1), 0, False, skip_nan)[0]
 
 
 # -- searching and counting ------------------------------------------------------------------------

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 KERNELS = (
     "all amax amin any argmax argmin count_nonzero cumulative cumulative_extreme expand_reduced "
-    "kth_index logcumsumexp logsumexp max_with_index mean median median_index min_with_index "
-    "mode_index nansum pick prod segment_ids segment_offsets segment_reduce sum sum_to upcast "
+    "kthvalue logcumsumexp logsumexp max_with_index mean median median_with_index min_with_index "
+    "mode nansum prod segment_ids segment_offsets segment_reduce sum sum_to upcast "
     "variance xor_sum"
 ).split()
 
@@ -352,29 +352,27 @@ def pick(a: np.ndarray, axis: int | None, keepdims: bool, index: np.ndarray) -> 
     return in_order(values), in_order(index.astype(np.int64, copy=False))
 
 
-def kth_index(a: np.ndarray, axis: int | None, k: int) -> np.ndarray:
-    """Where the k-th smallest is, counted from 0; nan is largest."""
+def kthvalue(a: np.ndarray, axis: int | None, keepdims: bool, k: int) -> tuple[Any, Any]:
+    """(the k-th smallest, counted from 0, and where the first is); nan is largest."""
     if axis is None:
-        return np.zeros((), np.int64)
-    order = np.argpartition(exact(a), k, axis)
-    return order.take([k], axis)
+        return pick(a, axis, keepdims, np.zeros((), np.int64))
+    return pick(a, axis, keepdims, np.argsort(exact(a), axis, kind="stable").take([k], axis))
 
 
-def median_index(a: np.ndarray, axis: int | None, skip_nan: bool) -> np.ndarray:
-    """Where the lower median is: at the first nan if there is one, or of the others (`skip_nan`)."""
+def median_with_index(
+    a: np.ndarray, axis: int | None, keepdims: bool, skip_nan: bool
+) -> tuple[Any, Any]:
+    """(the lower median, where the first is): the first nan if there is one, or of the others (`skip_nan`)."""
     if axis is None or not a.size:
-        return kth_index(a, axis, 0) if axis is None else np.zeros(kept(a, axis), np.int64)
-    n = a.shape[axis]
-    if a.dtype.kind in "iub":
-        return kth_index(a, axis, (n - 1) // 2)
-    nan = np.isnan(a)
-    if not nan.any():
-        return kth_index(a, axis, (n - 1) // 2)
-    if skip_nan:
-        k = np.maximum((n - nan.sum(axis, keepdims=True) - 1) // 2, 0)
-        return np.take_along_axis(np.argsort(exact(a), axis, kind="stable"), k, axis)
-    index = kth_index(a, axis, (n - 1) // 2)
-    return np.where(nan.any(axis, keepdims=True), nan.argmax(axis, keepdims=True), index)
+        index = np.zeros(() if axis is None else kept(a, axis), np.int64)
+        return pick(a, axis, keepdims, index)
+    n, x = a.shape[axis], exact(a)
+    numbers = n if a.dtype.kind in "iub" else n - np.isnan(x).sum(axis, keepdims=True)
+    k = np.broadcast_to(np.maximum(numbers - 1, 0) // 2, kept(a, axis))
+    if not skip_nan:
+        k = np.where(np.equal(numbers, n), k, numbers)
+    index = np.take_along_axis(np.argsort(x, axis, kind="stable"), k, axis)
+    return pick(a, axis, keepdims, index)
 
 
 def kept(a: np.ndarray, axis: int) -> tuple:
@@ -386,16 +384,19 @@ def median(a: np.ndarray, skip_nan: bool) -> Any:
     """The lower median of all elements; nan of nothing."""
     if not a.size:
         return np.full((), np.nan).astype(a.dtype)
-    flat = a.reshape(-1)
-    return flat[median_index(flat, 0, skip_nan)[0]]
+    x = exact(a).reshape(-1)
+    numbers = x.size if x.dtype.kind in "iub" else x.size - int(np.isnan(x).sum())
+    if numbers < x.size and not skip_nan or not numbers:
+        return np.full((), np.nan).astype(a.dtype)
+    k = (numbers - 1) // 2
+    return np.partition(x, k)[k].astype(a.dtype)
 
 
-def mode_index(a: np.ndarray, axis: int | None) -> np.ndarray:
-    """Where the commonest value is: of several the smallest, of its places the last."""
-    if axis is None:
-        return np.zeros((), np.int64)
-    if not a.size:
-        return np.zeros(kept(a, axis), np.int64)
+def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
+    """(the commonest value, where it is): of several the smallest, of its places the last."""
+    if axis is None or not a.size:
+        index = np.zeros(() if axis is None else kept(a, axis), np.int64)
+        return pick(a, axis, keepdims, index)
     x = np.moveaxis(exact(a), axis, -1)
     order = np.argsort(x, -1, kind="stable")
     s = np.take_along_axis(x, order, -1)
@@ -404,7 +405,8 @@ def mode_index(a: np.ndarray, axis: int | None) -> np.ndarray:
     starts[..., 1:] = np.where(s[..., 1:] != s[..., :-1], place[1:], 0)
     length = place - np.maximum.accumulate(starts, -1)  # how often the value came before
     at = length.argmax(-1, keepdims=True)
-    return np.moveaxis(np.take_along_axis(order, at, -1), -1, axis)
+    index = np.moveaxis(np.take_along_axis(order, at, -1), -1, axis)
+    return pick(a, axis, keepdims, index)
 
 
 # -- running -------------------------------------------------------------------------------------------

@@ -200,6 +200,64 @@ def softmaxed(FEW, SHORT, a: Header, axis: i64, plan: Ptr[i64]):
 
 
 @kernel
+def in_order_along(MOST, a: Header, axis: i64, descending: i64, plan: Ptr[i64]):
+    """As `along_axis`, of at most MOST elements along it; the last number is -1 where the order descends."""
+    along_axis(a, axis, plan)
+    plan[NUMBERS + 3] = 0 - descending
+    if (plan[NUMBERS + 1] > MOST) | ((descending != 0) & (descending != 1)):
+        plan[RUN] = 0
+
+
+@inline
+def one_along(MOST, a, axis, keep, which, plan):
+    """One of at most MOST elements along an axis: outer, n, inner, and which."""
+    fits, outer, n, inner = at_axis(a, axis)
+    plan[RUN] = 0
+    if fits & ((keep == 0) | (keep == 1)):
+        nd = dims_of(a)
+        d = axis + nd if axis < 0 else axis
+        kept = i64(0)
+        for j in range(nd):
+            if (j != d) | (keep == 1):
+                plan[SHAPE + kept] = i64(1) if j == d else shape_of(a)[j]
+                kept = kept + 1
+        plan[NDIM] = kept
+        note(plan, outer * n * inner, [outer, n, inner, which])
+        plan[RUN] = i64((plan[WORK] > 0) & (n <= MOST) & (which < n))
+
+
+@kernel
+def chosen(MOST, a: Header, axis: i64, keep: i64, which: i64, plan: Ptr[i64]):
+    """As `one_along`."""
+    one_along(MOST, a, axis, keep, which, plan)
+
+
+@kernel
+def chosen_kind(MOST, KIND, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+    """As `one_along`, by a kind of choice that needs no more."""
+    one_along(MOST, a, axis, keep, i64(KIND), plan)
+
+
+@kernel
+def chosen_median(MOST, KIND, a: Header, axis: i64, keep: i64, skip_nan: i64, plan: Ptr[i64]):
+    """As `one_along`, by the kind KIND, or KIND - 1 where NaN is skipped."""
+    one_along(MOST, a, axis, keep, KIND - skip_nan, plan)
+
+
+@kernel
+def largest_few(MOST, a: Header, k: i64, axis: i64, most: i64, plan: Ptr[i64]):
+    """k <= MOST elements of each row of `a`: rows, n, k, and -1 where they are the smallest."""
+    fits, outer, n, inner = at_axis(a, axis)
+    plan[RUN] = 0
+    fits = fits & (inner == 1) & (k > 0) & (k <= n) & (k <= MOST) & ((most == 0) | (most == 1))
+    if fits & (outer * n > 0):
+        like(a, plan)
+        plan[SHAPE + (axis + dims_of(a) if axis < 0 else axis)] = k
+        note(plan, outer * n, [outer, n, k, most - 1])
+        plan[RUN] = 1
+
+
+@kernel
 def rolled(a: Header, shift: i64, axis: i64, plan: Ptr[i64]):
     """Rows of the shape of `a` that begin `shift` elements later along an axis: rows, elements of a row,
     elements that come in at its front. Few long rows are left to the way that shares them."""

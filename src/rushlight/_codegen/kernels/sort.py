@@ -10,10 +10,15 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, b1, f32, f64, i32, i64, u64
+from rushlight._codegen.types import Ptr, Type, b1, bf16, f16, f32, f64, i32, i64, u64
 
 MOST = 64  # of so many, the largest are kept in order while a row is read
 DIGIT = 11  # bits in a pass of a radix sort
+SHORT = 2048  # elements of a row that is put in order by one call, in memory of its own
+RANKED = 256  # elements of a row up to which each one's rank is counted
+BYTE = 256  # digits of a pass over a row that is longer
+PLACE = 0xFFFFFFFF  # the bits of a word that hold a place
+UNUSED = {f16: 13, bf16: 16}  # the lowest bits of keys of half types, which are all alike
 KEYS = {f32: i32, f64: i64, i64: i64}
 
 
@@ -24,14 +29,20 @@ def key_type(t: Type) -> Type:
 
 @inline
 def key(v, DOWN, K):
-    """The key of an element, or of a vector of them."""
+    """The key of an element, or of a vector of them; DOWN: whether of descending order."""
+    return ~rising(v, K) if DOWN else rising(v, K)
+
+
+@inline
+def rising(v, K):
+    """The key of an element, or of a vector of them, of ascending order."""
     if typeof(v).is_float:
         raw = bits(v + 0, K)
         ordered = raw ^ ((raw >> (8 * K.size - 1)) & ((1 << (8 * K.size - 1)) - 1))
         k = select(v != v, (1 << (8 * K.size - 1)) - 1, ordered)
     else:
         k = K(v)
-    return ~k if DOWN else k
+    return k
 
 
 @inline
@@ -48,9 +59,9 @@ def put(keys, places, k, place, last):
 
 
 @kernel
-def first_few(DOWN, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i64):
-    """The k <= MOST elements of each row with the largest keys, in order, the earlier of equal ones
-    first.
+def first_few(x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i64, flip: i64):
+    """The k <= MOST elements of each row with the largest keys (flip = -1: the smallest), in order, the
+    earlier of equal ones first.
 
     Of the largest keys of MOST parts of a long row, the k-th is a bound: k elements at least are not
     below it, and not many more.
@@ -72,7 +83,7 @@ def first_few(DOWN, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64
                 best = [splat(K(least), L) for _ in range(W)]
                 for i in range(0, n - n % MOST, MOST):
                     for w in unroll(W):
-                        v = key(load(p + (i + w * L), L), DOWN, K)
+                        v = rising(load(p + (i + w * L), L), K) ^ K(flip)
                         best[w] = select(v > best[w], v, best[w])
                 for w in unroll(W):
                     store(some_keys + w * L, best[w])
@@ -85,11 +96,11 @@ def first_few(DOWN, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64
                     keys[i] = bound
             else:
                 for i in range(k):
-                    put(keys, places, key(p[i], DOWN, K), i, i + 1)
+                    put(keys, places, rising(p[i], K) ^ K(flip), i, i + 1)
                 start = k
             for i in range(start, n, L):
                 here = iota(i64, L) < n - i
-                v = key(load(p + i, L, here), DOWN, K)
+                v = rising(load(p + i, L, here), K) ^ K(flip)
                 bound = keys[k]
                 if some((v > bound) & here):
                     store(some_keys, v)
@@ -99,6 +110,221 @@ def first_few(DOWN, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64
             for i in range(k):
                 out[r * k + i] = p[places[i + 1]]
                 indices[r * k + i] = places[i + 1]
+
+
+# -- short rows: in order by one call --------------------------------------------------------------
+
+
+@inline
+def ranked(keys, words, ranks, n, K):
+    """words[i] = the place of the i-th in order: each key's rank is the number of those before it."""
+    L = 64 // K.size
+    for i in range(0, n, L):
+        v, here = load(keys + i, L), iota(K, L) + K(i)
+        rank = splat(K(0), L)
+        for j in rounds(0, i, 4):
+            rank = rank + select(splat(keys[j], L) <= v, splat(K(1), L), splat(K(0), L))
+        for j in range(i, min(i + L, n)):
+            k = splat(keys[j], L)
+            less = (k < v) | ((k == v) & (splat(K(j), L) < here))
+            rank = rank + select(less, splat(K(1), L), splat(K(0), L))
+        for j in rounds(i + L, n, 4):
+            rank = rank + select(splat(keys[j], L) < v, splat(K(1), L), splat(K(0), L))
+        store(ranks + i, rank)
+    for i in range(n):
+        words[i64(ranks[i])] = u64(i)
+
+
+@inline
+def by_bytes(words, other, starts, n, span):
+    """Sort by the bits above 32, of which the numbers in `span` are set, stable: the least byte first."""
+    a, b = words + 0, other + 0
+    down = u64(32)
+    left = span + 0
+    while left != 0:
+        for i in lanes(0, BYTE):
+            starts[i] = i32(0)
+        for i in range(n):
+            starts[i64((a[i] >> down) & (BYTE - 1))] += 1
+        first = i64((a[0] >> down) & (BYTE - 1))
+        if starts[first] != i32(n):
+            before = i32(0)
+            for i in range(BYTE):
+                count = starts[i]
+                starts[i] = before
+                before += count
+            for i in range(n):
+                w = a[i]
+                d = i64((w >> down) & (BYTE - 1))
+                b[i64(starts[d])] = w
+                starts[d] = starts[d] + 1
+            a, b = b, a
+        down += u64(8)
+        left = left >> u64(8)
+    if a != words:
+        for i in lanes(0, n):
+            words[i] = a[i]
+
+
+@inline
+def keys_of(p, step, n, flip, keys, K):
+    """The keys of n elements, `step` apart; flip = -1: of descending order."""
+    if step == 1:
+        for i in lanes(0, n):
+            keys[i] = rising(p[i], K) ^ K(flip)
+    else:
+        for i in range(n):
+            keys[i] = rising(p[i * step], K) ^ K(flip)
+
+
+@routine
+def ordered(keys, n, words, other, ranks, starts, T, K):
+    """words[i] & PLACE = the place of the i-th of n > 0 keys in order; equal ones as they stood."""
+    if n <= RANKED:
+        ranked(keys, words, ranks, n, K)
+    else:
+        low, high = keys[0], keys[0]
+        for i in range(1, n):
+            low, high = min(low, keys[i]), max(high, keys[i])
+        drop = i64(UNUSED.get(T, 0))
+        least = i64(low) >> drop
+        span = u64((i64(high) >> drop) - least)
+        for i in lanes(0, n):
+            words[i] = (u64((i64(keys[i]) >> drop) - least) << u64(32)) | u64(i)
+        by_bytes(words, other, starts, n, span & PLACE)
+        upper = span >> u64(32)
+        if upper != 0:
+            for i in range(n):
+                at = words[i] & PLACE
+                words[i] = ((u64(i64(keys[i64(at)]) - least) >> u64(32)) << u64(32)) | at
+            by_bytes(words, other, starts, n, upper)
+
+
+@routine
+def place_in_order(keys, n, which, words, starts, K):
+    """The place of the key that is `which` in order: of those in doubt, all but one part of 256 are put
+    aside until few are left."""
+    for i in lanes(0, n):
+        words[i] = u64(i)
+    m, k, differ = n + 0, which + 0, b1(True)
+    while (m > RANKED) & differ:
+        low, high = keys[i64(words[0])], keys[i64(words[0])]
+        for i in range(m):
+            one = keys[i64(words[i])]
+            low, high = min(low, one), max(high, one)
+        differ = low != high
+        if differ:
+            least = i64(low)
+            span, down = u64(i64(high) - least), u64(0)
+            while (span >> down) >= BYTE:
+                down += u64(1)
+            for i in lanes(0, BYTE):
+                starts[i] = i32(0)
+            for i in range(m):
+                starts[i64(u64(i64(keys[i64(words[i])]) - least) >> down)] += 1
+            part = i64(0)
+            while k >= i64(starts[part]):
+                k -= i64(starts[part])
+                part += 1
+            left = i64(0)
+            for i in range(m):
+                at = words[i]
+                words[left] = at
+                left += i64((u64(i64(keys[i64(at)]) - least) >> down) == u64(part))
+            m = left
+    if differ:
+        some_keys, order, ranks = array(K, RANKED + 64), array(u64, RANKED), array(K, RANKED + 64)
+        for i in range(m):
+            some_keys[i] = keys[i64(words[i])]
+        ranked(some_keys, order, ranks, m, K)
+        k = i64(order[k])
+    words[0] = words[k]
+
+
+@kernel
+def sorted_rows(
+    x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64, flip: i64
+):
+    """[outer, n <= SHORT, inner] in order along n, and where elements stood; flip: see `ordered`."""
+    K = key_type(T)
+    for lo, hi in parallel(outer * inner, rows_of(n * 8)):
+        words, other, keys = array(u64, SHORT), array(u64, SHORT), array(K, SHORT + 64)
+        ranks, starts = array(K, RANKED + 64), array(i32, BYTE)
+        for r in range(lo, hi):
+            at = r // inner * n * inner + r % inner
+            p, q, w = x + at, out + at, places + at
+            keys_of(p, inner, n, flip, keys, K)
+            ordered(keys, n, words, other, ranks, starts, T=T, K=K)
+            for i in range(n):
+                place = i64(words[i] & PLACE)
+                q[i * inner] = p[place * inner]
+                w[i * inner] = place
+
+
+# What `chosen_rows` chooses in the place of the k-th element.
+MEDIAN, MEDIAN_OF_NUMBERS, COMMONEST = -1, -2, -3
+
+
+@inline
+def commonest(p, step, words, n):
+    """Which in order is the last of the commonest value, the smallest of several; NaN is like none."""
+    best, length, most = i64(0), i64(0), i64(0)
+    former = p[i64(words[0] & PLACE) * step]
+    for i in range(n):
+        v = p[i64(words[i] & PLACE) * step]
+        length = length + 1 if v == former else i64(1)
+        former = v
+        if length > most:
+            best, most = i, length
+    return best
+
+
+@inline
+def rank_of_choice(keys, n, k, T, K):
+    """Which in order is chosen: the k-th, or the median, of all or of numbers; the first NaN of all with one."""
+    m = n + 0
+    if T.is_float and k < 0:
+        for i in range(n):
+            m -= i64(keys[i] == ((1 << (8 * K.size - 1)) - 1))
+    which = k + 0
+    if k < 0:
+        which = max(m - 1, i64(0)) // 2 if (k == MEDIAN_OF_NUMBERS) | (m == n) else m
+    return which
+
+
+@kernel
+def chosen_rows(x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64, k: i64):
+    """Of [outer, n <= SHORT, inner] along n the k-th element, counted from 0, or what a negative k
+    says, and where it stands: the first of equal ones, the last of the commonest."""
+    K = key_type(T)
+    for lo, hi in parallel(outer * inner, rows_of(n * 8)):
+        words, other, keys = array(u64, SHORT), array(u64, SHORT), array(K, SHORT + 64)
+        ranks, starts = array(K, RANKED + 64), array(i32, BYTE)
+        for r in range(lo, hi):
+            p = x + (r // inner * n * inner + r % inner)
+            keys_of(p, inner, n, i64(0), keys, K)
+            which = i64(0)
+            if k == COMMONEST:
+                ordered(keys, n, words, other, ranks, starts, T=T, K=K)
+                which = commonest(p, inner, words, n)
+            else:
+                place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
+            place = i64(words[which] & PLACE)
+            out[r] = p[place * inner]
+            places[r] = place
+
+
+@kernel
+def chosen_of_many(x: Ptr[T], keys: Ptr[K], words: Ptr[u64], out: Ptr[T], places: Ptr[i64],
+                   outer: i64, n: i64, inner: i64, k: i64):  # fmt: skip
+    """As `chosen_rows` of rows of any length, but the commonest; n keys and words are its own memory."""
+    starts = array(i32, BYTE)
+    for r in range(outer * inner):
+        p = x + (r // inner * n * inner + r % inner)
+        keys_of(p, inner, n, i64(0), keys, K)
+        place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
+        places[r] = i64(words[0])
+        out[r] = p[places[r] * inner]
 
 
 # -- sorting: keys and places together in 64 bits --------------------------------------------------

@@ -192,7 +192,7 @@ def declare_median(name: str, meaning: str) -> None:
         check_order(f"{name}_out", input.reshape(-1))
         over = axis(dim, input.ndim, name)
         nonempty(name, input, over)
-        return xp.pick(input, over, keepdim, xp.median_index(input, over, skip_nan))
+        return xp.median_with_index(input, over, keepdim, skip_nan)
 
     of_all.grad(input=evenly)
     of_dim.grad(input=to_chosen)
@@ -243,7 +243,7 @@ def mode(xp, input: Array, dim: int = -1, keepdim: bool = False):
     check_order("mode_cpu", input, truth=True)
     over = axis(dim, input.ndim, "mode")
     nonempty("mode", input, over)
-    return xp.pick(input, over, keepdim, xp.mode_index(input, over))
+    return xp.mode(input, over, keepdim)
 
 
 @op(outputs=("values", "indices"))
@@ -262,7 +262,7 @@ def kthvalue(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
         raise RuntimeError(
             f"kthvalue(): selected number k out of range for dimension {dim}: k is {k}, the size is {n}"
         )
-    return xp.pick(input, over, keepdim, xp.kth_index(input, over, k - 1))
+    return xp.kthvalue(input, over, keepdim, k - 1)
 
 
 mode.grad(input=to_chosen)
