@@ -21,6 +21,7 @@ from rushlight._backends.llvm import registration
 from rushlight._backends.reference import activation as numpy_activation
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._backends.reference import loss as numpy_loss
+from rushlight._backends.reference import polynomials
 from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
@@ -57,7 +58,8 @@ ARITHMETIC = {
     "logaddexp": (2, ()), "addcmul": (3, (0.5,)), "addcdiv": (3, (0.5,)),
     "add_scaled": (2, (0.5,)), "lerp": (2, (0.25,)), "clip": (1, (-0.5, 0.75)),
     "remainder": (2, ()), "fmod": (2, ()), "power": (2, ()), "threshold_gradient": (2, (0.25,)),
-    "nan_to_num": (1, (1.0, 2.0, -2.0)),
+    "nan_to_num": (1, (1.0, 2.0, -2.0)), "logaddexp2": (2, ()), "sinc": (1, ()), "angle": (1, ()),
+    "deg2rad": (1, ()), "rad2deg": (1, ()), "heaviside": (2, ()), "trunc_divide": (2, ()), "logit": (1, (0.1,)),
 }  # fmt: skip
 FAMILIES = [
     (compiled_activation, numpy_activation, ACTIVATIONS),
@@ -236,6 +238,69 @@ def test_divisions_and_powers_are_exact(a, b, name):
         got = getattr(compiled_elementwise, name)(x, y)
         near = np.abs(got - want) <= np.spacing(np.abs(want)) if name == "power" else got == want
     assert (near | (got == want) | (np.isnan(got) & np.isnan(want))).all(), (a, b, got[0], want[0])
+
+
+@given(
+    st.floats(),
+    st.floats(),
+    st.sampled_from(["remainder", "fmod", "floor_divide", "trunc_divide", "nextafter"]),
+)
+@settings(max_examples=300, deadline=None)
+def test_of_float64_the_same_bits(a, b, name):
+    """Where a quotient has more digits than a float64, too."""
+    x, y = np.full(33, a), np.full(33, b)
+    with np.errstate(all="ignore"):
+        want = getattr(numpy_elementwise, name)(x, y)
+        got = getattr(compiled_elementwise, name)(x, y)
+    assert np.array_equal(got, want, equal_nan=True), (a, b, got[0], want[0])
+    assert (np.signbit(got) == np.signbit(want))[want == want].all()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_functions_of_integers(dtype):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-100, 100, 999).astype(dtype), rng.integers(-5, 70, 999).astype(dtype)
+    for name in ("left_shift", "right_shift", "heaviside"):
+        got = getattr(compiled_elementwise, name)(a, b)
+        np.testing.assert_array_equal(got, getattr(numpy_elementwise, name)(a, b))
+        assert got.dtype == dtype
+    for name, numbers in (("threshold", (-3, 10)), ("threshold", (0.5, 2)), ("hardtanh", (-7, 9))):
+        got = getattr(compiled_activation, name)(a, *numbers)
+        np.testing.assert_array_equal(got, getattr(numpy_activation, name)(a, *numbers))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("decimals", [2, -1])
+def test_rounding_to_digits(dtype, decimals):
+    x = numbers(999, dtypes.OF[np.dtype(dtype)])
+    got = compiled_elementwise.round_to(x, decimals)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got, numpy_elementwise.round_to(x, decimals))
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda d: d.name)
+@pytest.mark.parametrize("name", polynomials.KERNELS)
+def test_orthogonal_polynomials(name, dtype):
+    """Inside [-1, 1] and outside, of low and high degrees."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate(
+        [rng.uniform(-1, 1, 500), rng.uniform(-3, 3, 50), [1, -1, 0, np.nan, np.inf]]
+    )
+    n = np.concatenate([rng.integers(-2, 80, 500), rng.integers(-2, 12, 50), [70, 71, 7, 3, 0]])
+    x, n = x.astype(dtype.np), n.astype(dtype.np)
+    with np.errstate(all="ignore"):
+        want = getattr(polynomials, name)(x, n)
+        got = getattr(xp, name)(x, n)
+        scale = np.maximum(np.abs(want.astype(np.float64)), n.astype(np.float64))
+    eps = {8: 1e-13, 4: 1e-6, 2: 2.0**-7}[dtype.itemsize]
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(all="ignore"):
+        right = (
+            (a == b)
+            | (np.isnan(a) & np.isnan(b))
+            | (np.abs(a - b) <= eps * np.maximum(scale, 1) * 10)
+        )
+    assert right.all(), (x[~right][:3], n[~right][:3], a[~right][:3], b[~right][:3])
 
 
 @pytest.mark.parametrize("source", KINDS, ids=lambda d: d.name)

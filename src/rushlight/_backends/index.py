@@ -152,10 +152,11 @@ LLVM = {
         "cdist cdist_gradient pdist pdist_gradient "
     ),
     "elementwise": (
-        "add_scaled addcdiv addcmul cast ceil clip clip_arrays copysign erf erfc fill floor "
-        "floor_divide fmod frac hypot isfinite isinf isnan lerp logaddexp nan_to_num power "
-        "remainder reverse_subtract rint rsqrt sgn sigmoid sign threshold_gradient trunc "
-        "where with_wide_number xlogy "
+        "add_scaled addcdiv addcmul angle cast ceil clip clip_arrays copysign deg2rad erf "
+        "erfc fill floor floor_divide fmod frac heaviside hypot isfinite isinf isnan "
+        "left_shift lerp logaddexp logaddexp2 logit nan_to_num nextafter power rad2deg "
+        "remainder reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign sinc "
+        "threshold_gradient trunc trunc_divide where with_wide_number xlogy "
     ),
     "extremes": (
         "amax amin argmax argmin max_with_index min_with_index "
@@ -218,8 +219,10 @@ LLVM = {
         "bincount kthvalue median median_with_index mode searchsorted sort topk unique "
     ),
     "special": (
-        "airy_ai digamma entr erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e lgamma log_ndtr "
-        "ndtr ndtri polygamma spherical_j0 xlog1py y0 y1 zeta "
+        "airy_ai chebyshev_t chebyshev_u chebyshev_v chebyshev_w digamma entr erfcx erfinv "
+        "hermite_h hermite_he i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e laguerre_l legendre_p lgamma "
+        "log_ndtr mvlgamma ndtr ndtri polygamma shifted_chebyshev_t shifted_chebyshev_u "
+        "shifted_chebyshev_v shifted_chebyshev_w spherical_j0 xlog1py y0 y1 zeta "
     ),
     "strided": (
         "as_strided basic_index diagonal expand unsqueeze view within_memory "

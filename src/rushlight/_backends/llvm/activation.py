@@ -19,10 +19,10 @@ from rushlight._backends.reference import activation as reference
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP
-from rushlight._codegen.kernels.pointwise import Pointwise
+from rushlight._codegen.kernels.pointwise import FLOAT_TYPES, Pointwise
 from rushlight._codegen.language import fma, select, typeof
 from rushlight._codegen.native_entry import before
-from rushlight._codegen.types import f32, f64
+from rushlight._codegen.types import f32, f64, i32, i64
 from rushlight.core.dtype_sets import FLOATING, I32, I64
 
 _relu = Pointwise(elementwise.relu, grain=CHEAP)
@@ -73,11 +73,13 @@ def leaky_relu(a, slope):
     return a if a > 0 else a * slope
 
 
-hardtanh = implements("hardtanh")(Elementwise(of.hardtanh, 1, 2, CHEAP))
+hardtanh = implements("hardtanh")(
+    Elementwise(of.hardtanh, 1, 2, CHEAP, types=(*FLOAT_TYPES, i64, i32))
+)
 
 
 @implements("threshold")
-@Elementwise.of(numbers=2, grain=CHEAP)
+@Elementwise.of(numbers=2, grain=CHEAP, types=(*FLOAT_TYPES, i64, i32))
 def threshold(a, least, value):
     """a above `least` and NaN, else the value."""
     return select(a <= least, typeof(a)(value), a)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from operator import mul, truediv
 from typing import Any
 
@@ -64,8 +65,8 @@ SHORT = threshold(64)  # and than NumPy's `where`
 def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
     """What makes a Python number the operand of a kernel of that dtype. With half types a `bound`,
     which elements are compared with, is rounded to half as they were."""
-    if d is F64:
-        return np.float64
+    if d is F64 or d.kind in "iu":
+        return d.type
     if bound and d.itemsize == 2:
         return lambda value: np.float32(np.asarray(value).astype(d))
     return np.float32
@@ -117,6 +118,9 @@ class Elementwise(Binding):
                         break
                     size = max(size, b.size)
                 else:
+                    exact = numbers and d.kind in "iu"
+                    if exact and not all(n.__class__ is int for n in args[arrays:]):
+                        return into(out, reference(*args))
                     if size >= SMALL:
                         if numbers:
                             rest = map(number_of(d, bounds), args[arrays:])
@@ -155,6 +159,55 @@ addcdiv = implements("addcdiv")(Elementwise(elementwise.add_quotient, 3, 1, CHEA
 copysign = implements("copysign")(Elementwise(language.copysign, 2, 0, CHEAP))
 hypot = implements("hypot")(Elementwise(arithmetic.hypot, 2))
 logaddexp = implements("logaddexp")(Elementwise(arithmetic.logaddexp, 2))
+logaddexp2 = implements("logaddexp2")(Elementwise(arithmetic.logaddexp2, 2))
+sinc = implements("sinc")(Elementwise(arithmetic.sinc, vectors=16))
+angle = implements("angle")(Elementwise(arithmetic.angle, 1, 0, CHEAP))
+deg2rad = implements("deg2rad")(Elementwise(arithmetic.deg2rad, 1, 0, CHEAP))
+rad2deg = implements("rad2deg")(Elementwise(arithmetic.rad2deg, 1, 0, CHEAP))
+heaviside = implements("heaviside")(
+    Elementwise(arithmetic.heaviside, 2, 0, CHEAP, types=(*FLOAT_TYPES, i64, i32))
+)
+nextafter = implements("nextafter")(
+    Elementwise(arithmetic.nextafter, 2, 0, CHEAP, types=(f32, f64))
+)
+left_shift = implements("left_shift")(
+    Elementwise(arithmetic.left_shift, 2, 0, CHEAP, types=(i64, i32))
+)
+right_shift = implements("right_shift")(
+    Elementwise(arithmetic.right_shift, 2, 0, CHEAP, types=(i64, i32))
+)
+_logit = Pointwise(arithmetic.logit, 1, 2)
+_round_up = Elementwise(arithmetic.round_up, 1, 1, CHEAP, types=(f32, f64))
+_round_down = Elementwise(arithmetic.round_down, 1, 1, CHEAP, types=(f32, f64))
+
+
+@implements("logit")
+def logit(a: Any, eps: float | None) -> Any:
+    """log(a / (1 - a)), of `a` between eps and 1 - eps."""
+    if a.__class__ is np.ndarray and a.size and (u := _logit[a.dtype]) is not None:
+        number = number_of(a.dtype, False)
+        low, high = (-np.inf, np.inf) if eps is None else (eps, 1 - eps)
+        return u(a, number(low), number(high))
+    return numpy_elementwise.logit(a, eps)
+
+
+def _round_entry(how: Elementwise, back: Callable) -> Callable:
+    return before(how.entries)(how.bind(back))
+
+
+_round_by = (
+    _round_entry(_round_down, lambda a, ten: np.rint(a / ten) * ten),
+    _round_entry(_round_up, lambda a, ten: np.rint(a * ten) / ten),
+)
+
+
+@implements("round_to")
+def round_to(a: Any, decimals: int) -> Any:
+    """Rounded half to even at `decimals` digits."""
+    if a.__class__ is np.ndarray and a.size and a.dtype in FULL and abs(decimals) < 30:
+        return _round_by[decimals > 0](a, 10.0 ** abs(decimals))
+    return numpy_elementwise.round_to(a, decimals)
+
 
 _added = Elementwise(elementwise.add_scaled, 2, 1, CHEAP).bind(numpy_elementwise.add_scaled)
 
@@ -187,9 +240,11 @@ class Divided(Binding):
     an array and a number."""
 
     function: Any
+    types: tuple[Type, ...] = FLOAT_TYPES
+    vectors: int = LANES
 
     def __post_init__(self) -> None:
-        self.ufuncs = Pointwise(self.function, 2, types=SINGLES, vectors=LANES)
+        self.ufuncs = Pointwise(self.function, 2, types=self.types, vectors=self.vectors)
         self.entries = self.ufuncs.entries()
 
     def bind(self, reference: Callable) -> Callable:
@@ -200,8 +255,8 @@ class Divided(Binding):
                 if b.__class__ is np.ndarray:
                     if b.dtype is a.dtype:
                         return u(a, b)
-                elif a.dtype is F32 and (b.__class__ is float or b.__class__ is int):
-                    return u(a, np.float32(b))
+                elif a.dtype in FULL and (b.__class__ is float or b.__class__ is int):
+                    return u(a, a.dtype.type(b))
             return reference(a, b)
 
         return compiled
@@ -210,7 +265,8 @@ class Divided(Binding):
 fmod = implements("fmod")(Divided(arithmetic.fmod))
 remainder = implements("remainder")(Divided(arithmetic.remainder))
 floor_divide = implements("floor_divide")(Divided(arithmetic.floor_divide))
-_power = Divided(arithmetic.power)
+trunc_divide = implements("trunc_divide")(Divided(arithmetic.trunc_divide, vectors=0))
+_power = Divided(arithmetic.power, SINGLES)
 _powers = before(_power.entries)(_power.bind(numpy_elementwise.power))
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
@@ -271,17 +327,23 @@ def reverse_subtract(a: Any, b: Any) -> Any:
 _replaced = Pointwise(arithmetic.replace_nonfinite, 1, 3, CHEAP)
 
 
+@cache
+def _finite(d: np.dtype) -> tuple[float, float, float]:
+    """What stands for None in nan_to_num."""
+    from rushlight.core.type_info import finfo
+
+    info = finfo(dtypes.OF[d])
+    return 0.0, info.max, info.min
+
+
 @implements("nan_to_num")
+@before(_replaced.entries(_finite))
 def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
     if a.__class__ is np.ndarray and (u := _replaced[a.dtype]) is not None:
-        from rushlight.core.type_info import finfo
-
-        info = finfo(dtypes.OF[a.dtype])
-        nan = 0.0 if nan is None else nan
-        posinf = info.max if posinf is None else posinf
-        neginf = info.min if neginf is None else neginf
-        return u(a, *map(number_of(a.dtype, False), (nan, posinf, neginf)))
+        pairs = zip((nan, posinf, neginf), _finite(a.dtype), strict=True)
+        numbers = [other if n is None else n for n, other in pairs]
+        return u(a, *map(number_of(a.dtype, False), numbers))
     return numpy_elementwise.nan_to_num(a, nan, posinf, neginf)
 
 
@@ -330,7 +392,11 @@ def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> n
     return into(out, numpy_elementwise.clip(a, low, high))
 
 
+_clip_by = Elementwise(arithmetic.clip_by, 3, 0, CHEAP, types=(*FLOAT_TYPES, i64, i32))
+
+
 @implements("clip_arrays")
+@before(_clip_by.entries)
 def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> Any:
     """`a` between two arrays, either may be None."""
     if low is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import gamma as reference
-from rushlight._codegen.kernels import bessel, math
+from rushlight._codegen.kernels import bessel, math, polynomials
 from rushlight._codegen.kernels import special as of
 
 LANES = 16  # of functions whose rare cases are looked for
@@ -23,6 +23,13 @@ for _modified in "i0 i0e i1 i1e k0 k0e k1 k1e".split():
     implements(_modified)(Elementwise(getattr(bessel, _modified)))
 for _waving in "j0 j1 y0 y1 spherical_j0 airy_ai".split():
     implements(_waving)(Elementwise(getattr(bessel, _waving), vectors=LANES))
+
+for _polynomial in (
+    "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_chebyshev_t shifted_chebyshev_u shifted_chebyshev_v "
+    "shifted_chebyshev_w hermite_h hermite_he laguerre_l legendre_p"
+).split():
+    implements(_polynomial)(Elementwise(getattr(polynomials, _polynomial), 2, vectors=LANES))
+mvlgamma = implements("mvlgamma")(Elementwise(of.mvlgamma, 1, 1, vectors=LANES))
 
 _digamma = Elementwise(of.digamma).bind(reference.digamma)
 _trigamma = Elementwise(of.trigamma).bind(lambda a: reference.polygamma(1, a))

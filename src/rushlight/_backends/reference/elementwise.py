@@ -162,7 +162,9 @@ def clip(a: np.ndarray, low: Number | None, high: Number | None) -> np.ndarray:
     if a.dtype.kind != "f" or low.__class__ not in PLAIN or high.__class__ not in PLAIN:
         for n in (low, high):
             if n is not None and not isinstance(n, (int, float, np.number, np.bool_)):
-                raise TypeError(f"clamp(): a bound must be a number or a tensor, not {n!r}")
+                raise TypeError(
+                    f"clamp(): a bound must be a number or a tensor, not {type(n).__name__}"
+                )
         d = dtype_with(a, low, high)
         if d.kind == "b":
             raise RuntimeError("\"clamp_cpu\" not implemented for 'Bool'")

@@ -3,9 +3,9 @@ Python, words of the kernel language or conversions to its types."""
 
 from __future__ import annotations
 
-from rushlight._codegen.kernels import math
+from rushlight._codegen.kernels import math, trigonometry
 from rushlight._codegen.language import *
-from rushlight._codegen.types import f32, f64
+from rushlight._codegen.types import f32, f64, i32, i64
 
 
 @inline
@@ -82,6 +82,99 @@ def logaddexp(a, b):
 
 
 @inline
+def logaddexp2(a, b):
+    """log2(2**a + 2**b)."""
+    d = abs(a - b) * 0.6931471805599453
+    high = select(a > b, a, b)
+    more = math.log1p_of_part(math.exp_below(-d)) * 1.4426950408889634
+    return select(a == b, a + 1, high + more)
+
+
+@inline
+def logit(a, low, high):
+    """log(a / (1 - a)) of what is brought between two numbers."""
+    c = low if a < low else (high if a > high else a)
+    return math.log(c / (1 - c))
+
+
+@inline
+def sinc(a):
+    """sin(pi a) / (pi a), 1 at 0."""
+    p = f64(a * 3.141592653589793)
+    return typeof(a)(select(a == 0, p * 0 + 1, trigonometry.sin(p) / p))
+
+
+@inline
+def angle(a):
+    """pi below 0, else 0; NaN of NaN."""
+    return select(a < 0, typeof(a)(3.141592653589793), select(a != a, a, typeof(a)(0)))
+
+
+@inline
+def deg2rad(a):
+    return a * 0.017453292519943295
+
+
+@inline
+def rad2deg(a):
+    return a * 57.29577951308232
+
+
+@inline
+def round_up(a, scale):
+    """Rounded to multiples of 1 / scale."""
+    return rint(a * scale) / scale
+
+
+@inline
+def round_down(a, scale):
+    """Rounded to multiples of scale."""
+    return rint(a / scale) * scale
+
+
+@inline
+def heaviside(a, b):
+    """0 below zero, 1 above, b at zero; NaN counts as neither below nor zero."""
+    T = typeof(a)
+    return select(a == 0, b, select(a > 0, T(1), T(0)))
+
+
+@inline
+def nextafter(a, b):
+    """The next number after a towards b."""
+    T = typeof(a)
+    I, least = (i32, 2.0**-149) if T is f32 else (i64, 2.0**-1074)
+    raw = bits(a, I)
+    away = (a < b) ^ (a < 0)
+    moved = bits(select(away, raw + 1, raw - 1), T)
+    r = select(a == 0, copysign(T(least), b), moved)
+    r = select(a == b, b, r)
+    return select((a != a) | (b != b), a + b, r)
+
+
+@inline
+def left_shift(a, b):
+    """a << b, 0 for a shift that is negative or no less than the number of bits."""
+    T = typeof(a)
+    odd = (b < 0) | (b >= 8 * T.size)
+    return select(odd, T(0), a << select(odd, T(0), b))
+
+
+@inline
+def right_shift(a, b):
+    """a >> b, filled with the sign; out of range all bits are the sign."""
+    T = typeof(a)
+    odd = (b < 0) | (b >= 8 * T.size)
+    return a >> select(odd, T(8 * T.size - 1), b)
+
+
+@inline
+def clip_by(a, low, high):
+    """a between two numbers, NaN where one is."""
+    return minimum(maximum(a, low), high)
+
+
+@inline
 def logical_not(a):
     return a == 0
 
@@ -149,40 +242,57 @@ def isfinite(a):
 # Division with a remainder, of float32 by float64.
 
 
+libm_fmod = external("fmod", f64, f64, f64)
+
+
 @inline
 def remaining(a, b):
     """|a| modulo |b| in float64, exactly; NaN where a is infinite or b zero.
 
-    A quotient below 2**52 has the right integer part, or one too large or small where it is near an
-    integer. Larger ones (float32's are below 2**278) are brought down by 50 bits a time.
+    A quotient below 2**52 has the right integer part, or one too large where it is near an integer. Larger ones are
+    brought down by 50 bits a time (float32's are below 2**278), those of float64 left to the C library.
     """
     x, y = f64(abs(a)), f64(abs(b))
     r = x
     q = x / y
     large = q >= 2.0**50
-    if some(large) if lanesof(q) else large:
-        for _ in unroll(6):
-            t = trunc(r / y * (1 - 2.0**-50))
-            r = fma(-t, y, r)
-        q = r / y
+    if typeof(a) is f32:
+        if some(large) if lanesof(q) else large:
+            for _ in unroll(6):
+                t = trunc(r / y * (1 - 2.0**-50))
+                r = fma(-t, y, r)
+            q = r / y
     r = fma(-trunc(q), y, r)
     r = select(r < 0, r + y, r)
     r = select(r >= y, r - y, r)
     infinity = float("inf")
-    return select((y == infinity) & (x < infinity), x, r)
+    r = select((y == infinity) & (x < infinity), x, r)
+    L = lanesof(q)
+    if typeof(a) is f64:
+        if L:
+            if some(large):
+                over, under, out = array(f64, L), array(f64, L), array(f64, L)
+                store(over, x)
+                store(under, y)
+                for k in range(L):
+                    out[k] = libm_fmod(over[k], under[k])
+                r = select(large, load(out, L), r)
+        elif large:
+            r = libm_fmod(x, y)
+    return r
 
 
 @inline
 def fmod(a, b):
     """The remainder with the sign of the dividend."""
-    return copysign(f32(remaining(a, b)), a)
+    return copysign(typeof(a)(remaining(a, b)), a)
 
 
 @inline
 def remainder(a, b):
     """The remainder with the sign of the divisor; a zero keeps the sign of the dividend."""
     r = copysign(remaining(a, b), f64(a))
-    return f32(select((r != 0) & ((r < 0) != (b < 0)), r + f64(b), r))
+    return typeof(a)(select((r != 0) & ((r < 0) != (b < 0)), r + f64(b), r))
 
 
 @inline
@@ -194,7 +304,13 @@ def floor_divide(a, b):
     q = rint((x - r) / y)
     q = select((r != 0) & ((r < 0) != (y < 0)), q - 1, q)
     q = select(q == 0, copysign(0 * q, x / y), q)
-    return f32(select(y == 0, x / y, q))
+    return typeof(a)(select(y == 0, x / y, q))
+
+
+@inline
+def trunc_divide(a, b):
+    """The quotient rounded towards zero."""
+    return trunc(a / b)
 
 
 @inline

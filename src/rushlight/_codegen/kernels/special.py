@@ -6,6 +6,7 @@ Applied Statistics 37 (1988), is enough for float32.
 
 from __future__ import annotations
 
+from math import log as log_of
 from math import pi
 
 from rushlight._codegen.kernels import math
@@ -25,6 +26,12 @@ NAN = float("nan")
 def most_of(x):
     """A number, or the largest lane of a vector."""
     return largest(x) if lanesof(x) else x
+
+
+@inline
+def constant(value, x):
+    """A float64, or a vector of it as long as x is."""
+    return splat(f64(value), lanesof(x)) if lanesof(x) else f64(value)
 
 
 @inline
@@ -68,6 +75,16 @@ def lgamma(a):
     result = -math.log(abs(sine(y)) * (1 / pi)) - size if x <= 0 else size
     whole = ((x <= 0) & (y == 0)) | (abs(x) == INFINITY)
     return typeof(a)(INFINITY if whole else result)
+
+
+@inline
+def mvlgamma(a, p):
+    """log of the gamma function of p dimensions [DLMF 35.3.4]."""
+    x, d = f64(a), f64(p)
+    r = lgamma(x) + d * (d - 1) * (log_of(pi) / 4)
+    for i in range(1, i64(p)):
+        r = r + lgamma(x - f64(i) * 0.5)
+    return typeof(a)(r)
 
 
 @inline

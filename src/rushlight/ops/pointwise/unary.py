@@ -290,7 +290,7 @@ def nan_to_num(
     neginf: float | None = None,
 ):
     """NaN replaced by `nan` (0), the infinities by `posinf` and `neginf` (the dtype's extremes)."""
-    return xp.nan_to_num(input, nan, posinf, neginf)
+    return xp.nan_to_num(input, 0.0 if nan is None else nan, posinf, neginf)
 
 
 nan_to_num.grad(input=lambda g, input: g.masked_fill(~input.isfinite(), 0))
