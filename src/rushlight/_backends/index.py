@@ -166,8 +166,9 @@ LLVM = {
         "index_select_gradient index_take out_of_range put_slices scatter scatter_reduce "
     ),
     "linalg": (
-        "cholesky cholesky_inverse cholesky_solve geqrf householder_product ldl_factor "
-        "ldl_solve lu_factor lu_solve lu_unpack ormqr qr solve_triangular "
+        "cholesky cholesky_inverse cholesky_solve eig eigh eigvals eigvalsh geqrf "
+        "householder_product inv ldl_factor ldl_solve lu_factor lu_solve lu_unpack ormqr qr "
+        "solve solve_triangular svd svdvals "
     ),
     "loss": (
         "bce_with_logits bce_with_logits_gradient binary_cross_entropy "

@@ -19,7 +19,19 @@ from rushlight._backends.reference import linalg as reference
 from rushlight._backends.reference.products import adjoint
 from rushlight._codegen.kernel import Kernel
 from rushlight._codegen.kernels import lapack
-from rushlight._codegen.kernels.lapack import ADJOINT, LEFT, LOWER, PLAIN, RIGHT, TURNED, UPPER
+from rushlight._codegen.kernels.lapack import (
+    ADJOINT,
+    LEFT,
+    LOWER,
+    PLAIN,
+    RIGHT,
+    SOME,
+    TURNED,
+    UPPER,
+    VALUES,
+    VECTORS,
+    WHOLE,
+)
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import F32, F64, I32, I64
 from rushlight.core.geometry import broadcast_shapes
@@ -71,6 +83,11 @@ _ldl_factor = {
     True: Routine(lapack.ldl_factor, "hetrf"),
 }
 _ldl_solve = {False: Routine(lapack.ldl_solve, "sytrs"), True: Routine(lapack.ldl_solve, "hetrs")}
+_solve = Routine(lapack.solve, "gesv")
+_lu_inverse = Routine(lapack.lu_inverse, "getri")
+_eigh = Routine(lapack.eigh, "syevd", "heevd")
+_svd = Routine(lapack.svd, "gesdd")
+_eig = Routine(lapack.eig, "geev")
 _upper_triangle = Routine(lapack.upper_triangle)
 _lu_unpack = Routine(lapack.lu_unpack)
 
@@ -283,3 +300,123 @@ def ldl_solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
     out = by_columns(b.shape, b.dtype)
     run(stack(a), pivots, stack(b), np.empty((n, n), a.dtype), np.empty(n, I64), out)
     return out
+
+
+@implements("solve")
+def solve(a: Any, b: Any) -> tuple[Any, Any]:
+    run, n = _solve[a.dtype], a.shape[-1]
+    if not fits(run, a, b) or n != b.shape[-2]:
+        return reference.solve(a, b)
+    x, y = broadcast(a, b)
+    out, info = by_columns(y.shape, b.dtype), np.empty(y.shape[:-2], I32)
+    run(stack(x), stack(y), np.empty((n, n), a.dtype), np.empty(n, I64), out, info)
+    return reference.solve(a, b) if info.any() else (out, info)
+
+
+@implements("inv")
+def inv(a: Any) -> tuple[Any, Any]:
+    run = _lu_inverse[a.dtype]
+    if not fits(run, a) or _lu_factor[a.dtype] is None:
+        return reference.inv(a)
+    n = a.shape[-1]
+    room = BLOCK * n
+    lu, pivots, info = lu_factor(a)
+    if info.any():
+        return reference.inv(a)
+    run(lu, pivots, np.empty(n, I64), np.empty(room, a.dtype), room, n, info.size)
+    return lu, info
+
+
+@implements("eigh")
+def eigh(a: Any, uplo: str) -> tuple[Any, Any]:
+    found = eigen(a, uplo, VECTORS) if fits(_eigh[a.dtype], a) else None
+    return reference.eigh(a, uplo) if found is None else found
+
+
+@implements("eigvalsh")
+def eigvalsh(a: Any, uplo: str) -> Any:
+    found = eigen(a, uplo, VALUES) if fits(_eigh[a.dtype], a) else None
+    return reference.eigvalsh(a, uplo) if found is None else found[0]
+
+
+def eigen(a: Any, uplo: str, job: int) -> tuple[Any, Any] | None:
+    """(eigenvalues, vectors) of Hermitian matrices; None where they are not found."""
+    n, real = a.shape[-1], PREFIXES[a.dtype][1]
+    room = 1 + (6 + BLOCK) * n + 2 * n * n
+    real_room, places_room = 1 + 5 * n + 2 * n * n, 3 + 5 * n
+    out = by_columns(a.shape if job == VECTORS else (n, n), a.dtype)
+    values, info = np.empty(a.shape[:-1], real), np.empty(a.shape[:-2], I32)
+    space, places = np.empty(room, a.dtype), np.empty(places_room, I64)
+    real_space = np.empty(real_room if a.dtype.kind == "c" else 0, real)
+    _eigh[a.dtype](  # type: ignore[misc]
+        stack(a),
+        values,
+        out,
+        info,
+        space,
+        room,
+        real_space,
+        real_room,
+        places,
+        places_room,
+        job,
+        ord(uplo),
+    )
+    return None if info.any() else (values, out)
+
+
+@implements("svd")
+def svd(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+    job = WHOLE if full_matrices else SOME
+    found = singular(a, job) if fits(_svd[a.dtype], a, square=False) else None
+    return reference.svd(a, full_matrices) if found is None else found
+
+
+@implements("svdvals")
+def svdvals(a: Any) -> Any:
+    found = singular(a, VALUES) if fits(_svd[a.dtype], a, square=False) else None
+    return reference.svdvals(a) if found is None else found[1]
+
+
+def singular(a: Any, job: int) -> tuple[Any, Any, Any] | None:
+    """(U, S, Vh); None where they are not found."""
+    *lead, m, n = a.shape
+    least, most, real = min(m, n), max(m, n), PREFIXES[a.dtype][1]
+    width, height = {WHOLE: (m, n), SOME: (least, least), VALUES: (1, 1)}[job]
+    u, v = by_columns((*lead, m, width), a.dtype), by_columns((*lead, height, n), a.dtype)
+    values, info = np.empty((*lead, least), real), np.empty(lead, I32)
+    room = 4 * least * least + (8 + 2 * BLOCK) * most
+    real_room = 5 * least * least + 2 * most * least + 8 * least if a.dtype.kind == "c" else 0
+    _svd[a.dtype](  # type: ignore[misc]
+        stack(a), np.empty((n, m), a.dtype), u, values, v, info, np.empty(room, a.dtype), room,
+        np.empty(real_room, real), np.empty(8 * least, I64), job, width, height,
+    )  # fmt: skip
+    return None if info.any() else (u, values, v)
+
+
+@implements("eig")
+def eig(a: Any) -> tuple[Any, Any]:
+    found = general_eigen(a, VECTORS) if fits(_eig[a.dtype], a) else None
+    return reference.eig(a) if found is None else found
+
+
+@implements("eigvals")
+def eigvals(a: Any) -> Any:
+    found = general_eigen(a, VALUES) if fits(_eig[a.dtype], a) else None
+    return reference.eigvals(a) if found is None else found[0]
+
+
+def general_eigen(a: Any, job: int) -> tuple[Any, Any] | None:
+    """(eigenvalues, vectors) of square matrices; None where they are not found."""
+    if not np.isfinite(a).all():
+        return None
+    n, real = a.shape[-1], PREFIXES[a.dtype][1]
+    kind = np.complex64 if real == F32 else np.complex128
+    room = (8 + BLOCK) * n
+    out = by_columns(a.shape if job == VECTORS else (n, n), kind)
+    values, info = np.empty(a.shape[:-1], kind), np.empty(a.shape[:-2], I32)
+    _eig[a.dtype](  # type: ignore[misc]
+        stack(a), np.empty((n, n), a.dtype), np.empty(2 * n, real), np.empty((n, n), a.dtype), values,
+        out, info, np.empty(room, a.dtype), room, np.empty(2 * n, real), job,
+    )  # fmt: skip
+    return None if info.any() else (values, out)

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends.reference.products import adjoint, matmul
 from rushlight.core import geometry
 from rushlight.core.errors import LinAlgError
@@ -465,23 +466,22 @@ def pinv(a: np.ndarray, atol, rtol, hermitian: bool) -> np.ndarray:
     *lead, m, n = a.shape
     if not a.size:
         return np.zeros((*lead, n, m), a.dtype)
-    w = wide(a)
     try:
         if hermitian:
-            values, u = np.linalg.eigh(w)
+            values, u = xp.eigh(a, "L")
             order = np.argsort(-np.abs(values), -1)
             values = np.take_along_axis(values, order, -1)
             u = np.take_along_axis(u, order[..., None, :], -1)
             size, vh = np.abs(values), adjoint(u)
         else:
-            u, values, vh = np.linalg.svd(w, full_matrices=False)
+            u, values, vh = xp.svd(a, False)
             size = values
     except np.linalg.LinAlgError:
         raise not_finite(a) from None
     cut = np.maximum(np.asarray(atol)[..., None], np.asarray(rtol)[..., None] * size[..., :1])
     with np.errstate(all="ignore"):
         inverse = np.where(size > cut, 1 / values, 0)
-    return matmul(adjoint(vh) * inverse[..., None, :], adjoint(u)).astype(a.dtype)
+    return xp.matmul(adjoint(vh) * inverse[..., None, :].astype(a.dtype), adjoint(u))
 
 
 # -- the matrix exponential ------------------------------------------------------------------------
@@ -496,6 +496,8 @@ def matrix_exp(a: np.ndarray) -> np.ndarray:
     if not a.size:
         return a.copy()
     w = wide(a)
+    if a.shape[-1] == 1:
+        return np.exp(a)
     size = np.abs(w).sum(-2).max(-1)
     finite = np.isfinite(size)
     with np.errstate(all="ignore"):

@@ -20,6 +20,8 @@ BLOCK = 16  # rows and columns that are copied together
 LOWER, UPPER = ord("L"), ord("U")
 LEFT, RIGHT = ord("L"), ord("R")
 PLAIN, TURNED, ADJOINT = ord("N"), ord("T"), ord("C")
+VALUES, VECTORS = ord("N"), ord("V")
+WHOLE, SOME = ord("A"), ord("S")  # of singular vectors
 LENGTH = 1  # of each text
 
 
@@ -340,3 +342,137 @@ def lu_unpack(
             w[i] = 0
         for i in range(m):
             w[PARTS * (order[i] * m + i)] = 1
+
+
+@kernel
+def solve(
+    PARTS,
+    gesv: i64,
+    a: Header,
+    b: Header,
+    space: Ptr[T],
+    places: Ptr[i64],
+    out: Ptr[T],
+    info: Ptr[i32],
+):
+    """X of A X = B."""
+    p, _, _, n, step, s1, s2 = stack(a, T, PARTS)
+    q, count, _, columns_of_b, b_step, b1, b2 = stack(b, T, PARTS)
+    ints = numbers([n, columns_of_b, i64(0)])
+    for k in range(count):
+        w = out + k * n * columns_of_b * PARTS
+        columns(PARTS, p + k * step, s1, s2, space, n, n)
+        columns(PARTS, q + k * b_step, b1, b2, w, n, columns_of_b)
+        call(gesv, None, ints, ints + 1, space, ints, places, w, ints, ints + 2)
+        info[k] = i32(ints[2])
+
+
+@kernel
+def lu_inverse(
+    PARTS,
+    getri: i64,
+    lu: Ptr[T],
+    pivots: Ptr[i32],
+    places: Ptr[i64],
+    space: Ptr[T],
+    room: i64,
+    n: i64,
+    count: i64,
+):
+    """The inverses of what `lu_factor` found, in its memory."""
+    ints = numbers([n, room, i64(0)])
+    for k in range(count):
+        for i in range(n):
+            places[i] = i64(pivots[k * n + i])
+        call(getri, None, ints, lu + k * n * n * PARTS, ints, places, space, ints + 1, ints + 2)
+
+
+@kernel
+def eigh(
+    PARTS, syevd: i64, a: Header, values: Ptr[T], out: Ptr[T], info: Ptr[i32], space: Ptr[T], room: i64,
+    real_space: Ptr[T], real_room: i64, places: Ptr[i64], places_room: i64, job: i64, uplo: i64,
+):  # fmt: skip
+    """Eigenvalues and, with the job VECTORS, vectors of Hermitian matrices."""
+    p, count, _, n, step, s1, s2 = stack(a, T, PARTS)
+    which, ints = texts([job, uplo]), numbers([n, room, real_room, places_room, i64(0)])
+    for k in range(count):
+        w, v = out + k * n * n * PARTS * i64(job == VECTORS), values + k * n
+        columns(PARTS, p + k * step, s1, s2, w, n, n)
+        if PARTS == 1:
+            call(
+                syevd, None, which, which + 1, ints, w, ints, v, space, ints + 1, places, ints + 3,
+                ints + 4, i64(LENGTH), i64(LENGTH),
+            )  # fmt: skip
+        else:
+            call(
+                syevd, None, which, which + 1, ints, w, ints, v, space, ints + 1, real_space, ints + 2,
+                places, ints + 3, ints + 4, i64(LENGTH), i64(LENGTH),
+            )  # fmt: skip
+        info[k] = i32(ints[4])
+
+
+@kernel
+def svd(
+    PARTS, gesdd: i64, a: Header, copy: Ptr[T], u: Ptr[T], values: Ptr[T], v: Ptr[T], info: Ptr[i32],
+    space: Ptr[T], room: i64, real_space: Ptr[T], places: Ptr[i64], job: i64, width: i64, height: i64,
+):  # fmt: skip
+    """U [m, width], the singular values, and Vᴴ [height, n]."""
+    p, count, m, n, step, s1, s2 = stack(a, T, PARTS)
+    which, ints, least = texts([job]), numbers([m, n, height, room, i64(0)]), min(m, n)
+    for k in range(count):
+        columns(PARTS, p + k * step, s1, s2, copy, m, n)
+        left, right, s = u + k * m * width * PARTS, v + k * height * n * PARTS, values + k * least
+        if PARTS == 1:
+            call(
+                gesdd, None, which, ints, ints + 1, copy, ints, s, left, ints, right, ints + 2, space,
+                ints + 3, places, ints + 4, i64(LENGTH),
+            )  # fmt: skip
+        else:
+            call(
+                gesdd, None, which, ints, ints + 1, copy, ints, s, left, ints, right, ints + 2, space,
+                ints + 3, real_space, places, ints + 4, i64(LENGTH),
+            )  # fmt: skip
+        info[k] = i32(ints[4])
+
+
+@inline
+def pairs(T, imaginary, vectors, out, n):
+    """Complex vectors of a real matrix: those of two conjugate values are two columns, real and imaginary parts."""
+    for j in range(n):
+        at, sign, beside = j + 0, T(0), j + 0
+        if imaginary[j] > 0:
+            sign, beside = sign + 1, j + 1
+        elif imaginary[j] < 0:
+            at, sign = j - 1, sign - 1
+        for i in range(n):
+            out[2 * (j * n + i)] = vectors[at * n + i]
+            out[2 * (j * n + i) + 1] = sign * vectors[beside * n + i] if sign != 0 else sign
+
+
+@kernel
+def eig(
+    PARTS, geev: i64, a: Header, copy: Ptr[T], parts: Ptr[T], vectors: Ptr[T], values: Ptr[T], out: Ptr[T],
+    info: Ptr[i32], space: Ptr[T], room: i64, real_space: Ptr[T], job: i64,
+):  # fmt: skip
+    """Eigenvalues and, with the job VECTORS, vectors, complex. `parts`: 2 n numbers."""
+    p, count, _, n, step, s1, s2 = stack(a, T, PARTS)
+    which, ints = texts([i64(VALUES), job]), numbers([n, room, i64(0)])
+    for k in range(count):
+        columns(PARTS, p + k * step, s1, s2, copy, n, n)
+        s, w = values + 2 * k * n, out + 2 * k * n * n * i64(job == VECTORS)
+        if PARTS == 2:
+            call(
+                geev, None, which, which + 1, ints, copy, ints, s, vectors, ints, w, ints, space,
+                ints + 1, real_space, ints + 2, i64(LENGTH), i64(LENGTH),
+            )  # fmt: skip
+        else:
+            call(
+                geev, None, which, which + 1, ints, copy, ints, parts, parts + n, vectors, ints,
+                vectors, ints, space, ints + 1, ints + 2, i64(LENGTH), i64(LENGTH),
+            )  # fmt: skip
+            for j in range(n):
+                s[2 * j] = parts[j]
+                s[2 * j + 1] = parts[n + j]
+            if job == VECTORS:
+                pairs(T, parts + n, vectors, w, n)
+        info[k] = i32(ints[2])
