@@ -26,7 +26,15 @@ from rushlight._codegen import native_entry
 # What a result may be off by, relative to the largest: layouts that are read wrongly are off by far more.
 CLOSE = {4: 1e-4, 8: 1e-9, 2: 3e-2}
 # How many results are compared; vectors have any sign, eigenvalues any order.
-SHOWN = {"attention": 1, "recurrent_layer": 3, "topk": 1, "eigh": 1, "svd": 0, "eig": 0, "eigvals": 0}
+SHOWN = {
+    "attention": 1,
+    "recurrent_layer": 3,
+    "topk": 1,
+    "eigh": 1,
+    "svd": 0,
+    "eig": 0,
+    "eigvals": 0,
+}
 # These write into arguments: which.
 WRITES = {
     "copy_into": (0,), "put_slices": (0,), "fill": (0,), "arange_into": (0,), "linspace_into": (0,), "scatter_reduce": (0,),

@@ -56,6 +56,16 @@ def columns(PARTS, p, s1, s2, out, m, n):
 
 
 @inline
+def located(T, PARTS, p, s1, s2, n, space):
+    """(a square matrix of factors, the distance of its columns): where it is, or copied to `space`."""
+    w, far = bits(p, i64), s2 // PARTS
+    if (s1 != PARTS) | (far < n):
+        columns(PARTS, p, s1, s2, space, n, n)
+        w, far = bits(space, i64), n + 0
+    return bits(w, Ptr[T]), far
+
+
+@inline
 def clear(PARTS, w, m, n, upper):
     """Set what is above the diagonal (`upper`), or below it, of a matrix of m rows to zero."""
     for j in range(n):
@@ -123,12 +133,13 @@ def cholesky_solve(PARTS, potrs: i64, a: Header, b: Header, space: Ptr[T], out: 
     """X of A X = B, where `a` has the factors of A."""
     p, _, _, n, step, s1, s2 = stack(a, T, PARTS)
     q, count, _, columns_of_b, b_step, b1, b2 = stack(b, T, PARTS)
-    which, ints = texts([uplo]), numbers([n, columns_of_b, i64(0)])
+    which, ints = texts([uplo]), numbers([n, columns_of_b, i64(0), n])
     for k in range(count):
         w = out + k * n * columns_of_b * PARTS
-        columns(PARTS, p + k * step, s1, s2, space, n, n)
+        factors, far = located(T, PARTS, p + k * step, s1, s2, n, space)
+        ints[3] = far
         columns(PARTS, q + k * b_step, b1, b2, w, n, columns_of_b)
-        call(potrs, None, which, ints, ints + 1, space, ints, w, ints, ints + 2, i64(LENGTH))
+        call(potrs, None, which, ints, ints + 1, factors, ints + 3, w, ints, ints + 2, i64(LENGTH))
 
 
 @kernel
@@ -155,15 +166,27 @@ def lu_solve(
     """X of A X = B (Aᴴ X = B) for what `lu_factor` found."""
     p, _, _, n, step, s1, s2 = stack(a, T, PARTS)
     q, count, _, columns_of_b, b_step, b1, b2 = stack(b, T, PARTS)
-    which, ints = texts([trans]), numbers([n, columns_of_b, i64(0)])
+    which, ints = texts([trans]), numbers([n, columns_of_b, i64(0), n])
     for k in range(count):
         w = out + k * n * columns_of_b * PARTS
-        columns(PARTS, p + k * step, s1, s2, space, n, n)
+        factors, far = located(T, PARTS, p + k * step, s1, s2, n, space)
+        ints[3] = far
         columns(PARTS, q + k * b_step, b1, b2, w, n, columns_of_b)
         for i in range(n):
             places[i] = max(i64(1), min(i64(pivots[k * n + i]), n))  # of meta tensors they are 0
         call(
-            getrs, None, which, ints, ints + 1, space, ints, places, w, ints, ints + 2, i64(LENGTH)
+            getrs,
+            None,
+            which,
+            ints,
+            ints + 1,
+            factors,
+            ints + 3,
+            places,
+            w,
+            ints,
+            ints + 2,
+            i64(LENGTH),
         )
 
 
@@ -275,10 +298,11 @@ def ldl_solve(
     """X of A X = B for what `ldl_factor` found."""
     p, _, _, n, step, s1, s2 = stack(a, T, PARTS)
     q, count, _, columns_of_b, b_step, b1, b2 = stack(b, T, PARTS)
-    which, ints = texts([i64(LOWER)]), numbers([n, columns_of_b, i64(0)])
+    which, ints = texts([i64(LOWER)]), numbers([n, columns_of_b, i64(0), n])
     for k in range(count):
         w = out + k * n * columns_of_b * PARTS
-        columns(PARTS, p + k * step, s1, s2, space, n, n)
+        factors, far = located(T, PARTS, p + k * step, s1, s2, n, space)
+        ints[3] = far
         columns(PARTS, q + k * b_step, b1, b2, w, n, columns_of_b)
         at = i64(0)
         while at < n:
@@ -291,7 +315,18 @@ def ldl_solve(
                 places[at] = max(i64(1), min(abs(other), n))
                 at += 1
         call(
-            sytrs, None, which, ints, ints + 1, space, ints, places, w, ints, ints + 2, i64(LENGTH)
+            sytrs,
+            None,
+            which,
+            ints,
+            ints + 1,
+            factors,
+            ints + 3,
+            places,
+            w,
+            ints,
+            ints + 2,
+            i64(LENGTH),
         )
 
 
