@@ -342,18 +342,20 @@ def pool(rng, d):
 
 
 def grid_sample(rng, d):
-    n, out = small(rng, 1, 4), (small(rng), long_or(rng, 1, 5))
+    n, nd, mode = small(rng, 1, 4), 2, str(rng.choice(["bilinear", "nearest", "bicubic"]))
+    if mode != "bicubic":
+        nd = int(rng.integers(2, 4))
+    out = (*(small(rng) for _ in range(nd - 1)), long_or(rng, 1, 5))
     # NumPy 2.0 takes no negative bound for an unsigned array.
-    grid = np.clip(some(rng, (n, *out, 2), d), 0 if np.dtype(d).kind == "u" else -3, 3)
-    mode = str(rng.choice(["bilinear", "nearest"]))
+    grid = np.clip(some(rng, (n, *out, nd), d), 0 if np.dtype(d).kind == "u" else -3, 3)
     padding = str(rng.choice(["zeros", "border", "reflection"]))
-    x = some(rng, (n, small(rng), small(rng), small(rng)), d)
+    x = some(rng, (n, small(rng), *(small(rng) for _ in range(nd))), d)
     return x, grid, mode, padding, bool(rng.integers(2))
 
 
 def grid_sample_gradients(rng, d):
     x, grid, *how = grid_sample(rng, d)
-    g = some(rng, (*x.shape[:2], *grid.shape[1:3]), d)
+    g = some(rng, (*x.shape[:2], *grid.shape[1:-1]), d)
     return g, x, grid, *how, (True, bool(rng.integers(2)))
 
 

@@ -91,14 +91,16 @@ def test_threads_make_no_difference(last):
 
 @pytest.mark.parametrize("corners", [False, True])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("dtype", FLOATS[:2], ids=lambda d: d.name)
 @pytest.mark.parametrize("side", ["after", "before"])
 def test_read_at_places_as_the_reference(mode, padding, corners, dtype, side):
     rng = np.random.default_rng(0)
-    for sizes, out in (((5, 7), (3, 11)), ((1, 1), (1, 1)), ((9, 2), (4, 8)), ((30, 17), (20, 20))):
+    cases = [((5, 7), (3, 11)), ((1, 1), (1, 1)), ((9, 2), (4, 8)), ((30, 17), (20, 20))]
+    cases += [((4, 5, 7), (3, 2, 11)), ((1, 1, 3), (1, 1, 17))] if mode != "bicubic" else []
+    for sizes, out in cases:
         x = guarded(rng.standard_normal((2, 3, *sizes)).astype(dtype), side)
-        grid = rng.uniform(-1.6, 1.6, (2, *out, 2)).astype(dtype)
+        grid = rng.uniform(-1.6, 1.6, (2, *out, len(sizes))).astype(dtype)
         grid.reshape(-1)[::13] = np.nan
         # Mirrored that far it is nowhere: the remainder of so large a number is chance.
         grid.reshape(-1)[1::17] = 30.0 if padding == "reflection" else 1e30
@@ -109,5 +111,7 @@ def test_read_at_places_as_the_reference(mode, padding, corners, dtype, side):
         g = guarded(rng.standard_normal(b.shape).astype(dtype), side)
         ours = compiled.grid_sample_gradients(g, x, grid, *how, (True, True))
         theirs = reference.grid_sample_gradients(g, x, grid, *how, (True, True))
-        for a, b in zip(ours, theirs, strict=True):
-            same(a, b)
+        for a, b in zip(ours, theirs, strict=True):  # at an edge the slopes cancel
+            assert a.dtype == b.dtype
+            largest = max(1, np.nanmax(np.abs(b), initial=0))
+            assert np.allclose(a, b, 0, largest * 20 * np.finfo(dtype).eps, equal_nan=True)

@@ -197,6 +197,13 @@ def test_interpolation_keeps_constants_and_has_derivatives(mode, nd, more):
         check_derivatives(lambda t, s=size: F.interpolate(t, s, mode=mode, **more) ** 2, [x])
 
 
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample_at_nan_is_nan_where_weights_are_polynomials(padding):
+    x, grid = torch.ones(1, 1, 5, 7), torch.tensor([[[[torch.nan, 0.3], [0.2, 0.1]]]])
+    y = F.grid_sample(x, grid, "bicubic", padding, align_corners=False)
+    assert y.isnan().tolist() == [[[[True, False]]]]
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_grid_sample(mode, padding):

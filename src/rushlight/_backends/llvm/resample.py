@@ -4,18 +4,19 @@ for how."""
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import resample as reference
 from rushlight._codegen.kernels import grid as places
 from rushlight._codegen.kernels import resample as kernels
 from rushlight._codegen.kernels.resample import BLOCK, WINDOW
 from rushlight._codegen.types import f32, f64, of
-from rushlight.core.dtype_sets import FULL
+from rushlight.core.dtype_sets import FULL, REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,23 +201,32 @@ def resample_adjoint(g: np.ndarray, taps: Sequence[Taps], sizes: Ints) -> np.nda
 
 # -- at given places -------------------------------------------------------------------------------
 
+VALUES, IMAGE_GRADIENT, GRID_GRADIENT = map(
+    Compiled, (places.values, places.image_gradient, places.grid_gradient)
+)
 
-def takes(x: np.ndarray, grid: np.ndarray, mode: str) -> bool:
-    """Whether it is for the kernels: images (N, C, H, W), read bilinearly or at the nearest element."""
+
+def takes(x: Any, grid: Any) -> bool:
+    """Whether images and a grid of places in them are for the kernels."""
     return (
-        mode != "bicubic"
-        and x.__class__ is np.ndarray is grid.__class__
-        and x.ndim == 4 == grid.ndim
+        x.__class__ is np.ndarray is grid.__class__
+        and x.ndim in (4, 5)
+        and grid.ndim == x.ndim
         and grid.shape[0] == x.shape[0]
-        and grid.shape[3] == 2
+        and grid.shape[-1] == x.ndim - 2
         and x.dtype in FULL
         and x.dtype is grid.dtype
         and x.flags.aligned
         and grid.flags.aligned
         and 0 not in x.shape
         and 0 not in grid.shape
-        and x.shape[2] * x.shape[3] < places.FAR
+        and prod(x.shape[2:]) < places.FAR
     )
+
+
+def numbers(x: np.ndarray, grid: np.ndarray) -> Ints:
+    """The shape of the images, in three dimensions, and the number of places."""
+    return (*x.shape[:2], *(1,) * (5 - x.ndim), *x.shape[2:], prod(grid.shape[1:-1]))
 
 
 @implements("grid_sample")
@@ -224,11 +234,14 @@ def grid_sample(
     x: np.ndarray, grid: np.ndarray, mode: str, padding: str, corners: bool
 ) -> np.ndarray:
     """`x` (N, C, *in) at the places `grid` (N, *out, nd), coordinates from -1 to 1: (N, C, *out)."""
-    if not takes(x, grid, mode):
+    if x.dtype in REDUCED:
+        wide = grid_sample(x.astype("f"), grid.astype("f"), mode, padding, corners)
+        return wide.astype(x.dtype)
+    if not takes(x, grid):
         return reference.grid_sample(x, grid, mode, padding, corners)
-    y = np.empty((*x.shape[:2], *grid.shape[1:3]), x.dtype)
-    run = places.values.compiled(MODE=mode, PADDING=padding, CORNERS=corners, T=of(x.dtype))
-    run(np.ascontiguousarray(x), np.ascontiguousarray(grid), y, *x.shape, prod(grid.shape[1:3]))
+    y = np.empty((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
+    run = VALUES[x.ndim - 2, mode, padding, corners, x.dtype]
+    run(np.ascontiguousarray(x), np.ascontiguousarray(grid), y, *numbers(x, grid))
     return y
 
 
@@ -243,20 +256,23 @@ def grid_sample_gradients(
     needs: tuple[bool, bool],
 ) -> tuple[np.ndarray, np.ndarray]:
     """The gradients of `grid_sample` by the image and by the grid; zeros where not needed."""
+    how = mode, padding, corners
+    if x.dtype in REDUCED:
+        wide = grid_sample_gradients(*(a.astype("f") for a in (g, x, grid)), *how, needs)
+        return wide[0].astype(x.dtype), wide[1].astype(grid.dtype)
     shape = (*x.shape[:2], *grid.shape[1:-1])
-    if not takes(x, grid, mode) or g.shape != shape or g.dtype is not x.dtype:
-        return reference.grid_sample_gradients(g, x, grid, mode, padding, corners, needs)
+    if not takes(x, grid) or g.shape != shape or g.dtype is not x.dtype:
+        return reference.grid_sample_gradients(g, x, grid, *how, needs)
     g, x, grid = (np.ascontiguousarray(a) for a in (g, x, grid))
-    known = {"PADDING": padding, "CORNERS": corners, "T": of(x.dtype)}
-    sizes = (*x.shape, prod(grid.shape[1:3]))
+    sizes = numbers(x, grid)
     if needs[0]:
         gx = np.empty(x.shape, x.dtype)
-        places.image_gradient.compiled(MODE=mode, **known)(g, grid, gx, *sizes)
+        IMAGE_GRADIENT[x.ndim - 2, *how, x.dtype](g, grid, gx, *sizes)
     else:
         gx = np.zeros(x.shape, x.dtype)
     if needs[1] and mode != "nearest":
         by_grid = np.empty(grid.shape, grid.dtype)
-        places.grid_gradient.compiled(**known)(g, x, grid, by_grid, *sizes)
+        GRID_GRADIENT[x.ndim - 2, *how, x.dtype](g, x, grid, by_grid, *sizes)
     else:
         by_grid = np.zeros(grid.shape, grid.dtype)
     return gx, by_grid

@@ -229,9 +229,8 @@ def _place_taps(
         return np.clip(p, 0, n - 1), (p >= 0) & (p < n)
 
     if mode == "bicubic":
-        at = np.where(np.isnan(at), -far, at)
-        low = np.floor(at)
-        t = at - low
+        low = np.floor(np.where(np.isnan(at), one(0), at))
+        t = at - low  # NaN where the coordinate is
         weights, slopes = cubic(t, one(-0.75)), cubic_slope(t, one(-0.75))
         taps = []
         for k in range(4):
