@@ -383,6 +383,12 @@ def add_at_places(rng, d):
     return some(rng, places.shape, d), places, windows.sizes
 
 
+def taken_at_places(rng, d):
+    x, windows = pool(rng, d)
+    places = rng.integers(0, int(np.prod(windows.sizes)), (*x.shape[:2], *windows.out))
+    return x, places, len(windows.sizes)
+
+
 def adaptive(rng, d):
     x, windows = pool(rng, d)
     return x, windows.out

@@ -187,7 +187,8 @@ LLVM = {
     ),
     "pool": (
         "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places "
-        "fractional_maxima max_pool max_pool_places window_averages window_averages_adjoint "
+        "fractional_maxima max_pool max_pool_places put_places take_places window_averages "
+        "window_averages_adjoint "
     ),
     "products": (
         "accumulate accumulate_activated adjoint_times bmm dot linear matmul mm mv outer "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rushlight._backends.llvm import extremes, reduce, resample
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import pool as reference
 from rushlight._backends.windows import Windows
@@ -216,6 +217,50 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     if wrong[0]:
         return reference.add_at_places(g, places, sizes)
     return back(out) if inner > 1 else out
+
+
+def at_places(
+    kernel: Compiled, x: Any, places: Any, shape: Ints, count: int, size: int
+) -> np.ndarray | None:
+    """What a kernel makes of planes of row-major arrays; None for what is not for it, or where places are outside."""
+    if (
+        x.__class__ is not np.ndarray
+        or places.__class__ is not np.ndarray
+        or not (x.flags.carray and places.flags.carray)
+        or places.dtype != I64
+        or x.dtype not in FLOATING
+        or not (count and size and x.size)
+    ):
+        return None
+    out, wrong = np.empty(shape, x.dtype), np.zeros(1, np.int64)
+    kernel[(x.dtype,)](x, places, out, wrong, places.size // count, count, size)
+    return None if wrong[0] else out
+
+
+PUT, TAKE = Compiled(kernels.put_places), Compiled(kernels.take_places)
+
+
+@implements("put_places")
+def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `x` written at `places`: of several values the last stays."""
+    k = x.ndim - len(sizes)
+    if x.shape == places.shape:
+        found = at_places(PUT, x, places, (*x.shape[:k], *sizes), prod(x.shape[k:]), prod(sizes))
+        if found is not None:
+            return found
+    return reference.put_places(x, places, sizes)
+
+
+@implements("take_places")
+def take_places(x: np.ndarray, places: np.ndarray, nd: int) -> np.ndarray:
+    """`x` at `places`, plane by plane."""
+    k = x.ndim - nd
+    if x.shape[:k] == places.shape[:k]:
+        x, places = np.ascontiguousarray(x), np.ascontiguousarray(places)
+        found = at_places(TAKE, x, places, places.shape, prod(places.shape[k:]), prod(x.shape[k:]))
+        if found is not None:
+            return found
+    return reference.take_places(x, places, nd)
 
 
 # -- windows of several sizes --------------------------------------------------------------------------

@@ -267,6 +267,12 @@ def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     nd = len(sizes)
     lead = x.shape[: x.ndim - nd]
     planes, each = prod(lead), prod(sizes)
+    bad = places[(places < 0) | (places >= each)]
+    if bad.size:
+        volume = "x".join(map(str, sizes))
+        raise RuntimeError(
+            f"Found an invalid max index: {bad[0]} (output volumes are of size {volume})"
+        )
     y = np.zeros((planes, each), x.dtype)
     count = prod(x.shape[len(lead) :])
     np.put_along_axis(y, places.reshape(planes, count), x.reshape(planes, count), 1)

@@ -169,6 +169,37 @@ def add_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images
                     to[i] = q[i]
 
 
+@kernel
+def put_places(x: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes: i64, count: i64,
+               size: i64):  # fmt: skip
+    """out [planes, size] = zeros, and x [planes, count] written at `places`, of several the last; wrong[0] becomes 1
+    where one is outside."""
+    for lo, hi in parallel(planes, rows_of(size + 2 * count)):
+        for i in lanes(lo * size, hi * size):
+            out[i] = T(0)
+        for r in range(lo, hi):
+            q, at, v = out + r * size, places + r * count, x + r * count
+            for k in rounds(0, count, 4):
+                if u64(at[k]) < u64(size):
+                    q[at[k]] = v[k]
+                else:
+                    wrong[0] = 1
+
+
+@kernel
+def take_places(x: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes: i64, count: i64,
+                size: i64):  # fmt: skip
+    """out [planes, count] = x [planes, size] at `places`; wrong[0] becomes 1 where one is outside."""
+    for lo, hi in parallel(planes, rows_of(2 * count)):
+        for r in range(lo, hi):
+            p, at, q = x + r * size, places + r * count, out + r * count
+            for k in rounds(0, count, 4):
+                if u64(at[k]) < u64(size):
+                    q[k] = p[at[k]]
+                else:
+                    wrong[0] = 1
+
+
 # -- averages --------------------------------------------------------------------------------------
 
 

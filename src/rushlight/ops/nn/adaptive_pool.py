@@ -266,13 +266,6 @@ def declare_unpool(n: int) -> Any:
                 f"[max_unpool{n}d] Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor "
                 f"with non-empty planes, but got {list(input.shape)}"
             )
-        volume = prod(out)
-        bad = indices[(indices < 0) | (indices >= volume)]
-        if bad.size:
-            sizes = "x".join(map(str, out))
-            raise RuntimeError(
-                f"Found an invalid max index: {bad[0]} (output volumes are of size {sizes})"
-            )
         x, last = regular(input)
         return placed(xp.put_places(x, indices, out), last)
 
