@@ -514,6 +514,32 @@ def softmax(arrays):
     return make
 
 
+def margins(rng, d):
+    n, c = long_or(rng, 1, 7), long_or(rng, 1, 40)
+    weight = None if rng.integers(2) else some(rng, (c,), d)
+    y = np.asarray(index_into(rng, (n,), c, np.int64))
+    return some(rng, (n, c), d), y, weight, int(rng.integers(1, 3)), 0.5
+
+
+def margins_gradient(rng, d):
+    x, *rest = margins(rng, d)
+    return some(rng, (len(x),) if rng.integers(2) else (), d), x, *rest, 0.25
+
+
+def label_margins(rng, d):
+    n, c = small(rng, 1, 7), long_or(rng, 1, 20)
+    y = np.asarray(index_into(rng, (n, c), c, np.int64)).copy()
+    y[:, c // 2 :] = -1
+    return some(rng, (n, c), d), y
+
+
+def label_margins_gradient(rng, d):
+    x, y = label_margins(rng, d)
+    is_label = np.zeros(x.shape, d)
+    np.put_along_axis(is_label, y[:, : x.shape[1] // 2], 1, 1)
+    return some(rng, (len(x),) if rng.integers(2) else (), d), x, y, is_label, 0.25
+
+
 def classes(rng, d):
     n, c = long_or(rng, 1, 7), long_or(rng, 1, 10)
     sizes = (small(rng, 1, 6), small(rng, 1, 9)) if rng.integers(2) else ()
@@ -617,7 +643,9 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "max_with_index": along_axis(False), "min_with_index": along_axis(True),
     "variance": along_axis(False, 1), "logsumexp": along_axis(False), "softmax": softmax(1),
     "log_softmax": softmax(1),
-    "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "cross_entropy": classes,
+    "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "cross_entropy": classes, "margins": margins,
+    "margins_gradient": margins_gradient, "label_margins": label_margins,
+    "label_margins_gradient": label_margins_gradient,
     "cross_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),

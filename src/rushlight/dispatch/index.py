@@ -245,7 +245,8 @@ FUNCTIONS = {
         "nn.functional.linear_cross_entropy nn.functional.nll_loss "
     ),
     "nn.margin_losses": (
-        "cosine_similarity nn.functional.cosine_embedding_loss "
+        "cosine_similarity nn.functional._multi_margin_loss "
+        "nn.functional._multilabel_margin_loss nn.functional.cosine_embedding_loss "
         "nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss "
         "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss "
         "nn.functional.multilabel_soft_margin_loss nn.functional.pairwise_distance "

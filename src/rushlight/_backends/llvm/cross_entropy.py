@@ -1,6 +1,6 @@
 """Cross entropy as machine code; see `__init__.py` for when it runs, `_codegen/kernels/cross_entropy.py` for how.
 
-Logits of floating dtypes, contiguous or with their classes last; classes of int64. All else is the
+Logits of floating dtypes, contiguous, with their classes last, or transposed; classes of int64. All else is the
 reference's.
 """
 
@@ -48,6 +48,8 @@ def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
         return None
     if a.flags.carray:
         return shape[0], n, prod(shape[2:])
+    if len(shape) == 2 and a.T.flags.carray:
+        return 1, n, shape[0]
     if channels_last(a) and a.flags.aligned:
         return a.size // n, n, 1
     return None

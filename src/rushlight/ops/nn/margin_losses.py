@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.dispatch.registry import Array, composite
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.loss import reduced, reduction_of
+from rushlight.ops.nn.pool import check_dtype
 from rushlight.ops.nn.regression_losses import paired
 
 
@@ -71,14 +73,86 @@ def check_classes(target: Any) -> None:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
 
 
+def over_rows(xp: Any, losses: Any, reduction: str) -> Any:
+    """The losses of rows, their mean, or their sum."""
+    if reduction == "none":
+        return losses
+    return xp.asarray((xp.mean if reduction == "mean" else xp.sum)(losses, None, False))
+
+
+def share(input: Any, reduction: str) -> float:
+    """By what the gradient of a reduced loss is multiplied for each row."""
+    return 1 / len(input) if reduction == "mean" and len(input) else 1.0
+
+
+def widened(a: Any) -> Any:
+    """Half types as float32, in which they are computed."""
+    return a.astype("f") if a is not None and a.dtype.itemsize == 2 else a
+
+
+@op(where="nn.functional", name="_multi_margin_loss", node="MultiMarginLossBackward0", out=False)
+def margins(
+    xp, input: Array, target: Array, weight: Array | None, p: int, margin: float, reduction: str
+):
+    check_dtype("multi_margin_loss_cpu_kernel", dtypes.OF[input.dtype], "f")
+    losses = xp.margins(widened(input), target, widened(weight), p, margin)
+    return over_rows(xp, losses, reduction).astype(input.dtype, copy=False)
+
+
+def margins_rule(
+    g: Any, input: Any, target: Any, weight: Any, p: int, margin: float, reduction: str
+) -> Any:
+    y = target.unsqueeze(1)
+    z = (margin - input.gather(1, y) + input).scatter(1, y, 0.0)
+    slopes = (2 * z if p == 2 else 1.0) * (z > 0).to(z.dtype) / z.shape[1]
+    if weight is not None:
+        slopes = slopes * weight[target].unsqueeze(1)
+    slopes = slopes * (g.unsqueeze(1) if g.ndim else g) * share(input, reduction)
+    return slopes.scatter_add(1, y, -slopes.sum(1, True))
+
+
+margins.grad(
+    input=margins_rule,
+    kernel=lambda xp, g, input, target, weight, p, margin, reduction: xp.margins_gradient(
+        widened(g), widened(input), target, widened(weight), p, margin, share(input, reduction)
+    ).astype(input.dtype, copy=False),
+)
+
+
+@op(
+    where="nn.functional", name="_multilabel_margin_loss", node="MultilabelMarginLossBackward0",
+    out=False, intermediates=("is_label",),
+)  # fmt: skip
+def label_margins(xp, input: Array, target: Array, reduction: str, keep: bool):
+    check_dtype("multilabel_margin_loss_forward_out_frame", dtypes.OF[input.dtype], "f")
+    losses, is_label = xp.label_margins(widened(input), target)
+    return over_rows(xp, losses, reduction).astype(input.dtype, copy=False), is_label
+
+
+def label_margins_rule(g: Any, input: Any, target: Any, is_label: Any, reduction: str) -> Any:
+    listed = (target >= 0).cumprod(1) > 0
+    at = target.masked_fill(~listed, 0)
+    z = 1 - input.gather(1, at).unsqueeze(2) + input.unsqueeze(1)
+    counts = listed.unsqueeze(2) & (is_label == 0).unsqueeze(1) & (z > 0)
+    slopes = counts.to(input.dtype) / input.shape[1] * share(input, reduction)
+    slopes = slopes * (g.reshape(-1, 1, 1) if g.ndim else g)
+    return slopes.sum(1).scatter_add(1, at, -slopes.sum(2))
+
+
+label_margins.grad(
+    input=label_margins_rule,
+    kernel=lambda xp, g, input, target, is_label, reduction: xp.label_margins_gradient(
+        widened(g), widened(input), target, is_label, share(input, reduction)
+    ).astype(input.dtype, copy=False),
+)
+
+
 @composite(where="nn.functional", inplace=False)
 def multi_margin_loss(
     input: Array, target: Array, p: int = 1, margin: float = 1.0, weight: Array | None = None,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
     """sum over the other classes of max(0, margin - x[y] + x[j])**p, over the number of classes."""
-    import rushlight
-
     reduction = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -102,15 +176,8 @@ def multi_margin_loss(
             f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}"
         )
     check_classes(target)
-    own = x.gather(1, y.unsqueeze(1))
-    z = (margin - own + x).clamp(min=0)
-    if p == 2:
-        z = z * z
-    if weight is not None:
-        z = z * weight[y].unsqueeze(1)
-    others = rushlight.arange(x.shape[1], device=x.device) != y.unsqueeze(1)
-    loss = z.masked_fill(~others, 0).sum(1) / x.shape[1]
-    return reduced(loss.squeeze(0) if target.ndim == 0 else loss, reduction)
+    loss = margins(x, y, weight, p, margin, reduction)
+    return loss.squeeze(0) if target.ndim == 0 and reduction == "none" else loss
 
 
 @composite(where="nn.functional", inplace=False)
@@ -136,15 +203,8 @@ def multilabel_margin_loss(
     check_classes(target)
     single = input.ndim < 2
     x, y = (input.reshape(1, -1), target.reshape(1, -1)) if single else (input, target)
-    listed = (y >= 0).cumprod(1) > 0
-    at = y.masked_fill(~listed, 0)
-    counts = x.new_zeros(x.shape).scatter_add_(1, at, listed.to(x.dtype))
-    is_label = counts > 0
-    own = x.gather(1, at)
-    z = (1 - own.unsqueeze(2) + x.unsqueeze(1)).clamp(min=0)
-    skip = ~listed.unsqueeze(2) | is_label.unsqueeze(1)
-    loss = z.masked_fill(skip, 0).sum((1, 2)) / x.shape[1]
-    return reduced(loss.squeeze(0) if single else loss, reduction)
+    loss = label_margins(x, y, reduction)
+    return loss.squeeze(0) if single and reduction == "none" else loss
 
 
 @composite(where="nn.functional", inplace=False)
