@@ -72,7 +72,7 @@ def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
     return np.float32
 
 
-@dataclass
+@dataclass(eq=False)
 class Elementwise(Binding):
     """A function of the kernel language, of some arrays of one dtype and some Python numbers.
 

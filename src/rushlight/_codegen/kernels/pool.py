@@ -176,7 +176,7 @@ def put_places(x: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes
     where one is outside."""
     for lo, hi in parallel(planes, rows_of(size + 2 * count)):
         for i in lanes(lo * size, hi * size):
-            out[i] = T(0)
+            out[i] = T.loaded(0)
         for r in range(lo, hi):
             q, at, v = out + r * size, places + r * count, x + r * count
             for k in rounds(0, count, 4):
