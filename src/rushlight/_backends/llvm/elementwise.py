@@ -234,7 +234,7 @@ def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     return by(a, end, weight, out=out)
 
 
-@dataclass
+@dataclass(eq=False)
 class Divided(Binding):
     """A function of the kernel language that divides with a remainder (or takes powers), of two arrays or
     an array and a number."""
