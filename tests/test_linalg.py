@@ -642,6 +642,26 @@ def test_addr_lies_in_memory_as_its_input(dtype):
         assert torch.equal(result, torch.addr(x.contiguous(), a, b, **factors))
 
 
+def test_large_kronecker_products_and_those_of_columns():
+    for shapes in [
+        ((60, 20), (30, 7)),
+        ((3, 50, 40), (6, 2, 5)),
+        ((400,), (300,)),
+        ((9, 300), (20, 1)),
+    ]:
+        a, b = (
+            torch.arange(np.prod(s), dtype=torch.float64).reshape(s).requires_grad_()
+            for s in shapes
+        )
+        got = torch.kron(a, b)
+        assert (got.detach().numpy() == np.kron(a.detach().numpy(), b.detach().numpy())).all()
+        got.sum().backward()
+        assert (a.grad == b.detach().sum()).all() and (b.grad == a.detach().sum()).all()
+    a, b = torch.arange(6.0).reshape(3, 2).t(), torch.arange(12.0).reshape(4, 3).t()
+    assert torch.kron(a, b).stride() == (1, 6)
+    assert (torch.kron(a, b).numpy() == np.kron(a.numpy(), b.numpy())).all()
+
+
 def test_addr_of_halves_rounds_after_each_step():
     torch.manual_seed(0)
     x, a, b = torch.randn(4, 5).half(), torch.randn(4).half(), torch.randn(5).half()

@@ -27,6 +27,9 @@ def multi_dot(tensors: Arrays):
     """
     tensors = list(tensors)
     n = len(tensors)
+    if n == 2 and tensors[0].ndim == tensors[1].ndim == 2:
+        if tensors[0].shape[1] == tensors[1].shape[0] and tensors[0].dtype is tensors[1].dtype:
+            return tensors[0].mm(tensors[1])
     if n < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
     for i, t in enumerate(tensors):
@@ -267,11 +270,22 @@ def vecdot(x: Array, y: Array, *, dim: int = -1):
 def kron(input: Array, other: Array):
     """The Kronecker product: every element of `input` times the whole of `other`."""
     n = max(input.ndim, other.ndim)
-    a = [1] * (n - input.ndim) + list(input.shape)
-    b = [1] * (n - other.ndim) + list(other.shape)
-    x = input.reshape([k for pair in zip(a, [1] * n, strict=True) for k in pair])
-    y = other.reshape([k for pair in zip([1] * n, b, strict=True) for k in pair])
+    if input.ndim == other.ndim == 2 and not (input.is_contiguous() or other.is_contiguous()):
+        if input.mT.is_contiguous() and other.mT.is_contiguous():
+            return kron(input.mT, other.mT).mT  # the result lies in memory as they do
+    a = (*(1,) * (n - input.ndim), *input.shape)
+    b = (*(1,) * (n - other.ndim), *other.shape)
+    x = input.reshape([k for m in a for k in (m, 1)])
+    y = other.reshape([k for m in b for k in (1, m)])
+    if n and input.numel() * other.numel() > LONG and b[-1] * other.element_size() <= SHORT:
+        # rows are made longer first
+        x = x.expand(*x.shape[:-1], b[-1]).flatten(-2)
+        y = y.expand(*y.shape[:-2], a[-1], b[-1]).flatten(-2)
     return (x * y).reshape([i * j for i, j in zip(a, b, strict=True)])
+
+
+LONG = 1 << 15  # elements of a Kronecker product from which two more steps pay for rows of
+SHORT = 128  # bytes at most
 
 
 @op()
