@@ -257,3 +257,13 @@ def test_as_strided_of_a_view_begins_in_its_memory():
     leaf = torch.ones(5, requires_grad=True)
     leaf[1:].as_strided((2,), (2,), 0).sum().backward()
     assert leaf.grad.tolist() == [0, 0, 1, 0, 0]  # the place 0 is no element of the view
+
+
+def test_gradients_of_as_strided_without_and_with_repeated_places():
+    x = torch.arange(6.0).reshape(2, 3).t().contiguous().t().requires_grad_()  # of strides (1, 2)
+    apart = x.as_strided((3,), (2,))
+    (apart * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.tolist() == [[1, 2, 3], [0, 0, 0]]
+    x.grad = None
+    x.as_strided((2, 2), (1, 1)).sum().backward()
+    assert x.grad.tolist() == [[1, 1, 0], [2, 0, 0]]

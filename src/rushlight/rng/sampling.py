@@ -121,21 +121,8 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
         out = _as_real(out)
     if out.dtype not in FLOATING:
         refuse("check_uniform_bounds", out.dtype)
-    top = float(ml_dtypes.finfo(out.dtype).max)
-    for bound, value in (("from", low), ("to", high)):
-        if not -top <= value <= top:
-            raise RuntimeError(
-                f"{bound} is out of bounds for {out.dtype.name}: uniform_ wants |{bound}| <= {top:g}, got {value:g}"
-            )
-    if low > high:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
-        )
-    if high - low > top:
-        raise RuntimeError(
-            f"uniform_ expects to-from <= std::numeric_limits<{OF[out.dtype].scalar_name}>::max(), "
-            f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
-        )
+    if (low, high) != (0.0, 1.0):
+        _check_bounds(out.dtype, low, high)
     double, single = out.dtype == np.float64, out.dtype == np.float32
     direct = (double or single) and out.flags.c_contiguous
     u = out.reshape(-1) if direct else np.empty(out.size, np.float64 if double else np.float32)
@@ -153,6 +140,24 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
             if reached.any():
                 some[reached] = least
     _write(out, u)
+
+
+def _check_bounds(dtype: np.dtype, low: float, high: float) -> None:
+    top = float(ml_dtypes.finfo(dtype).max)
+    for bound, value in (("from", low), ("to", high)):
+        if not -top <= value <= top:
+            raise RuntimeError(
+                f"{bound} is out of bounds for {dtype.name}: uniform_ wants |{bound}| <= {top:g}, got {value:g}"
+            )
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    if high - low > top:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{OF[dtype].scalar_name}>::max(), "
+            f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
 
 
 @np.errstate(all="ignore")

@@ -86,7 +86,7 @@ TAKE, GATHER = (
 )
 PAIRS = entries(pairing, UNITS)
 PUT, ADD = putting(False), putting(True)
-WRITE, WRITE_ADD = writing("put"), writing("add")
+WRITE = {how: writing(how) for how in ("put", "add", "times", "most", "least")}
 FILL = entries(filling, UNITS)
 
 
@@ -390,7 +390,7 @@ def scatter(
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
     nothing is written, where an index is out of range."""
-    if (WRITE_ADD if add else WRITE)[z.dtype](z, index, values, dim):
+    if WRITE["add" if add else "put"][z.dtype](z, index, values, dim):
         return True
     done = written(z, index, dim, values, "add" if add else "put")
     return reference.scatter(z, index, dim, values, add) if done is None else done
@@ -444,8 +444,12 @@ def scatter_reduce(
 ) -> bool:
     """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
     False: without what stood there. False, and nothing is written, where an index is out of range."""
+    if include and reduce != "mean" and WRITE[WORDS[reduce]][z.dtype](z, index, values, dim):
+        return True
+    whole = z.dtype in WIDE_ADDED and index.dtype is I64 and plain(index) and plain(values)
     if (
         index.size < SMALL
+        and not whole
         or z.dtype not in ADDED
         or values.dtype is not z.dtype
         or values.shape != index.shape
@@ -456,13 +460,14 @@ def scatter_reduce(
         return reference.scatter_reduce(z, index, dim, values, reduce, include)
     if not include:
         first = np.array(reference.identity(reduce, z.dtype)).astype(z.dtype)
-        if not written(z, index, dim, first, "put"):
+        if not scatter(z, index, dim, first):
             return False
-    if not written(z, index, dim, values, WORDS[reduce]):
-        return False
+    if not WRITE[WORDS[reduce]][z.dtype](z, index, values, dim):
+        if not written(z, index, dim, values, WORDS[reduce]):
+            return False
     if reduce == "mean":
         count = np.zeros(z.shape, np.int64)
-        written(count, index, dim, np.array(1), "add")
+        scatter(count, index, dim, np.array(1), True)
         if include:
             count += 1
         np.maximum(count, 1, out=count)

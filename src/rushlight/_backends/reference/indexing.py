@@ -197,6 +197,17 @@ def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
         whole[...] = flat.reshape(shape)
 
 
+def distinct(shape: tuple, strides: tuple) -> bool:
+    """Whether it is certain that there are elements, and each has a place of its own."""
+    reach = 0  # of the dimensions with smaller strides
+    for step, n in sorted(zip(strides, shape)):
+        if n != 1:
+            if not n or step <= reach:
+                return False
+            reach += (n - 1) * step
+    return True
+
+
 def as_strided_gradient(a: np.ndarray, source: tuple, target: tuple, mean: str) -> np.ndarray:
     """Add `a` into zeroed memory under the geometry `source`, read it under `target`.
 
@@ -204,6 +215,17 @@ def as_strided_gradient(a: np.ndarray, source: tuple, target: tuple, mean: str) 
     "to") elements at one place share its value.
     """
     low = min(source[2], target[2])
+    if distinct(*source[:2]) and distinct(*target[:2]):
+        memory = np.zeros(
+            max(at + extent(shape, steps) for shape, steps, at in (source, target)) - low, a.dtype
+        )
+        k = memory.itemsize
+        place, read = (
+            as_strided(memory, shape, tuple([s * k for s in steps]), (at - low) * k)
+            for shape, steps, at in (source, target)
+        )
+        place[...] = a
+        return read.copy(order="C")
     places = np.arange(
         max(
             max(offset + extent(shape, strides) for shape, strides, offset in (source, target))

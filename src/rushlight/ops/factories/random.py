@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
+from rushlight.autograd.graph import version_of
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import F32, I64
 from rushlight.core.tensor import Tensor
@@ -19,7 +20,7 @@ from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.arguments import alike, shaped, valued
-from rushlight.ops.factories.copying import overwrite, overwriting
+from rushlight.ops.factories.copying import free, overwrite, overwriting
 from rushlight.ops.factories.creation import finished
 from rushlight.rng import generator as generators
 from rushlight.rng import sampling
@@ -251,6 +252,10 @@ geometric_node = overwriting("geometric", "GeometricBackward0")
 
 def redrawn(t: Tensor, sampler: Callable, node: Any, generator: Any, *numbers: Any) -> Tensor:
     """Overwrite `t` by what a sampler draws."""
+    if free(t) and t._array.flags.c_contiguous:
+        sampler(t._array, *numbers, source(generator))
+        (t._counter or version_of(t)).n += 1
+        return t
     return overwrite(t, sampler.__name__, drawing(sampler, generator, *numbers), node)
 
 

@@ -212,7 +212,7 @@ def index_reduce(
     v, s = as_vector(input), as_vector(source)
     wide = xp.broadcast_to(i.reshape((1,) * d + (-1,) + (1,) * (s.ndim - d - 1)), s.shape)
     if s.size:
-        xp.reduce_at(v, xp.gather_key(v.shape, wide, d), s, reduce, include_self)
+        xp.scatter_reduce(v, xp.contiguous(wide), d, s, reduce, include_self)
 
 
 def index_reduce_back(

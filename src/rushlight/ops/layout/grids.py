@@ -85,6 +85,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     import itertools
 
     from rushlight.ops.factories.construct import tensor
+    from rushlight.ops.factories.sequences import triu_indices
 
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
@@ -92,6 +93,10 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if not r:
         return input.new_empty((0,))
+    if r == 2:
+        n = len(input)
+        places = triu_indices(n, n, 0 if with_replacement else 1, device=input.device)
+        return input[places.t()]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(len(input)), r))
     return input[tensor(rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)]
