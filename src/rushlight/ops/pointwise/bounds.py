@@ -67,18 +67,39 @@ def clamp(xp, input: Array, min: Number = None, max: Number = None):
     return xp.clip(input, min, max)
 
 
-def inside(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
-    """`g` where `input` was within its bounds."""
+# Conditions mean the same on tensors, in rules, as on arrays, in the kernels of rules.
+
+
+def kept(g: Tensor, where: Tensor) -> Tensor:
+    """`g` where a condition holds, else 0."""
+    return g.masked_fill(~where, 0)
+
+
+def kept_array(xp: Any, g: Any, where: Any) -> Any:
+    """`kept` of arrays."""
+    return xp.where(where, g, g.dtype.type(0))
+
+
+def inside(input: Any, min: Any, max: Any) -> Any:
+    """Whether `input` was within its bounds."""
     if min is None:
-        kept = input <= max
-    elif max is None:
-        kept = input >= min
-    else:
-        kept = (input >= min) & (input <= max)
-    return g.masked_fill(~kept, 0)
+        return input <= max
+    return input >= min if max is None else (input >= min) & (input <= max)
 
 
-clamp.grad(input=inside, kernel="clip_gradient")
+def below(input: Any, min: Any, max: Any) -> Any:
+    """Whether the lower bound became the result."""
+    return input < min if max is None else (input < min) & (min < max)
+
+
+def above(input: Any, min: Any, max: Any) -> Any:
+    """Whether the upper bound became the result."""
+    return input > max if min is None else (input > max) | (max < min)
+
+
+clamp.grad(
+    input=lambda g, input, min, max: kept(g, inside(input, min, max)), kernel="clip_gradient"
+)
 clamp.alias("clip")
 
 
@@ -90,24 +111,21 @@ def _clamp_tensors(xp, input: Array, min: Array | None = None, max: Array | None
     return xp.clip_arrays(input, min, max)
 
 
-def lower_bound(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
-    cut = input < min
-    return g.masked_fill(~(cut if max is None else cut & (min < max)), 0)
-
-
-def upper_bound(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
-    cut = input > max
-    return g.masked_fill(~(cut if min is None else cut | (max < min)), 0)
-
-
-_clamp_tensors.grad(input=inside, min=lower_bound, max=upper_bound)
+_clamp_tensors.grad(
+    input=lambda g, input, min, max: kept(g, inside(input, min, max)),
+    kernel=lambda xp, g, input, min, max: kept_array(xp, g, inside(input, min, max)),
+)
+_clamp_tensors.grad(
+    min=lambda g, input, min, max: kept(g, below(input, min, max)),
+    kernel=lambda xp, g, input, min, max: kept_array(xp, g, below(input, min, max)),
+)
+_clamp_tensors.grad(
+    max=lambda g, input, min, max: kept(g, above(input, min, max)),
+    kernel=lambda xp, g, input, min, max: kept_array(xp, g, above(input, min, max)),
+)
 
 
 # -- one bound -------------------------------------------------------------------------------------
-
-
-def kept(g: Tensor, where: Tensor) -> Tensor:
-    return g.masked_fill(~where, 0)
 
 
 @elementwise(
@@ -145,8 +163,20 @@ def clamp_max(xp, input: Array, max: Number):
 
 
 for each in (clamp_min, _clamp_min_tensor):
-    each.grad(input=lambda g, input, min: kept(g, input >= min))
+    each.grad(
+        input=lambda g, input, min: kept(g, input >= min),
+        kernel=lambda xp, g, input, min: kept_array(xp, g, input >= min),
+    )
 for each in (clamp_max, _clamp_max_tensor):
-    each.grad(input=lambda g, input, max: kept(g, input <= max))
-_clamp_min_tensor.grad(min=lambda g, input, min: kept(g, input < min))
-_clamp_max_tensor.grad(max=lambda g, input, max: kept(g, input > max))
+    each.grad(
+        input=lambda g, input, max: kept(g, input <= max),
+        kernel=lambda xp, g, input, max: kept_array(xp, g, input <= max),
+    )
+_clamp_min_tensor.grad(
+    min=lambda g, input, min: kept(g, input < min),
+    kernel=lambda xp, g, input, min: kept_array(xp, g, input < min),
+)
+_clamp_max_tensor.grad(
+    max=lambda g, input, max: kept(g, input > max),
+    kernel=lambda xp, g, input, max: kept_array(xp, g, input > max),
+)
