@@ -260,6 +260,9 @@ def _optimise(module: Any, quick: bool) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_vectorization = True
     options.slp_vectorization = False
+    # Kernels write out themselves what pays. LLVM's copies of loop bodies made no kernel faster but the one of masks,
+    # and took a quarter of the time to compile.
+    options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
     if quick:  # a quarter of the time; above all, loops keep what does not change in them
         passes = llvm.create_new_module_pass_manager()

@@ -41,7 +41,12 @@ def counted(x: Ptr[T], starts: Ptr[i64], n: i64):
 def chosen(x, places, start, stop):
     """The places in [start, stop) of what is not 0, less start; returns how many."""
     k = i64(0)
-    for i in range(start, stop):
+    whole = stop - (stop - start) % 8
+    for first in range(start, whole, 8):
+        for j in unroll(8):
+            places[k] = i32(first + j - start)
+            k += i64(is_set(x[first + j]))
+    for i in range(whole, stop):
         places[k] = i32(i - start)
         k += i64(is_set(x[i]))
     return k
