@@ -255,3 +255,21 @@ def test_one_dimension_may_be_an_int():
     x = torch.arange(6.0).reshape(2, 3)
     back = torch.fft.irfftn(torch.fft.rfftn(x, s=3, dim=1), s=3, dim=1)
     assert back.shape == (2, 3) and (back - x).abs().max() < 1e-5
+
+
+def test_a_plain_call_takes_the_printed_path(monkeypatch):
+    from rushlight.dispatch import general
+
+    x = torch.ones(4, dtype=torch.complex64)
+    torch.fft.fft(x)
+    monkeypatch.setattr(general, "intercept", None)  # the general way begins with it
+    torch.fft.fft(x)
+    torch.fft.irfft(torch.fft.rfft(x.real.contiguous()))
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_real_signals_have_both_halves(inverse):
+    name = "ifft" if inverse else "fft"
+    for n in (1, 2, 5, 6):
+        a = array(3, n, 4)
+        close(getattr(torch.fft, name)(torch.tensor(a), dim=1), getattr(np.fft, name)(a, axis=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -688,3 +689,56 @@ def test_an_invalid_subscript_is_named_by_its_place_in_the_equation():
             RuntimeError, match=f"invalid subscript given at index {n} in the equation"
         ):
             torch.einsum(equation, *tensors)
+
+
+# -- what LAPACK computes ----------------------------------------------------------------------------
+
+
+def test_reflections_keep_no_copy_for_each():
+    """A product of n reflections of an n x n matrix records a few matrices, not n of them."""
+    n = 150
+    a, tau = torch.geqrf(matrix(n, n))
+    other = matrix(n, n, seed=1)
+    a.requires_grad_()
+    for call in (torch.linalg.householder_product, lambda v, t: torch.ormqr(v, t, other)):
+        call(a, tau)
+        tracemalloc.start()
+        result = call(a, tau)
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert held < 10 * other.numel() * other.element_size()
+        result.sum().backward()
+
+
+def test_solutions_from_the_right_lie_as_in_pytorch():
+    a, b = matrix(2, 4, 4) + 4 * torch.eye(4, dtype=torch.float64), matrix(2, 3, 4, seed=1)
+    x = torch.linalg.solve_triangular(a, b, upper=True, left=False)
+    close(x @ a.triu(), b)
+    assert x.stride() == (12, 1, 3)
+    x = torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b, left=False)
+    close(x @ a, b)
+    assert x.stride() == (12, 4, 1)
+
+
+def test_the_other_triangle_of_a_factor_is_not_read():
+    a = matrix(4, 4)
+    a = a @ a.mT + torch.eye(4, dtype=torch.float64)
+    for upper in (False, True):
+        factor = torch.linalg.cholesky(a, upper=upper)
+        other = torch.full_like(a, float("nan"))
+        with_nan = factor + (other.tril(-1) if upper else other.triu(1))
+        close(torch.cholesky_inverse(with_nan, upper=upper) @ a, np.eye(4))
+        close(a @ torch.cholesky_solve(torch.ones_like(a), with_nan, upper=upper), np.ones((4, 4)))
+
+
+def test_factors_of_other_dtypes_are_refused():
+    half = torch.ones(2, 2, dtype=torch.bfloat16)
+    for call in (
+        lambda: torch.cholesky_solve(half, half),
+        lambda: torch.linalg.householder_product(half, half[0]),
+        lambda: torch.ormqr(half, half[0], half),
+    ):
+        with pytest.raises(NotImplementedError, match="not implemented for 'BFloat16'"):
+            call()
+    with pytest.raises(RuntimeError, match="Expected b and A to have the same dtype"):
+        torch.cholesky_solve(torch.ones(2, 1), torch.eye(2, dtype=torch.float64))

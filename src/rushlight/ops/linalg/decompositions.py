@@ -6,7 +6,6 @@ matrix derivative results" (2008). Eigenvalues and singular values are in spectr
 
 from __future__ import annotations
 
-from rushlight.autograd.state import thread
 from rushlight.core import dtypes, return_types
 from rushlight.core.errors import LinAlgError
 from rushlight.dispatch.methods import function
@@ -128,8 +127,7 @@ def lu_input(name, a, pivot):
         raise RuntimeError(
             f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(a.shape)} instead"
         )
-    if check.dtype_name(a) not in ("Float", "Double", "ComplexFloat", "ComplexDouble"):
-        raise NotImplementedError(f"\"lu_cpu\" not implemented for '{check.dtype_name(a)}'")
+    check.implemented("lu", a)
     if not pivot:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
 
@@ -322,21 +320,61 @@ def geqrf(xp, input: Array):
     return xp.geqrf(input)
 
 
-@op(where="internal", out=False)
+@op(where="internal", node="LinalgHouseholderProductBackward0", out=False)
 def householder_product(xp, input: Array, tau: Array):
     """The forward of `orgqr`."""
+    check.implemented("orgqr", input)
     return xp.householder_product(input, tau)
 
 
-@op(where="internal", name="ormqr", out=False)
+@op(where="internal", name="ormqr", node="OrmqrBackward0", out=False)
 def ormqr_alone(xp, input: Array, tau: Array, other: Array, left: bool, transpose: bool):
     """The forward of `ormqr`."""
+    check.implemented("ormqr", input)
     return xp.ormqr(input, tau, other, left, transpose)
 
 
-def recorded(*tensors):
-    """Whether what is computed from these is recorded."""
-    return thread.grad and any(t.requires_grad for t in tensors)
+def reflected_gradients(g, result, input, tau, transpose):
+    """The gradients of `input`, tau and C from that of the result of H1 H2 ... Hk C, or of Hkᴴ ... H1ᴴ C.
+
+    One reflection after the other is taken off the result, by its inverse, and put on the gradient, so that
+    nothing is kept of each.
+    """
+    k, v = tau.shape[-1], reflectors(input, tau)
+    factors = tau.conj() if transpose else tau
+    columns, numbers = [None] * k, [None] * k
+    for i in reversed(range(k)) if transpose else range(k):
+        w, t = v[..., i : i + 1], factors[..., i, None, None]
+        inverse = t / (t * (w.mH @ w) - 1)
+        result = result - inverse * w @ (w.mH @ result)
+        x, y = g.mH @ w, result.mH @ w
+        columns[i] = -(t.conj() * (g @ y) + t * (result @ x))
+        numbers[i] = -(x.mH @ y)
+        g = g - t.conj() * w @ x.mH
+    if not k:
+        return input.new_zeros(input.shape), tau.new_zeros(tau.shape), g
+    g_input = function("cat")(columns, -1).tril(-1)
+    if k < input.shape[-1]:
+        rest = input.new_zeros((*input.shape[:-1], input.shape[-1] - k))
+        g_input = function("cat")((g_input, rest), -1)
+    g_tau = function("cat")(numbers, -1).squeeze(-2)
+    return g_input, g_tau.conj() if transpose else g_tau, g
+
+
+def householder_product_gradients(g, input, tau, result, needs):
+    return reflected_gradients(g, result, input, tau, False)[:2]
+
+
+def ormqr_gradients(g, input, tau, result, left, transpose, needs):
+    if left:
+        return reflected_gradients(g, result, input, tau, transpose)
+    # (C Q)ᴴ = Qᴴ Cᴴ
+    *rest, g_other = reflected_gradients(g.mH, result.mH, input, tau, not transpose)
+    return (*rest, g_other.mH)
+
+
+householder_product.grad_all(householder_product_gradients)
+ormqr_alone.grad_all(ormqr_gradients)
 
 
 def reflectors(a, tau):
@@ -372,20 +410,7 @@ def orgqr(input: Array, tau: Array):
             f"{name}: tau dtype {check.dtype_name(tau)} does not match input dtype "
             f"{check.dtype_name(input)}"
         )
-    if not recorded(input, tau):
-        return householder_product(input, tau)
-    q = eye(input, *input.shape[-2:]).expand(input.shape)
-    if not tau.shape[-1]:  # constant, but recorded as in PyTorch
-        return q + input.masked_fill(input == input, 0).masked_fill(input != input, 0)
-    return reflected(reflectors(input, tau), tau, q, range(tau.shape[-1] - 1, -1, -1))
-
-
-def reflected(v, tau, c, order):
-    """Apply the reflections to the columns of `c`, one after the other."""
-    for i in order:
-        column = v[..., i : i + 1]
-        c = c - tau[..., i, None, None] * column @ (column.mH @ c)
-    return c
+    return householder_product(input, tau)
 
 
 orgqr.alias("linalg.householder_product")
@@ -424,16 +449,7 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
             f"{name}: Expected input, tau and other to have the same dtype, but got "
             f"{check.dtype_name(input)}, {check.dtype_name(tau)} and {check.dtype_name(other)}"
         )
-    if not recorded(input, tau, other):
-        return ormqr_alone(input, tau, other, left, transpose)
-    v, k = reflectors(input, tau), tau.shape[-1]
-    if not left:  # (other Q)ᴴ = Qᴴ otherᴴ
-        other, transpose = other.mH, not transpose
-    if transpose:
-        c = reflected(v, tau.conj(), other, range(k))
-    else:
-        c = reflected(v, tau, other, range(k - 1, -1, -1))
-    return c if left else c.mH
+    return ormqr_alone(input, tau, other, left, transpose)
 
 
 # -- symmetric indefinite --------------------------------------------------------------------------

@@ -59,6 +59,13 @@ def floating(name: str, a, *, half: bool = False) -> None:
     )
 
 
+def implemented(kernel: str, a) -> None:
+    """A dtype that LAPACK has routines for."""
+    d = getattr(a.dtype, "np", a.dtype)
+    if d not in FULL and d not in COMPLEX:
+        raise NotImplementedError(f"\"{kernel}_cpu\" not implemented for '{dtype_name(a)}'")
+
+
 def square_floating(name: str, a, argument: str = "A") -> None:
     square(name, a, argument)
     floating(name, a)

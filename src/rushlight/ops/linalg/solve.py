@@ -244,6 +244,12 @@ def cholesky_solve(input: Array, L: Array, upper: bool = False):
 @op(where="internal", node="CholeskySolveBackward0", out=False)
 def cholesky_solved(xp, B: Array, L: Array, upper: bool):
     """The forward of `cholesky_solve`."""
+    check.implemented("cholesky_solve", B)
+    if L.dtype != B.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {check.dtype_name(B)} and A of "
+            f"type {check.dtype_name(L)} instead."
+        )
     return xp.cholesky_solve(B, L, upper)
 
 

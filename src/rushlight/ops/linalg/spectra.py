@@ -7,9 +7,10 @@ gradient is that of a function that does not depend on them.
 
 from __future__ import annotations
 
+from rushlight.autograd.state import thread
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.decompositions import eye, named, recorded, skew
+from rushlight.ops.linalg.decompositions import eye, named, skew
 
 
 @op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEighBackward0")
@@ -76,6 +77,11 @@ def eigvalsh(A: Array, UPLO: str = "L"):
     check.square_floating("linalg.eigvalsh", A)
     UPLO = uplo(UPLO)
     return eigh(A, UPLO)[0] if recorded(A) else eigvalsh_alone(A, UPLO)
+
+
+def recorded(t):
+    """Whether what is computed from `t` is recorded: then eigenvalues need the vectors too."""
+    return thread.grad and t.requires_grad
 
 
 @op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEigBackward0")
