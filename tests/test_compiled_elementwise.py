@@ -264,6 +264,12 @@ def test_functions_of_integers(dtype):
         got = getattr(compiled_elementwise, name)(a, b)
         np.testing.assert_array_equal(got, getattr(numpy_elementwise, name)(a, b))
         assert got.dtype == dtype
+    least = np.iinfo(dtype).min
+    a[:3], b[b == 0], b[:2] = (least, -7, 7), 1, -1
+    got = compiled_elementwise.trunc_divide(a, b)
+    np.testing.assert_array_equal(got, numpy_elementwise.trunc_divide(a, b))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        compiled_elementwise.trunc_divide(a, b * 0)
     for name, numbers in (("threshold", (-3, 10)), ("threshold", (0.5, 2)), ("hardtanh", (-7, 9))):
         got = getattr(compiled_activation, name)(a, *numbers)
         np.testing.assert_array_equal(got, getattr(numpy_activation, name)(a, *numbers))

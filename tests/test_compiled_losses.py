@@ -211,6 +211,22 @@ def test_special_functions(name, d):
     assert np.asarray(function(*order, a[3:4].reshape(()))).shape == ()
 
 
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc", "zeta"])
+@pytest.mark.parametrize("d", FLOATS[:2])
+def test_special_functions_of_two(name, d):
+    rng = np.random.default_rng(0)
+    ends = np.array([0, -0.0, 1, -1, 2, np.inf, -np.inf, np.nan, 0.5, 100])
+    sizes = rng.choice([0.1, 1, 10, 30], 999)
+    a = np.concatenate([np.abs(rng.standard_normal(999)) * sizes, np.repeat(ends, 10)]).astype(d)
+    b = np.concatenate([np.abs(rng.standard_normal(999)) * sizes, np.tile(ends, 10)]).astype(d)
+    if name == "zeta":  # the reference's sums are as long as its first argument is below 0
+        a[:999] += 1
+    with np.errstate(all="ignore"):
+        got, want = KERNELS[name](guarded(a), guarded(b)), getattr(numpy_gamma, name)(a, b)
+    close = 1e-11 if d == np.float64 else 1e-6
+    np.testing.assert_allclose(got, want, close, 1e-13 if d == np.float64 else 1e-30)
+
+
 def test_products_with_logarithms():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 300)).astype(np.float32)

@@ -228,9 +228,10 @@ LLVM = {
     ),
     "special": (
         "airy_ai chebyshev_t chebyshev_u chebyshev_v chebyshev_w digamma entr erfcx erfinv "
-        "hermite_h hermite_he i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e laguerre_l legendre_p lgamma "
-        "log_ndtr mvlgamma ndtr ndtri polygamma shifted_chebyshev_t shifted_chebyshev_u "
-        "shifted_chebyshev_v shifted_chebyshev_w spherical_j0 xlog1py y0 y1 zeta "
+        "gammainc gammaincc hermite_h hermite_he i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e laguerre_l "
+        "legendre_p lgamma log_ndtr mvlgamma ndtr ndtri polygamma shifted_chebyshev_t "
+        "shifted_chebyshev_u shifted_chebyshev_v shifted_chebyshev_w spherical_j0 xlog1py y0 "
+        "y1 zeta "
     ),
     "strided": (
         "as_strided basic_index diagonal expand unsqueeze view within_memory "

@@ -265,7 +265,21 @@ class Divided(Binding):
 fmod = implements("fmod")(Divided(arithmetic.fmod))
 remainder = implements("remainder")(Divided(arithmetic.remainder))
 floor_divide = implements("floor_divide")(Divided(arithmetic.floor_divide))
-trunc_divide = implements("trunc_divide")(Divided(arithmetic.trunc_divide, vectors=0))
+_truncated = Divided(arithmetic.trunc_divide, vectors=0)
+_by_floats = _truncated.bind(numpy_elementwise.trunc_divide)
+_whole = Pointwise(arithmetic.trunc_divide_whole, 2, types=(i64, i32))
+
+
+@implements("trunc_divide")
+@before(_truncated.entries)
+def trunc_divide(a: Any, b: Any) -> Any:
+    """The quotient rounded towards zero; RuntimeError for integers and a divisor that is zero."""
+    if a.__class__ is b.__class__ is np.ndarray and a.dtype is b.dtype and a.dtype in (I64, I32):
+        if (u := _whole[a.dtype]) is not None and b.all():
+            return u(a, b)
+    return _by_floats(a, b)
+
+
 _power = Divided(arithmetic.power, SINGLES)
 _powers = before(_power.entries)(_power.bind(numpy_elementwise.power))
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)

@@ -8,7 +8,7 @@ from typing import Any
 from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import gamma as reference
-from rushlight._codegen.kernels import bessel, math, polynomials
+from rushlight._codegen.kernels import bessel, incomplete_gamma, math, polynomials
 from rushlight._codegen.kernels import special as of
 
 LANES = 16  # of functions whose rare cases are looked for
@@ -29,6 +29,8 @@ for _polynomial in (
     "shifted_chebyshev_w hermite_h hermite_he laguerre_l legendre_p"
 ).split():
     implements(_polynomial)(Elementwise(getattr(polynomials, _polynomial), 2, vectors=LANES))
+for _incomplete in "gammainc gammaincc".split():
+    implements(_incomplete)(Elementwise(getattr(incomplete_gamma, _incomplete), 2, vectors=8))
 mvlgamma = implements("mvlgamma")(Elementwise(of.mvlgamma, 1, 1, vectors=LANES))
 
 _digamma = Elementwise(of.digamma).bind(reference.digamma)

@@ -75,7 +75,7 @@ def reverse_subtract(a: Any, b: Any) -> Any:
 
 def refuse_zero(b: Any) -> None:
     """Integers: PyTorch raises where a divisor is zero."""
-    if not np.all(b):
+    if not (b.all() if b.__class__ is np.ndarray else b):
         raise RuntimeError("ZeroDivisionError")
 
 

@@ -314,6 +314,13 @@ def trunc_divide(a, b):
 
 
 @inline
+def trunc_divide_whole(a, b):
+    """The quotient of integers, b not 0; that of the least one by -1 is itself."""
+    T = typeof(a)
+    return select(b == -1, T(0) - a, a // select((b == -1) | (b == 0), T(1), b))
+
+
+@inline
 def power(a, b):
     """a**b of float32, by float64: exp(b * log(|a|)), and IEEE 754's special cases. The logarithm is
     right to 2**-36, so b * log(|a|), at most 104, is to 2**-29 where it gives a number."""

@@ -131,7 +131,7 @@ def trigamma(a):
 @inline
 def power_below(a, x, log):
     """a**-x in float64, given log |a|; NaN of negative a unless x is an integer."""
-    y = math.exp(-x * log)
+    y = math.exp(0 if log == 0 else -x * log)  # 1 to the power of infinity is 1
     half = x * 0.5
     odd = rint(half) != half
     return (NAN if rint(x) != x else (-y if odd else y)) if a < 0 else y
