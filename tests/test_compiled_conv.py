@@ -407,6 +407,7 @@ CHOICES = {
     "three dimensions": (
         (1, 16, 32, (6, 12, 12), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1), "implicit_gemm", "implicit_gemm",
     ),
+    "few": ((1, 4, 4, (16, 16), (3, 3), (1, 1), (1, 1), (1, 1), 1), "direct_small_channels", "row_major_copies"),
     "small": ((1, 2, 2, (5, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1), "small_sums", "small_sums"),
 }  # fmt: skip
 
@@ -454,7 +455,7 @@ def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
     case = CHOICES["wide 1x1"][0]
     assert chosen(case, bias=ROW_MAJOR)[1] == "implicit_gemm"
     last = CHOICES["depthwise"][0]
-    assert chosen(last, layout=STRIDED) == ("implicit_gemm",) * 3
+    assert chosen(last, layout=STRIDED) == ("row_major_copies",) * 3
 
 
 def test_all_candidates_stand_in_the_table():

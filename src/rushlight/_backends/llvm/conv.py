@@ -33,8 +33,9 @@ from rushlight._backends.llvm.conv_plans import (  # fmt: skip
     weight_plan,
 )
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import row_major
+from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import conv as reference
+from rushlight._backends.reference.conv import by_channel
 from rushlight._backends.reference.pad import im2col
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import conv_direct, gemm
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 SMALL = threshold(2_000)  # multiplications below which little is gained
+FEW = 200_000  # up to which copies of channels last take less time than thin products of matrices
 WHOLE = frozenset((I8, I16, I32, I64, U8))
 NUMBERS = FLOATING | WHOLE
 Bias = Any  # np.ndarray | None
@@ -137,7 +139,7 @@ def as_rows(a: np.ndarray) -> np.ndarray:
 
 def as_images(a: np.ndarray, shape: Ints) -> np.ndarray:
     """The inverse of `as_rows`: an array of this shape."""
-    return np.moveaxis(a.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
+    return by_channel(a.reshape(shape[0], *shape[2:], shape[1]))
 
 
 def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -145,7 +147,7 @@ def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if not a.flags.aligned or not a.size:
         return a.astype(dtype)
     if a.ndim > 1 and not a.flags.c_contiguous and by_position(a).flags.c_contiguous:
-        return np.moveaxis(products.converted(by_position(a), dtype), -1, 1)
+        return by_channel(products.converted(by_position(a), dtype))
     return products.converted(a, dtype)
 
 
@@ -487,30 +489,30 @@ def depthwise_weight(x: np.ndarray, g: np.ndarray, p: Problem) -> np.ndarray:
 
 
 class RowMajorCopies(Candidate):
-    """The result is channels last, but thin groups or channels are computed sooner from row-major copies."""
+    """Arrays are not row-major, but few multiplications, thin groups or channels are computed sooner from
+    row-major copies."""
 
     name = "row_major_copies"
 
     @staticmethod
     def applies(p: Problem) -> bool:
         thin = p.groups > 1 or (p.direction == "transposed" and p.w[1] <= 4)
-        return p.channels_last and thin and direct_plan(p) is not None
+        few = prod(p.y) * prod(p.w[1:]) < FEW
+        copied = STRIDED in p.layouts and not p.channels_last  # all others would copy them, too
+        return not is_row_major(p) and (thin or few or copied) and direct_plan(p) is not None
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
-        q = of_copies(p)
-        result = first_fit(TABLE, q, text).run(row_major(a), row_major(b), bias, q)
-        return by_channel(row_major(by_position(result)))
+        candidate, q = of_copies(p)
+        result = candidate.run(contiguous(a), contiguous(b), bias, q)
+        return by_channel(row_major(by_position(result))) if p.channels_last else result
 
 
-@lru_cache(maxsize=256)
-def of_copies(p: Problem) -> Problem:
-    return replace(p, channels_last=False, layouts=(ROW_MAJOR, ROW_MAJOR, p.layouts[2]))
-
-
-def by_channel(a: np.ndarray) -> np.ndarray:
-    """The inverse of `by_position`."""
-    return np.moveaxis(a, -1, 1)
+@remembered
+def of_copies(p: Problem) -> tuple[type[Candidate], Problem]:
+    """The candidate for row-major copies, and their problem."""
+    q = replace(p, channels_last=False, layouts=(ROW_MAJOR, ROW_MAJOR, p.layouts[2]))
+    return first_fit(TABLE, q, text), q
 
 
 class ImplicitGemm(Candidate):

@@ -85,7 +85,12 @@ def empty(shape: Ints, dtype: np.dtype, channels_last: bool) -> np.ndarray:
     """An array for a result, with the channels innermost in memory where that is wanted."""
     if not channels_last:
         return np.empty(shape, dtype)
-    return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), dtype), -1, 1)
+    return by_channel(np.empty((shape[0], *shape[2:], shape[1]), dtype))
+
+
+def by_channel(a: np.ndarray) -> np.ndarray:
+    """A view (N, C, *sizes) of (N, *sizes, C)."""
+    return a.transpose(0, a.ndim - 1, *range(1, a.ndim - 1))
 
 
 def per_chunk(n: int, rows: int, columns: int, itemsize: int, wide: bool) -> int:
