@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import Compiled, known
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
 from rushlight._codegen.kernels import softmax as kernels
-from rushlight._codegen.kernels.shape_inference import softmaxed
+from rushlight._codegen.kernels.shape_inference import rows_only, softmaxed
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING
@@ -23,7 +23,6 @@ _few = Compiled(kernels.few_softmax)
 _columns = Compiled(kernels.columns_softmax)
 _rows_back = Compiled(kernels.rows_softmax_backward)
 _columns_back = Compiled(kernels.columns_softmax_backward)
-_log_sums = Compiled(kernels.rows_log_sum)
 
 
 def sizes(a: Any, dim: int) -> tuple[int, int, int] | None:
@@ -126,20 +125,11 @@ def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     return reference.log_softmax_gradient(g, y, dim) if out is None else out
 
 
-@implements("logsumexp")
-def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
-    """log(sum(exp(a))) along an axis."""
-    axes = axis if axis.__class__ is tuple else (axis,)
-    if (
-        not known(a)
-        or not a.size
-        or len(axes) != 1
-        or axes[0] not in (-1, a.ndim - 1)
-        or a.ndim < 2
-    ):
-        return numpy_reduce.logsumexp(a, axis, keepdims)
-    if not a.flags.carray:
-        return numpy_reduce.logsumexp(a, axis, keepdims)
-    out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
-    _log_sums[(a.dtype,)](a, out, out.size, a.shape[-1])
-    return out
+def log_sums(dtype: np.dtype) -> Any:
+    """The native entry for rows."""
+    if dtype not in FLOATING:
+        return unbound
+    return bind((rows_only, {}), [dtype], [dtype], (kernels.rows_log_sum, {"T": of(dtype)}))
+
+
+logsumexp = implements("logsumexp")(before(ByDtype(log_sums))(numpy_reduce.logsumexp))

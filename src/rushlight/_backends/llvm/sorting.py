@@ -235,7 +235,7 @@ def unique(
     a: np.ndarray, consecutive: bool, places: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
-    if a.__class__ is not np.ndarray or a.size < SMALL or a.dtype not in SORTED:
+    if a.__class__ is not np.ndarray or not a.size or a.dtype not in SORTED:
         return reference.unique(a, consecutive, places)
     flat = np.ascontiguousarray(a).reshape(-1)
     order = None
@@ -255,17 +255,19 @@ def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
     t = u8 if t is b1 else t
     found = np.empty(-(-n // kernels.STRETCH), np.int64)
     kernels.runs_counted.compiled(T=t)(s, found, n)
-    found = found.cumsum()
+    if found.size > 1:
+        found = found.cumsum()
     count = int(found[-1])
     found[1:] = found[:-1]
     found[0] = 0
-    values, starts = np.empty(count, s.dtype), np.empty(count, np.int64)
+    values, starts = np.empty(count, s.dtype), np.empty(count + 1, np.int64)
+    starts[count] = n
     inverse = np.empty(n, np.int64) if places else starts
     if places and order is None:
         order = np.arange(n)
     run = kernels.runs_placed.compiled(PLACES=places, T=t)
     run(s, starts if order is None else order, found, values, starts, inverse, n)
-    return values, inverse, np.diff(starts, append=n)
+    return values, inverse, starts[1:] - starts[:-1]
 
 
 @implements("searchsorted")

@@ -161,6 +161,14 @@ def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan
 
 
 @kernel
+def rows_only(a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+    """As `reduced`, of whole rows of any length."""
+    reduced(1 << 40, 1, 1, 1, a, axis, keep, plan)
+    if plan[RUN] != ROWS:
+        plan[RUN] = 0
+
+
+@kernel
 def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64, plan: Ptr[i64]):
     """As `reduced`, of whole rows and columns; the last number is `correction`, which is less than n."""
     reduced(LONGEST, DEEPEST, 1, 1, a, axis, keep, plan)
