@@ -643,6 +643,15 @@ def test_addr_lies_in_memory_as_its_input(dtype):
         assert torch.equal(result, torch.addr(x.contiguous(), a, b, **factors))
 
 
+def test_the_power_0_is_the_identity_whatever_the_matrix_holds():
+    a = torch.tensor([[float("nan"), 1.0], [2.0, float("inf")]], requires_grad=True)
+    r = torch.linalg.matrix_power(a, 0)
+    assert torch.equal(r, torch.eye(2))
+    r.sum().backward()
+    assert torch.equal(a.grad, torch.zeros(2, 2))
+    assert torch.linalg.matrix_power(torch.ones(3, 2, 2).mT, 0).stride() == (4, 2, 1)
+
+
 def test_large_kronecker_products_and_those_of_columns():
     for shapes in [
         ((60, 20), (30, 7)),

@@ -27,9 +27,15 @@ def multi_dot(tensors: Arrays):
     """
     tensors = list(tensors)
     n = len(tensors)
-    if n == 2 and tensors[0].ndim == tensors[1].ndim == 2:
-        if tensors[0].shape[1] == tensors[1].shape[0] and tensors[0].dtype is tensors[1].dtype:
-            return tensors[0].mm(tensors[1])
+    if n in (2, 3):  # most chains; those that do not fit go on to the errors
+        a, b, c = tensors[0], tensors[1], tensors[-1]
+        if a.ndim == b.ndim == c.ndim == 2 and a.dtype is b.dtype is c.dtype:
+            (l, m), (m_b, p), (p_c, q) = a.shape, b.shape, c.shape
+            if n == 2 and m == m_b:
+                return a.mm(b)
+            if n == 3 and m == m_b and p == p_c:
+                left_first = l * p * (m + q) <= m * q * (l + p)
+                return a.mm(b).mm(c) if left_first else a.mm(b.mm(c))
     if n < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
     for i, t in enumerate(tensors):
@@ -171,7 +177,7 @@ def matrix_power(A: Array, n: int):
     if n == 0:
         from rushlight.ops.linalg.decompositions import eye
 
-        return eye(A, A.shape[-1]) + A.masked_fill(A == A, 0).masked_fill(A != A, 0)
+        return A.contiguous().clone().copy_(eye(A, A.shape[-1]))  # its gradient is 0
     if n < 0:
         from rushlight.ops.linalg.solve import inv
 

@@ -382,6 +382,8 @@ def inner(input: Array, other: Array):
     if input.ndim == other.ndim == 1:
         return dot(input, other)
     k = input.shape[-1]
+    if k and input.ndim == other.ndim == 2:
+        return linear(input, other)
     rows, columns = input.numel() // max(k, 1), other.numel() // max(k, 1)
     if not k:
         return input.new_zeros(input.shape[:-1] + other.shape[:-1])
