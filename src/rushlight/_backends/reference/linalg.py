@@ -486,37 +486,43 @@ def pinv(a: np.ndarray, atol, rtol, hermitian: bool) -> np.ndarray:
 
 # -- the matrix exponential ------------------------------------------------------------------------
 
-PADE = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
-        129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0,
-        40840800.0, 960960.0, 16380.0, 182.0, 1.0)  # fmt: skip
+# Coefficients of Padé's approximation by the bits of a number, and the norm up to which they are good to its last
+# bit (Higham, 2005, table 2.3).
+PADE = {
+    53: ((64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
+          129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0,
+          40840800.0, 960960.0, 16380.0, 182.0, 1.0), 5.371920351148152),
+    24: ((17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0), 3.92572478313866),
+}  # fmt: skip
 
 
 def matrix_exp(a: np.ndarray) -> np.ndarray:
-    """exp(A) by scaling and squaring with Padé's approximation of order 13 (Higham, 2005)."""
+    """exp(A) by scaling and squaring with Padé's approximation of order 13, or 7 in single precision."""
     if not a.size:
         return a.copy()
-    w = wide(a)
     if a.shape[-1] == 1:
         return np.exp(a)
-    size = np.abs(w).sum(-2).max(-1)
+    b, most = PADE[np.finfo(a.dtype).nmant + 1]
+    size = np.abs(a).sum(-2).max(-1)
     finite = np.isfinite(size)
+    good, eye = finite[..., None, None], np.eye(a.shape[-1], dtype=a.dtype)
     with np.errstate(all="ignore"):
-        halvings = np.ceil(np.log2(np.where(finite & (size > 0), size, 1) / 5.371920351148152))
+        halvings = np.ceil(np.log2(np.where(finite & (size > 0), size, 1) / most))
         s = np.maximum(halvings, 0).astype(np.int64)
-        w = w / (2.0**s)[..., None, None]
-        b, eye = PADE, np.eye(w.shape[-1])
+        w = a / (2.0**s)[..., None, None].astype(size.dtype)
         w2 = np.matmul(w, w)
         w4 = np.matmul(w2, w2)
         w6 = np.matmul(w4, w2)
-        u = np.matmul(w6, b[13] * w6 + b[11] * w4 + b[9] * w2)
-        u = np.matmul(w, u + b[7] * w6 + b[5] * w4 + b[3] * w2 + b[1] * eye)
-        v = np.matmul(w6, b[12] * w6 + b[10] * w4 + b[8] * w2)
-        v = v + b[6] * w6 + b[4] * w4 + b[2] * w2 + b[0] * eye
-        good = finite[..., None, None]
-        r = np.linalg.solve(np.where(good, v - u, eye), np.where(good, v + u, np.nan))
+        u = b[7] * w6 + b[5] * w4 + b[3] * w2 + b[1] * eye
+        v = b[6] * w6 + b[4] * w4 + b[2] * w2 + b[0] * eye
+        if len(b) > 8:
+            u = np.matmul(w6, b[13] * w6 + b[11] * w4 + b[9] * w2) + u
+            v = np.matmul(w6, b[12] * w6 + b[10] * w4 + b[8] * w2) + v
+        u = np.matmul(w, u)
+        r = xp.solve(np.where(good, v - u, eye), np.where(good, v + u, np.nan))[0]
         for k in range(int(s.max())):
             r = np.where((s > k)[..., None, None], np.matmul(r, r), r)
-    return r.astype(a.dtype)
+    return np.ascontiguousarray(r)
 
 
 # -- norms -----------------------------------------------------------------------------------------
