@@ -257,15 +257,19 @@ def shaped_as(make: Callable, numbers: int = 0) -> Callable:
     return declare
 
 
-def alike(make: Callable, draw: Callable | None = None) -> Callable:
-    """Declare a factory that takes a tensor, here one in the usual order of memory; see `shaped`."""
+def alike(make: Callable, draw: Callable | None = None, numbers: int = 0) -> Callable:
+    """Declare a factory that takes a tensor, here one in the usual order of memory, and a `numbers` of finite
+    floats; see `shaped`, `shaped_as`."""
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
-            if not (options or active.modes) and len(args) == 1:
+            if not (options or active.modes) and len(args) == 1 + numbers:
                 a = getattr(args[0], "_array", None)
                 if a.__class__ is np.ndarray and a.flags.c_contiguous:
-                    made = make(a.shape, a.dtype)
+                    for v in args[1:]:
+                        if v.__class__ is not float or not -3e38 < v < 3e38 or a.dtype not in FULL:
+                            return general(*args)
+                    made = make(a.shape, *args[1:], a.dtype)
                     if made.strides == a.strides:  # they may differ where a size is 1
                         if draw is not None:
                             draw(made)

@@ -425,7 +425,7 @@ declare_like("ones", "Ones", lambda a: a.fill(1))
 empty_like = declare_like("empty", "Memory", None)
 
 
-@public(overridable=True)
+@alike(xp.full, numbers=1)
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """`fill_value` in the shape, dtype and (by default) memory order of `input`."""

@@ -331,9 +331,9 @@ row_major.grad(input=lambda g: g)
 
 def copied(view: Tensor) -> Tensor:
     """A row-major copy; of a sparse tensor, a copy in its layout."""
-    if view.layout is not dtypes.strided:
-        return view.clone()
-    return row_major(view)
+    if view._array.__class__ is ndarray or view.layout is dtypes.strided:
+        return row_major(view)
+    return view.clone()
 
 
 def narrowed(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
