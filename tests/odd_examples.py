@@ -389,6 +389,14 @@ def taken_at_places(rng, d):
     return x, places, len(windows.sizes)
 
 
+def columns(rng, d):
+    _, w = pool(rng, d)
+    while len(w.sizes) != 2:
+        _, w = pool(rng, d)
+    shape = (small(rng, 1, 3), small(rng, 1, 4) * int(np.prod(w.kernel)), int(np.prod(w.out)))
+    return some(rng, shape, d), w.sizes, w.kernel, w.dilation, w.padding, w.stride
+
+
 def adaptive(rng, d):
     x, windows = pool(rng, d)
     return x, windows.out
@@ -627,7 +635,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
     "adjoint_times": lambda rng, d: (lambda a, b: (a.swapaxes(-1, -2).copy(), b))(*batches(rng, d)),
     "max_pool": pool, "max_pool_places": pool, "window_averages": averages,
-    "window_averages_adjoint": averages_adjoint, "adaptive_averages": adaptive, "put_places": add_at_places,
+    "window_averages_adjoint": averages_adjoint, "adaptive_averages": adaptive, "col2im": columns, "put_places": add_at_places,
     "take_places": taken_at_places, "adaptive_maxima": adaptive,
     "adaptive_averages_adjoint": adaptive_adjoint, "fractional_maxima": fractional,
     "by_c_library": lambda rng, d: ("log", np.abs(some(rng, (long_or(rng, 1),), F64)) + 0.1),

@@ -1,16 +1,20 @@
-"""Arrays continued beyond their edges as machine code; see `__init__.py` for when it runs."""
+"""Arrays continued beyond their edges, and columns added up as images, as machine code; see `__init__.py` for when it runs."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends.convolution import out_sizes
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import pad as reference
+from rushlight._codegen.kernels import columns
 from rushlight._codegen.kernels import copy as kernels
+from rushlight.core.dtype_sets import FLOATING, REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,3 +60,26 @@ def pad_edges(x: np.ndarray, pads: Sequence[tuple[int, int]], mode: str) -> np.n
     """`x` continued beyond its edges: "reflect" (without the edge), "replicate", "circular"."""
     y = padded(x, pads, mode, 0)
     return reference.pad_edges(x, pads, mode) if y is None else y
+
+
+COL2IM = Compiled(columns.col2im)
+
+
+@implements("col2im", dtypes=FLOATING, least=1)
+def col2im(a: Any, sizes: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    if a.dtype in REDUCED:
+        return col2im(a.astype("f"), sizes, kernel, dilation, padding, stride).astype(a.dtype)
+    if (
+        len(kernel) != 2
+        or a.ndim != 3
+        or min(*sizes, *kernel, *stride, *dilation) < 1
+        or min(padding) < 0
+    ):
+        return NotImplemented
+    out, taps = out_sizes(sizes, kernel, stride, padding, dilation), prod(kernel)
+    if min(out) < 1 or a.shape[1] % taps or a.shape[2] != prod(out):
+        return NotImplemented
+    y = np.empty((len(a), a.shape[1] // taps, *sizes), a.dtype)
+    numbers = (*sizes, *out, *kernel, *dilation, *padding, *stride)
+    COL2IM[(a.dtype,)](np.require(a, requirements="CA"), y, prod(y.shape[:2]), *numbers)
+    return y

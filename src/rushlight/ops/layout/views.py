@@ -215,8 +215,13 @@ def unfold_back(xp, grad: Array, shape: Ints, dimension: int, size: int, step: i
     d = dimension % len(shape)
     into = z.swapaxes(d, -1)
     windows = grad.swapaxes(d, -2)
-    for k in range(grad.shape[d]):
-        into[..., k * step : k * step + size] += windows[..., k, :]
+    count = grad.shape[d]
+    if size < count:  # the same additions in the same order, in fewer steps
+        for i in reversed(range(size)):
+            into[..., i : i + (count - 1) * step + 1 : step] += windows[..., i]
+    else:
+        for k in range(count):
+            into[..., k * step : k * step + size] += windows[..., k, :]
     return z
 
 

@@ -1,0 +1,33 @@
+"""Windows of images as columns, and columns added up as images."""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import rows_of
+from rushlight._codegen.language import *
+from rushlight._codegen.types import Ptr, i64
+
+
+@kernel
+def col2im(a: Ptr[T], out: Ptr[T], planes: i64, H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
+           dh: i64, dw: i64, ph: i64, pw: i64, sh: i64, sw: i64):  # fmt: skip
+    """out [planes, H, W]: of a [planes, kh, kw, oh, ow] each element added at its place, if that is inside."""
+    for lo, hi in parallel(planes, rows_of(H * W + kh * kw * oh * ow)):
+        for i in lanes(lo * H * W, hi * H * W):
+            out[i] = T(0)
+        for r in range(lo, hi):
+            for k in range(kh * kw):
+                left = k % kw * dw - pw
+                first = max(i64(0), (sw - 1 - left) // sw)
+                last = min(ow, (W - left + (sw - 1)) // sw)
+                for o in range(oh):
+                    y = k // kw * dh - ph + o * sh
+                    if (y >= 0) & (y < H) & (left < W):
+                        to = out + ((r * H + y) * W + left)
+                        p = a + ((r * (kh * kw) + k) * oh + o) * ow
+                        if sw == 1:
+                            for j in lanes(first, last):
+                                to[j] += p[j]
+                        else:
+                            for j in range(first, last):
+                                to[j * sw] += p[j]
