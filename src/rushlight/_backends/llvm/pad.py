@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,29 +23,40 @@ if TYPE_CHECKING:
 BYTES = max(1, threshold(512))  # from which a kernel takes less time than NumPy
 
 
-def padded(
-    x: np.ndarray, pads: Sequence[tuple[int, int]], mode: str, value: object
-) -> np.ndarray | None:
-    """`x` continued beyond its edges; None for what the kernel is not made for: other than row-major
-    arrays, and edges that are cut off."""
-    unit = kernels.UNITS.get(x.dtype.itemsize)
-    if unit is None or x.nbytes < BYTES or x.__class__ is not np.ndarray:
+@lru_cache(maxsize=1024)
+def plan(shape: Any, pads: Any, mode: str, dtype: np.dtype) -> tuple | None:
+    """(kernel, shape of the result, its numbers) for row-major arrays; None where edges are cut off."""
+    unit = kernels.UNITS.get(dtype.itemsize)
+    if unit is None or not 0 < len(pads) <= 3 or len(pads) > len(shape):
         return None
-    if not x.flags.carray or not 0 < len(pads) <= 3 or len(pads) > x.ndim:
-        return None
-    k = x.ndim - len(pads)
+    k = len(shape) - len(pads)
     low, sizes, out_sizes = [0, 0, 0], [1, 1, 1], [1, 1, 1]
-    for i, (n, (before, after)) in enumerate(zip(x.shape[k:], pads, strict=True), 3 - len(pads)):
+    for i, (n, (before, after)) in enumerate(zip(shape[k:], pads, strict=True), 3 - len(pads)):
         if before < 0 or after < 0:
             return None
         most = n - 1 if mode == "reflect" else n
         if (before > most or after > most) and mode in ("reflect", "circular"):
             return None
         low[i], sizes[i], out_sizes[i] = before, n, n + before + after
-    out = np.empty((*x.shape[:k], *out_sizes[3 - len(pads) :]), x.dtype)
-    number = np.asarray(value).astype(x.dtype)
-    run = kernels.pad.compiled(MODE=mode, U=unit)
-    run(x, out, number, prod(x.shape[:k]), *sizes, *low, *out_sizes)
+    made = (*shape[:k], *out_sizes[3 - len(pads) :])
+    return (
+        kernels.pad.compiled(MODE=mode, U=unit),
+        made,
+        (prod(shape[:k]), *sizes, *low, *out_sizes),
+    )
+
+
+def padded(
+    x: np.ndarray, pads: Sequence[tuple[int, int]], mode: str, value: object
+) -> np.ndarray | None:
+    """`x` continued beyond its edges; None for what the kernel is not made for."""
+    if x.__class__ is not np.ndarray or x.nbytes < BYTES or not x.flags.carray:
+        return None
+    if (found := plan(x.shape, tuple(pads), mode, x.dtype)) is None:
+        return None
+    run, shape, numbers = found
+    out = np.empty(shape, x.dtype)
+    run(x, out, np.asarray(value).astype(x.dtype), *numbers)
     return out
 
 

@@ -169,7 +169,7 @@ def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np
         y = along(y, shape, made, x.dtype if i == todo[-1][0] else wide)
         sizes[i] = made.m
     if last:
-        return np.moveaxis(y.reshape(outer, *out, channels), -1, 1)
+        return y.reshape(outer, *out, channels).transpose(0, nd + 1, *range(1, nd + 1))
     return y.reshape(*x.shape[:k], *out)
 
 

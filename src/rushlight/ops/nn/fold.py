@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
@@ -9,8 +10,6 @@ from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pool import check_dtype, check_tensor
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Ints = tuple[int, ...]
 
 
@@ -37,26 +36,30 @@ def blocks(sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Int
     )
 
 
+@lru_cache(maxsize=1024)
+def check_image(shape: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> None:
+    check_windows(kernel, dilation, padding, stride)
+    if len(shape) == 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got 2)")
+    if len(shape) not in (3, 4) or 0 in shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
+    out = blocks(shape[-2:], kernel, dilation, padding, stride)
+    if any(m < 1 for m in out):
+        raise RuntimeError(
+            f"Given input with spatial size {shape[-2:]}, kernel_size={kernel}, "
+            f"dilation={dilation}, padding={padding}, calculated shape of the array of sliding blocks "
+            f"as {out}, but its components must be at least one."
+        )
+
+
 @op(where="internal", node="Im2ColBackward0")
 def im2col(xp, input: Array, windows: tuple):
     """The windows, (kernel, dilation, padding, stride), of (N, C, H, W) or (C, H, W) as columns
     (N, C kh kw, L) or (C kh kw, L)."""
-    check_windows(*windows)
-    if input.ndim == 2:
-        raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got 2)")
-    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
-        raise RuntimeError(
-            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
-            f"dimensions for input, but got: {list(input.shape)}"
-        )
-    out = blocks(input.shape[-2:], *windows)
-    if any(m < 1 for m in out):
-        kernel, dilation, padding, _ = windows
-        raise RuntimeError(
-            f"Given input with spatial size {input.shape[-2:]}, kernel_size={kernel}, "
-            f"dilation={dilation}, padding={padding}, calculated shape of the array of sliding blocks "
-            f"as {out}, but its components must be at least one."
-        )
+    check_image(input.shape, *windows)
     check_dtype("im2col_out_cpu", dtypes.OF[input.dtype], "fcb")
     if input.ndim == 3:
         return xp.im2col(input[None], *windows)[0]
@@ -66,27 +69,28 @@ def im2col(xp, input: Array, windows: tuple):
 @op(where="internal", node="Col2ImBackward0")
 def col2im(xp, input: Array, sizes: Ints, windows: tuple):
     """Columns (N, C kh kw, L) or (C kh kw, L) added up where their windows overlap: (N, C, H, W)."""
-    check_windows(*windows)
-    check_columns(input, sizes, *windows)
+    check_columns(input.shape, tuple(sizes), *windows)
     check_dtype("col2im_out_cpu", dtypes.OF[input.dtype], "fcb")
     if input.ndim == 2:
         return xp.col2im(input[None], sizes, *windows)[0]
     return xp.col2im(input, sizes, *windows)
 
 
+@lru_cache(maxsize=1024)
 def check_columns(
-    a: np.ndarray, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
+    shape: Ints, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> None:
-    if a.ndim not in (2, 3) or 0 in a.shape[-2:]:
+    check_windows(kernel, dilation, padding, stride)
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
-            f"dimensions for input, but got: {list(a.shape)}"
+            f"dimensions for input, but got: {list(shape)}"
         )
-    rows, columns = a.shape[-2:]
+    rows, columns = shape[-2:]
     if rows % (kernel[0] * kernel[1]):
         raise RuntimeError(
-            f"Expected size of input's dimension {a.ndim - 2} to be divisible by the product of "
-            f"kernel_size, but got input.size({a.ndim - 2})={rows} and kernel_size={kernel}."
+            f"Expected size of input's dimension {len(shape) - 2} to be divisible by the product of "
+            f"kernel_size, but got input.size({len(shape) - 2})={rows} and kernel_size={kernel}."
         )
     out = blocks(sizes, kernel, dilation, padding, stride)
     given = (
@@ -100,9 +104,9 @@ def check_columns(
         )
     if columns != out[0] * out[1]:
         raise RuntimeError(
-            f"{given}, expected size of input's dimension {a.ndim - 1} to match the calculated number "
+            f"{given}, expected size of input's dimension {len(shape) - 1} to match the calculated number "
             f"of sliding blocks {out[0]} * {out[1]} = {out[0] * out[1]}, but got "
-            f"input.size({a.ndim - 1})={columns}."
+            f"input.size({len(shape) - 1})={columns}."
         )
 
 

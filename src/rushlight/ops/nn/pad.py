@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
@@ -12,11 +13,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     Ints = tuple[int, ...]
+    Pads = tuple[tuple[int, int], ...]
 
 
-def pairs(pad: Any) -> list[tuple[int, int]]:
+def pairs(pad: Any) -> Pads:
     """PyTorch's flat list, last dimension first, as (before, after) per dimension, outermost first."""
-    return [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    return tuple((pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2))
 
 
 @op(method=False, out=False)
@@ -52,10 +54,13 @@ constant_pad_nd.grad(input=lambda g, pad: constant_pad_nd(g, [-p for p in pad]))
 # -- continued edges -------------------------------------------------------------------------------
 
 
-def check_edges(kind: str, a: np.ndarray, each: list[tuple[int, int]], mode: str) -> None:
+@lru_cache(maxsize=1024)
+def edges(kind: str, shape: Ints, dtype: np.dtype, pad: Ints, mode: str) -> Pads:
+    """(before, after) of each dimension; raises for what an array of this shape and dtype cannot be continued by."""
+    each = pairs(pad)
     n = len(each)
     if mode == "circular":
-        for size, (low, high) in zip(a.shape[a.ndim - n :], each, strict=True):
+        for size, (low, high) in zip(shape[len(shape) - n :], each, strict=True):
             if low > size or high > size:
                 raise RuntimeError(
                     "Padding value causes wrapping around more than once: circular padding "
@@ -63,25 +68,26 @@ def check_edges(kind: str, a: np.ndarray, each: list[tuple[int, int]], mode: str
                 )
             if size + low + high < 0:
                 raise RuntimeError("Negative padding value is resulting in an empty dimension")
-        return
-    if 0 in a.shape[a.ndim - n - 1 :]:
+        return each
+    if 0 in shape[len(shape) - n - 1 :]:
         raise RuntimeError(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other "
-            f"non-zero dimensions for input, but got: {list(a.shape)}"
+            f"non-zero dimensions for input, but got: {list(shape)}"
         )
-    for d, (size, (low, high)) in enumerate(zip(a.shape[a.ndim - n :], each, strict=True)):
+    for d, (size, (low, high)) in enumerate(zip(shape[len(shape) - n :], each, strict=True)):
         if mode == "reflect" and (low >= size or high >= size):
             raise RuntimeError(
                 f"Argument #{4 + 2 * (n - 1 - d)}: Padding size should be less than the corresponding "
-                f"input dimension, but got: padding ({low}, {high}) at dimension {a.ndim - n + d} of "
-                f"input {list(a.shape)}"
+                f"input dimension, but got: padding ({low}, {high}) at dimension {len(shape) - n + d} of "
+                f"input {list(shape)}"
             )
-    out = [size + sum(p) for size, p in zip(a.shape[a.ndim - n :], each, strict=True)]
+    out = [size + sum(p) for size, p in zip(shape[len(shape) - n :], each, strict=True)]
     if any(m < 1 for m in out):
         raise RuntimeError(
-            f"input (sizes: {list(a.shape[a.ndim - n :])}) is too small. Calculated output sizes: {out}"
+            f"input (sizes: {list(shape[len(shape) - n :])}) is too small. Calculated output sizes: {out}"
         )
-    check_dtype(f"{kind}_pad{n}d", dtypes.OF[a.dtype], "fiuc")
+    check_dtype(f"{kind}_pad{n}d", dtypes.OF[dtype], "fiuc")
+    return each
 
 
 def declare_edges(mode: str, kind: str, n: int) -> Any:
@@ -91,8 +97,7 @@ def declare_edges(mode: str, kind: str, n: int) -> Any:
 
     @op(where="internal", name=name, node=f"{node}0")
     def extended(xp, input: Array, pad: Ints):
-        each = pairs(pad)
-        check_edges(kind, input, each, mode)
+        each = edges(kind, input.shape, input.dtype, tuple(pad), mode)
         if mode == "circular":  # PyTorch's result is contiguous
             input = input.copy()
         return xp.pad_edges(input, each, mode)
