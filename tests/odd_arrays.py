@@ -344,7 +344,7 @@ def kernels_of(family: str) -> dict:
         binding.SHORT = 0
     found = {}
     for name in (kernel for kernel, file in LLVM.items() if file == family):
-        function = registration.KERNELS[name]
+        function = registration.kernel(name)
         found[name] = function, reference_of(name), example_of(name, function)
     return {name: each for name, each in found.items() if each[2] is not None}
 

@@ -676,9 +676,7 @@ def example_of(name, function):
     """What makes the arguments of a kernel; None where that is not known."""
     if name in EXAMPLES:
         return EXAMPLES[name]
-    body = behind(function)
-    cells = [cell.cell_contents for cell in getattr(body, "__closure__", None) or ()]
-    for each in (*cells, getattr(body, "ufuncs", None)):
-        if isinstance(each, Pointwise):
-            return elements(each.arrays, NUMBERS[: each.numbers])
+    for cell in getattr(behind(function), "__closure__", None) or ():
+        if isinstance(cell.cell_contents, Pointwise):
+            return elements(cell.cell_contents.arrays, NUMBERS[: cell.cell_contents.numbers])
     return elements(2) if name in ("fmod", "remainder", "floor_divide") else None

@@ -203,9 +203,8 @@ def compare(name, *args, scale=0.0, needs=None):
 def pointwise(name):
     """(arrays, numbers) of a kernel that is a loop over elements; None for others."""
     for family in ("activation", "elementwise", "loss"):
-        function = getattr(BINDINGS[family], name, None)
         if LLVM.get(name) == family:
-            for cell in behind(function).__closure__ or ():
+            for cell in behind(registration.kernel(name)).__closure__ or ():
                 if isinstance(cell.cell_contents, Pointwise):
                     return cell.cell_contents.arrays, cell.cell_contents.numbers
     return None

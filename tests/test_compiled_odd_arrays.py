@@ -16,7 +16,7 @@ from importlib import import_module
 import rushlight
 from odd_examples import example_of
 from rushlight._backends.index import LLVM
-from rushlight._backends.llvm.registration import KERNELS
+from rushlight._backends.llvm.registration import kernel
 
 HERE = Path(__file__).parent
 ROUNDS = os.environ.get("ODD_ROUNDS", "35")  # of each kernel; five of each kind of oddity
@@ -45,5 +45,5 @@ def test_odd_arrays(family):
 @pytest.mark.parametrize("family", sorted(set(LLVM.values()) - {"ufuncs", "strided"}))
 def test_there_is_an_example_for_every_kernel(family):
     import_module(f"rushlight._backends.llvm.{family}")
-    names = [kernel for kernel, file in LLVM.items() if file == family]
-    assert [n for n in names if example_of(n, KERNELS[n]) is None] == []
+    names = [name for name, file in LLVM.items() if file == family]
+    assert [n for n in names if example_of(n, kernel(n)) is None] == []
