@@ -183,7 +183,7 @@ def test_long_rows_and_threads():
 def test_what_is_written_is_looked_at_first():
     """Read-only arrays, memory in common, indices out of range: nothing is written."""
     a, index, v = np.zeros((4, 6), F32), np.array([1, 3]), np.ones((2, 6), F32)
-    put, write, fill = indexing.PUT[F32], indexing.WRITE[F32], indexing.FILL[F32]
+    put, write, fill = indexing.PUT[F32], indexing.WRITE["put"][F32], indexing.FILL[F32]
     each, mask, one = np.ones((4, 6), I64), np.ones((4, 6), bool), np.ones((), F32)
     assert put(a, index, v, 0) is True and a.sum() == 12
     assert write(a, each, np.zeros_like(a), 1) is True and a.sum() == 10
