@@ -434,6 +434,40 @@ def test_inline_functions_routines_and_lambdas():
     ]  # fmt: skip
 
 
+@inline
+def above(x, at):
+    value = x[at]
+    if value < 0:
+        value = -value
+    return value
+
+
+@inline
+def clipped(value, least):
+    if value < least:
+        value = least
+    if value > 6:
+        least = i64(100)
+    return value + least
+
+
+@kernel
+def steps_of_tests(x: Ptr[i64], out: Ptr[i64]):
+    at = 0
+    k = i64(at)
+    while above(x, k) > 2:
+        k += 1
+    out[0] = k
+    out[1] = clipped(i64(3), i64(5))
+    out[2] = clipped(x[0], i64(5))
+    out[3] = clipped(x[1], i64(5))
+
+
+def test_a_test_of_a_loop_runs_each_time_and_literals_can_be_assigned():
+    x = np.array([-9, 9, -3, 3, -2, 9], np.int64)
+    assert both(steps_of_tests, x, np.zeros(4, np.int64))[1].tolist() == [4, 10, 10, 109]
+
+
 @routine
 def far(n):
     many = array(i64, 100_000)

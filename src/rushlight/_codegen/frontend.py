@@ -160,12 +160,8 @@ class Reader(Expressions):
         prefix = f"{source.__name__}{self.module.inlines}_"
         names: dict[str, Any] = {}
         for name, value in bound.items():
-            if (
-                is_runtime(value)
-                and not isinstance(value, (ir.Var, ir.Const))
-                or isinstance(value, ir.Var)
-                and name in source.assigned()
-            ):
+            simple = isinstance(value, (ir.Var, ir.Const)) and name not in source.assigned()
+            if is_runtime(value) and not simple:
                 value = self.let(prefix + name, value)
             names[name] = value
         defaults = tree.args.defaults
@@ -295,10 +291,17 @@ class Reader(Expressions):
         self.statements.append(ir.If(test, then, otherwise))
 
     def do_while(self, node: ast.While) -> None:
+        outer, self.statements = self.statements, []
+        self.depth += 1
         test = self.value(node.test)
-        if not is_runtime(test):
-            test = ir.Const(bool(test), b1)
-        self.statements.append(ir.While(self.truth(test), self.nested(node.body)))
+        test = self.truth(test if is_runtime(test) else ir.Const(bool(test), b1))
+        self.depth -= 1
+        steps, self.statements = self.statements, outer
+        body = self.nested(node.body)
+        if steps:  # of inline functions: they are for every round
+            body = [*steps, ir.If(test, [], [ir.Break()]), *body]
+            test = ir.Const(True, b1)
+        self.statements.append(ir.While(test, body))
 
     def do_break(self, node: ast.Break) -> None:
         self.statements.append(ir.Break())
