@@ -93,3 +93,41 @@ def test_losses_without_machine_code(short, training):
     )
     losses, _ = trained(training, name)
     np.testing.assert_allclose(losses, [float(n) for n in done.stdout.split()], rtol=1e-4)
+
+
+def test_same_bits_whatever_is_on_disk(tmp_path):
+    """A training whose small steps come to machine code on the way, in an empty folder of kernels and in a full one."""
+    program = """
+import rushlight as torch
+nn, f = torch.nn, torch.nn.functional
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+x, y = torch.randn(32, 8), torch.randint(4, (32,))
+for _ in range(150):
+    loss = f.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex())
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 10))
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(3):
+    loss = f.cross_entropy(model(torch.randn(32, 3, 16, 16)), torch.arange(32) % 10)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex())
+from rushlight._backends import llvm
+assert llvm.active or not llvm.activate()
+"""
+    own = {k: v for k, v in os.environ.items() if k != "RUSHLIGHT_COMPILED"}
+    own |= {"RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", program], env=own, capture_output=True, text=True, check=True
+        )
+        for _ in range(2)
+    )
+    assert first.stdout == second.stdout
+    assert len(first.stdout.split()) == 153
