@@ -2,6 +2,7 @@
 
     python benchmarks/sweep.py --out sweep.jsonl                  # all; goes on where an earlier run stopped
     python benchmarks/sweep.py --out sweep.jsonl --only '(conv|pool).* 1000 float32 .* forward'
+    python benchmarks/sweep.py --out sweep.jsonl --share 10       # a tenth of them
     python benchmarks/sweep.py --out sweep.jsonl --report sweep.html
 
 A case is an operator, a number of elements (1, 1,000, 1,000,000), a dtype, a layout of its tensors (contiguous,
@@ -21,6 +22,7 @@ import math
 import re
 import sys
 import warnings
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -230,6 +232,9 @@ def main() -> None:
         help="results, one line of JSON for each case",
     )
     p.add_argument("--only", default="", help="a regular expression: cases, as they are printed")
+    p.add_argument(
+        "--share", type=int, default=1, help="measure one case of so many, always the same ones"
+    )
     p.add_argument("--threads", type=int, default=1)
     p.add_argument(
         "--worst", type=int, default=40, help="how many of the slowest cases are printed"
@@ -258,7 +263,11 @@ def main() -> None:
     print(alternation.machine(), f"PyTorch  {theirs.__version__}", sep="\n", flush=True)
     done = {r["key"] for r in held}
     with options.out.open("a") as file:
-        wanted = lambda key: key not in done and bool(re.search(options.only, key))
+        wanted = lambda key: (
+            key not in done
+            and zlib.crc32(key.encode()) % options.share == 0
+            and bool(re.search(options.only, key))
+        )
         for number, (key, sample, about) in enumerate(cases(wanted)):
             result = {"key": key, **about, **measure(ours, theirs, sample, about)}
             held.append(result)
