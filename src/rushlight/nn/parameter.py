@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 import rushlight
+from rushlight._backends import llvm
 from rushlight.core.tensor import Tensor, _plain_classes
 from rushlight.dispatch.overrides import disabled
 
@@ -40,6 +41,8 @@ class Parameter(Tensor, metaclass=_MarkedType):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = rushlight.empty(0)
+        if not llvm.active:
+            llvm.activate("a parameter of a module")
         if type(data) is Tensor or isinstance(data, (Parameter, Buffer)):
             return Tensor._make_subclass(cls, data, requires_grad)
         # A tensor of the user's own class stays of that class: it is marked instead.

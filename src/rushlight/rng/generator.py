@@ -1,8 +1,7 @@
 """`Generator`: the source of random numbers, bit for bit PyTorch's CPU generator.
 
-It is a Mersenne Twister (MT19937: Matsumoto and Nishimura, 1998; 624 words of 32 bits), run by NumPy's own bit generator
-in compiled code. `random.seed(5)` of NumPy's legacy interface and `manual_seed(5)` of Rushlight and PyTorch start the same
-stream. `sampling` makes the distributions (uniform, normal, ...) from the stream.
+It is a Mersenne Twister (`mersenne_twister.py`). `numpy.random.seed(5)` of NumPy's legacy interface and `manual_seed(5)` of
+Rushlight and PyTorch start the same stream. `sampling` makes the distributions (uniform, normal, ...) from the stream.
 
 >>> Generator().manual_seed(0).words(3).tolist()
 [2357136044, 2546248239, 3071714933]
@@ -17,6 +16,8 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight.core.device import device as Device
+from rushlight.rng.mersenne_twister import MersenneTwister
+from rushlight.rng.mersenne_twister import N as _N
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,6 @@ DEFAULT_SEED = 67280421310721
 
 # PyTorch's state, as `get_state` hands it out: 5056 bytes, the words of the twister widened to 64 bits.
 STATE_BYTES = 5056
-_N = 624
 _STATE = np.dtype(
     {
         "names": [
@@ -164,9 +164,8 @@ class Generator:
         state = np.zeros((), _STATE)
         if self._engine is None:
             self._make_engine()
-        inner = self._engine.state["state"]
-        position = inner["pos"]
-        state["seed"], state["seeded"], state["words"] = self._seed, 1, inner["key"]
+        position = self._engine.position
+        state["seed"], state["seeded"], state["words"] = self._seed, 1, self._engine.key
         state["left"], state["next"] = (_N + 1 - position, position) if self._started else (1, 0)
         if self.spare is not None:
             state["y"], state["y_valid"] = self.spare, 1
@@ -196,10 +195,8 @@ class Generator:
         self._start(int(read["seed"]))
         self._make_engine()
         self._started = position != 0
-        self._engine.state = {
-            "bit_generator": "MT19937",
-            "state": {"key": read["words"].astype(np.uint32), "pos": _N + 1 - left},
-        }
+        self._engine.key[:] = read["words"]
+        self._engine.position = _N + 1 - left
         self.spare = float(read["y"]) if read["y_valid"] else None
         self.spare_float = float(read["z"]) if read["z_valid"] else None
         return self
@@ -228,17 +225,12 @@ class Generator:
     graphsafe_get_state = clone_state
 
     def _make_engine(self) -> None:
-        # Imported at the first draw: numpy.random costs 10 ms, a third of what `import rushlight` may.
-        from numpy.random import MT19937
-
-        self._engine = MT19937(0)
-        # Seeding by an integer as in 2002; MT19937(seed) itself would hash the seed.
-        self._engine._legacy_seeding(self._seed & 0xFFFFFFFF)
+        self._engine = MersenneTwister(self._seed)
 
     # -------------------------------------------------------------------------------------------------- draws
 
-    def engine(self) -> Any:
-        """NumPy's bit generator, to draw from directly."""
+    def engine(self) -> MersenneTwister:
+        """What makes the words, to draw from directly."""
         self._begin()
         return self._engine
 
@@ -255,7 +247,7 @@ class Generator:
         if before_draw or self._native_state is None:
             self._begin()
             lock = self._engine.lock
-            self._native_state = lock.acquire, lock.release, self._engine.ctypes.state_address
+            self._native_state = lock.acquire, lock.release, self._engine.address
         self._started = True
         return self._native_state
 
@@ -285,11 +277,11 @@ class Generator:
         """The position in the stream, for `go_back`."""
         if self._engine is None:
             self._make_engine()
-        return self._engine.state, self._started
+        return self._engine.memory.copy(), self._started
 
     def go_back(self, position: Any) -> None:
         """Go back to a `position()` of this generator. `spare` does not change."""
-        self._engine.state, self._started = position
+        self._engine.memory[:], self._started = position
 
 
 def _restored(device: str, state: np.ndarray) -> Generator:

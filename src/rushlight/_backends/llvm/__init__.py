@@ -4,6 +4,8 @@ It is the reference (`cpu.py`) with the kernels of `index.LLVM` put in their pla
 happens is decided here and nowhere else:
 
 * with the first call of a kernel on LARGE elements, or
+* with the first parameter of a module, so that all steps of a training run the same kernels, also those of a
+  training that goes on from a checkpoint, or
 * when the calls of a process together have done ENOUGH work, or
 * at import with RUSHLIGHT_COMPILED=1, or never with RUSHLIGHT_COMPILED=0.
 
@@ -50,23 +52,30 @@ def counted(name: str, kernel: Any) -> Any:
     if active or _refused or name not in LLVM:
         return kernel
     if name not in _counted:
-        _counted[name] = update_wrapper(_counting(kernel), kernel)
+        _counted[name] = update_wrapper(_counting(name, kernel), kernel)
     return _counted[name]
 
 
-def _counting(kernel: Any) -> Callable[..., Any]:
+def _counting(name: str, kernel: Any) -> Callable[..., Any]:
+    """What counts a call; the one that activates machine code runs as machine code itself."""
+
     def one(a: Any, **options: Any) -> Any:
         work(a.size if a.__class__ is np.ndarray else 0)
-        return kernel(a, **options)
+        return (_replaced(name) if active else kernel)(a, **options)
 
     def elementwise(a: Any, b: Any, **options: Any) -> Any:
-        result = kernel(a, b, **options)
-        work(result.size)
-        return result
+        n = largest((a, b))
+        if n < LARGE and np.ndim(a) and np.ndim(b) and a.size * b.size >= LARGE:
+            try:
+                n = np.broadcast(a, b).size
+            except ValueError:
+                pass  # the kernel says what does not fit
+        work(n)
+        return (_replaced(name) if active else kernel)(a, b, **options)
 
     def several(*args: Any, **options: Any) -> Any:
         work(largest(args))
-        return kernel(*args, **options)
+        return (_replaced(name) if active else kernel)(*args, **options)
 
     if isinstance(kernel, np.ufunc):
         return one if kernel.nin == 1 else elementwise
@@ -74,6 +83,12 @@ def _counting(kernel: Any) -> Callable[..., Any]:
     if code is None or kernel.__defaults__ or code.co_kwonlyargcount or code.co_argcount != 1:
         return several
     return several if code.co_flags & 4 else one  # 4: it takes *args
+
+
+def _replaced(name: str) -> Any:
+    from rushlight._backends import cpu
+
+    return cpu.kernel(name)
 
 
 def largest(values: Iterable[Any]) -> int:

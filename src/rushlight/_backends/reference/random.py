@@ -29,7 +29,7 @@ _CHUNK = 1 << 15
 
 def random_words(generator: Generator, n: int) -> np.ndarray:
     """The next `n` words of 32 bits, as uint64 [n]."""
-    return generator.engine().random_raw(n)
+    return generator.engine().words(n)
 
 
 def random_wide_words(generator: Generator, n: int) -> np.ndarray:
