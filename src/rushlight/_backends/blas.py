@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,9 +18,7 @@ def libraries() -> list[Any]:
 
     home = os.path.dirname(np.__file__)
     found = []
-    for path in sorted(
-        glob.glob(f"{home}.libs/*openblas*") + glob.glob(f"{home}/.dylibs/*openblas*")
-    ):
+    for path in _files(f"{home}.libs") + _files(f"{home}/.dylibs"):
         with suppress(OSError):
             found.append(ctypes.CDLL(path))
     return found
@@ -44,6 +41,14 @@ def named(names: Iterable[str]) -> Any:
     """The first function of these names that there is."""
     several = [*names]
     return next((getattr(b, n) for b in libraries() for n in several if hasattr(b, n)), None)
+
+
+def _files(folder: str) -> list[str]:
+    """The files of OpenBLAS in a folder, if there is one."""
+    try:
+        return sorted(os.path.join(folder, f) for f in os.listdir(folder) if "openblas" in f)
+    except OSError:
+        return []
 
 
 _before: list[int] = []  # the number of threads that `use_one_thread` found
