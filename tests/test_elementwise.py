@@ -350,6 +350,42 @@ def test_large_arrays_in_any_order(name):
             assert torch.equal(function(*given), expected)
 
 
+@pytest.mark.parametrize(
+    "name", ["gammainc", "gammaincc", "zeta", "polygamma", "chebyshev_polynomial_t"]
+)
+def test_values_do_not_depend_on_their_neighbours(name):
+    """A vector goes on until its slowest lane is done: the others stay as they would be alone."""
+    function = getattr(torch.special, name)
+    x, y = torch.linspace(1.1, 30, 17000), torch.linspace(40, 1.1, 17000).round()
+    given = (3, x) if name == "polygamma" else (x, y)
+    expected = function(*given)
+    for k in range(0, 17000, 97):
+        one = [each[k] if isinstance(each, torch.Tensor) else each for each in given]
+        assert torch.equal(function(*one).nan_to_num(), expected[k].nan_to_num())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "name", "sin cos tan exp log tanh expm1 log1p exp2 log2 log10 atanh sqrt".split()
+)
+def test_values_do_not_depend_on_size_place_or_target(name, dtype):
+    function = getattr(torch, name)
+    x = torch.linspace(0.001, 0.99 if name == "atanh" else 50, 17000, dtype=dtype)
+    expected = function(x)
+    for size in (1, 3, 7, 8, 9, 17, 1000):
+        for part in (slice(size), slice(5, 5 + size), slice(3, 3 + 7 * size, 7)):
+            result, out = x[part].clone(), torch.empty(2 * size, dtype=dtype)
+            getattr(result, f"{name}_")()
+            function(x[part], out=out[::2])
+            for found in (function(x[part]), result, out[::2]):
+                assert torch.equal(found, expected[part])
+    for k in range(0, 17000, 101):
+        result, out = x[k].clone(), torch.empty((), dtype=dtype)
+        getattr(result, f"{name}_")()
+        function(x[k], out=out)
+        assert function(x[k]) == result == out == expected[k]
+
+
 def test_special_values():
     """Constants of DLMF and identities, to the precision of float64."""
     s = torch.special

@@ -11,7 +11,7 @@ PREFIXES = ("linalg", "special", "fft")  # `linalg.inv` is aten::linalg_inv
 NAMES = {
     **dict.fromkeys(
         "Tensor.__rtruediv__ _all.segment_table aten.once_differentiable_product internal.circular_pad1d_gradient internal.circular_pad2d_gradient "
-        "internal.circular_pad3d_gradient internal.permutation_of internal.pinv internal.products_added "
+        "internal.circular_pad3d_gradient internal.pinv internal.products_added "
         "nn.functional.gaussian_nll_loss nn.functional.gumbel_softmax nn.functional.interpolate "
         "nn.functional.linear_cross_entropy nn.functional.local_response_norm nn.functional.lp_pool1d "
         "nn.functional.lp_pool2d nn.functional.lp_pool3d nn.functional.max_unpool1d "

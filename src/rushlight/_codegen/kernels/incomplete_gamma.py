@@ -1,6 +1,7 @@
 """The regularised incomplete gamma functions for vectors, in float64 inside, as the reference computes them.
 
-DLMF is https://dlmf.nist.gov. A vector goes through a series until all of its lanes have converged.
+DLMF is https://dlmf.nist.gov. A vector goes through a series until all of its lanes have converged; a lane that has
+takes no more terms, so that its value does not depend on the lanes beside it.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ def prefactor(a, x):
 def lower_series(a, x, EXACT):
     """P(a, x) but for the factor by DLMF 8.11.4, for x < a + 1."""
     term = 1 / a
-    s, n = term, a
+    s, n, open = term, a, a == a
     for _ in range(MOST):
         n = n + 1
         term = term * (x / n)
-        s = s + term
-        going = any_of(term > s * EXACT)
+        s = s + term if open else s
+        open = open & (term > s * EXACT)
+        going = any_of(open)
         if ~going:
             break
     return s
@@ -54,7 +56,7 @@ def upper_fraction(a, x, EXACT):
     """Q(a, x) but for the factor by the continued fraction DLMF 8.9.2 (Lentz's method), for x >= a + 1."""
     b = x + 1 - a
     d = 1 / b
-    c, h = x * 0 + 1 / TINY, d
+    c, h, open = x * 0 + 1 / TINY, d, x == x
     for i in range(1, MOST):
         k = -f64(i) * (f64(i) - a)
         b = b + 2
@@ -63,8 +65,9 @@ def upper_fraction(a, x, EXACT):
         c = b + k / c
         c = TINY if abs(c) < TINY else c
         step = d * c
-        h = h * step
-        going = any_of(abs(step - 1) > EXACT)
+        h = h * step if open else h
+        open = open & (abs(step - 1) > EXACT)
+        going = any_of(open)
         if ~going:
             break
     return h

@@ -54,8 +54,8 @@ def restore_status(status):
 
 @inline
 def independent(args, n, steps, plan):
-    """Whether threads may share a loop: not where an output stays (a sum), or is an input at another place
-    (a running sum)."""
+    """Whether the order of the elements is free: not where an output stays (a sum), or is an input at another
+    place (a running sum). One element has no order; NumPy gives it strides of 0."""
     inputs, fits = plan[INPUTS], b1(1)
     for o in range(inputs, plan[OPERANDS]):
         out, out_step = args[o], steps[o]
@@ -69,7 +69,7 @@ def independent(args, n, steps, plan):
                 lower = length if given < out else out_length
                 apart = distance >= length + out_length
                 fits = fits & (apart | (forward & (distance >= lower)))
-    return fits
+    return fits | (n == 1)
 
 
 @entry
