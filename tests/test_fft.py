@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight._backends import llvm
 
 NORMS = [None, "backward", "ortho", "forward"]
 
@@ -273,3 +274,60 @@ def test_real_signals_have_both_halves(inverse):
     for n in (1, 2, 5, 6):
         a = array(3, n, 4)
         close(getattr(torch.fft, name)(torch.tensor(a), dim=1), getattr(np.fft, name)(a, axis=1))
+
+
+LONG = [2**k for k in range(6, 15)]  # powers of two have a compiled kernel
+
+
+def near(got, want, share):
+    """Errors of a transform are in proportion to its largest number."""
+    assert got.shape == want.shape
+    assert abs(got - want).max() <= share * abs(want).max()
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("n", LONG)
+def test_powers_of_two(n, single):
+    llvm.activate("for a test")
+    close = lambda got, want: near(got.numpy(), want, 1e-6 if single else 1e-14)
+    a = array(3, n, dtype=np.complex64 if single else np.complex128)
+    half = array(
+        3, n // 2 + 1, dtype=a.dtype, seed=1
+    )  # its first and last imaginary parts are left out
+    x = torch.tensor(a)
+    for norm in NORMS:
+        for name in ("fft", "ifft", "hfft"):
+            given = half if name == "hfft" else a
+            close(
+                getattr(torch.fft, name)(torch.tensor(given), norm=norm),
+                getattr(np.fft, name)(given.astype(complex), norm=norm),
+            )
+        close(torch.fft.rfft(x.real, norm=norm), np.fft.rfft(a.real.astype(float), norm=norm))
+        close(
+            torch.fft.irfft(torch.tensor(half), norm=norm),
+            np.fft.irfft(half.astype(complex), norm=norm),
+        )
+    across = x.t()
+    close(torch.fft.fft(across, dim=0), np.fft.fft(a.T.astype(complex), axis=0))
+    close(torch.fft.rfft(across.real, dim=0), np.fft.rfft(a.T.real.astype(float), axis=0))
+    close(torch.fft.irfft(across, n, 0), np.fft.irfft(a.T.astype(complex), n, 0))
+
+
+@pytest.mark.parametrize("n", LONG)
+def test_an_impulse_has_an_exact_spectrum(n):
+    llvm.activate("for a test")
+    x = torch.zeros(2, n, dtype=torch.float64)
+    x[:, 0] = 1
+    assert torch.equal(torch.fft.rfft(x), torch.ones(2, n // 2 + 1, dtype=torch.complex128))
+    assert torch.equal(torch.fft.irfft(torch.fft.rfft(x)), x)
+    quarter = torch.fft.ifft(torch.eye(n, dtype=torch.complex128)[n // 4], norm="forward")
+    assert torch.equal(quarter, torch.tensor([1, 1j, -1, -1j] * (n // 4), dtype=torch.complex128))
+
+
+def test_numbers_that_are_not_finite_stay_in_their_row():
+    llvm.activate("for a test")
+    x = torch.ones(3, 1024)
+    x[0, 5] = float("nan")
+    r = torch.fft.rfft(x)
+    assert r[0].isnan().all() and r[1:].isfinite().all()
+    assert r.imag[:, [0, -1]].eq(0).all()  # a sum of real numbers is real

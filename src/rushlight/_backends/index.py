@@ -34,6 +34,9 @@ REFERENCE = {
         "remainder reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign signbit "
         "sinc threshold_gradient trunc trunc_divide with_wide_number "
     ),
+    "fft": (
+        "transform_lines "
+    ),
     "gamma": (
         "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta "
     ),
@@ -163,6 +166,9 @@ LLVM = {
     ),
     "extremes": (
         "amax amin argmax argmin max_with_index min_with_index "
+    ),
+    "fft": (
+        "transform_lines "
     ),
     "indexing": (
         "add_rows fill_masked gather gather_gradient index_add_at index_put index_select "

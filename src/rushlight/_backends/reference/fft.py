@@ -12,6 +12,15 @@ from math import prod, sqrt
 import numpy as np
 from numpy.fft._pocketfft_umath import fft, ifft, irfft, rfft_n_even, rfft_n_odd
 
+from rushlight._backends import cpu as xp
+
+KERNELS = "transform_lines".split()
+
+
+def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: float) -> None:
+    """The lines along the last dimension transformed into `out` by one of NumPy's functions, times `scale`."""
+    transform(a, scale, out)
+
 
 def factor(scale: int, points: int) -> float:
     """What results are multiplied by."""
@@ -38,9 +47,9 @@ def along(a: np.ndarray, transform: np.ufunc, first: int, stop: int, scale: floa
     for d in range(stop - 1, first - 1, -1):
         r = np.empty(a.shape, a.dtype)
         if d == a.ndim - 1:
-            transform(a, scale, r)
+            xp.transform_lines(a, r, transform, scale)
         else:
-            transform(a.swapaxes(d, -1), scale, r.swapaxes(d, -1))
+            xp.transform_lines(a.swapaxes(d, -1), r.swapaxes(d, -1), transform, scale)
         a, scale = r, 1.0
     return a
 
@@ -86,7 +95,8 @@ def r2c(a: np.ndarray, dims: tuple[int, ...], scale: int) -> np.ndarray:
     first, n = a.ndim - len(dims), a.shape[-1]
     dtype = np.complex64 if a.dtype == np.float32 else np.complex128
     r = np.empty((*a.shape[:-1], n // 2 + 1), dtype)
-    (rfft_n_odd if n % 2 else rfft_n_even)(a, factor(scale, prod(a.shape[first:])), r)
+    transform = rfft_n_odd if n % 2 else rfft_n_even
+    xp.transform_lines(a, r, transform, factor(scale, prod(a.shape[first:])))
     r = along(r, fft, first, a.ndim - 1, 1.0)
     return r if orders is None else r.transpose(orders[1])
 
@@ -100,7 +110,7 @@ def c2r(a: np.ndarray, dims: tuple[int, ...], scale: int, n: int) -> np.ndarray:
     points = n * prod(a.shape[first:-1])
     a = along(a, ifft, first, a.ndim - 1, 1.0)
     r = np.empty((*a.shape[:-1], n), np.float32 if a.dtype == np.complex64 else np.float64)
-    irfft(a, factor(scale, points), r)
+    xp.transform_lines(a, r, irfft, factor(scale, points))
     return r if orders is None else r.transpose(orders[1])
 
 
