@@ -8,6 +8,7 @@ from math import pi
 import numpy as np
 
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import contiguous, copy_into
 from rushlight._codegen.kernels import fft as kernels
 from rushlight._codegen.types import f32, f64
 from rushlight.core.dtype_sets import C64, C128, F32, F64
@@ -76,7 +77,7 @@ def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: 
     if not fits or a.shape[-1] != (n + 1 if name == "irfft" else points):
         transform(a, scale, out)
         return
-    a = np.ascontiguousarray(a)
+    a = contiguous(a)
     to = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
     roots = tables(n, lanes, t.np)
     if whole:
@@ -86,4 +87,4 @@ def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: 
         run = (kernels.irfft_rows if name == "irfft" else kernels.rfft_rows).compiled(T=t)
         run(a, to, *roots, halves(n, lanes, t.np), rows, n, scale)
     if to is not out:
-        out[...] = to
+        copy_into(out, to)
