@@ -16,6 +16,7 @@ from rushlight._backends.reference import random as numpy_random
 from rushlight.rng import rejection, sampling
 from rushlight.rng.fma import fused, fused_float32
 from rushlight.rng.generator import DEFAULT_SEED, STATE_BYTES, Generator
+from rushlight.rng.mersenne_twister import MersenneTwister
 
 # Seed 7, 1001 elements: CRC-32 of the bytes in float32 and in bfloat16; first, last and sum in float64.
 STORED = [
@@ -285,3 +286,14 @@ def test_a_refused_count_changes_nothing(call, error, match):
     with pytest.raises(error, match=match):
         call(g)
     assert np.array_equal(g.state_bytes(), Generator().manual_seed(1).state_bytes())
+
+
+@pytest.mark.parametrize("seed", [0, 5489, 2**32 - 1, 2**32 + 5])
+def test_the_engine_is_numpys(seed):
+    ours, theirs = MersenneTwister(seed), np.random.MT19937()
+    theirs._legacy_seeding(seed % 2**32)
+    for n in (1, 3, 620, 5, 2000, 624, 623, 0):
+        assert ours.words(n).tolist() == theirs.random_raw(n).tolist()
+    inner = theirs.state["state"]
+    assert np.array_equal(ours.key, inner["key"])
+    assert ours.position == inner["pos"]
