@@ -157,3 +157,17 @@ def test_an_import_that_is_done_again():
             exec(source + source, {"__name__": "rushlight.ops.stopped"})
     finally:
         OPS.pop("twice", None)
+
+
+def test_a_parameter_with_a_name_of_printed_code():
+    from rushlight.dispatch.registry import OPS, Array, op
+
+    def turned(xp, input: Array, forward: bool = True):
+        return input
+
+    try:
+        declared = op()(turned)
+        with pytest.raises(TypeError, match=r"use the names \['forward'\] themselves"):
+            declared(torch.ones(2))
+    finally:
+        OPS.pop("turned", None)

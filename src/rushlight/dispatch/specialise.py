@@ -163,6 +163,10 @@ def scope_of(op: Op) -> dict[str, Any]:
     for kernel in (op.first, called and called[0]):
         if kernel:
             names[f"k_{kernel}"] = None  # see cpu.link
+    if taken := names.keys() & {*op.params}:
+        raise TypeError(
+            f"{op.name}: printed functions use the names {sorted(taken)} themselves; name the parameters otherwise"
+        )
     return names
 
 
