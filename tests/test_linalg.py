@@ -590,6 +590,15 @@ def test_a_loss_that_depends_on_phases_has_no_gradient(name):
         vectors.sum().abs().backward()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_zeros_of_an_inverse_have_no_sign(dtype):
+    """Before machine code and after."""
+    for _ in range(2):
+        parts = torch.linalg.inv(torch.diag(torch.tensor(np.array([2, 4, 8], dtype)))).numpy()
+        assert not np.signbit(parts.real).any() and not np.signbit(parts.imag).any()
+        torch.zeros(20000).exp()
+
+
 def test_the_inverse_of_a_factor_with_a_zero_on_its_diagonal():
     factor = torch.eye(3)
     factor[1, 1] = 0

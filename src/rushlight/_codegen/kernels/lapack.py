@@ -414,12 +414,16 @@ def lu_inverse(
     n: i64,
     count: i64,
 ):
-    """The inverses of what `lu_factor` found, in its memory."""
+    """The inverses of what `lu_factor` found, in its memory. Above the diagonal getri leaves -0 where it finds
+    nothing to subtract from; a sum with 0 makes it 0."""
     ints = numbers([n, room, i64(0)])
     for k in range(count):
+        inverse = lu + k * n * n * PARTS
         for i in range(n):
             places[i] = i64(pivots[k * n + i])
-        call(getri, None, ints, lu + k * n * n * PARTS, ints, places, space, ints + 1, ints + 2)
+        call(getri, None, ints, inverse, ints, places, space, ints + 1, ints + 2)
+        for i in lanes(0, n * n * PARTS):
+            inverse[i] = inverse[i] + T(0)
 
 
 @kernel
