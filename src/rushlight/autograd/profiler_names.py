@@ -11,7 +11,7 @@ PREFIXES = ("linalg", "special", "fft")  # `linalg.inv` is aten::linalg_inv
 NAMES = {
     **dict.fromkeys(
         "Tensor.__rtruediv__ _all.segment_table aten.once_differentiable_product internal.circular_pad1d_gradient internal.circular_pad2d_gradient "
-        "internal.circular_pad3d_gradient internal.pinv internal.products_added "
+        "internal.circular_pad3d_gradient internal.lu_solved internal.pinv internal.products_added internal.unpacked "
         "nn.functional.gaussian_nll_loss nn.functional.gumbel_softmax nn.functional.interpolate "
         "nn.functional.linear_cross_entropy nn.functional.local_response_norm nn.functional.lp_pool1d "
         "nn.functional.lp_pool2d nn.functional.lp_pool3d nn.functional.max_unpool1d "
@@ -72,6 +72,7 @@ NAMES = {
     "aten.place": "slice_backward",
     "aten.repeat_each": "repeat",
     "aten.restride": "as_strided",
+    "aten.row_major": "clone",
     "aten.scatter_combine": "scatter_reduce",
     "aten.scatter_src": "scatter",
     "aten.scatter_value": "scatter",
@@ -84,11 +85,14 @@ NAMES = {
     "internal.all_products": "mul",
     "internal.c2c": "_fft_c2c",
     "internal.c2r": "_fft_c2r",
+    "internal.cholesky_inverse_ex": "cholesky_inverse",
+    "internal.cholesky_solved": "cholesky_solve _cholesky_solve_helper",
     "internal.convolution_weight": "convolution_backward",
     "internal.convolution": "convolution _convolution",
     "internal.eigvals": "_linalg_eigvals",
     "internal.eigvalsh": "_linalg_eigh",
     "internal.frames": "as_strided",
+    "internal.householder_product": "linalg_householder_product",
     "internal.overlap_add": "unfold_backward",
     "internal.r2c": "_fft_r2c",
     "internal.resized": "constant_pad_nd",
@@ -187,10 +191,11 @@ def names(op: Any, values: list, inplace: bool = False) -> list[str]:
 GRADIENTS = {
     "cdist": "_cdist_backward",
     "relu": "threshold_backward",
-    "clamp": "",
-    "aten.where": "",
-    "nn.functional._bce_with_logits": "",
-    "nn.functional._reduced_bce_with_logits": "",
+    **dict.fromkeys(
+        "_clamp_max_tensor _clamp_min_tensor _clamp_tensors aten.where clamp clamp_max clamp_min nn.functional._bce_with_logits "
+        "nn.functional._reduced_bce_with_logits".split(),
+        "",
+    ),
 }
 
 
