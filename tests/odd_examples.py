@@ -680,4 +680,4 @@ def example_of(name, function):
     for cell in getattr(behind(function), "__closure__", None) or ():
         if isinstance(cell.cell_contents, Pointwise):
             return elements(cell.cell_contents.arrays, NUMBERS[: cell.cell_contents.numbers])
-    return elements(2) if name in ("fmod", "remainder", "floor_divide") else None
+    return elements(2) if name in ("fmod", "remainder", "floor_divide", "trunc_divide") else None

@@ -212,11 +212,12 @@ def pointwise(name):
 
 DIVISIONS = ("fmod", "remainder", "floor_divide")
 KINDS = ("isnan", "isinf", "isfinite")  # truth values; see test_compiled_elementwise.py
+SHIFTS = ("left_shift", "right_shift")  # of integers only; see test_compiled_elementwise.py
 OF_ELEMENTS = [
     name
     for name, family in LLVM.items()
     if family in ("activation", "elementwise", "loss")
-    if pointwise(name) and name not in DIVISIONS + KINDS
+    if pointwise(name) and name not in DIVISIONS + KINDS + SHIFTS
 ]
 GIVEN = {0: (), 1: (0.5,), 2: (0.5, 1.5), 3: (1.0, 1.5, 0.5)}
 PROBABILITIES = ("binary_cross_entropy", "binary_cross_entropy_gradient")

@@ -42,7 +42,7 @@ def test_odd_arrays(family):
     assert done.returncode == 0, f"{wrong or last}\n{done.stderr[-3000:]}"
 
 
-@pytest.mark.parametrize("family", sorted(set(LLVM.values()) - {"ufuncs", "strided"}))
+@pytest.mark.parametrize("family", sorted(set(LLVM.values()) - {"ufuncs", "strided", "fft"}))
 def test_there_is_an_example_for_every_kernel(family):
     import_module(f"rushlight._backends.llvm.{family}")
     names = [name for name, file in LLVM.items() if file == family]

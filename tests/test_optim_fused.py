@@ -216,7 +216,7 @@ def test_threads(fresh):
 def test_llvmlite_is_not_loaded_before_it_is_worth_it():
     code = (
         "import sys, rushlight as torch\n"
-        "p = torch.nn.Parameter(torch.ones(3)); p.grad = torch.ones(3)\n"
+        "p = torch.ones(3, requires_grad=True); p.grad = torch.ones(3)\n"
         "torch.optim.Adam([p]).step()\n"
         "assert not [m for m in sys.modules if m.startswith('llvmlite')]\n"
     )
