@@ -17,7 +17,7 @@ afterwards, gradients, keys of `state_dict`, `repr`, errors. Optimizers: paramet
 steps, once with groups, once through a `state_dict` round trip. Schedulers: thirty rates.
 
 What may differ: `torch.testing.assert_close`'s tolerance, and beyond it any value no further from
-the float64 result, or gradient, than eight times torch's own error; any index among equal elements; sign, phase
+the float64 result than eight times torch's own error; any index among equal elements; sign, phase
 and order where a factorisation leaves them free; `None` for a zero gradient. entries.py lists every
 special treatment and everything that is left out.
 

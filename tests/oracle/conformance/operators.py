@@ -193,7 +193,6 @@ def op_checks(op, cfg, cand):
                         cand.translate(process),
                         tol,
                         second,
-                        cfg.strict,
                     ):
                         yield Check(group, kind, check)
     if op.error_inputs_func is not None:
