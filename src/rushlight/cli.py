@@ -241,8 +241,11 @@ def _convert(argv: list[str]) -> None:
 
 
 def _warm(argv: list[str]) -> None:
+    from rushlight._backends import llvm
     from rushlight.compiler import warming
 
+    if not llvm.activate("rushlight warm"):
+        _fail("warm: there is no machine code here: llvmlite is missing, or RUSHLIGHT_COMPILED=0")
     before = warming.kept()
     try:
         if argv[:1] == ["--for"] and len(argv) > 1:

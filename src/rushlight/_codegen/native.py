@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -139,7 +139,7 @@ def _linked(key: str, code: bytes, names: Sequence[str]) -> tuple[int, ...]:
     if missing:
         raise RuntimeError(f"the native module {key!r} lacks the functions {missing}")
     if linker.available():
-        found = linker.link(linker.ObjectFile(code), lambda name: _address_of(name) or 0)
+        found = linker.link(_object_file(code), lambda name: _address_of(name) or 0)
         return tuple(found[name] for name in names)
     llvm, machine, _ = _machine()
     # llvmlite's own memory manager puts code and constants into one block. LLVM's lets the system
@@ -306,10 +306,13 @@ def symbol(name: str, address: int) -> None:
         _symbol(name, address)
 
 
+_object_file = lru_cache(8)(linker.ObjectFile)  # one that calls units is looked at three times
+
+
 def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
     """The names that an object file defines and those that it needs; (None, {}) unless 64-bit ELF."""
     try:
-        return linker.ObjectFile(code).names()
+        return _object_file(code).names()
     except ValueError:
         return None, set()
 

@@ -7,7 +7,6 @@ another library), and all that is empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -55,7 +54,7 @@ class Routine(dict):
     def __init__(self, kernel: Kernel, name: str = "", of_complex: str = "") -> None:
         self.kernel, self.names = kernel, (name, of_complex or name)
 
-    def __missing__(self, dtype: np.dtype) -> Callable[..., None] | None:
+    def __missing__(self, dtype: np.dtype) -> Any:
         found = None
         if dtype in PREFIXES:
             prefix, real = PREFIXES[dtype]
@@ -116,7 +115,8 @@ def broadcast(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if a.ndim == b.ndim == 2 or a.shape[:-2] == b.shape[:-2]:
         return a, b
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return tuple(np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))  # type: ignore[return-value]
+    x, y = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
+    return x, y
 
 
 def dense(a: np.ndarray) -> np.ndarray:
@@ -193,9 +193,9 @@ def lu_unpack(lu: Any, pivots: Any) -> tuple[Any, Any, Any]:
     k = min(m, n)
     if not fits(run, lu, square=False) or pivots.shape != (*lead, k) or pivots.dtype != I32:
         return reference.lu_unpack(lu, pivots)
-    parts = [np.empty((*lead, *shape), lu.dtype) for shape in ((m, m), (m, k), (k, n))]
-    run(stack(lu), np.ascontiguousarray(pivots), np.empty(m, I64), *parts)
-    return tuple(parts)  # type: ignore[return-value]
+    order, lower, upper = (np.empty((*lead, *s), lu.dtype) for s in ((m, m), (m, k), (k, n)))
+    run(stack(lu), np.ascontiguousarray(pivots), np.empty(m, I64), order, lower, upper)
+    return order, lower, upper
 
 
 @implements("solve_triangular")
@@ -230,7 +230,7 @@ def product_of(a: Any, tau: Any, wide: int) -> Any:
     out = by_columns((*a.shape[:-1], wide), a.dtype)
     tau = np.ascontiguousarray(tau)
     run = _orgqr[a.dtype]
-    run(stack(a), tau, out, np.empty(room, a.dtype), room, wide, tau.shape[-1])  # type: ignore[misc]
+    run(stack(a), tau, out, np.empty(room, a.dtype), room, wide, tau.shape[-1])
     return out
 
 
@@ -251,7 +251,7 @@ def qr(a: Any, mode: str) -> tuple[Any, Any]:
     h, tau = geqrf(a)
     wide = m if mode == "complete" else min(m, n)
     r = by_columns((*lead, wide, n), a.dtype)
-    _upper_triangle[a.dtype](stack(h), r, wide)  # type: ignore[misc]
+    _upper_triangle[a.dtype](stack(h), r, wide)
     if mode == "r":
         return np.zeros((0,), a.dtype), r
     return product_of(h, tau, wide), r
@@ -348,7 +348,7 @@ def eigen(a: Any, uplo: str, job: int) -> tuple[Any, Any] | None:
     values, info = np.empty(a.shape[:-1], real), np.empty(a.shape[:-2], I32)
     space, places = np.empty(room, a.dtype), np.empty(places_room, I64)
     real_space = np.empty(real_room if a.dtype.kind == "c" else 0, real)
-    _eigh[a.dtype](  # type: ignore[misc]
+    _eigh[a.dtype](
         stack(a),
         values,
         out,
@@ -387,7 +387,7 @@ def singular(a: Any, job: int) -> tuple[Any, Any, Any] | None:
     values, info = np.empty((*lead, least), real), np.empty(lead, I32)
     room = 4 * least * least + (8 + 2 * BLOCK) * most
     real_room = 5 * least * least + 2 * most * least + 8 * least if a.dtype.kind == "c" else 0
-    _svd[a.dtype](  # type: ignore[misc]
+    _svd[a.dtype](
         stack(a), np.empty((n, m), a.dtype), u, values, v, info, np.empty(room, a.dtype), room,
         np.empty(real_room, real), np.empty(8 * least, I64), job, width, height,
     )  # fmt: skip
@@ -415,7 +415,7 @@ def general_eigen(a: Any, job: int) -> tuple[Any, Any] | None:
     room = (8 + BLOCK) * n
     out = by_columns(a.shape if job == VECTORS else (n, n), kind)
     values, info = np.empty(a.shape[:-1], kind), np.empty(a.shape[:-2], I32)
-    _eig[a.dtype](  # type: ignore[misc]
+    _eig[a.dtype](
         stack(a), np.empty((n, n), a.dtype), np.empty(2 * n, real), np.empty((n, n), a.dtype), values,
         out, info, np.empty(room, a.dtype), room, np.empty(2 * n, real), job,
     )  # fmt: skip
