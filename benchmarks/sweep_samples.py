@@ -258,6 +258,8 @@ SCALED: dict[str, Callable[[int, Make], Sample | None]] = {
     "broadcast_tensors": lambda n, make: call(make(side(n), 1), make(1, side(n))),
     "combinations": lambda n, make: call(make(side(n))),
     "constant_pad_nd": on_image(2, (1, 1, 1, 1), 0),
+    # Of a matrix diag_embed would make n * sqrt(n) elements.
+    **dict.fromkeys(("diag", "diag_embed", "diagflat"), lambda n, make: call(make(side(n)))),
     "einsum": lambda n, make: call("ij,jk->ik", make.square(n), make.square(n)),
     "inner": lambda n, make: call(make.square(n), make.square(n)),
     "linalg.matrix_power": on_square(3),
