@@ -546,6 +546,24 @@ def test_conversions(a):
 
 
 @kernel
+def rounding(x: Ptr[f32], out: Ptr[f32], n: i64):
+    for i in lanes(0, n):
+        out[i] = f32(A(x[i]))
+
+
+@pytest.mark.parametrize("a", [bf16, f16], ids=str)
+def test_rounding_in_registers(a):
+    odd = [0.0, -0.0, 1.00390625, 1.01171875, 3.4e38, np.inf, -np.inf, np.nan, 1e-39, 9.2e-41, 6e-8]
+    x = np.array(odd + [-v for v in odd], F32)
+    with np.errstate(all="ignore"):
+        expected = x.astype(a.np).astype(F32)
+    np.testing.assert_array_equal(
+        both(rounding, x, np.empty_like(x), len(x), A=a)[1].view(np.uint32) & 0xFFBFFFFF,
+        expected.view(np.uint32) & 0xFFBFFFFF,
+    )
+
+
+@kernel
 def of_bytes(address: Ptr[u8], out: Ptr[f32], n: i64):
     p = bits(address + 4, Ptr[f32])
     for i in range(n):
