@@ -214,7 +214,9 @@ class Operations:
             return self.put(
                 f"{'fcmp une' if x.kind == 'f' else 'icmp ne'} {a.llvm} {value}, {zero}"
             )
-        if y is bf16 and x is f32:  # a conversion of the processor's own would lose subnormal numbers
+        if (
+            y is bf16 and x is f32
+        ):  # a conversion of the processor's own would lose subnormal numbers
             return self.put(f"bitcast {t.of(i16).llvm} {self.narrowed(value, a, y)} to {t.llvm}")
         if x is bf16 and y is f32:
             raw = self.put(f"bitcast {a.llvm} {value} to {a.of(i16).llvm}")
