@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import subprocess
 import sys
 
@@ -60,7 +61,7 @@ def test_all_else_is_left_alone(name):
 
     unaligned = np.frombuffer(bytearray(4 * 24 + 1), np.uint8)[1:].view(F32).reshape(4, 6)
     others = (
-        a[:, ::2], a.T, a.astype(">f4"), a.astype("f8"), a.view(Own), unaligned, a.tolist(), None, F32.type(1),
+        a[:, ::2], a[::-1], np.broadcast_to(a[:1], (4, 6)), np.ones((2, 3, 4), F32).T, a.astype(">f4"), a.astype("f8"), a.view(Own), unaligned, a.tolist(), None, F32.type(1),
         a[:0], a[:, :0], np.ones((1,) * 9, F32),
     )  # fmt: skip
     for other in others:
@@ -73,6 +74,22 @@ def test_all_else_is_left_alone(name):
         assert call(*args) is None
 
 
+def test_arrays_are_reduced_in_the_order_of_their_memory():
+    """Where what is left of the dimensions stands in memory in its order."""
+    taken = 0
+    for order in itertools.permutations(range(4)):
+        a = np.random.default_rng(0).standard_normal((4, 1, 5, 3)).astype(F32)
+        a = a.transpose(order).copy().transpose(np.argsort(order))
+        for axis, keep in itertools.product((None, 0, 1, 2, -1), (False, True)):
+            found = reduce.SUM[F32](a, axis, keep), *(extremes.LARGEST_AT[F32](a, axis, keep) or ())
+            wanted = a.sum(axis, keepdims=keep), a.max(axis, keepdims=keep)
+            wanted += (a.argmax(axis, keepdims=keep),)
+            for one, other in zip(found, wanted):
+                taken += one is not None
+                assert one is None or (one.flags.c_contiguous and np.allclose(one, other))
+    assert taken > 300
+
+
 def test_references_are_kept_in_balance():
     a = np.ones((4, 6), F32)
     for call in calls().values():
@@ -83,7 +100,7 @@ def test_references_are_kept_in_balance():
         del kept
         for _ in range(2000):
             call(a, 5, False)
-            call(a.T, 1, False)
+            call(a[::-1], 1, False)
         gc.collect()
         after = [sys.getrefcount(o) for o in (a, F32, I64, call.__self__)]
         assert all(abs(n - m) < 1000 for n, m in zip(before, after, strict=True))
@@ -121,7 +138,7 @@ def test_entries_before_a_function(monkeypatch):
         (),
         (a,),
         (a, 5, False),
-        (a.T, 0, False),
+        (a[::-1], 0, False),
         (a.tolist(), 0, False),
         (F32.type(1), 0, 0),
     ):

@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.operands import entries
-from rushlight._backends.llvm.reduce import PART, fold_known, folded, kind, planned
+from rushlight._backends.llvm.reduce import PART, SMALL, fold_known, folded, kind, planned
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import extremes as kernels
 from rushlight._codegen.kernels.fold import fold_columns
-from rushlight._codegen.kernels.shape_inference import reduction
+from rushlight._codegen.kernels.shape_inference import first_places, reduction
 from rushlight._codegen.native_entry import ByDtype, before, bind
 from rushlight._codegen.types import Type, of
 from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
 KNOWN = {dtype: of(dtype) for dtype in (*FLOATING, I32, I64, U8)}
 DEEPEST = 1 << 16  # rows of columns that one thread takes: their partners are other columns
-INFER: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS, "FEW": 2}
+PARTED = {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS, "FEW": 2}
 
 
 def extremes(small: bool, places: bool, values: bool) -> ByDtype:
@@ -36,7 +37,8 @@ def extremes(small: bool, places: bool, values: bool) -> ByDtype:
         elif not values:
             rows, columns, parts = kernels.place_rows, kernels.place_columns, kernels.place_parts
         results = [dtype] * values + [I64] * places
-        return bind(INFER, [dtype], results, (rows, known), (columns, by_columns), (parts, known))
+        infer = (first_places if places else reduction), PARTED
+        return bind(infer, [dtype], results, (rows, known), (columns, by_columns), (parts, known))
 
     return entries(make, KNOWN)
 
@@ -51,6 +53,8 @@ def of_any_order(name: str) -> Callable:
 
     def kernel(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
         found = planned(a, axis, keepdims)
+        if found is None and out_of_order(a) and a.size >= SMALL:
+            return kernel(row_major(a), axis, keepdims)
         if found is None or a.dtype == BOOL:
             return getattr(reference, name)(a, axis, keepdims)
         return folded(name, a, found, kind(a), kind(a))
@@ -60,19 +64,19 @@ def of_any_order(name: str) -> Callable:
 
 amax = implements("amax")(before(LARGEST)(of_any_order("amax")))
 amin = implements("amin")(before(SMALLEST)(of_any_order("amin")))
-argmax = implements("argmax")(before(ARGMAX)(reference.argmax))
-argmin = implements("argmin")(before(ARGMIN)(reference.argmin))
+argmax = implements("argmax")(of_copies(ARGMAX)(reference.argmax))
+argmin = implements("argmin")(of_copies(ARGMIN)(reference.argmin))
 
 
 @implements("max_with_index")
-@before(LARGEST_AT)
+@of_copies(LARGEST_AT)
 def max_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the maximum, where the first is)."""
     return amax(a, axis, keepdims), argmax(a, axis, keepdims)
 
 
 @implements("min_with_index")
-@before(SMALLEST_AT)
+@of_copies(SMALLEST_AT)
 def min_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the minimum, where the first is)."""
     return amin(a, axis, keepdims), argmin(a, axis, keepdims)

@@ -17,12 +17,13 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import takes
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import fold as folds
 from rushlight._codegen.kernels import reduce as kernels
 from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.kernels.shape_inference import variance as infer_variance
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
 from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
@@ -230,6 +231,13 @@ def kind(a: np.ndarray) -> Type:
     return u8 if t is b1 else t
 
 
+def by_copy(name: str, a: Any, *options: Any) -> Any:
+    """The kernel once more, of a row-major copy of an array of another order; else the reference's."""
+    if out_of_order(a) and a.size >= SMALL and a.dtype in KNOWN:
+        return globals()[name](row_major(a), *options)
+    return getattr(reference, name)(a, *options)
+
+
 @implements("sum")
 def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
@@ -241,7 +249,7 @@ def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None)
     whole = d in WHOLE and (dtype is None or dtype is I64)
     found = planned(a, axis, keepdims, None if whole else dtype)
     if found is None:
-        return reference.sum(a, axis, keepdims, dtype)
+        return by_copy("sum", a, axis, keepdims, dtype)
     if whole:
         return folded("sum", a, found, kind(a), i64)
     return added(a, found, a.dtype)
@@ -279,7 +287,7 @@ def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = No
     """The sum, NaN left out."""
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
     if found is None:
-        return reference.nansum(a, axis, keepdims, dtype)
+        return by_copy("nansum", a, axis, keepdims, dtype)
     return folded("numbers", a, found, kind(a), kind(a))
 
 
@@ -291,7 +299,7 @@ def count_nonzero(a: np.ndarray, axis: Any) -> Any:
         return r
     found = planned(a, axis, False)
     if found is None:
-        return reference.count_nonzero(a, axis)
+        return by_copy("count_nonzero", a, axis)
     return folded("count_nonzero", a, found, kind(a), i64)
 
 
@@ -306,7 +314,7 @@ def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
     whole = d in WHOLE and (dtype is None or dtype is I64)
     found = planned(a, axis, keepdims, None if whole else dtype)
     if found is None:
-        return reference.prod(a, axis, keepdims, dtype)
+        return by_copy("prod", a, axis, keepdims, dtype)
     return folded("prod", a, found, kind(a), i64 if whole else kind(a))
 
 
@@ -357,16 +365,18 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
             return r
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
     if found is None:
-        return reference.mean(a, axis, keepdims, dtype)
+        return by_copy("mean", a, axis, keepdims, dtype)
     r = added(a, found, kind(a).loaded.np)
     r /= math.prod(n for summed, n in found[0] if summed)
     return r.astype(a.dtype, copy=False)
 
 
 @implements("variance")
-@before(VARIANCE)
+@of_copies(VARIANCE)
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean): the squared distances from the mean summed."""
+    if out_of_order(a):
+        a = row_major(a)
     blocks = arranged(a, axis)
     if blocks is None or blocks[2] != 1 or blocks[1] <= correction:
         return reference.variance(a, axis, keepdims, correction)

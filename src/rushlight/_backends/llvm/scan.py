@@ -11,6 +11,7 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import scan as kernels
 from rushlight._codegen.kernels.shape_inference import scanned
@@ -69,6 +70,8 @@ def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = No
             return r
     found = blocks(a, axis)
     if found is None:
+        if a.__class__ is np.ndarray and not a.flags.c_contiguous:
+            return cumulative(row_major(a), axis, ufunc, dtype)
         return reference.cumulative(a, axis, ufunc, dtype)
     t, wide = SUMMED[a.dtype]
     result = I64 if wide is i64 else a.dtype
@@ -92,6 +95,8 @@ def cumulative_extreme(
         return r
     found = blocks(a, axis)
     if found is None:
+        if a.__class__ is np.ndarray and not a.flags.c_contiguous:
+            return cumulative_extreme(row_major(a), axis, ufunc)
         return reference.cumulative_extreme(a, axis, ufunc)
     out, places = np.empty(a.shape, a.dtype), np.empty(a.shape, np.int64)
     run = kernels.running_extreme.compiled(LEAST=ufunc.__name__ == "minimum", T=READ[a.dtype])

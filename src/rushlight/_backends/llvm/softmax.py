@@ -9,11 +9,12 @@ import numpy as np
 
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import of_copies
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
 from rushlight._codegen.kernels import softmax as kernels
 from rushlight._codegen.kernels.shape_inference import rows_only, softmaxed
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING
 
@@ -77,7 +78,7 @@ def entries(log: bool) -> ByDtype:
 
 
 @implements("softmax")
-@before(entries(False))
+@of_copies(entries(False))
 def softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """exp(a) / sum(exp(a)) along `dim`."""
     out = exponentials(a, dim, False)
@@ -85,7 +86,7 @@ def softmax(a: np.ndarray, dim: int) -> np.ndarray:
 
 
 @implements("log_softmax")
-@before(entries(True))
+@of_copies(entries(True))
 def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """a - log(sum(exp(a))) along `dim`."""
     out = exponentials(a, dim, True)
@@ -132,4 +133,4 @@ def log_sums(dtype: np.dtype) -> Any:
     return bind((rows_only, {}), [dtype], [dtype], (kernels.rows_log_sum, {"T": of(dtype)}))
 
 
-logsumexp = implements("logsumexp")(before(ByDtype(log_sums))(numpy_reduce.logsumexp))
+logsumexp = implements("logsumexp")(of_copies(ByDtype(log_sums))(numpy_reduce.logsumexp))

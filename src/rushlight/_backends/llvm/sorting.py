@@ -6,7 +6,6 @@ NumPy, which does that with vector instructions, or digit by digit where keys ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import of_copies
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags
@@ -118,19 +118,6 @@ def entries(infer: Any, kernel: Any) -> ByDtype:
     return ByDtype(make)
 
 
-def of_copies(taken: ByDtype, kernel: Callable) -> Callable:
-    """`kernel` behind entries, which get arrays of another order in memory as copies."""
-
-    def behind(a: np.ndarray, *options: Any) -> tuple[Any, Any]:
-        if a.__class__ is np.ndarray and not a.flags.carray:
-            found = taken[a.dtype](np.array(a, order="C"), *options)
-            if found is not None:
-                return found
-        return kernel(a, *options)
-
-    return before(taken)(behind)
-
-
 SORT = entries((in_order_along, {"MOST": kernels.SHORT}), kernels.sorted_rows)
 
 
@@ -199,18 +186,18 @@ def one_of_many(a: Any, axis: int | None, keepdims: bool, which: int) -> tuple[A
 
 
 MEDIAN = choices(chosen_median, KIND=kernels.MEDIAN)
-mode = implements("mode")(of_copies(choices(chosen_kind, KIND=kernels.COMMONEST), orders.mode))
+mode = implements("mode")(of_copies(choices(chosen_kind, KIND=kernels.COMMONEST))(orders.mode))
 
 
 @implements("kthvalue")
-@before(choices(chosen))
+@of_copies(choices(chosen))
 def kthvalue(a: np.ndarray, axis: int | None, keepdims: bool, k: int) -> tuple[Any, Any]:
     """(the k-th smallest, counted from 0, and where it is)."""
     return one_of_many(a, axis, keepdims, k) or orders.kthvalue(a, axis, keepdims, k)
 
 
 @implements("median_with_index")
-@before(MEDIAN)
+@of_copies(MEDIAN)
 def median_with_index(
     a: np.ndarray, axis: int | None, keepdims: bool, skip_nan: bool
 ) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,7 +15,7 @@ from rushlight._backends.reference import views as reference
 from rushlight._codegen.kernels import copy as kernels
 from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.kernels.copy import UNITS
-from rushlight._codegen.native_entry import ListOf, before, bind
+from rushlight._codegen.native_entry import ByDtype, ListOf, before, bind
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
 LINE = 64  # bytes of a cache line
@@ -67,6 +68,27 @@ def row_major(a: np.ndarray) -> np.ndarray:
 def contiguous(a: np.ndarray) -> np.ndarray:
     """`a`, or a row-major copy of it."""
     return a if a.flags.c_contiguous else row_major(a)
+
+
+def out_of_order(a: Any) -> bool:
+    """Whether it is an array that is worth a row-major copy: one that repeats no element."""
+    return a.__class__ is np.ndarray and not a.flags.c_contiguous and 0 not in a.strides
+
+
+def of_copies(entries: ByDtype) -> Callable[[Callable], Callable]:
+    """Put native entries before a function, which get arrays of another order in memory as row-major copies."""
+
+    def decorated(function: Callable) -> Callable:
+        def behind(a: np.ndarray, *options: Any) -> Any:
+            if out_of_order(a):
+                found = entries[a.dtype](row_major(a), *options)
+                if found is not None:
+                    return found
+            return function(a, *options)
+
+        return before(entries)(behind)
+
+    return decorated
 
 
 @implements("cat")

@@ -9,7 +9,7 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, i32, i64
+from rushlight._codegen.types import Header, Ptr, b1, i32, i64
 
 
 @inline
@@ -100,6 +100,75 @@ def at_axis(a, axis):
     return fits, outer, n, inner
 
 
+@inline
+def by_strides(a, order):
+    """The dimensions of more than one element are written to `order`, those with larger strides first. How many
+    they are; -1 where elements lie apart, backwards, or on each other."""
+    shape, strides = shape_of(a), strides_of(a)
+    count = i64(0)
+    for k in range(dims_of(a)):
+        if shape[k] != 1:
+            at = count + 0
+            while at > 0:
+                if strides[order[at - 1]] >= strides[k]:
+                    break
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = k
+            count += 1
+    if not in_order(a):
+        size = bits(a[abi.DTYPE], Ptr[i64])[abi.DTYPE_SIZE]
+        for j in range(count):
+            k = order[count - 1 - j]
+            if strides[k] != size:
+                count = i64(-1)
+                break
+            size = size * shape[k]
+    return count
+
+
+@inline
+def in_memory(a, axis):
+    """(whether memory is [outer, n, inner] with n along an axis, or all of it for NONE, and the other dimensions
+    stand there in their order, outer, n, inner)."""
+    nd = dims_of(a)
+    shape, order = shape_of(a), array(i64, DIMS)
+    d = axis + nd if axis < 0 else axis
+    outer, n, inner, last, passed = i64(1), i64(1), i64(1), i64(-1), b1(False)
+    whole = axis == NONE
+    fits = (nd <= DIMS) & (whole | ((d >= 0) & (d < nd)))
+    if fits:
+        count = by_strides(a, order)
+        fits = count >= 0
+        for j in range(count):
+            k = order[j]
+            if whole | (k == d):
+                n = n * shape[k]
+                passed = b1(True)
+            else:
+                fits = fits & (k > last)
+                last = k + 0
+                if passed:
+                    inner = inner * shape[k]
+                else:
+                    outer = outer * shape[k]
+    return fits, outer, n, inner
+
+
+@inline
+def without(a, axis, keep, plan):
+    """The shape of a result without one dimension, or any for NONE; with size 1 where `keep` is 1. How many it has."""
+    nd = dims_of(a)
+    d = axis + nd if axis < 0 else axis
+    kept = i64(0)
+    for k in range(nd):
+        gone = (axis == NONE) | (k == d)
+        if (not gone) | (keep == 1):
+            plan[SHAPE + kept] = i64(1) if gone else shape_of(a)[k]
+            kept += 1
+    return kept
+
+
 # Runs of a reduction: of whole rows, of columns, and of one row cut into parts.
 ROWS, COLUMNS, PARTS = 1, 2, 3
 TILE = 64  # columns that are reduced together
@@ -108,38 +177,18 @@ SHORT = 131072  # elements that need not be cut for a second thread
 
 @inline
 def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
-    """[outer, n, inner] reduced over n, a dimension or all of them.
+    """[outer, n, inner] reduced over n, a dimension or all of them, in the order of memory.
 
     Rows (inner = 1) are at most LONGEST long, or it is one row of at most MOST parts of that length;
     columns are at most DEEPEST long, and of more than SHORT elements there are FEW tiles at least: fewer
     would not keep two threads busy. The numbers are outer, n, and the length of a part; of columns
     outer, n, inner, and the length of a part.
     """
-    nd = dims_of(a)
-    shape = shape_of(a)
-    whole = axis == NONE
-    d = axis + nd if axis < 0 else axis
-    fits = in_order(a) & (nd <= DIMS) & ((keep == 0) | (keep == 1))
-    fits = fits & (whole | ((d >= 0) & (d < nd)))
+    fits, outer, n, inner = in_memory(a, axis)
     plan[RUN] = 0
-    if fits:
-        outer, n, inner, kept = i64(1), i64(1), i64(1), i64(0)
-        for k in range(nd):
-            size = shape[k]
-            if whole | (k == d):
-                n = n * size
-                if keep == 1:
-                    plan[SHAPE + kept] = 1
-                    kept = kept + 1
-            else:
-                if k < d:
-                    outer = outer * size
-                else:
-                    inner = inner * size
-                plan[SHAPE + kept] = size
-                kept = kept + 1
+    if fits & ((keep == 0) | (keep == 1)):
+        plan[NDIM] = without(a, axis, keep, plan)
         work = outer * n * inner
-        plan[NDIM] = kept
         note(plan, work, [outer, n, inner, n])
         if work > 0:
             if inner == 1:
@@ -158,6 +207,14 @@ def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
 def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
     """As `reduced`."""
     reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
+
+
+@kernel
+def first_places(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+    """As `reduced`; all elements of an array only where they are in order, by which they are counted."""
+    reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
+    if (axis == NONE) & (not in_order(a)):
+        plan[RUN] = 0
 
 
 @kernel
@@ -219,17 +276,10 @@ def in_order_along(MOST, a: Header, axis: i64, descending: i64, plan: Ptr[i64]):
 @inline
 def one_along(MOST, a, axis, keep, which, plan):
     """One of at most MOST elements along an axis: outer, n, inner, and which."""
-    fits, outer, n, inner = at_axis(a, axis)
+    fits, outer, n, inner = in_memory(a, axis)
     plan[RUN] = 0
     if fits & ((keep == 0) | (keep == 1)):
-        nd = dims_of(a)
-        d = axis + nd if axis < 0 else axis
-        kept = i64(0)
-        for j in range(nd):
-            if (j != d) | (keep == 1):
-                plan[SHAPE + kept] = i64(1) if j == d else shape_of(a)[j]
-                kept = kept + 1
-        plan[NDIM] = kept
+        plan[NDIM] = without(a, axis, keep, plan)
         note(plan, outer * n * inner, [outer, n, inner, which])
         plan[RUN] = i64((plan[WORK] > 0) & (n <= MOST) & (which < n))
 
