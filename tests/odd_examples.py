@@ -47,6 +47,7 @@ from odd_places import (
     out_of_range,
     pad_constant,
     pad_edges,
+    pad_edges_adjoint,
     put_slices,
     roll,
     scatter,
@@ -617,7 +618,7 @@ NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
     add_at_places, grid_sample_gradients, grid_sample, scatter_reduce,
     embedding_bag, bincount, masked_expand, cumulative_extreme, searchsorted, unique, nonzero,
-    put_slices, pad_constant, pad_edges, copy_into, cat, roll, tile, triangle,
+    put_slices, pad_constant, pad_edges, pad_edges_adjoint, copy_into, cat, roll, tile, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
     accumulate_activated, outer_added,
     linear, gather_gradient, add_rows, gather, index_add_at, index_put, index_take,

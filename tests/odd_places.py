@@ -160,6 +160,12 @@ def pad_edges(rng, d):
     return x, pads, ["reflect", "replicate", "circular"][rng.integers(3)]
 
 
+def pad_edges_adjoint(rng, d):
+    x, pads, mode = pad_edges(rng, d)
+    wide = [n + low + high for n, (low, high) in zip(x.shape[2:], pads, strict=True)]
+    return some(rng, (*x.shape[:2], *wide), d), pads, x.shape[2:], mode
+
+
 def copy_into(rng, d):
     a = some(rng, any_shape(rng), d)
     return some(rng, a.shape, d), a

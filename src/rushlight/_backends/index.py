@@ -195,7 +195,7 @@ LLVM = {
         "layer_norm_with_statistics rms_norm rms_norm_gradients "
     ),
     "pad": (
-        "col2im pad_constant pad_edges "
+        "col2im pad_constant pad_edges pad_edges_adjoint "
     ),
     "pool": (
         "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places "

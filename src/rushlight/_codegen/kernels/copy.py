@@ -270,57 +270,7 @@ def join(items: Header, out: Ptr[U], rows: i64, length: i64):
                 r += 1
 
 
-# -- edges -----------------------------------------------------------------------------------------
-
-
-@inline
-def mirrored(i, n, MODE):
-    """Where element i of a row that begins before 0 and ends behind n comes from."""
-    if MODE == "reflect":
-        i = 0 - i if i < 0 else i
-        return 2 * (n - 1) - i if i >= n else i
-    elif MODE == "replicate":
-        return min(max(i, i64(0)), n - 1)
-    else:
-        return (i + n) % n
-
-
-@kernel
-def pad(MODE, a: Ptr[U], out: Ptr[U], value: Ptr[U], outer: i64, d: i64, h: i64, w: i64,
-        d_low: i64, h_low: i64, w_low: i64, d_out: i64, h_out: i64, w_out: i64):  # fmt: skip
-    """`a` [outer, d, h, w] continued beyond its edges: `out` [outer, d_out, h_out, w_out], in which it
-    begins at d_low, h_low, w_low. MODE: "constant", "reflect", "replicate" or "circular"."""
-    for lo, hi in parallel(outer * d_out * h_out, rows_of(w_out)):
-        v = value[0]
-        r = lo + 0
-        while r < hi:  # plane by plane
-            plane, first = r // h_out, r % h_out
-            i, o = plane % d_out - d_low, plane // d_out
-            rows = min(h_out - first, hi - r)
-            if MODE == "constant":
-                inside = (i >= 0) & (i < d)
-                for e in range(rows):
-                    q, j = out + (r + e) * w_out, first + e - h_low
-                    if inside & (j >= 0) & (j < h):
-                        for x in range(w_low):
-                            q[x] = v
-                        move(q + w_low, a + ((o * d + i) * h + j) * w, w, False, U)
-                        for x in range(w_low + w, w_out):
-                            q[x] = v
-                    else:
-                        for x in lanes(0, w_out):
-                            q[x] = v
-            else:
-                of = (o * d + mirrored(i, d, MODE)) * h
-                for e in range(rows):
-                    q, j = out + (r + e) * w_out, first + e - h_low
-                    p = a + (of + mirrored(j, h, MODE)) * w
-                    for x in range(w_low):
-                        q[x] = p[mirrored(x - w_low, w, MODE)]
-                    move(q + w_low, p, w, False, U)
-                    for x in range(w_low + w, w_out):
-                        q[x] = p[mirrored(x - w_low, w, MODE)]
-            r += rows
+# -- rolled -----------------------------------------------------------------------------------------
 
 
 @kernel

@@ -99,7 +99,7 @@ def declare_edges(mode: str, kind: str, n: int) -> Any:
     def extended(xp, input: Array, pad: Ints):
         each = edges(kind, input.shape, input.dtype, tuple(pad), mode)
         if mode == "circular":  # PyTorch's result is contiguous
-            input = input.copy()
+            input = xp.contiguous(input)
         return xp.pad_edges(input, each, mode)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}Backward0")
@@ -114,7 +114,21 @@ def declare_edges(mode: str, kind: str, n: int) -> Any:
 
 
 MODES = {"reflect": "reflection", "replicate": "replication", "circular": "circular"}
-EDGES = {(mode, n): declare_edges(mode, kind, n) for mode, kind in MODES.items() for n in (1, 2, 3)}
+EDGES = {
+    (mode, 2 * n): declare_edges(mode, kind, n) for mode, kind in MODES.items() for n in (1, 2, 3)
+}
+_INTS = {int}
+
+
+def whole(pad: Any) -> Ints:
+    """A list of padding as a tuple of ints; TypeError for what is none."""
+    for i, p in enumerate(pad):
+        if not hasattr(p, "__index__"):
+            raise TypeError(
+                "pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
+                f"{type(p).__name__} at pos {i}"
+            )
+    return tuple(map(int, pad))
 
 
 @composite(where="nn.functional", out=False)
@@ -130,13 +144,12 @@ def pad(input, pad, mode="constant", value=None):
     tensor([[2., 1., 0., 1., 2., 1.]])
     """
     check_tensor("pad", input)
-    for i, p in enumerate(pad):
-        if not hasattr(p, "__index__"):
-            raise TypeError(
-                "pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
-                f"{type(p).__name__} at pos {i}"
-            )
-    pad = tuple(map(int, pad))
+    if {*map(type, pad)} != _INTS or pad.__class__ is not tuple:
+        pad = whole(pad)
+    if mode.__class__ is str and (value is None or value == 0):
+        extended = EDGES.get((mode, len(pad)))
+        if extended is not None and (input.ndim - len(pad) // 2) in (1, 2):
+            return extended(input, pad)
     if not isinstance(mode, str):
         raise TypeError(
             f"pad(): argument 'mode' (position 3) must be str, not {type(mode).__name__}"
@@ -163,6 +176,4 @@ def pad(input, pad, mode="constant", value=None):
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
-    if mode not in MODES:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    return EDGES[mode, n](input, pad)
+    raise NotImplementedError(f"Unrecognised padding mode {mode}")
