@@ -431,6 +431,24 @@ def test_weights_of_layers_are_read_along_their_rows(of_default_sizes):
     assert list(choices.values()) == ["gemv"]
 
 
+@pytest.mark.parametrize(
+    ("shape", "wide", "name"),
+    [
+        ((600, 1024), 40, "gemm_of_transposes"),
+        ((600, 1000), 40, "gemm"),  # lines of the cache lie in different places
+        ((600, 1024), 1040, "gemm"),  # then the other would be so read
+        ((100, 1024), 40, "gemm"),
+    ],
+)
+def test_gradients_of_wide_layers_have_the_same_sums(shape, wide, name, of_default_sizes):
+    g, x = random(shape, "f4"), random((shape[0], wide), "f4")
+    with candidates.recording() as choices:
+        found = products.matmul(g.T, x)
+    assert list(choices.values()) == [name]
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, products.matmul(np.ascontiguousarray(g.T), x))
+
+
 def test_all_candidates_stand_in_the_table():
     names = [c.name for c in product_table.TABLE]
     assert len(set(names)) == len(names)
