@@ -15,6 +15,7 @@ from rushlight._backends import cpu
 from rushlight._backends.llvm.elementwise import Elementwise, into
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import activation as reference
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise, math
@@ -271,7 +272,7 @@ def glu_gradient(g: Any, a: Any, axis: int) -> Any:
     rows, n, shape = found
     if g.shape != shape:
         return reference.glu_gradient(g, a, axis)
-    h = g if g.flags.carray else np.array(g, order="C")
+    h = in_order(g)
     out = np.empty(a.shape, a.dtype)
     _glu_gradient[(a.dtype,)](h, a, out, rows, n)
     return out

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import copy_into, in_order
 from rushlight._backends.reference import normalize as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
@@ -29,17 +30,14 @@ def vectors(n: int, *given: Any) -> bool:
     return True
 
 
-def layout_of(a: Any) -> tuple[int, int, int] | None:
-    """(n, channels, size) of [n, channels, size] in memory; size 1: rows of channels."""
+def laid_out(a: Any) -> tuple[np.ndarray, int, int, int] | None:
+    """(`a` or a copy of it, n, channels, size) of [n, channels, size] in memory; size 1: rows of channels."""
     if not known(a) or a.ndim < 2 or not a.size:
         return None
-    flags = a.flags
     n, channels = a.shape[:2]
-    if flags.carray:
-        return n, channels, a.size // (n * channels)
-    if flags.aligned and channels_last(a):
-        return a.size // channels, channels, 1
-    return None
+    if a.flags.aligned and channels_last(a):
+        return a, a.size // channels, channels, 1
+    return in_order(a), n, channels, a.size // (n * channels)
 
 
 def alike(g: Any, a: np.ndarray) -> np.ndarray | None:
@@ -49,7 +47,7 @@ def alike(g: Any, a: np.ndarray) -> np.ndarray | None:
     if g.flags.carray and a.flags.carray or g.strides == a.strides and g.flags.aligned:
         return g
     like = np.empty_like(a)  # dense, so in the same order
-    np.copyto(like, g)
+    copy_into(like, g)
     return like
 
 
@@ -66,10 +64,10 @@ def batch_norm(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
     they are those of the batch they may be written to `mean` and `var`."""
-    sizes = layout_of(a)
-    if sizes is None or not vectors(sizes[1], weight, bias):
+    found = laid_out(a)
+    if found is None or not vectors(found[2], weight, bias):
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
-    n, channels, size = sizes
+    a, n, channels, size = found
     d, wide = a.dtype, compute_dtype(a.dtype)
     w, b = (a if v is None else v for v in (weight, bias))  # what is not there is not read
     if weight is not None and bias is not None and weight.dtype is not bias.dtype:
@@ -101,13 +99,13 @@ def batch_norm_gradients(
     g: Any, a: Any, weight: Any, mean: Any, var: Any, training: bool, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of batch_norm by input, weight and bias."""
-    sizes = layout_of(a)
-    h = None if sizes is None else alike(g, a)
-    if sizes is None or h is None or not vectors(sizes[1], weight, mean, var) or (
+    found = laid_out(a)
+    h = None if found is None else alike(g, found[0])
+    if found is None or h is None or not vectors(found[2], weight, mean, var) or (
         mean.dtype is not var.dtype
     ):  # fmt: skip
         return reference.batch_norm_gradients(g, a, weight, mean, var, training, eps, needs)
-    n, channels, size = sizes
+    a, n, channels, size = found
     w = a if weight is None else weight
     gw, gb = np.empty(channels, w.dtype), np.empty(channels, w.dtype)
     gx = np.empty_like(a) if needs[0] else gw

@@ -11,16 +11,13 @@ import numpy as np
 
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import ctc as reference
 from rushlight._codegen.kernels import ctc as kernels
 from rushlight.core.dtype_sets import F64, FULL, I64
 
 _losses = Compiled(kernels.ctc_loss)
 _gradients = Compiled(kernels.ctc_loss_gradient)
-
-
-def dense(a: np.ndarray) -> np.ndarray:
-    return a if a.flags.carray else np.array(a, order="C")
 
 
 def walked(x: Any, targets: Any, heard: list, lengths: list, blank: int) -> tuple | None:
@@ -61,7 +58,7 @@ def ctc_loss(
     losses, alpha = np.empty(n, log_probs.dtype), np.empty((n, steps, places))
     space = np.empty(n * (kernels.EDGE + places))
     kernel = _losses[(log_probs.dtype,)]
-    kernel(dense(log_probs), *plan, losses, alpha, space, steps, n, count, places)
+    kernel(in_order(log_probs), *plan, losses, alpha, space, steps, n, count, places)
     return losses, alpha
 
 
@@ -90,6 +87,6 @@ def ctc_loss_gradient(
     out = np.empty(log_probs.shape, log_probs.dtype)
     space = np.empty(n * (2 * (places + kernels.EDGE) + places + count))
     kernel = _gradients[bool(zero_infinity), log_probs.dtype]
-    x, h, a = dense(log_probs), dense(g), dense(alpha)
+    x, h, a = in_order(log_probs), in_order(g), in_order(alpha)
     kernel(h, x, at, jump, heard, said, a, out, space, steps, n, count, places)
     return out

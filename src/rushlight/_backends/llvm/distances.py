@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._codegen.kernels import distances as kernels
 from rushlight.core.dtype_sets import FULL
 
@@ -28,10 +29,6 @@ def alike(*arrays: Any) -> bool:
     """Whether all are arrays with elements, of the dtype of the first."""
     d = arrays[0].dtype
     return all(a.__class__ is np.ndarray and a.dtype is d and a.size > 0 for a in arrays)
-
-
-def dense(a: np.ndarray) -> np.ndarray:
-    return a if a.flags.carray else np.array(a, order="C")
 
 
 def turned(a: np.ndarray) -> np.ndarray:
@@ -52,7 +49,7 @@ def cdist(a: Any, b: Any, p: float) -> Any:
     (n, k), m = a.shape[-2:], b.shape[-2]
     out = np.empty((*a.shape[:-1], m), a.dtype)
     kernel = _distances[NORMS[p], a.dtype]
-    kernel(dense(a), turned(b), out, a.size // (n * k), n, m, k)
+    kernel(in_order(a), turned(b), out, a.size // (n * k), n, m, k)
     return out
 
 
@@ -76,7 +73,7 @@ def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     out = np.empty(a.shape, a.dtype)
     kernel = _gradient[NORMS[p], a.dtype]
     batches = a.size // (n * k)
-    kernel(dense(g), dense(d), dense(a), dense(b), out, batches, n, m, k, down, across)
+    kernel(in_order(g), in_order(d), in_order(a), in_order(b), out, batches, n, m, k, down, across)
     return out
 
 
@@ -87,7 +84,7 @@ def pdist(a: Any, p: float) -> Any:
         return NotImplemented
     n, k = a.shape
     out = np.empty(n * (n - 1) // 2, a.dtype)
-    _own_distances[NORMS[p], a.dtype](dense(a), turned(a), out, n, k)
+    _own_distances[NORMS[p], a.dtype](in_order(a), turned(a), out, n, k)
     return out
 
 
@@ -101,5 +98,5 @@ def pdist_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
         return NotImplemented
     out = np.empty(a.shape, a.dtype)
     kernel = _own_gradient[NORMS[p], a.dtype]
-    kernel(dense(g), dense(d), dense(a), out, n, k)
+    kernel(in_order(g), in_order(d), in_order(a), out, n, k)
     return out

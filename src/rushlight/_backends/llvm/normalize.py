@@ -13,6 +13,7 @@ import numpy as np
 from rushlight._backends.llvm.batch_normalize import alike, vectors
 from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import normalize as reference
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
@@ -35,7 +36,7 @@ def whole(a: Any) -> Any:
     """`a`, or a copy of it, with its elements side by side; None for what kernels do not take."""
     if a.__class__ is not np.ndarray or a.dtype not in FLOATING or not a.size:
         return None
-    return a if a.flags.carray else np.array(a, order="C")
+    return in_order(a)
 
 
 def in_rows(a: np.ndarray, n: int, *others: Any) -> bool:
@@ -47,7 +48,7 @@ def like(g: Any, x: np.ndarray) -> Any:
     """The gradient of something like x, its elements side by side; None where it is not of that kind."""
     if g.__class__ is not np.ndarray or g.dtype is not x.dtype or g.shape != x.shape:
         return None
-    return g if g.flags.carray else np.array(g, order="C")
+    return in_order(g)
 
 
 def affine(x: np.ndarray, weight: Any, bias: Any) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from rushlight._backends.llvm import extremes, reduce, resample
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import pool as reference
 from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import pool as kernels
@@ -142,7 +143,7 @@ def maxima(places: bool, x: Any, w: Windows) -> tuple[np.ndarray, np.ndarray] | 
         return None
     if not x.flags.carray:
         if nd == 3:
-            return maxima(places, np.ascontiguousarray(x), w) if not x.flags.c_contiguous else None
+            return maxima(places, in_order(x), w)
         rows, plan = images(x, nd), max_plan(w, places, x.dtype, True)
         if rows is None or plan is None:
             return None
@@ -193,7 +194,7 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
             return reference.add_at_places(g, places, sizes)
         inner = g.shape[1]
     else:
-        rows, at = g, np.ascontiguousarray(places)
+        rows, at = g, in_order(places)
     if (
         rows.__class__ is not np.ndarray
         or rows.dtype not in FLOATING
@@ -245,6 +246,7 @@ def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     """Zeros over `sizes` with `x` written at `places`: of several values the last stays."""
     k = x.ndim - len(sizes)
     if x.shape == places.shape:
+        x, places = in_order(x), in_order(places)
         found = at_places(PUT, x, places, (*x.shape[:k], *sizes), prod(x.shape[k:]), prod(sizes))
         if found is not None:
             return found
@@ -256,7 +258,7 @@ def take_places(x: np.ndarray, places: np.ndarray, nd: int) -> np.ndarray:
     """`x` at `places`, plane by plane."""
     k = x.ndim - nd
     if x.shape[:k] == places.shape[:k]:
-        x, places = np.ascontiguousarray(x), np.ascontiguousarray(places)
+        x, places = in_order(x), in_order(places)
         found = at_places(TAKE, x, places, places.shape, prod(places.shape[k:]), prod(x.shape[k:]))
         if found is not None:
             return found
@@ -365,7 +367,7 @@ def fractional_maxima(
             0 < k <= n < LARGE and 0 < m < LARGE for k, n, m in zip(kernel, sizes, out, strict=True)
         )
     ):
-        samples, wrong = np.ascontiguousarray(samples), np.zeros(1, np.int64)
+        samples, wrong = in_order(samples), np.zeros(1, np.int64)
         arrays = [np.empty((planes, m, 2), np.int64) for m in out]
         run = spans.fractional_spans.compiled(T=of(samples.dtype))
         for a, *of_one in zip(arrays, order, sizes, kernel, out, strict=True):
@@ -374,7 +376,7 @@ def fractional_maxima(
             if nd == 2:
                 arrays.insert(0, np.tile(np.array([0, 1]), planes))
             numbers = (*three(sizes, 1), *three(out, 1))
-            found = maxima_of(np.ascontiguousarray(x), out, numbers, arrays, 1)
+            found = maxima_of(in_order(x), out, numbers, arrays, 1)
             if found:
                 return found
     return reference.fractional_maxima(x, samples, kernel, out, order)

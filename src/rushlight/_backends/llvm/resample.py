@@ -11,6 +11,7 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import resample as reference
 from rushlight._codegen.kernels import grid as places
 from rushlight._codegen.kernels import resample as kernels
@@ -241,7 +242,7 @@ def grid_sample(
         return reference.grid_sample(x, grid, mode, padding, corners)
     y = np.empty((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
     run = VALUES[x.ndim - 2, mode, padding, corners, x.dtype]
-    run(np.ascontiguousarray(x), np.ascontiguousarray(grid), y, *numbers(x, grid))
+    run(in_order(x), in_order(grid), y, *numbers(x, grid))
     return y
 
 
@@ -263,7 +264,7 @@ def grid_sample_gradients(
     shape = (*x.shape[:2], *grid.shape[1:-1])
     if not takes(x, grid) or g.shape != shape or g.dtype is not x.dtype:
         return reference.grid_sample_gradients(g, x, grid, *how, needs)
-    g, x, grid = (np.ascontiguousarray(a) for a in (g, x, grid))
+    g, x, grid = (in_order(a) for a in (g, x, grid))
     sizes = numbers(x, grid)
     if needs[0]:
         gx = np.empty(x.shape, x.dtype)

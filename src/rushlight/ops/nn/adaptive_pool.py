@@ -64,14 +64,14 @@ def declare_adaptive(n: int) -> tuple:
 
     @op(where="internal", name=name, node=f"AdaptiveAvgPool{max(n, 2)}DBackward0")
     def averages(xp, input: Array, output_size: Ints):
-        x, last = regular(input, n < 3)
-        return placed(xp.adaptive_averages(x, output_size), last)
+        x, last = regular(xp, input, n < 3)
+        return placed(xp, xp.adaptive_averages(x, output_size), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"AdaptiveAvgPool{n}DBackwardBackward0")
     def gradient(xp, grad_output: Array, sizes: Ints):
         check_filled(f"{name}_backward", "grad_output", grad_output.shape)
-        g, last = regular(grad_output)
-        return placed(xp.adaptive_averages_adjoint(g, sizes), last)
+        g, last = regular(xp, grad_output)
+        return placed(xp, xp.adaptive_averages_adjoint(g, sizes), last)
 
     averages.grad(input=lambda g, input_shape: gradient(g, input_shape[-n:]))
     gradient.grad(grad_output=lambda g, grad_output_shape: averages(g, grad_output_shape[-n:]))
@@ -83,11 +83,11 @@ def declare_adaptive(n: int) -> tuple:
         outputs=("output", "indices"),
     )
     def maxima(xp, input: Array, output_size: Ints):
-        x, last = regular(input)
+        x, last = regular(xp, input)
         found = xp.adaptive_maxima(x, output_size)
         if n == 3:  # PyTorch's is always contiguous
             return tuple(a if a.flags.c_contiguous else a.copy() for a in found)
-        return tuple(placed(a, last) for a in found)
+        return tuple(placed(xp, a, last) for a in found)
 
     def maxima_rule(g: Any, indices: Any, input_shape: tuple) -> Any:
         check_filled(f"adaptive_max_pool{n}d_backward", "grad_output", g.shape)
@@ -266,8 +266,8 @@ def declare_unpool(n: int) -> Any:
                 f"[max_unpool{n}d] Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor "
                 f"with non-empty planes, but got {list(input.shape)}"
             )
-        x, last = regular(input)
-        return placed(xp.put_places(x, indices, out), last)
+        x, last = regular(xp, input)
+        return placed(xp, xp.put_places(x, indices, out), last)
 
     unpool.grad(input=lambda g, indices: pick_places(g, indices, n))
     return unpool

@@ -284,9 +284,17 @@ def group_statistics_rule(g, g_mean, g_rstd, input, weight, num_groups, eps, nee
 
 
 def group_statistics_gradients(xp, g, g_mean, g_rstd, input, weight, num_groups, eps, needs):
-    if g_mean.any() or g_rstd.any():
-        return NotImplemented
-    return group_gradients(xp, g, input, weight, num_groups, eps, needs)
+    gx, gw, gb = group_gradients(xp, g, input, weight, num_groups, eps, needs)
+    if gx is not None and input.size and (g_mean.any() or g_rstd.any()):
+        _, mean, r = xp.group_norm(input, None, None, num_groups, eps)
+        rows = (len(input), num_groups, -1)
+        x = xp.cast(input, mean.dtype).reshape(rows)
+        n = x.shape[2]
+        by = xp.cast(g_rstd, r.dtype).reshape(r.shape) * r**3 / -n
+        more = x * by[..., None]
+        more += (xp.cast(g_mean, r.dtype).reshape(r.shape) / n - by * mean)[..., None]
+        gx = gx + xp.cast(more, gx.dtype).reshape(gx.shape)
+    return gx, gw, gb
 
 
 groups_with_statistics.grad_all(group_statistics_rule, kernel=group_statistics_gradients)
@@ -388,7 +396,7 @@ def normalized_rms(
 ):  # fmt: skip
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions."""
     y = xp.rms_norm(input, weight, prod(normalized_shape), eps)
-    return placed(y, True) if is_channels_last(input) else y
+    return placed(xp, y, True) if is_channels_last(input) else y
 
 
 normalized_rms.grad_all(rms_rule, kernel=rms_gradients)

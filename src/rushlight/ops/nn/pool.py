@@ -135,25 +135,28 @@ def windows_over(
     return Windows(sizes, kernel, stride, padding, dilation, out)
 
 
-def regular(a: np.ndarray, keep_last: bool = True) -> tuple[np.ndarray, bool]:
+def regular(xp: Any, a: np.ndarray, keep_last: bool = True) -> tuple[np.ndarray, bool]:
     """The array contiguous or, with `keep_last`, channels last, and whether it is the latter."""
     if a.flags.c_contiguous:
         return a, False
     if keep_last and is_channels_last(a):
         return a, True
-    return a.copy(), False
+    return xp.row_major(a), False
 
 
-def placed(a: np.ndarray, last: bool) -> np.ndarray:
+def placed(xp: Any, a: np.ndarray, last: bool) -> np.ndarray:
     """`a` with the strides that PyTorch gives a channels-last result."""
-    if not last:
-        return a
-    strides = geometry.channels_last_strides(a.shape)
-    if tuple(s // a.itemsize for s in a.strides) == strides:
+    if not last or a.strides == channels_last_steps(a.shape, a.itemsize):
         return a
     order = (0, *range(2, a.ndim), 1)
     back = (0, a.ndim - 1, *range(1, a.ndim - 1))
-    return a.transpose(order).copy().transpose(back)
+    return xp.row_major(a.transpose(order)).transpose(back)
+
+
+@lru_cache(maxsize=1024)
+def channels_last_steps(shape: Ints, size: int) -> Ints:
+    """The strides of channels last in bytes."""
+    return tuple([s * size for s in geometry.channels_last_strides(shape)])
 
 
 # -- places ----------------------------------------------------------------------------------------
@@ -189,15 +192,15 @@ def declare_max_pool(n: int) -> tuple:
 
     @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
     def indexed(xp, input: Array, windows: Windows):
-        x, last = regular(input)
-        return tuple(placed(a, last) for a in xp.max_pool_places(x, windows))
+        x, last = regular(xp, input)
+        return tuple(placed(xp, a, last) for a in xp.max_pool_places(x, windows))
 
     @op(where="internal", name=name, node=node, intermediates=("indices",))
     def values(xp, input: Array, windows: Windows, keep: bool):
         if keep:
             return indexed.op.declared(xp, input, windows)
-        x, last = regular(input)
-        return placed(xp.max_pool(x, windows), last), None
+        x, last = regular(xp, input)
+        return placed(xp, xp.max_pool(x, windows), last), None
 
     for each in (values, indexed):
         each.grad(input=lambda g, indices, windows: add_places(g, indices, windows.sizes))
@@ -340,13 +343,13 @@ def declare_avg_pool(n: int) -> Any:
 
     @op(where="internal", name=name, node=f"{node}0")
     def forward(xp, input: Array, windows: Windows, divisor: tuple):
-        x, last = regular(input, n < 3)
-        return placed(xp.window_averages(x, windows, divisor), last)
+        x, last = regular(xp, input, n < 3)
+        return placed(xp, xp.window_averages(x, windows, divisor), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}Backward0")
     def gradient(xp, grad_output: Array, windows: Windows, divisor: tuple):
-        g, last = regular(grad_output)
-        return placed(xp.window_averages_adjoint(g, windows, divisor), last)
+        g, last = regular(xp, grad_output)
+        return placed(xp, xp.window_averages_adjoint(g, windows, divisor), last)
 
     forward.grad(input=lambda g, windows, divisor: gradient(g, windows, divisor))
     gradient.grad(grad_output=lambda g, windows, divisor: forward(g, windows, divisor))

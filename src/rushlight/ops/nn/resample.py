@@ -58,9 +58,9 @@ def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) ->
         xp, input: Array, output_size: Ints, align_corners: bool, scale_factors: tuple | None
     ):
         check(name, input, output_size)
-        x, last = regular(input)
+        x, last = regular(xp, input)
         each = taps(xp, x.shape[2:], output_size, scale_factors, align_corners, x.dtype)
-        return placed(xp.resample(x, each), last)
+        return placed(xp, xp.resample(x, each), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}BackwardBackward0")
     def gradient(
@@ -70,9 +70,9 @@ def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) ->
         align_corners: bool,
         scale_factors: tuple | None,
     ):
-        g, last = regular(grad_output)
+        g, last = regular(xp, grad_output)
         each = taps(xp, sizes, g.shape[2:], scale_factors, align_corners, g.dtype)
-        return placed(xp.resample_adjoint(g, each, sizes), last)
+        return placed(xp, xp.resample_adjoint(g, each, sizes), last)
 
     forward.grad(
         input=lambda g, input_shape, align_corners, scale_factors: gradient(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.pool import placed, regular
+from rushlight.ops.nn.conv import is_channels_last
+from rushlight.ops.nn.pool import placed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +20,17 @@ def check_pixels(name: str, a: np.ndarray, what: str, factor: int) -> None:
         )
     if factor <= 0:
         raise RuntimeError(f"{name} expects a positive {what}, but got {factor}")
+
+
+def joined(xp: Any, input: np.ndarray, a: np.ndarray, shape: tuple, k: int) -> np.ndarray:
+    """A copy of `a`, which is `input` with dimensions split and moved, in `shape`; `k` dimensions of `a` become the
+    channels, which are last in memory where the input's are."""
+    last = not input.flags.c_contiguous and is_channels_last(input)
+    if not last or len(shape) == 5 and a.ndim == 7:  # channels of (*, C, H, W) are not dimension 1
+        return placed(xp, xp.row_major(a).reshape(shape), last)
+    rows = xp.row_major(a.transpose(0, *range(1 + k, a.ndim), *range(1, 1 + k)))
+    n = len(shape) - 1
+    return rows.reshape(shape[0], *shape[2:], shape[1]).transpose(0, n, *range(1, n))
 
 
 @op(method=False, out=False)
@@ -40,12 +52,10 @@ def pixel_shuffle(xp, input: Array, upscale_factor: int):
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
             f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
         )
-    a, last = regular(input)
-    a = a.reshape(*lead, c // (r * r), r, r, h, w)
     n = len(lead)
+    a = input.reshape(*lead, c // (r * r), r, r, h, w)
     a = a.transpose(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    a = a.reshape(*lead, c // (r * r), h * r, w * r)
-    return placed(a.copy() if xp.shares_memory(a, input) else a, last)
+    return joined(xp, input, a, (*lead, c // (r * r), h * r, w * r), 1)
 
 
 @op(method=False, out=False)
@@ -60,12 +70,10 @@ def pixel_unshuffle(xp, input: Array, downscale_factor: int):
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
                 f"input.size({at})={size} is not divisible by {r}"
             )
-    a, last = regular(input)
-    a = a.reshape(*lead, c, h // r, r, w // r, r)
     n = len(lead)
+    a = input.reshape(*lead, c, h // r, r, w // r, r)
     a = a.transpose(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    a = a.reshape(*lead, c * r * r, h // r, w // r)
-    return placed(a.copy() if xp.shares_memory(a, input) else a, last)
+    return joined(xp, input, a, (*lead, c * r * r, h // r, w // r), 3)
 
 
 pixel_shuffle.grad(input=lambda g, upscale_factor: pixel_unshuffle(g, upscale_factor))
@@ -96,9 +104,8 @@ def channel_shuffle(xp, input: Array, groups: int):
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
         )
-    a, last = regular(input)
-    a = a.reshape(n, groups, c // groups, *rest).swapaxes(1, 2)
-    return placed(a.copy().reshape(input.shape), last)
+    a = input.reshape(n, groups, c // groups, *rest).swapaxes(1, 2)
+    return joined(xp, input, a, input.shape, 2)
 
 
 channel_shuffle.grad(
