@@ -10,6 +10,7 @@ import pytest
 import rushlight as torch
 from rushlight._backends import llvm
 
+INF = float("inf")
 NORMS = [None, "backward", "ortho", "forward"]
 
 
@@ -331,3 +332,41 @@ def test_numbers_that_are_not_finite_stay_in_their_row():
     r = torch.fft.rfft(x)
     assert r[0].isnan().all() and r[1:].isfinite().all()
     assert r.imag[:, [0, -1]].eq(0).all()  # a sum of real numbers is real
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (-1,), (0, 1), (1, 0), (-1, 0), (1, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_a_few_points_of_any_array(dtype, dims):
+    llvm.activate()
+    whole = array(7, 5, 6, dtype=dtype)
+    for a in (whole, whole[::-1, ::2], whole.transpose(2, 0, 1), whole[:, :1], whole[1:2, 1:, 2:]):
+        x = torch.from_numpy(a.copy("K")) if min(a.strides) < 0 else torch.from_numpy(a)
+        for norm in (None, "ortho"):
+            close(torch.fft.fftn(x, None, dims, norm), np.fft.fftn(a, None, dims, norm))
+            close(torch.fft.ifftn(x, None, dims, norm), np.fft.ifftn(a, None, dims, norm))
+            s = [5] * len(dims)  # cut or filled
+            close(torch.fft.irfftn(x, s, dims, norm), np.fft.irfftn(a, s, dims, norm))
+            if np.dtype(dtype).kind != "c":
+                close(torch.fft.rfftn(x, None, dims, norm), np.fft.rfftn(a, None, dims, norm))
+
+
+def test_an_infinite_number_among_few_points():
+    llvm.activate()
+    for name, want in (("fft", [INF]), ("rfft", [INF]), ("ihfft", [INF]), ("ifft", [INF])):
+        got = getattr(torch.fft, name)(torch.tensor([INF]))
+        assert got.real.tolist() == want, name
+        assert got.imag.tolist() == [0.0], name
+    x = torch.tensor([INF, 1.0, 2.0, 3.0])
+    assert torch.fft.fft(x).real.tolist() == [INF] * 4
+    assert torch.fft.irfft(torch.tensor([INF, 1.0])).tolist() == [INF, INF]
+
+
+def test_a_cut_line_is_differentiated_where_it_was():
+    x = torch.arange(12.0).reshape(3, 4).requires_grad_()
+    torch.fft.fft(x, 3).real.sum().backward()
+    want = torch.zeros(3, 4)
+    want[:, 0] = 3
+    torch.testing.assert_close(x.grad, want)
+    y = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda y: torch.fft.irfft(y, 4), y)
+    assert torch.autograd.gradgradcheck(lambda y: torch.fft.hfft(y, 3), y)

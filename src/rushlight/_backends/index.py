@@ -35,7 +35,7 @@ REFERENCE = {
         "sinc threshold_gradient trunc trunc_divide with_wide_number "
     ),
     "fft": (
-        "transform_lines "
+        "c2c c2r r2c transform_lines "
     ),
     "gamma": (
         "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta "
@@ -168,7 +168,7 @@ LLVM = {
         "amax amin argmax argmin max_with_index min_with_index "
     ),
     "fft": (
-        "transform_lines "
+        "c2c c2r r2c transform_lines "
     ),
     "indexing": (
         "add_rows fill_masked gather gather_gradient index_add_at index_put index_select "

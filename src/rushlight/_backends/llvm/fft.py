@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from math import pi
+from math import pi, prod
+from typing import Any
 
 import numpy as np
 
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, copy_into
+from rushlight._backends.reference import fft as reference
 from rushlight._codegen.kernels import fft as kernels
+from rushlight._codegen.native_entry import bind
 from rushlight._codegen.types import f32, f64
 from rushlight.core.dtype_sets import C64, C128, F32, F64
 
@@ -17,10 +21,10 @@ REALS = {F32: f32, C64: f32, F64: f64, C128: f64}
 
 
 def unity(k: np.ndarray, n: int) -> np.ndarray:
-    """exp(-2 pi i k / n), exact where it is 0, 1 or -1 in a part. n is a multiple of 8."""
-    quarter, rest = np.divmod(k % n, n // 4)
-    far = rest > n // 8
-    angle = np.where(far, n // 4 - rest, rest) * (2 * pi / n)
+    """exp(-2 pi i k / n), exact where it is 0, 1 or -1 in a part."""
+    quarter, rest = np.divmod(k % n * 4, n)
+    far = 2 * rest > n
+    angle = np.where(far, n - rest, rest) * (pi / 2 / n)
     c, s = np.cos(angle), np.sin(angle)
     c, s = np.where(far, s, c), np.where(far, c, s)
     r = np.empty(k.shape, np.complex128)
@@ -88,3 +92,96 @@ def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: 
         run(a, to, *roots, halves(n, lanes, t.np), rows, n, scale)
     if to is not out:
         copy_into(out, to)
+
+
+# -- a few points ----------------------------------------------------------------------------------
+
+FEW = 32  # points of a transform that is a product with a matrix
+Ints = tuple[int, ...]
+
+
+def matrix(kind: str, parts: int, sizes: Ints, inverse: bool, factor: float) -> np.ndarray:
+    """The matrix of a transform: [real numbers of a line, of its result]; `parts`: real numbers of each number of a
+    line. `sizes`: how many numbers are in a line, or of "c2r" how many come out."""
+    n = sizes[-1]
+    half = n // 2 + 1
+    e = unity(np.outer(np.arange(n), np.arange(n)), n)
+    if kind == "r2c":
+        e = e[:, :half]
+    elif kind == "c2r":  # most of the first half stand for a number of the second, too
+        e = e[:half] * np.where(np.arange(half) % (n / 2), 2, 1)[:, None]
+    if len(sizes) == 2:
+        k = np.arange(sizes[0])
+        e = np.kron(unity(np.outer(k, k), sizes[0]), e)
+    if inverse:
+        e = e.conj()
+    if parts == 2:
+        e = np.stack([e, 1j * e], 1).reshape(-1, e.shape[1])
+    return (e.real if kind == "c2r" else np.ascontiguousarray(e).view(np.float64)) * factor
+
+
+@lru_cache(None)
+def product(d: np.dtype, kind: str) -> Callable[..., Any]:
+    """The native entry of `few_points` for lines of a dtype."""
+    t, parts = REALS[d], 2 if d.kind == "c" else 1
+    result = t.np if kind == "c2r" else C64 if t is f32 else C128
+    infer = kernels.few_points_result, {"REAL": t.size}
+    return bind(infer, [d, t.np], [result], (kernels.few_points, {"PARTS": parts, "T": t}))
+
+
+@lru_cache(1024)
+def few(
+    d: np.dtype,
+    shape: Ints,
+    strides: Ints,
+    kind: str,
+    dims: Ints,
+    scale: int,
+    inverse: bool,
+    n: int,
+) -> tuple | None:
+    """(the order of dimensions, the native entry, the matrix and the numbers that it takes, the way back) of a
+    transform of a few points; None for others."""
+    order, back = reference.arranged(dims, strides, kind != "c2c") or (None, None)
+    sizes = tuple([shape[k] for k in order or range(len(shape))][len(shape) - len(dims) :])
+    if kind == "c2r":
+        sizes = (*sizes[:-1], n)
+    if d not in REALS or not 0 < len(dims) < 3 or prod(sizes) > FEW or not prod(shape):
+        return None
+    parts = 2 if d.kind == "c" else 1
+    w = matrix(kind, parts, sizes, inverse, reference.factor(scale, prod(sizes)))
+    p, lanes = w.shape[1], kernels.width(REALS[d])
+    wide = np.zeros((len(w), -(-p // lanes) * lanes), REALS[d].np)
+    wide[:, :p] = w
+    last = (p if kind == "c2r" else p // 2) // prod(sizes[:-1])
+    return order, product(d, kind), (wide, len(dims), last, p), back
+
+
+def at_once(
+    a: np.ndarray, kind: str, dims: Ints, scale: int, inverse: bool, n: int = 0
+) -> np.ndarray | None:
+    """A transform of a few points; None of others."""
+    how = few(a.dtype, a.shape, a.strides, kind, dims, scale, inverse, n)
+    if how is None:
+        return None
+    order, run, given, back = how
+    r = run(a if order is None else a.transpose(order), *given)
+    return r if r is None or back is None else r.transpose(back)
+
+
+@implements("c2c")
+def c2c(a: np.ndarray, dims: Ints, scale: int, inverse: bool) -> np.ndarray:
+    r = at_once(a, "c2c", dims, scale, inverse)
+    return reference.c2c(a, dims, scale, inverse) if r is None else r
+
+
+@implements("r2c")
+def r2c(a: np.ndarray, dims: Ints, scale: int) -> np.ndarray:
+    r = at_once(a, "r2c", dims, scale, False)
+    return reference.r2c(a, dims, scale) if r is None else r
+
+
+@implements("c2r")
+def c2r(a: np.ndarray, dims: Ints, scale: int, n: int) -> np.ndarray:
+    r = at_once(a, "c2r", dims, scale, True, n)
+    return reference.c2r(a, dims, scale, n) if r is None else r

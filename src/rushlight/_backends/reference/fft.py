@@ -14,7 +14,7 @@ from numpy.fft._pocketfft_umath import fft, ifft, irfft, rfft_n_even, rfft_n_odd
 
 from rushlight._backends import cpu as xp
 
-KERNELS = "transform_lines".split()
+KERNELS = "transform_lines c2c r2c c2r".split()
 
 
 def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: float) -> None:
@@ -102,7 +102,9 @@ def r2c(a: np.ndarray, dims: tuple[int, ...], scale: int) -> np.ndarray:
 
 
 def c2r(a: np.ndarray, dims: tuple[int, ...], scale: int, n: int) -> np.ndarray:
-    """Half of a Hermitian spectrum to `n` real values along the last of `dims`."""
+    """Half of a Hermitian spectrum, complex or real, to `n` real values along the last of `dims`."""
+    if a.dtype.kind != "c":
+        a = a.astype(np.complex64 if a.dtype == np.float32 else np.complex128)
     orders = arranged(dims, a.strides, True)
     if orders is not None:
         a = a.transpose(orders[0])

@@ -7,6 +7,9 @@ parts, transposed in registers, and transformed across registers, which yields r
 
 A transform of 2N real numbers is one of N complex ones, which lie in memory as they do, and a step
 before or after it that takes the two halves of a spectrum together.
+
+A transform of a few points is a product with the matrix of its roots of unity, for any number of points in one
+or two dimensions, from real or complex numbers to real or complex ones.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.gemm import transposed
 from rushlight._codegen.kernels.rows import rows_of
+from rushlight._codegen.kernels.shape_inference import dims_of, note, shape_of, strides_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i64
+from rushlight._codegen.native_entry import DIMS, NDIM, RUN, SHAPE
+from rushlight._codegen.types import Header, Ptr, i64
 
 MOST = 8192  # complex numbers in a row: what is computed in between lies on the stack
 HALF_ROOT = 0.5**0.5
@@ -235,3 +240,76 @@ def irfft_rows(x: Ptr[T], out: Ptr[T], roots: Ptr[T], between: Ptr[T], order: Pt
             to[0] = of[0] + of[2 * n]
             to[1] = of[0] - of[2 * n]
             line(to, to, work, roots, between, order, n // L, T(-1), scale, T=T)
+
+
+TOGETHER = 8  # lines whose sums run side by side
+
+
+@kernel
+def few_points_result(REAL, a: Header, w: Header, count: i64, n: i64, p: i64, plan: Ptr[i64]):
+    """The plan of `few_points` along the last `count` dimensions, 1 or 2, of `a`, of parts of REAL bytes;
+    the last dimension gets n numbers, and a line p real ones."""
+    nd, shape, strides = dims_of(a), shape_of(a), strides_of(a)
+    sizes, steps = array(i64, 4), array(i64, 4)
+    for k in unroll(4):
+        sizes[k] = 1
+        steps[k] = 0
+    held, lines = i64(0), i64(1)
+    for k in range(nd - count):
+        d = nd - count - 1 - k
+        lines = lines * shape[d]
+        if (held > 0) & (strides[d] == sizes[max(held - 1, i64(0))] * steps[max(held - 1, i64(0))]):
+            sizes[held - 1] = sizes[held - 1] * shape[d]
+        elif shape[d] != 1:
+            sizes[min(held, i64(3))] = shape[d]
+            steps[min(held, i64(3))] = strides[d]
+            held += 1
+    m, s = i64(1), i64(0)
+    plan[NDIM] = nd
+    for d in range(min(nd, i64(DIMS))):
+        plan[SHAPE + d] = shape[d]
+    if count == 2:
+        m, s = shape[nd - 2], strides[nd - 2]
+    plan[SHAPE + min(nd, i64(DIMS)) - 1] = n
+    plan[RUN] = i64((held <= 3) & (nd <= DIMS))
+    points = shape[nd - 1]
+    sizes_of_lines = [sizes[k] for k in range(3)]
+    steps_of_lines = [steps[k] // REAL for k in range(3)]
+    inside = [m, s // REAL, points, strides[nd - 1] // REAL, p]
+    note(plan, lines * m * points * p, sizes_of_lines + steps_of_lines + inside)
+
+
+@kernel
+def few_points(PARTS, x: Ptr[T], w: Ptr[T], out: Ptr[T], n0: i64, n1: i64, n2: i64, t0: i64, t1: i64, t2: i64,
+               m: i64, s: i64, points: i64, step: i64, p: i64):  # fmt: skip
+    """n2 * n1 * n0 lines of m * points numbers times the matrix w: p real numbers of each.
+
+    What is multiplied by 0 does not count, even if it is infinite.
+    """
+    L = width(T)
+    wide = (p + (L - 1)) // L
+    blocks = (n0 + (TOGETHER - 1)) // TOGETHER
+    for lo, hi in parallel(n2 * n1 * blocks, rows_of(TOGETHER * m * points * p)):
+        for block in range(lo, hi):
+            r, i = block // blocks, block % blocks * TOGETHER
+            a, to = x + (r // n1 * t2 + r % n1 * t1), out + r * n0 * p
+            line = [
+                min(i + k, n0 - 1) for k in range(TOGETHER)
+            ]  # the last one again where no more is left
+            at = [line[k] * t0 for k in range(TOGETHER)]
+            for v in range(wide):
+                u = w + v * L
+                sums = [splat(T(0), L) for k in range(TOGETHER)]
+                for j in range(m):
+                    for h in range(points):
+                        b = a + (j * s + h * step)
+                        for c in unroll(PARTS):
+                            weights = load(u, L)
+                            counts = weights != splat(T(0), L)
+                            for k in unroll(TOGETHER):
+                                more = fma(splat(b[at[k] + c], L), weights, sums[k])
+                                sums[k] = select(counts, more, sums[k])
+                            u = u + wide * L
+                here = iota(i64, L) < p - v * L
+                for k in unroll(TOGETHER):
+                    store(to + (line[k] * p + v * L), sums[k], here)

@@ -31,7 +31,7 @@ INVERSE = {None: 2, "backward": 2, "ortho": 1, "forward": 0}
 @op(where="internal", name="c2c", node="FftC2CBackward0", out=False)
 def c2c(xp, input: Array, dims: tuple, scale: int, inverse: bool):
     """Complex or real to complex; `scale` 0: none, 1: by the root of the number of points, 2: by the number."""
-    return xp.fft.c2c(input, dims, scale, inverse)
+    return xp.c2c(input, dims, scale, inverse)
 
 
 def c2c_input(g, dims, scale, inverse, input_dtype):
@@ -45,7 +45,7 @@ c2c.grad(input=c2c_input)
 @op(where="internal", name="r2c", node="FftR2CBackward0", out=False)
 def r2c(xp, input: Array, dims: tuple, scale: int):
     """Real to the first half, n // 2 + 1, of the spectrum along the last of `dims`."""
-    return xp.fft.r2c(input, dims, scale)
+    return xp.r2c(input, dims, scale)
 
 
 def r2c_input(g, dims, scale, input_shape):
@@ -61,13 +61,15 @@ r2c.grad(input=r2c_input)
 @op(where="internal", name="c2r", node="FftC2RBackward0", out=False)
 def c2r(xp, input: Array, dims: tuple, scale: int, n: int):
     """Half of a Hermitian spectrum to `n` real values along the last of `dims` (inverse direction)."""
-    return xp.fft.c2r(input, dims, scale, n)
+    return xp.c2r(input, dims, scale, n)
 
 
-def c2r_input(g, dims, scale, n):
+def c2r_input(g, dims, scale, n, input_dtype):
     """What stands for two elements of the spectrum gets the gradients of both."""
     last = dims[-1]
     spectrum = r2c(g, dims, scale)
+    if not input_dtype.is_complex:
+        spectrum = spectrum.real
     twice = n - spectrum.shape[last]
     if twice <= 0:
         return spectrum
@@ -100,10 +102,10 @@ def factor(norm, forward):
     return table[norm]
 
 
-def floating(x, *, to_complex=False):
-    """`x` in a floating dtype that can be transformed, complex if asked."""
+def floating(x):
+    """`x` in a floating dtype that can be transformed."""
     d = x.dtype
-    if d.np in COMPLEX or not to_complex and d.np in FULL:
+    if d.np in COMPLEX or d.np in FULL:
         return x
     if not (d.is_floating_point or d.is_complex):
         d = modes.get_default_dtype()
@@ -111,9 +113,7 @@ def floating(x, *, to_complex=False):
         raise RuntimeError(
             f"Unsupported dtype {d.scalar_name}: convert to float32 before the transform"
         )
-    if to_complex and not d.is_complex:
-        d = d.to_complex()
-    return x if x.dtype is d else x.to(d)
+    return x.to(d)
 
 
 def real(name, x):
@@ -160,10 +160,10 @@ def shape_and_dims(shape, s, dim):
 
 
 class Plan:
-    """Where a transform works: its dimensions, the shape to which its input is `cut` or filled (None: it fits), and
-    how many real points come out along the last one."""
+    """Where a transform works: its dimensions, the shape to which its input is `cut` or filled (None: it fits), the
+    `part` that is cut out where nothing is filled (or None), and how many real points come out along the last one."""
 
-    __slots__ = ("cut", "dims", "points")
+    __slots__ = ("cut", "dims", "part", "points")
 
     def __init__(self, shape, sizes, dims, points=0):
         self.dims, self.points = dims, points
@@ -175,6 +175,8 @@ class Plan:
                 raise RuntimeError(f"Invalid number of data points ({n}) specified")
             cut[d] = n
         self.cut = None if cut == list(shape) else tuple(cut)
+        filled = any(n > m for n, m in zip(cut, shape, strict=True))
+        self.part = None if filled else tuple([slice(n) for n in cut])
 
 
 def planned(plan):
@@ -228,7 +230,9 @@ def given_points(n):
 
 def fitted(x, plan):
     """`x` cut or filled up as the plan says."""
-    return x if plan.cut is None else resized(x, plan.cut)
+    if plan.cut is None:
+        return x
+    return resized(x, plan.cut) if plan.part is None else x[plan.part]
 
 
 def at_least_one(name, dims):
@@ -264,9 +268,8 @@ def c2c_over(x, plan, norm, forward):
 
 
 def r2c_over(name, x, plan, norm, forward):
-    x = real(name, x)
     at_least_one(name, plan.dims)
-    return r2c(fitted(x, plan), plan.dims, factor(norm, forward))
+    return r2c(fitted(real(name, x), plan), plan.dims, factor(norm, forward))
 
 
 @composite(where="fft")
@@ -283,7 +286,7 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
 
 def c2r_one(x, n, dim, scale):
     plan = real_line(x, n, dim)
-    return c2r(fitted(floating(x, to_complex=True), plan), plan.dims, scale, plan.points)
+    return c2r(fitted(floating(x), plan), plan.dims, scale, plan.points)
 
 
 @composite(where="fft")
@@ -328,7 +331,7 @@ def irfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
 def c2r_many(name, x, s, dim, scale, conjugate_last=False):
     plan = real_box(x, s, dim, name)
     dims, n = plan.dims, plan.points
-    x = fitted(floating(x, to_complex=True), plan)
+    x = fitted(floating(x), plan)
     if not conjugate_last:
         return c2r(x, dims, scale, n)
     if dims[:-1]:
@@ -346,11 +349,10 @@ def hfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: 
 def ihfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The inverse of `fft.hfftn`."""
     scale = factor(norm, False)
-    x = real("ihfftn", input)
-    plan = box(x, s, dim)
+    plan = box(input, s, dim)
     dims = plan.dims
     at_least_one("ihfftn", dims)
-    r = r2c(fitted(x, plan), dims[-1:], scale).conj_physical()
+    r = r2c(fitted(real("ihfftn", input), plan), dims[-1:], scale).conj_physical()
     return c2c(r, dims[:-1], scale, True) if dims[:-1] else r
 
 
