@@ -211,6 +211,12 @@ def outer(rng, d):
     return some(rng, (long_or(rng, 1, 300),), d), some(rng, (long_or(rng, 1, 300),), d)
 
 
+def cross(rng, d):
+    outer, inner = long_or(rng, 1, 300), small(rng, 1, 20)
+    a = some(rng, (outer, 3, inner), d)
+    return a, some(rng, a.shape if rng.integers(2) else (3, 1), d), -2
+
+
 def three_matrices(rng, d):
     m, k, n = sizes_of_product(rng)
     batch = small(rng, 1, 4)
@@ -294,7 +300,7 @@ def ctc_loss_gradient(rng, d):
 def cdist(rng, d):
     lead, k = shape_of(rng, 0, 1), long_or(rng, 1, 3)
     a, b = (some(rng, (*lead, long_or(rng, 1, 5), k), d) for _ in "ab")
-    return a, b, float(rng.choice([1, 2, np.inf]))
+    return a, b, float(rng.choice([0, 1, 2, np.inf]))
 
 
 def cdist_gradient(rng, d):
@@ -304,7 +310,7 @@ def cdist_gradient(rng, d):
 
 
 def pdist(rng, d):
-    return cdist(rng, d)[0].reshape(-1, 1), float(rng.choice([1, 2, np.inf]))
+    return cdist(rng, d)[0].reshape(-1, 1), float(rng.choice([0, 1, 2, np.inf]))
 
 
 def pdist_gradient(rng, d):
@@ -632,6 +638,7 @@ NAMED = (
 EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "layer_norm_with_statistics": layer_norm, "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": outer, "mm": matrices,
     "matmul": products,
+    "cross": cross, "kron": matrices, "trace": lambda rng, d: matrices(rng, d)[:1],
     "mv": lambda rng, d: (lambda a, b: (a, b[:, 0].copy()))(*matrices(rng, d)),
     "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
     "adjoint_times": lambda rng, d: (lambda a, b: (a.swapaxes(-1, -2).copy(), b))(*batches(rng, d)),

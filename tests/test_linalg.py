@@ -681,6 +681,43 @@ def test_large_kronecker_products_and_those_of_columns():
     assert (torch.kron(a, b).numpy() == np.kron(a.numpy(), b.numpy())).all()
 
 
+def test_a_trace_is_added_up_in_double_precision():
+    assert torch.trace(torch.ones(300, 300, dtype=torch.bfloat16)) == 300
+    a = torch.full((3, 3), 2.0**24)
+    a[1, 1], a[2, 2] = 1, 1
+    assert torch.trace(a.t()) == 2**24 + 2
+    assert torch.trace(torch.full((2, 5), 200, dtype=torch.uint8)) == 400
+    assert torch.trace(torch.ones(0, 3)) == 0
+
+
+def test_cross_products_lie_in_order_and_take_one_dtype():
+    x, y = torch.randn(3, 4, dtype=torch.float64).t(), torch.randn(1, 3, dtype=torch.float64)
+    for a, b in ((x, x.flip(0)), (x, y), (y, x)):
+        got = torch.linalg.cross(a, b)
+        assert got.stride() == (3, 1)
+        close(got, np.cross(a.numpy(), b.numpy()))
+    n = torch.tensor([[1, 2, 3], [200, 5, 7]], dtype=torch.uint8)
+    assert torch.cross(n, n.flip(0), dim=1)[0].tolist() == [
+        (2 * 7 - 3 * 5) % 256,
+        (3 * 200 - 7) % 256,
+        (5 - 400) % 256,
+    ]
+    with pytest.raises(RuntimeError, match="expected scalar type Long but found Double"):
+        torch.linalg.cross(n.long(), x[:2])
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        torch.linalg.cross(n.bool(), n.bool())
+
+
+def test_distances_that_count_differences_are_nan_beside_nan_and_have_no_slope():
+    x = torch.tensor([[1.0, float("inf")], [2.0, 3.0]], requires_grad=True)
+    y = torch.tensor([[1.0, 2.0], [float("nan"), 0.0]])
+    d = torch.cdist(x, y, 0.0)
+    assert d[:, 0].tolist() == [1, 2] and d[:, 1].isnan().all()
+    d.sum().backward()
+    assert not x.grad.any()
+    assert torch.pdist(x, 0.0).item() == 2
+
+
 def test_addr_of_halves_rounds_after_each_step():
     torch.manual_seed(0)
     x, a, b = torch.randn(4, 5).half(), torch.randn(4).half(), torch.randn(5).half()

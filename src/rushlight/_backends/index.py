@@ -80,8 +80,8 @@ REFERENCE = {
         "window_averages_adjoint "
     ),
     "products": (
-        "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot "
-        "linear matmul mm mv outer outer_added times_adjoint vdot "
+        "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm "
+        "cross dot kron linear matmul mm mv outer outer_added times_adjoint trace vdot "
     ),
     "random": (
         "by_c_library random_bernoulli random_doubles random_floats random_integers "
@@ -150,6 +150,9 @@ LLVM = {
     ),
     "cross_entropy": (
         "cross_entropy cross_entropy_gradient "
+    ),
+    "cross_products": (
+        "cross kron trace "
     ),
     "ctc": (
         "ctc_loss ctc_loss_gradient "

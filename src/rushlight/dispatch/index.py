@@ -143,10 +143,10 @@ FUNCTIONS = {
         "_grouped_mm nn.functional.grouped_mm "
     ),
     "linalg.linalg": (
-        "chain_matmul cross eig kron linalg.cross linalg.diagonal linalg.matrix_exp "
-        "linalg.matrix_power linalg.multi_dot linalg.tensorinv linalg.tensorsolve "
-        "linalg.vander linalg.vecdot lobpcg lstsq matrix_exp matrix_power matrix_rank "
-        "pca_lowrank solve svd_lowrank symeig tensordot trace vander "
+        "chain_matmul cross eig internal.kron_of_matrices kron linalg.cross linalg.diagonal "
+        "linalg.matrix_exp linalg.matrix_power linalg.multi_dot linalg.tensorinv "
+        "linalg.tensorsolve linalg.vander linalg.vecdot lobpcg lstsq matrix_exp matrix_power "
+        "matrix_rank pca_lowrank solve svd_lowrank symeig tensordot trace vander "
     ),
     "linalg.matmul": (
         "_addmm_activation addbmm addmm addmv addr baddbmm bilinear bmm dot ger inner "

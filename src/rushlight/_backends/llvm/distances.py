@@ -1,7 +1,7 @@
 """Distances of rows as machine code; see `__init__.py` for when it runs, `_codegen/kernels/distances.py` for
 how.
 
-float32 and float64, C-contiguous or copied so, by the norms 1, 2 and infinity.
+float32 and float64, C-contiguous or copied so, by the norms 0, 1, 2 and infinity.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from rushlight._backends.llvm.views import in_order
 from rushlight._codegen.kernels import distances as kernels
 from rushlight.core.dtype_sets import FULL
 
-NORMS = {1.0: 1, 2.0: 2, float("inf"): 0}  # as kernels call them
+NORMS = {
+    0.0: kernels.NONZERO,
+    1.0: 1,
+    2.0: 2,
+    float("inf"): kernels.LARGEST,
+}  # as kernels call them
+SMOOTH = set(NORMS) - {0.0}  # those with a gradient
 
 _distances, _own_distances = Compiled(kernels.distances), Compiled(kernels.own_distances)
 _gradient, _own_gradient = (
@@ -58,7 +64,7 @@ def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     """The gradient of `distances` d by `a`; g and d may be those of b to `a`, as a view."""
     shape = (*a.shape[:-1], b.shape[-2]) if a.ndim > 1 and b.ndim > 1 else None
     if (
-        p not in NORMS
+        p not in SMOOTH
         or not alike(g, d, a, b)
         or not fits(a, b)
         or g.shape != shape
@@ -91,7 +97,7 @@ def pdist(a: Any, p: float) -> Any:
 @implements("pdist_gradient", dtypes=FULL, least=1)
 def pdist_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
     """The gradient of `pdist` d by `a`."""
-    if p not in NORMS or not alike(g, d, a) or a.ndim != 2:
+    if p not in SMOOTH or not alike(g, d, a) or a.ndim != 2:
         return NotImplemented
     n, k = a.shape
     if g.shape != (n * (n - 1) // 2,) or d.shape != g.shape:

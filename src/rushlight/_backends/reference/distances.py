@@ -28,8 +28,15 @@ def cdist(a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
     if a.shape[-1]:
         for k in blocks(a.shape[-2], prod(lead) * b.shape[-2] * b.shape[-1]):
             difference = a[..., k, None, :] - b[..., None, :, :]
-            out[..., k, :] = vector_norm(difference, p, (difference.ndim - 1,), False)
+            out[..., k, :] = lengths(difference, p)
     return out
+
+
+def lengths(difference: np.ndarray, p: float) -> np.ndarray:
+    """The p-norms along the last axis; for p = 0 how many are not zero, or NaN."""
+    if p == 0:
+        return np.where(np.abs(difference) > 0, 1, difference).sum(-1)
+    return vector_norm(difference, p, (difference.ndim - 1,), False)
 
 
 def slopes(g: Any, d: Any, difference: Any, p: float) -> Any:
@@ -37,8 +44,6 @@ def slopes(g: Any, d: Any, difference: Any, p: float) -> Any:
     g, d = g[..., None], d[..., None]
     sign, size = np.sign(difference), np.abs(difference)
     with np.errstate(all="ignore"):
-        if p == 0:
-            return g * 0 * difference
         if p == 1:
             return g * sign
         if p == 2:
@@ -54,7 +59,9 @@ def cdist_gradient(
 ) -> np.ndarray:
     """The gradient of `distances` d by `a`, in the shape of all batches."""
     lead = d.shape[:-2]
-    out = np.empty((*lead, *a.shape[-2:]), a.dtype)
+    out = np.zeros((*lead, *a.shape[-2:]), a.dtype)
+    if p == 0:  # steps have no slope
+        return out
     for k in blocks(a.shape[-2], prod(lead) * b.shape[-2] * b.shape[-1]):
         difference = a[..., k, None, :] - b[..., None, :, :]
         out[..., k, :] = slopes(g[..., k, :], d[..., k, :], difference, p).sum(-2)
@@ -66,7 +73,7 @@ def pdist(a: np.ndarray, p: float) -> np.ndarray:
     i, j = np.triu_indices(len(a), 1)
     out = np.empty(len(i), a.dtype)
     for k in blocks(len(i), a.shape[1]):
-        out[k] = vector_norm(a[i[k]] - a[j[k]], p, (1,), False) if a.shape[1] else 0
+        out[k] = lengths(a[i[k]] - a[j[k]], p) if a.shape[1] else 0
     return out
 
 
@@ -74,7 +81,7 @@ def pdist_gradient(g: np.ndarray, d: np.ndarray, a: np.ndarray, p: float) -> np.
     """The gradient of `pdist` d by `a`."""
     i, j = np.triu_indices(len(a), 1)
     out = np.zeros(a.shape, a.dtype)
-    for k in blocks(len(i), a.shape[1]):
+    for k in blocks(len(i), a.shape[1]) if p else ():
         share = slopes(g[k], d[k], a[i[k]] - a[j[k]], p).astype(a.dtype, copy=False)
         np.add.at(out, i[k], share)
         np.subtract.at(out, j[k], share)

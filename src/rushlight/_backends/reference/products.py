@@ -15,8 +15,8 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import COMPLEX, F32, FULL, REDUCED
 
 KERNELS = (
-    "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot linear "
-    "matmul mm mv outer outer_added times_adjoint vdot"
+    "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm cross dot kron linear "
+    "matmul mm mv outer outer_added times_adjoint trace vdot"
 ).split()
 
 BLAS = FULL | COMPLEX
@@ -343,3 +343,23 @@ def refuse_bool(a: np.ndarray, b: np.ndarray) -> NoReturn:
     elif b.ndim > 2:
         where = "bmm"
     raise NotImplementedError(f"\"{where}\" not implemented for 'Bool'")
+
+
+def cross(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
+    """The cross products of vectors along an axis of arrays that broadcast."""
+    (x, y, z), (u, v, w) = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
+    return np.ascontiguousarray(np.stack((y * w - z * v, z * u - x * w, x * v - y * u), axis))
+
+
+def kron(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The Kronecker product of two matrices of one dtype."""
+    (m, n), (p, q) = a.shape, b.shape
+    return (a[:, None, :, None] * b[:, None]).reshape(m * p, n * q)
+
+
+def trace(a: np.ndarray) -> np.ndarray:
+    """The sum of the diagonal of a matrix, added up in double precision; int64 of integers."""
+    if a.dtype.kind in "iu":
+        return np.asarray(a.trace(dtype=np.int64))
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    return np.asarray(a.diagonal().astype(wide).sum()).astype(a.dtype)

@@ -1,7 +1,8 @@
 """Distances of rows of numbers, those of one array to those of another or to each other.
 
 Rows of the second array come as columns, [k, m], so that a vector holds the distances of one row to its
-lanes' rows. Gradients go over pairs with a vector along the rows.
+lanes' rows. Gradients go over pairs with a vector along the rows. P is the norm: 1, 2, LARGEST, or NONZERO, which
+counts differences and has no slope.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
+LARGEST, NONZERO = -1, 0
 SIDE = 4  # vectors of distances side by side
 
 
@@ -22,6 +24,8 @@ def joined(s, d, P):
         return s + v
     elif P == 2:
         return fma(v, v, s)
+    elif P == NONZERO:
+        return s + select(v > 0, typeof(v)(1), v)
     else:
         return select((v > s) | (v != v), v, s)
 
@@ -43,8 +47,7 @@ def distances_of_row(a, b, out, m, step, k, V, P, T):
 
 @kernel
 def distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], batches: i64, n: i64, m: i64, k: i64):
-    """out[b, i, j], the distance of the row x[b, i] and the column y[b, :, j]; P: 1, 2, or 0 for the
-    largest difference."""
+    """out[b, i, j], the distance of the row x[b, i] and the column y[b, :, j]."""
     wide = SIDE * width(T)
     for lo, hi in parallel(batches * n, rows_of(m * k // width(T))):
         for r in range(lo, hi):

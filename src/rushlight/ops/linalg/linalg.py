@@ -11,7 +11,7 @@ from rushlight.core.stub import stub
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, Arrays, composite, op, public
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.matmul import dot, matmul, vdot
+from rushlight.ops.linalg.matmul import dot, matmul, to_shape, vdot
 
 # -- chains ----------------------------------------------------------------------------------------
 
@@ -223,8 +223,8 @@ matrix_exp.alias("matrix_exp")
 # -- other products --------------------------------------------------------------------------------
 
 
-@composite(where="linalg")
-def cross(input: Array, other: Array, *, dim: int = -1):
+@op(where="linalg", node="LinalgCrossBackward0")
+def cross(xp, input: Array, other: Array, *, dim: int = -1):
     """The vector products along `dim`, which has three elements; other dimensions are broadcast."""
     if input.ndim != other.ndim:
         raise RuntimeError(
@@ -237,7 +237,18 @@ def cross(input: Array, other: Array, *, dim: int = -1):
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and "
             f"{other.shape[dim]}"
         )
-    return input.roll(-1, dim) * other.roll(1, dim) - input.roll(1, dim) * other.roll(-1, dim)
+    if input.dtype != other.dtype:
+        names = [check.dtype_name(a) for a in (input, other)]
+        raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
+    if input.dtype.kind == "b":
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    return xp.cross(input, other, dim)
+
+
+cross.grad(
+    input=lambda g, other, dim, input_shape: to_shape(cross(other.conj(), g, dim=dim), input_shape),
+    other=lambda g, input, dim, other_shape: to_shape(cross(g, input.conj(), dim=dim), other_shape),
+)
 
 
 @composite(name="cross")
@@ -276,9 +287,12 @@ def vecdot(x: Array, y: Array, *, dim: int = -1):
 def kron(input: Array, other: Array):
     """The Kronecker product: every element of `input` times the whole of `other`."""
     n = max(input.ndim, other.ndim)
-    if input.ndim == other.ndim == 2 and not (input.is_contiguous() or other.is_contiguous()):
-        if input.mT.is_contiguous() and other.mT.is_contiguous():
-            return kron(input.mT, other.mT).mT  # the result lies in memory as they do
+    if input.ndim == other.ndim == 2 and input.dtype is other.dtype:
+        if not (input.is_contiguous() or other.is_contiguous()):
+            x, y = input.mT, other.mT
+            if x.is_contiguous() and y.is_contiguous():
+                return kron_of_matrices(x, y).mT  # the result lies in memory as they do
+        return kron_of_matrices(input, other)
     a = (*(1,) * (n - input.ndim), *input.shape)
     b = (*(1,) * (n - other.ndim), *other.shape)
     x = input.reshape([k for m in a for k in (m, 1)])
@@ -289,6 +303,23 @@ def kron(input: Array, other: Array):
         y = y.expand(*y.shape[:-2], a[-1], b[-1]).flatten(-2)
     return (x * y).reshape([i * j for i, j in zip(a, b, strict=True)])
 
+
+@op(where="internal", node="UnsafeViewBackward0", out=False)
+def kron_of_matrices(xp, input: Array, other: Array):
+    """The Kronecker product of two matrices of one dtype."""
+    return xp.kron(input, other)
+
+
+def kron_gradients(g, input, other, needs):
+    (m, n), (p, q) = input.shape, other.shape
+    g = g.reshape(m, p, n, q)
+    return (
+        (g * other.conj().unsqueeze(1)).sum((1, 3)) if needs[0] else None,
+        (g * input.conj().unsqueeze(-1).unsqueeze(1)).sum((0, 2)) if needs[1] else None,
+    )
+
+
+kron_of_matrices.grad_all(kron_gradients)
 
 LONG = 1 << 15  # elements of a Kronecker product from which two more steps pay for rows of
 SHORT = 128  # bytes at most
@@ -301,9 +332,7 @@ def trace(xp, input: Array):
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     if input.dtype.kind == "b":
         raise NotImplementedError("\"trace\" not implemented for 'Bool'")
-    step = input.strides[0] + input.strides[1]
-    diagonal = xp.as_strided(input, (min(input.shape),), (step,))
-    return diagonal.sum(dtype="int64") if input.dtype.kind in "iu" else diagonal.sum()
+    return xp.trace(input)
 
 
 def trace_gradient(g, input_shape):

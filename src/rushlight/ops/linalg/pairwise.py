@@ -70,7 +70,7 @@ def slopes(g, d, difference, p):
     g, d = g.unsqueeze(-1), d.unsqueeze(-1)
     sign, size = difference.sgn(), difference.abs()
     if p == 0:
-        return g * 0 * difference
+        return difference.new_zeros(difference.shape)
     if p == 1:
         return g * sign
     if p == float("inf"):
