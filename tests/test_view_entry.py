@@ -80,6 +80,14 @@ def sizes_for(chance, a):
     return tuple(shape)
 
 
+def test_parts_of_rows_are_viewed_where_they_lie(entries):
+    part = np.arange(96.0).reshape(2, 3, 16)[:, :, 4:12]
+    made = entries["view"](part, (2, 3, 4, -1))
+    assert made is not LEFT
+    same(made, reference.view(part, (2, 3, 4, 2)))
+    assert entries["view"](part, (2, 24)) is LEFT  # no strides give it
+
+
 INDICES = [
     0, 1, -1, 2, -3, 9, None, None, ..., slice(None), slice(1, None), slice(None, 2), slice(-2, None), slice(0, 4, 2),
     slice(3, 1), slice(9, None), slice(-9, 2), slice(1, 3, 5), slice(None, None, 0), slice(2, -1),

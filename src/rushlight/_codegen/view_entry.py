@@ -226,24 +226,12 @@ def expanded(a, objects, count, table, plan):
 
 
 @inline
-def in_strict_order(a):
-    """Whether the strides of an array are those of a new one, of size 1 too; it has elements."""
-    step, fits = word(a[abi.DTYPE], abi.ITEMSIZE), size_of(a) > 0
-    nd = dims_of(a)
-    for j in range(nd):
-        k = nd - 1 - j
-        fits = fits & (strides_of(a)[k] == step)
-        step = step * shape_of(a)[k]
-    return fits
-
-
-@inline
 def reshaped(a, objects, count, table, plan):
-    """`reshape_view(a, size)` of an array in order, to sizes of which one may be -1."""
+    """`view(a, size)`, as `geometry.view_strides` has it, to sizes of which one may be -1 and none 0."""
     n = numbers(objects[0], table, plan + SHAPE)
     if (count == 1) & (n >= 0):
         total, known, open_ = size_of(a), i64(1), i64(-1)
-        fits = in_strict_order(a)
+        fits = total > 0
         for k in range(n):
             size = plan[SHAPE + k]
             if (size == -1) & (open_ < 0):
@@ -255,13 +243,37 @@ def reshaped(a, objects, count, table, plan):
             plan[SHAPE + open_] = total // known
             known = known * (total // known)
         if fits & (known == total):
+            left, nd = n - 1, dims_of(a)
             step = word(a[abi.DTYPE], abi.ITEMSIZE)
-            for j in range(n):
-                k = n - 1 - j
-                plan[STRIDES + k] = step
-                step = step * plan[SHAPE + k]
-            plan[NDIM] = n
-            plan[FITS] = 1
+            if nd == 0:
+                for k in range(n):
+                    plan[STRIDES + k] = step
+                left = i64(-1)
+            else:
+                step = strides_of(a)[nd - 1]
+            chunk, cut = i64(1), i64(1)
+            for j in range(nd):
+                d = nd - 1 - j
+                chunk = chunk * shape_of(a)[d]
+                joins, before = b1(0), step + 0
+                if d > 0:
+                    before = strides_of(a)[d - 1]
+                    joins = (shape_of(a)[d - 1] == 1) | (before == chunk * step)
+                if not joins:
+                    goes_on = left >= 0
+                    while goes_on:
+                        size = plan[SHAPE + left]
+                        goes_on = (cut < chunk) | (size == 1)
+                        if goes_on:
+                            plan[STRIDES + left] = cut * step
+                            cut = cut * size
+                            left = left - 1
+                            goes_on = left >= 0
+                    fits = fits & (cut == chunk)
+                    step, chunk, cut = before + 0, i64(1), i64(1)
+            if fits & (left < 0):
+                plan[NDIM] = n
+                plan[FITS] = 1
 
 
 @inline

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.strided import expand
 from rushlight._backends.reference import attention as reference
 from rushlight._codegen.kernels import attention as kernels
 from rushlight._codegen.kernels import gemm
@@ -74,8 +75,7 @@ def belong(q: np.ndarray, v: np.ndarray, g: Any, result: Any, kept: Any) -> bool
 
 def mask_of(mask: Any, shape: tuple) -> np.ndarray:
     """A mask in full shape, by strides of 0, with the elements of rows side by side."""
-    own = np.broadcast_to(mask, (*mask.shape[:-1], shape[-1]))
-    return np.broadcast_to(rows_of(own), shape)
+    return expand(rows_of(expand(mask, (*mask.shape[:-1], shape[-1]))), shape)
 
 
 @implements("attention")
