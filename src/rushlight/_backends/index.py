@@ -194,7 +194,7 @@ LLVM = {
         "masked_expand masked_select nonzero "
     ),
     "normalize": (
-        "group_norm group_norm_gradients l2_norm layer_norm layer_norm_gradients "
+        "group_norm group_norm_gradients layer_norm layer_norm_gradients "
         "layer_norm_with_statistics rms_norm rms_norm_gradients "
     ),
     "pad": (
@@ -218,7 +218,7 @@ LLVM = {
         "recurrent_layer recurrent_layer_gradients "
     ),
     "reduce": (
-        "count_nonzero mean nansum prod sum sum_to variance "
+        "count_nonzero l2_norm mean nansum prod sum sum_to variance "
     ),
     "resample": (
         "grid_sample grid_sample_gradients resample resample_adjoint "

@@ -17,8 +17,6 @@ from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import normalize as reference
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
-from rushlight._codegen.kernels.rows import CHUNK
-from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
@@ -29,7 +27,6 @@ _groups_norm, _groups_norm_back = Compiled(norm.groups_norm), Compiled(norm.grou
 _groups_last, _groups_last_back = map(
     Compiled, (norm_last.groups_last, norm_last.groups_last_backward)
 )
-_lengths = Compiled(norm.row_lengths)
 
 
 def whole(a: Any) -> Any:
@@ -226,29 +223,3 @@ def group_norm_gradients(
         kernel = _groups_norm_back[key]
         kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, each, size, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
-
-
-def lengths(d: np.dtype) -> Any:
-    """The native entry for the lengths of rows."""
-    if d not in FLOATING:
-        return unbound
-    infer = reduction, {"LONGEST": CHUNK, "DEEPEST": 0, "MOST": 0, "FEW": 1}
-    return bind(infer, [d], [d], (norm.row_lengths, {"T": of(d)}))
-
-
-@implements("l2_norm")
-@before(ByDtype(lengths))
-def l2_norm(a: Any, axis: int | tuple[int, ...] | None, keepdims: bool) -> Any:
-    """The square roots of the sums of squares along an axis, some or all (None)."""
-    if (
-        a.ndim < 2
-        or axis not in (-1, a.ndim - 1)
-        or not known(a)
-        or not a.flags.carray
-        or not a.size
-    ):
-        return reference.l2_norm(a, axis, keepdims)
-    n = a.shape[-1]
-    out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
-    _lengths[(a.dtype,)](a, out, out.size, n)
-    return out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from functools import cache, lru_cache
 from math import inf
 from typing import Any
@@ -18,9 +19,12 @@ from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import takes
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
+from rushlight._backends.reference import normalize as norms
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import fold as folds
+from rushlight._codegen.kernels import norm
 from rushlight._codegen.kernels import reduce as kernels
+from rushlight._codegen.kernels.rows import itself
 from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.kernels.shape_inference import variance as infer_variance
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
@@ -115,33 +119,38 @@ def planned(a: Any, axis: Any, keepdims: bool, dtype: np.dtype | None = None) ->
 
 LEAST = {i64: -(1 << 63), i32: -(1 << 31), u8: 0}
 MOST = {i64: (1 << 63) - 1, i32: (1 << 31) - 1, u8: 255}
-FOLDS: dict[
-    str, tuple[Any, Any, Any]
-] = {  # the step for an element, that for the result of a part, and the start
-    "sum": (folds.plus, folds.plus, 0),
-    "numbers": (folds.plus_number, folds.plus, 0),
-    "count_nonzero": (folds.plus_one, folds.plus, 0),
-    "prod": (folds.times, folds.times, 1),
-    "amax": (folds.larger, folds.larger, None),
-    "amin": (folds.smaller, folds.smaller, None),
+# The step for an element, that for the result of a part, the start, and what makes the result.
+FOLDS: dict[str, tuple[Any, Any, Any, Any]] = {
+    "sum": (folds.plus, folds.plus, 0, itself),
+    "numbers": (folds.plus_number, folds.plus, 0, itself),
+    "count_nonzero": (folds.plus_one, folds.plus, 0, itself),
+    "prod": (folds.times, folds.times, 1, itself),
+    "length": (folds.plus_square, folds.plus, 0, folds.root),
+    "amax": (folds.larger, folds.larger, None, itself),
+    "amin": (folds.smaller, folds.smaller, None, itself),
 }
 
 
-def fold_known(name: str, first: bool, t: Type, to: Type, a: Type) -> dict[str, Any]:
-    """What a kernel of a fold knows: of elements, or of parts that were folded before."""
-    step, join, start = FOLDS[name]
+def fold_known(
+    name: str, first: bool, t: Type, to: Type, a: Type, last: bool = True
+) -> dict[str, Any]:
+    """What a kernel of a fold knows: of elements, or of parts that were folded before; whether they make the result."""
+    step, join, start, end = FOLDS[name]
     if name == "amax":
         start = -inf if a.is_float else LEAST[a]
     elif name == "amin":
         start = inf if a.is_float else MOST[a]
-    return {"STEP": step if first else join, "JOIN": join, "START": start, "A": a, "T": t, "R": to}
+    known = {"STEP": step if first else join, "JOIN": join, "START": start, "A": a, "T": t, "R": to}
+    return known | {"END": end if last else itself}
 
 
 @cache
-def fold_of(name: str, first: bool, rows: bool, t: Type, to: Type, a: Type) -> Any:
+def fold_of(
+    name: str, first: bool, last: bool, rows: bool, t: Type, to: Type, a: Type
+) -> Callable[..., None]:
     """The kernel of a fold of rows or columns."""
     kernel = folds.fold_rows if rows else folds.fold_columns
-    return kernel.compiled(**fold_known(name, first, t, to, a))
+    return kernel.compiled(**fold_known(name, first, t, to, a, last))
 
 
 INFER: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW}
@@ -213,7 +222,7 @@ def folded(name: str, a: np.ndarray, found: Any, t: Type, to: Type) -> np.ndarra
             done = parts == 1 and not left
             into = to if done else by
             out = np.empty(shape if done else (outer, parts, inner), into.np)
-            kernel = fold_of(name, first, inner == 1, t if first else by, into, by)
+            kernel = fold_of(name, first, done, inner == 1, t if first else by, into, by)
             if inner == 1:
                 kernel(r, out, outer, n, part)
             else:
@@ -330,7 +339,7 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
             return out
         parts = -(-n // PART)
         out = np.empty((outer, parts), d)
-        fold_of("sum", True, True, t, t.loaded, t.loaded)(a, out, outer, n, PART)
+        fold_of("sum", True, False, True, t, t.loaded, t.loaded)(a, out, outer, n, PART)
         return sums(out, outer, parts, 1)
     tiles = outer * -(-inner // (kernels.COLUMNS * 64 // t.loaded.size))
     part = min(kernels.PART, n)
@@ -395,3 +404,23 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
     v = s[:, 0] / d.type(n - correction)
     v, mean = (shaped(r.astype(a.dtype, copy=False), a, axis, keepdims) for r in (v, mean))
     return v, mean
+
+
+def lengths(d: np.dtype) -> Any:
+    """The native entry for the square roots of sums of squares."""
+    if d not in FLOATING:
+        return unbound
+    t: Any = of(d)
+    known = fold_known("length", True, t, t, t.loaded)
+    runs = (folds.fold_columns, known), (folds.fold_parts, known)
+    return bind(INFER, [d], [d], (norm.row_lengths, {"T": t}), *runs)
+
+
+@implements("l2_norm")
+@of_copies(ByDtype(lengths))
+def l2_norm(a: Any, axis: int | tuple[int, ...] | None, keepdims: bool) -> Any:
+    """The square roots of the sums of squares along an axis, some or all (None)."""
+    found = planned(a, axis, keepdims) if getattr(a, "dtype", None) in FLOATING else None
+    if found is None:
+        return norms.l2_norm(a, axis, keepdims)
+    return folded("length", a, found, kind(a), kind(a))

@@ -2,7 +2,7 @@
 
 As the sums of `reduce.py`: vectors along rows or over neighbouring columns, and parts of fixed sizes,
 so that the order depends on the shape alone. A fold is a START, a step(s, v) that takes an element v
-into s, and a join(s, s) of two of them. Elements are computed as the type A.
+into s, and a join(s, s) of two of them. END makes the result of it. Elements are computed as the type A.
 """
 
 from __future__ import annotations
@@ -51,6 +51,17 @@ def times(s, v):
 
 
 @inline
+def plus_square(s, v):
+    v = as_type(v, typeof(s))
+    return s + v * v
+
+
+@inline
+def root(s):
+    return sqrt(s)
+
+
+@inline
 def larger(s, v):
     """The larger one; of floating types the first that is NaN."""
     return select((s == s) & ((v > s) | (v != v)), v, s)
@@ -92,7 +103,7 @@ def folded_row(STEP, JOIN, START, A, p, m):
 
 
 @kernel
-def fold_rows(STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, part: i64):
+def fold_rows(STEP, JOIN, START, A, END, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, part: i64):
     """out[r, k] of the k-th `part` elements of row r."""
     parts = (n + (part - 1)) // part
     for lo, hi in parallel(
@@ -103,21 +114,21 @@ def fold_rows(STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, 
             start = (t - r * parts) * part
             p = x + (r * n + start)
             m = min(part, n - start)
-            out[t] = folded_row(STEP, JOIN, START, A, p, m)
+            out[t] = END(folded_row(STEP, JOIN, START, A, p, m))
 
 
 @kernel
-def fold_parts(STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64):
+def fold_parts(STEP, JOIN, START, A, END, x: Ptr[T], out: Ptr[R], outer: i64, n: i64):
     """As `fold_rows` of one long row, its parts folded as well."""
     found = array(A, PARTS)
     for lo, hi in parallel(n, LONG):
         found[lo // LONG] = folded_row(STEP, JOIN, START, A, x + lo, hi - lo)
-    out[0] = folded_row(JOIN, JOIN, START, A, found, (n + (LONG - 1)) // LONG)
+    out[0] = END(folded_row(JOIN, JOIN, START, A, found, (n + (LONG - 1)) // LONG))
 
 
 @kernel
 def fold_columns(
-    STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, inner: i64, part: i64
+    STEP, JOIN, START, A, END, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, inner: i64, part: i64
 ):
     """out[o, k, j] of x[o, i, j] of the k-th `part` of n."""
     L = lanes_of(A)
@@ -148,4 +159,4 @@ def fold_columns(
                     s[c] = JOIN(s[c], piece[c])
             q = out + ((o * parts + k) * inner + j)
             for c in unroll(COLUMNS):
-                store(q + c * L, s[c], here[c])
+                store(q + c * L, END(s[c]), here[c])

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, geometry
 from rushlight.dispatch.registry import Array, Dims, DType, composite, op
-from rushlight.ops.linalg.norms import vector_norm, vector_norm_gradient
+from rushlight.ops.linalg import matrix_checks as check
+from rushlight.ops.linalg.norms import length, vector_norm, vector_norm_gradient
 
 if TYPE_CHECKING:
     Bool = bool
@@ -52,7 +53,7 @@ def dist(xp, input: Array, other: Array, p: float = 2):
         )
     geometry.broadcast_shapes(input.shape, other.shape)
     difference = xp.subtract(input, other)
-    return xp.linalg.vector_norm(difference, float(p), tuple(range(difference.ndim)), False)
+    return length(xp, difference, p, tuple(range(difference.ndim)), False)
 
 
 def dist_backward(
@@ -69,8 +70,14 @@ def dist_backward(
 dist.grad_all(dist_backward)
 
 
-@composite(inplace=True)
-def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+def slices(dim: int, ndim: int) -> tuple[int, ...]:
+    """The dimensions of a slice along `dim`."""
+    dim = geometry.wrap_dim(dim, ndim)
+    return tuple([d for d in range(ndim) if d != dim])
+
+
+@op(inplace=True)
+def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
     """Every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it.
 
     >>> import rushlight as torch
@@ -86,7 +93,24 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(
             f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
         )
-    dim = geometry.wrap_dim(dim, input.ndim)
-    lengths = vector_norm(input, p, tuple(d for d in range(input.ndim) if d != dim), True)
-    factor = (maxnorm / (lengths + 1e-7)).where(lengths > maxnorm, 1.0)
-    return input * factor
+    check.floating("linalg.vector_norm", input, half=True)
+    x = xp.upcast(input)
+    lengths = length(xp, x, p, slices(dim, input.ndim), True)
+    factor = xp.where(lengths > maxnorm, maxnorm / (lengths + 1e-7), xp.ones((), lengths.dtype))
+    return xp.contiguous(xp.multiply(input, xp.cast(factor, input.dtype)))
+
+
+def renorm_backward(g: Tensor, input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """By the product with the factor, and by the factor."""
+    over = slices(dim, input.ndim)
+    lengths = vector_norm(input, p, over, True)
+    longer, plus = lengths > maxnorm, lengths + 1e-7
+    along = (g * input.conj()).sum(over, True)
+    along = (along.real if along.is_complex() else along) * (-maxnorm / (plus * plus))
+    by_length = vector_norm_gradient(
+        along.where(longer, 0.0), input, lengths, p, over, True, None, input.dtype
+    )
+    return g * (maxnorm / plus).where(longer, 1.0) + by_length
+
+
+renorm.grad(input=renorm_backward)

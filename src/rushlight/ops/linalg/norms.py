@@ -88,9 +88,23 @@ def vector_norm(
                     else f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because "
                     "the operation does not have an identity"
                 )
-    if ord == 2 and axes and x.dtype.kind != "c":
+    return length(xp, x, ord, axes, keepdim)
+
+
+def length(xp, x, ord, axes, keepdim: bool):
+    """The norms of an array along `axes`."""
+    if axes and x.dtype.kind != "c":
         axis = None if len(axes) == x.ndim else axes[0] if len(axes) == 1 else axes
-        return xp.l2_norm(x, axis, keepdim)
+        if ord == 2:
+            return xp.l2_norm(x, axis, keepdim)
+        if ord == 1:
+            return xp.sum(xp.absolute(x), axis, keepdim)
+        if ord == INF:
+            return xp.amax(xp.absolute(x), axis, keepdim)
+        if ord == -INF:
+            return xp.amin(xp.absolute(x), axis, keepdim)
+    elif ord != 0 and not axes:
+        return xp.absolute(x)
     return xp.linalg.vector_norm(x, float(ord), axes, keepdim)
 
 
