@@ -423,3 +423,13 @@ def test_gradients_of_segments_with_zeros_and_nan(data, reduce, initial, want):
         x = torch.tensor(data, requires_grad=True)
         function(x, reduce, lengths=torch.tensor([3, 1]), initial=initial).sum().backward()
         np.testing.assert_equal(x.grad.numpy(), np.array(want, np.float32))
+
+
+def test_renorm_measures_halves_in_float32_and_refuses_integers():
+    x = torch.tensor([[3.0, 4.0, 1.0], [0.25, 0.5, 1.0]], dtype=torch.bfloat16)
+    length = x[0].float().norm()
+    factor = (2.0 / (length + 1e-7)).to(torch.bfloat16)
+    r = x.t().contiguous().t().renorm(2, 0, 2.0)
+    assert r.is_contiguous() and torch.equal(r[0], x[0] * factor) and torch.equal(r[1], x[1])
+    with pytest.raises(RuntimeError, match="floating point or complex"):
+        torch.ones(2, 2, dtype=torch.int64).renorm(2, 0, 1.0)

@@ -76,6 +76,13 @@ def to_seen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int) -> Tensor:
     return g.new_zeros(input_shape).scatter_add(dim, indices, g) if input_shape else g
 
 
+def seen_on_arrays(xp: Any, g: Any, input_shape: tuple, indices: Any, dim: int) -> Any:
+    """`to_seen`, without a copy of the zeros."""
+    if not input_shape:
+        return NotImplemented
+    return xp.gather_gradient(input_shape, indices, dim % len(input_shape), g)
+
+
 def declare_extreme(name: str, extreme: str, example: str) -> None:
     meaning = f"""(values, indices): the {extreme} up to each place along `dim`, and where it last was.
 
@@ -89,7 +96,7 @@ def declare_extreme(name: str, extreme: str, example: str) -> None:
             real_input(f"{name}_cpu", input)
         return xp.cumulative_extreme(input, axis(dim, input.ndim, name), getattr(xp, extreme))
 
-    declared.grad(input=to_seen)
+    declared.grad(input=to_seen, kernel=seen_on_arrays)
 
 
 declare_extreme(

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FULL
 from rushlight.dispatch.registry import Array, Dims, composite, op, public
-from rushlight.ops.reductions.extremes import evenly, nonempty, to_chosen
+from rushlight.ops.reductions.extremes import (
+    all_evenly_on_arrays,
+    chosen_on_arrays,
+    evenly,
+    nonempty,
+    to_chosen,
+)
 from rushlight.ops.reductions.reduce import axes, axis, keep, reduced_count
 
 if TYPE_CHECKING:
@@ -194,8 +200,8 @@ def declare_median(name: str, meaning: str) -> None:
         nonempty(name, input, over)
         return xp.median_with_index(input, over, keepdim, skip_nan)
 
-    of_all.grad(input=evenly)
-    of_dim.grad(input=to_chosen)
+    of_all.grad(input=evenly, kernel=all_evenly_on_arrays)
+    of_dim.grad(input=to_chosen, kernel=chosen_on_arrays)
 
     @public(name=name, doc=meaning, method=True)
     def median(
@@ -265,8 +271,8 @@ def kthvalue(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
     return xp.kthvalue(input, over, keepdim, k - 1)
 
 
-mode.grad(input=to_chosen)
-kthvalue.grad(input=to_chosen)
+mode.grad(input=to_chosen, kernel=chosen_on_arrays)
+kthvalue.grad(input=to_chosen, kernel=chosen_on_arrays)
 
 
 # -- quantiles -------------------------------------------------------------------------------------
