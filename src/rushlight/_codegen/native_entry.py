@@ -29,6 +29,16 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen.kernel import Kernel, builtin, entry
+from rushlight._codegen.kernels.header import (
+    dense,
+    dims_of,
+    in_order,
+    same_shape,
+    same_strides,
+    shape_of,
+    size_of,
+    strides_like,
+)
 from rushlight._codegen.language import array, bits, inline, unroll
 from rushlight._codegen.language import call as call_address
 from rushlight._codegen.python_api import (
@@ -52,7 +62,6 @@ from rushlight._codegen.python_api import (
 )
 from rushlight._codegen.runtime.abi import (
     ALIGNED,
-    C_CONTIGUOUS,
     DATA,
     DTYPE,
     FLAGS,
@@ -61,8 +70,6 @@ from rushlight._codegen.runtime.abi import (
     LIST_SIZE,
     TYPE,
 )
-from rushlight._codegen.runtime.abi import NDIM as ARRAY_NDIM
-from rushlight._codegen.runtime.abi import SHAPE as ARRAY_SHAPE
 from rushlight._codegen.types import Header, Ptr, Type, b1, f32, f64, i32, i64
 
 DIMS = 8  # of a result
@@ -284,34 +291,28 @@ def number_read(o, table, absent, into):
 
 @entry
 def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """The loop of a ufunc over arrays of one dtype and one shape, in order, and numbers behind them."""
+    """The loop of a ufunc over arrays of one dtype and one shape, in order or dense with the same strides, and
+    numbers behind them."""
     table = bits(self[DATA], Ptr[i64])
     nothing, arrays, operands = table[NOTHING], table[ARRAYS], table[OPERANDS]
     if (table[USED] == 0) | (count != operands):
         return new_reference(nothing)
     args, steps, size = array(i64, OPERANDS_MOST), array(i64, OPERANDS_MOST), array(i64, 1)
     values, fits, given = array(i64, OPERANDS_MOST), b1(1), operands == arrays
-    first = bits(objects[0], Ptr[i64])
+    first, ordered, alike = bits(objects[0], Header), b1(1), b1(1)
     for k in range(operands):
         o = objects[k]
         if k < arrays:
             fits = plain(o, table, table[GIVEN])
             if fits:
-                a = bits(o, Ptr[i64])
-                nd = bits(a + ARRAY_NDIM, Ptr[i32])[0]
-                fits = (bits(a + FLAGS, Ptr[i32])[0] & C_CONTIGUOUS) != 0
-                fits = fits & (nd == bits(first + ARRAY_NDIM, Ptr[i32])[0])
+                a = bits(o, Header)
+                fits = same_shape(a, first)
                 if fits:
-                    size[0] = 1
-                    shape, wanted = (
-                        bits(a[ARRAY_SHAPE], Ptr[i64]),
-                        bits(first[ARRAY_SHAPE], Ptr[i64]),
-                    )
-                    for d in range(i64(nd)):
-                        fits = fits & (shape[d] == wanted[d])
-                        size[0] = size[0] * shape[d]
-                    args[k] = a[DATA]
-                    steps[k] = table[STEP]
+                    ordered = ordered & in_order(a)
+                    alike = alike & same_strides(a, first)
+                    fits = ordered | alike
+                args[k] = a[DATA]
+                steps[k] = table[STEP]
         else:
             fits = number_read(o, table, table[ABSENT + k - arrays], values + k)
             given = given | (o != nothing)
@@ -319,11 +320,19 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             steps[k] = 0
         if not fits:
             break
-    if (not fits) | (not given) | (size[0] == 0):  # without numbers the function behind decides
+    if (not fits) | (not given):  # without numbers the function behind decides
         return new_reference(nothing)
+    size[0] = size_of(first)
+    if not ordered:
+        fits = (dims_of(first) <= DIMS) & dense(first, table[STEP])
+    if (not fits) | (size[0] == 0):
+        return new_reference(nothing)
+    strides = array(i64, DIMS)
+    if not ordered:
+        strides_like(first, table[STEP], table[MADE_STEP], strides)
     out = call_address(
-        table[NEW], Object, table[ARRAY], new_reference(table[MADE]),
-        bits(first + ARRAY_NDIM, Ptr[i32])[0], first[ARRAY_SHAPE], i64(0), i64(0), i32(0), i64(0),
+        table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(dims_of(first)), shape_of(first),
+        i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
     )  # fmt: skip
     if out != 0:
         args[operands] = bits(out, Ptr[i64])[DATA]

@@ -237,11 +237,12 @@ def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
 @dataclass(eq=False)
 class Divided(Binding):
     """A function of the kernel language that divides with a remainder (or takes powers), of two arrays or
-    an array and a number."""
+    an array and a number. `whole`: the same of integers, which is not defined for a divisor of 0."""
 
     function: Any
     types: tuple[Type, ...] = FLOAT_TYPES
     vectors: int = LANES
+    whole: Any = None
 
     def __post_init__(self) -> None:
         self.ufuncs = Pointwise(self.function, 2, types=self.types, vectors=self.vectors)
@@ -249,35 +250,38 @@ class Divided(Binding):
 
     def bind(self, reference: Callable) -> Callable:
         ufuncs = self.ufuncs
+        integers = Pointwise(self.whole, 2, types=(i64, i32) if self.whole else (), vectors=16)
 
         def compiled(a: Any, b: Any) -> Any:
-            if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
-                if b.__class__ is np.ndarray:
-                    if b.dtype is a.dtype:
-                        return u(a, b)
-                elif a.dtype in FULL and (b.__class__ is float or b.__class__ is int):
-                    return u(a, a.dtype.type(b))
+            if a.__class__ is np.ndarray and a.size >= SMALL:
+                d = a.dtype
+                if (u := ufuncs[d]) is not None:
+                    if b.__class__ is np.ndarray:
+                        if b.dtype is d:
+                            return u(a, b)
+                    elif d in FULL and (b.__class__ is float or b.__class__ is int):
+                        return u(a, d.type(b))
+                elif (u := integers[d]) is not None:
+                    if b.__class__ is np.ndarray:
+                        if b.dtype is d and b.all():
+                            return u(a, b)
+                    elif b.__class__ is int and b and abs(b) < 1 << 31:
+                        return u(a, d.type(b))
             return reference(a, b)
 
         return compiled
 
 
-fmod = implements("fmod")(Divided(arithmetic.fmod))
-remainder = implements("remainder")(Divided(arithmetic.remainder))
-floor_divide = implements("floor_divide")(Divided(arithmetic.floor_divide))
-_truncated = Divided(arithmetic.trunc_divide, vectors=0)
-_by_floats = _truncated.bind(numpy_elementwise.trunc_divide)
-_whole = Pointwise(arithmetic.trunc_divide_whole, 2, types=(i64, i32))
-
-
-@implements("trunc_divide")
-@before(_truncated.entries)
-def trunc_divide(a: Any, b: Any) -> Any:
-    """The quotient rounded towards zero; RuntimeError for integers and a divisor that is zero."""
-    if a.__class__ is b.__class__ is np.ndarray and a.dtype is b.dtype and a.dtype in (I64, I32):
-        if (u := _whole[a.dtype]) is not None and b.all():
-            return u(a, b)
-    return _by_floats(a, b)
+fmod = implements("fmod")(Divided(arithmetic.fmod, whole=arithmetic.fmod_whole))
+remainder = implements("remainder")(
+    Divided(arithmetic.remainder, whole=arithmetic.remainder_whole)
+)
+floor_divide = implements("floor_divide")(
+    Divided(arithmetic.floor_divide, whole=arithmetic.floor_divide_whole)
+)
+trunc_divide = implements("trunc_divide")(
+    Divided(arithmetic.trunc_divide, vectors=0, whole=arithmetic.quotient)
+)
 
 
 _power = Divided(arithmetic.power, SINGLES)

@@ -313,11 +313,53 @@ def trunc_divide(a, b):
     return trunc(a / b)
 
 
+# Division of integers, b not 0. The least one by -1 is itself, as PyTorch's processors wrap it.
+
+
 @inline
-def trunc_divide_whole(a, b):
-    """The quotient of integers, b not 0; that of the least one by -1 is itself."""
+def quotient_of_one(a, b):
     T = typeof(a)
-    return select(b == -1, T(0) - a, a // select((b == -1) | (b == 0), T(1), b))
+    return select(b == -1, T(0) - a, a // select(b == -1, T(1), b))
+
+
+@inline
+def quotient(a, b):
+    """a / b rounded towards zero. float64 holds numbers below 2**53, whose quotients differ from an integer by
+    more than it rounds; vectors with larger ones are divided one by one."""
+    T, L = typeof(a), lanesof(a)
+    if L:
+        x, y = f64(a), f64(b)
+        large = (abs(x) >= 2.0**53) | (abs(y) >= 2.0**53)
+        q = T(trunc(select(large, 0 * x, x) / select(large, 0 * y + 1, y)))
+        if T is i64:
+            if some(large):
+                over, under, out = array(T, L), array(T, L), array(T, L)
+                store(over, a)
+                store(under, b)
+                for k in range(L):
+                    out[k] = quotient_of_one(over[k], under[k])
+                q = load(out, L)
+    else:
+        q = quotient_of_one(a, b)
+    return q
+
+
+@inline
+def fmod_whole(a, b):
+    return a - quotient(a, b) * b
+
+
+@inline
+def remainder_whole(a, b):
+    r = fmod_whole(a, b)
+    return select((r != 0) & ((r < 0) != (b < 0)), r + b, r)
+
+
+@inline
+def floor_divide_whole(a, b):
+    q = quotient(a, b)
+    r = a - q * b
+    return select((r != 0) & ((r < 0) != (b < 0)), q - 1, q)
 
 
 @inline

@@ -8,29 +8,39 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import STREAM, WIDTH
+from rushlight._codegen.kernels.header import (
+    dense,
+    dims_of,
+    same_shape,
+    same_strides,
+    shape_of,
+    size_of,
+    strides_like,
+    strides_of,
+)
 from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.language import *
-from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, i32, i64, u8
+from rushlight._codegen.types import Header, Ptr, i64, u8
 
 DIMS = 8  # arrays of more dimensions are NumPy's
 PIECE = 16384  # elements of a row that is cut
 GRAIN = 32768  # elements in a chunk
 
-# A plan: whether it is one, elements, groups of dimensions, dimensions, the shape of the result, and of
-# each group, innermost first, its size and the strides of both arrays in bytes.
-FITS, TOTAL, GROUPS, NDIM, SHAPE = 0, 1, 2, 3, 4
+# A plan: whether it is one, elements, groups of dimensions, dimensions, whether the result has strides of its own,
+# its shape, and of each group, innermost first, its size and the strides of both arrays in bytes; strides.
+FITS, TOTAL, GROUPS, NDIM, PERMUTED, SHAPE = range(6)
 GROUP = SHAPE + DIMS
-PLAN = GROUP + 3 * DIMS
+STRIDES = GROUP + 3 * DIMS
+PLAN = STRIDES + DIMS
 
 
 @kernel
 def infer(a: Header, b: Header, plan: Ptr[i64]):
     """The plan for two arrays; plan[FITS] = 0 where they do not broadcast, or the result would not
     be C-contiguous."""
-    na, nb = i64(bits(a + abi.NDIM, Ptr[i32])[0]), i64(bits(b + abi.NDIM, Ptr[i32])[0])
-    a_shape, a_strides = bits(a[abi.SHAPE], Ptr[i64]), bits(a[abi.STRIDES], Ptr[i64])
-    b_shape, b_strides = bits(b[abi.SHAPE], Ptr[i64]), bits(b[abi.STRIDES], Ptr[i64])
+    na, nb = dims_of(a), dims_of(b)
+    a_shape, a_strides = shape_of(a), strides_of(a)
+    b_shape, b_strides = shape_of(b), strides_of(b)
     nd = max(na, nb)
     fits = nd <= DIMS
     plan[NDIM] = nd
@@ -73,6 +83,32 @@ def infer(a: Header, b: Header, plan: Ptr[i64]):
         plan[at + 2] = sb
     plan[GROUPS] = groups + 1
     plan[TOTAL] = total
+    plan[FITS] = i64(fits)
+    plan[PERMUTED] = 0
+
+
+@kernel
+def infer_dense(a: Header, b: Header, itemsize: i64, size: i64, plan: Ptr[i64]):
+    """The plan for two dense arrays with the same strides, or for one and a number, with a result of elements
+    of `size` bytes, which gets these strides."""
+    whole = b if dims_of(a) == 0 else a
+    fits = (dims_of(whole) <= DIMS) & dense(whole, itemsize)
+    if (dims_of(a) != 0) & (dims_of(b) != 0):
+        if fits:
+            fits = same_shape(a, b)
+        if fits:
+            fits = same_strides(a, b)
+    if fits:
+        plan[NDIM] = dims_of(whole)
+        plan[TOTAL] = size_of(whole)
+        plan[GROUPS] = 1
+        plan[PERMUTED] = 1
+        for k in range(dims_of(whole)):
+            plan[SHAPE + k] = shape_of(whole)[k]
+        strides_like(whole, itemsize, size, plan + STRIDES)
+        plan[GROUP] = plan[TOTAL]
+        plan[GROUP + 1] = i64(0) if dims_of(a) == 0 else itemsize
+        plan[GROUP + 2] = i64(0) if dims_of(b) == 0 else itemsize
     plan[FITS] = i64(fits)
 
 

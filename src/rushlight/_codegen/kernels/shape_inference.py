@@ -6,6 +6,7 @@ See `_codegen/native_entry.py` for what a plan is.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.header import dims_of, in_order, shape_of, size_of, strides_of
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.runtime import abi
@@ -13,29 +14,8 @@ from rushlight._codegen.types import Header, Ptr, b1, i32, i64
 
 
 @inline
-def dims_of(a):
-    return i64(bits(a + abi.NDIM, Ptr[i32])[0])
-
-
-@inline
-def shape_of(a):
-    return bits(a[abi.SHAPE], Ptr[i64])
-
-
-@inline
-def in_order(a):
-    """Whether an array is C-contiguous."""
-    return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.C_CONTIGUOUS) != 0
-
-
-@inline
 def writeable(a):
     return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.WRITEABLE) != 0
-
-
-@inline
-def strides_of(a):
-    return bits(a[abi.STRIDES], Ptr[i64])
 
 
 @inline
@@ -57,14 +37,6 @@ def apart(a, a_size, b, b_size):
     p, q = reach_of(a, a_size)
     r, s = reach_of(b, b_size)
     return (q <= r) | (s <= p)
-
-
-@inline
-def size_of(a):
-    n = i64(1)
-    for k in range(dims_of(a)):
-        n = n * shape_of(a)[k]
-    return n
 
 
 @inline

@@ -157,10 +157,17 @@ def new_array() -> int:
     dtype, shape = np.dtype(np.float32), (ctypes.c_int64 * 2)(2, 3)
     types = (py_object, py_object, c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)
     make = ctypes.PYFUNCTYPE(py_object, *types)(address)
-    ctypes.PYFUNCTYPE(None, py_object)(("Py_IncRef", ctypes.pythonapi))(dtype)  # taken by the call
-    made = make(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)
-    right = made.__class__ is np.ndarray and made.shape == (2, 3) and made.dtype is dtype
-    return address if right and made.flags.c_contiguous and made.flags.owndata else 0
+
+    def made(strides: Any) -> np.ndarray:
+        # the call takes a reference
+        ctypes.PYFUNCTYPE(None, py_object)(("Py_IncRef", ctypes.pythonapi))(dtype)
+        return make(np.ndarray, dtype, 2, ctypes.addressof(shape), strides, None, 0, None)
+
+    strides = (ctypes.c_int64 * 2)(4, 8)
+    a, b = made(None), made(ctypes.addressof(strides))
+    right = all(x.__class__ is np.ndarray and x.shape == (2, 3) and x.dtype is dtype for x in (a, b))
+    order = a.flags.c_contiguous and b.flags.f_contiguous and b.strides == (4, 8)
+    return address if right and order and a.flags.owndata and b.flags.owndata else 0
 
 
 @cache

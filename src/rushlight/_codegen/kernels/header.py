@@ -1,0 +1,74 @@
+"""What an array says of itself (Header): its shape, its strides, and how its elements lie in memory."""
+
+from __future__ import annotations
+
+from rushlight._codegen.language import *
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Ptr, b1, i32, i64
+
+
+@inline
+def dims_of(a):
+    return i64(bits(a + abi.NDIM, Ptr[i32])[0])
+
+
+@inline
+def shape_of(a):
+    return bits(a[abi.SHAPE], Ptr[i64])
+
+
+@inline
+def strides_of(a):
+    return bits(a[abi.STRIDES], Ptr[i64])
+
+
+@inline
+def size_of(a):
+    n = i64(1)
+    for k in range(dims_of(a)):
+        n = n * shape_of(a)[k]
+    return n
+
+
+@inline
+def in_order(a):
+    """Whether an array is C-contiguous."""
+    return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.C_CONTIGUOUS) != 0
+
+
+@inline
+def same_shape(a, b):
+    fits = dims_of(a) == dims_of(b)
+    if fits:
+        for k in range(dims_of(a)):
+            fits = fits & (shape_of(a)[k] == shape_of(b)[k])
+    return fits
+
+
+@inline
+def same_strides(a, b):
+    """Whether two arrays of one shape lie in memory alike."""
+    fits = b1(1)
+    for k in range(dims_of(a)):
+        fits = fits & (strides_of(a)[k] == strides_of(b)[k])
+    return fits
+
+
+@inline
+def dense(a, itemsize):
+    """Whether the elements lie side by side, in any order of the dimensions: an elementwise function of such
+    arrays goes through them in the order of memory."""
+    length, total = itemsize, itemsize
+    for k in range(dims_of(a)):
+        total = total * shape_of(a)[k]
+        for d in range(dims_of(a)):
+            if (shape_of(a)[d] != 1) & (strides_of(a)[d] == length):
+                length = length * shape_of(a)[d]
+    return length == total
+
+
+@inline
+def strides_like(a, itemsize, size, strides):
+    """Write the strides of an array that lies as `a`, with elements of another size."""
+    for k in range(dims_of(a)):
+        strides[k] = strides_of(a)[k] // itemsize * size
