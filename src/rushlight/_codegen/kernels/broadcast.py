@@ -8,107 +8,102 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import STREAM, WIDTH
-from rushlight._codegen.kernels.header import (
-    dense,
-    dims_of,
-    same_shape,
-    same_strides,
-    shape_of,
-    size_of,
-    strides_like,
-    strides_of,
-)
+from rushlight._codegen.kernels.header import dims_of, in_order, same_shape, shape_of, strides_of
 from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Header, Ptr, i64, u8
+from rushlight._codegen.types import Header, Ptr, b1, i64, u8
 
 DIMS = 8  # arrays of more dimensions are NumPy's
 PIECE = 16384  # elements of a row that is cut
 GRAIN = 32768  # elements in a chunk
 
-# A plan: whether it is one, elements, groups of dimensions, dimensions, whether the result has strides of its own,
-# its shape, and of each group, innermost first, its size and the strides of both arrays in bytes; strides.
-FITS, TOTAL, GROUPS, NDIM, PERMUTED, SHAPE = range(6)
-GROUP = SHAPE + DIMS
-STRIDES = GROUP + 3 * DIMS
-PLAN = STRIDES + DIMS
+# A plan: whether it is one, elements, groups of dimensions, dimensions, whether the result is C-contiguous, its
+# shape and its strides, and of each group, innermost first, its size and the strides of both arrays in bytes.
+FITS, TOTAL, GROUPS, NDIM, ORDERED, SHAPE = range(6)
+STRIDES = SHAPE + DIMS
+GROUP = STRIDES + DIMS
+PLAN = GROUP + 3 * DIMS
+
+
+@inline
+def compared(p, q, sizes, strides):
+    """Of two dimensions: (whether the strides of `p` are the larger ones, whether they are the smaller ones)."""
+    s, t = strides[p], strides[q]
+    told = (s != 0) & (t != 0)
+    return told & ((s > t) | ((s == t) & (sizes[p] > sizes[q]))), told & (s < t)
 
 
 @kernel
-def infer(a: Header, b: Header, plan: Ptr[i64]):
-    """The plan for two arrays; plan[FITS] = 0 where they do not broadcast, or the result would not
-    be C-contiguous."""
+def infer(a: Header, b: Header, itemsize: i64, plan: Ptr[i64]):
+    """The plan for two arrays and a result with elements of `itemsize` bytes; plan[FITS] = 0 where they do not
+    broadcast. The result lies in memory as `a` does, then as `b` does where that does not say it."""
     na, nb = dims_of(a), dims_of(b)
-    a_shape, a_strides = shape_of(a), strides_of(a)
-    b_shape, b_strides = shape_of(b), strides_of(b)
     nd = max(na, nb)
     fits = nd <= DIMS
+    # of dimensions counted from the last; `order` has the innermost first
+    sizes, of_a, of_b, order = (
+        array(i64, DIMS),
+        array(i64, DIMS),
+        array(i64, DIMS),
+        array(i64, DIMS),
+    )
     plan[NDIM] = nd
-    total, groups = i64(1), i64(0)
+    total, groups, ordered = i64(1), i64(0), b1(1)
     n, sa, sb = i64(1), i64(0), i64(0)  # the group that dimensions are put into
-    last_a, last_b = i64(0), i64(0)
+    straight = same_shape(a, b)
+    if straight:
+        straight = in_order(a) & in_order(b)
     if fits:
         for k in range(nd):
             d, e, ta, tb = i64(1), i64(1), i64(0), i64(0)
             if k < na:
-                d, ta = a_shape[na - 1 - k], a_strides[na - 1 - k]
+                d, ta = shape_of(a)[na - 1 - k], strides_of(a)[na - 1 - k]
             if k < nb:
-                e, tb = b_shape[nb - 1 - k], b_strides[nb - 1 - k]
-            fits = fits & ((d == e) | (d == 1) | (e == 1))
-            ta = i64(0) if d == 1 else ta
-            tb = i64(0) if e == 1 else tb
+                e, tb = shape_of(b)[nb - 1 - k], strides_of(b)[nb - 1 - k]
+            fits = fits & ((d == e) | (d == 1) | (e == 1)) & (ta >= 0) & (tb >= 0)
             m = e if d == 1 else d
-            plan[SHAPE + nd - 1 - k] = m
+            sizes[k] = m
+            of_a[k] = ta if d == m else i64(0)
+            of_b[k] = tb if e == m else i64(0)
+            order[k] = k
+            at = k
+            for back in range(i64(0) if straight else k):
+                i, p, q = k - 1 - back, order[k - 1 - back], order[at]
+                larger, smaller = compared(p, q, sizes, of_a)
+                if not (larger | smaller):
+                    larger, smaller = compared(p, q, sizes, of_b)
+                if larger:
+                    order[i] = q
+                    order[at] = p
+                    at = i
+                if smaller:
+                    break
+        for k in range(nd):
+            at = order[k]
+            m, ta, tb = sizes[at], of_a[at], of_b[at]
+            ordered = ordered & (at == k)
+            plan[SHAPE + nd - 1 - at] = m
+            plan[STRIDES + nd - 1 - at] = total * itemsize
             total = total * m
-            # NumPy lays a result out as its inputs are: inner dimensions are those of small strides.
-            fits = fits & ((ta >= last_a) | (ta == 0)) & ((tb >= last_b) | (tb == 0))
-            fits = fits & (ta >= 0) & (tb >= 0)
-            last_a = ta if ta > 0 else last_a
-            last_b = tb if tb > 0 else last_b
             if m != 1:
                 if n == 1:
                     n, sa, sb = m, ta, tb
                 elif (ta == n * sa) & (tb == n * sb):
                     n = n * m
                 else:
-                    at = GROUP + 3 * groups
-                    plan[at] = n
-                    plan[at + 1] = sa
-                    plan[at + 2] = sb
+                    group = GROUP + 3 * groups
+                    plan[group] = n
+                    plan[group + 1] = sa
+                    plan[group + 2] = sb
                     groups = groups + 1
                     n, sa, sb = m, ta, tb
-        at = GROUP + 3 * groups
-        plan[at] = n
-        plan[at + 1] = sa
-        plan[at + 2] = sb
+        group = GROUP + 3 * groups
+        plan[group] = n
+        plan[group + 1] = sa
+        plan[group + 2] = sb
+    plan[ORDERED] = i64(ordered)
     plan[GROUPS] = groups + 1
     plan[TOTAL] = total
-    plan[FITS] = i64(fits)
-    plan[PERMUTED] = 0
-
-
-@kernel
-def infer_dense(a: Header, b: Header, itemsize: i64, size: i64, plan: Ptr[i64]):
-    """The plan for two dense arrays with the same strides, or for one and a number, with a result of elements
-    of `size` bytes, which gets these strides."""
-    whole = b if dims_of(a) == 0 else a
-    fits = (dims_of(whole) <= DIMS) & dense(whole, itemsize)
-    if (dims_of(a) != 0) & (dims_of(b) != 0):
-        if fits:
-            fits = same_shape(a, b)
-        if fits:
-            fits = same_strides(a, b)
-    if fits:
-        plan[NDIM] = dims_of(whole)
-        plan[TOTAL] = size_of(whole)
-        plan[GROUPS] = 1
-        plan[PERMUTED] = 1
-        for k in range(dims_of(whole)):
-            plan[SHAPE + k] = shape_of(whole)[k]
-        strides_like(whole, itemsize, size, plan + STRIDES)
-        plan[GROUP] = plan[TOTAL]
-        plan[GROUP + 1] = i64(0) if dims_of(a) == 0 else itemsize
-        plan[GROUP + 2] = i64(0) if dims_of(b) == 0 else itemsize
     plan[FITS] = i64(fits)
 
 
@@ -148,7 +143,7 @@ def row(x, y, out, n, sa, sb, around, F, T):
 
 @kernel
 def broadcast(F, T, B, plan: Ptr[i64], a: i64, b: i64, address: i64):
-    """out = F(a, b), C-contiguous, of addresses."""
+    """out = F(a, b), of addresses; `out` is filled from its first byte to its last."""
     out = bits(address, Ptr[B])
     n, sa, sb = plan[GROUP], plan[GROUP + 1], plan[GROUP + 2]
     groups, total = plan[GROUPS], plan[TOTAL]

@@ -153,9 +153,8 @@ def flags_of(o):
 def call_of_two(self: Ptr[i64], args: Ptr[Object], given: i64, keywords: Object):
     """`ufunc(a, b)` of two arrays of a dtype that is in the table, or of one and a Python number.
 
-    They are broadcast, and may have gaps in memory; the result is C-contiguous. Dense arrays with the same strides
-    give such a result. All else goes on to NumPy's function as it came: `out=`, mixed dtypes, other orders in
-    memory, shapes that do not broadcast.
+    They are broadcast, may have gaps in memory and lie in any order; the result lies as they do. All else goes on to
+    NumPy's function as it came: `out=`, mixed dtypes, negative strides, shapes that do not broadcast.
     Two arrays without dimensions give such an array, not one of NumPy's numbers.
     """
     table = bits(bits(self[abi.UFUNC_DATA], Ptr[i64])[-1], Ptr[i64])
@@ -192,10 +191,8 @@ def call_of_two(self: Ptr[i64], args: Ptr[Object], given: i64, keywords: Object)
             other = bits(header, i64)
         left = one if a_is else other
         right = other if a_is else one
-        broadcast.infer(bits(left, Header), bits(right, Header), plan)
-        if plan[broadcast.FITS] == 0:
-            step, made = word_of(dtype, abi.DTYPE_SIZE), word_of(table[at + RESULT], abi.DTYPE_SIZE)
-            broadcast.infer_dense(bits(left, Header), bits(right, Header), step, made, plan)
+        made = word_of(table[at + RESULT], abi.DTYPE_SIZE)
+        broadcast.infer(bits(left, Header), bits(right, Header), made, plan)
         if (plan[broadcast.FITS] == 0) | (plan[broadcast.TOTAL] == 0):
             break
         loop = table[at + CALL_LOOP]
@@ -211,7 +208,7 @@ def call_of_two(self: Ptr[i64], args: Ptr[Object], given: i64, keywords: Object)
         Py_IncRef(table[at + RESULT])
         out = call(
             table[NEW], Object, table[ARRAY], table[at + RESULT], i32(plan[broadcast.NDIM]),
-            plan + broadcast.SHAPE, bits(plan + broadcast.STRIDES, i64) if plan[broadcast.PERMUTED] != 0 else i64(0),
+            plan + broadcast.SHAPE, i64(0) if plan[broadcast.ORDERED] != 0 else bits(plan + broadcast.STRIDES, i64),
             i64(0), i32(0), i64(0),
         )  # fmt: skip
         if out != 0:

@@ -165,7 +165,9 @@ def new_array() -> int:
 
     strides = (ctypes.c_int64 * 2)(4, 8)
     a, b = made(None), made(ctypes.addressof(strides))
-    right = all(x.__class__ is np.ndarray and x.shape == (2, 3) and x.dtype is dtype for x in (a, b))
+    right = all(
+        x.__class__ is np.ndarray and x.shape == (2, 3) and x.dtype is dtype for x in (a, b)
+    )
     order = a.flags.c_contiguous and b.flags.f_contiguous and b.strides == (4, 8)
     return address if right and order and a.flags.owndata and b.flags.owndata else 0
 
