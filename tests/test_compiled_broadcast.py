@@ -56,7 +56,12 @@ def expected(name, a, b):
 
 
 def same(got, want):
-    assert (got.dtype, got.shape, got.strides) == (want.dtype, want.shape, want.strides)
+    assert got.strides == want.strides
+    same_values(got, want)
+
+
+def same_values(got, want):
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
     wide = got.astype(np.float64), want.astype(np.float64)
     np.testing.assert_array_equal(*wide)
     number = wide[0] == wide[0]  # the sign of a NaN is nobody's
@@ -159,7 +164,47 @@ def test_strides(ours, data):
         a, b = a.T, b.T
     with np.errstate(all="ignore"):
         for name in ("add", "less"):
-            same(ours[name](a, b), getattr(np, name)(a, b))
+            r = ours[name](a, b)
+            same_values(r, getattr(np, name)(a, b))
+            assert r.base is None and sorted(zip(r.strides, r.shape, strict=True)) == sorted(
+                zip(dense(r.shape, r.strides, r.itemsize), r.shape, strict=True)
+            )
+
+
+def dense(shape, strides, itemsize):
+    """The strides of a dense array whose dimensions lie in the order of `strides`."""
+    found, size = [0] * len(shape), itemsize
+    for s, n, k in sorted(zip(strides, shape, range(len(shape)), strict=True)):
+        found[k] = size
+        size *= n
+    return found
+
+
+@pytest.mark.parametrize("shape, strides, other, other_strides, wanted", [
+    ((3, 4), (1, 3), (3, 4), (1, 3), (1, 3)),
+    ((3, 4), (1, 3), (3, 4), (4, 1), (1, 3)),  # the first one says it
+    ((3, 4), (4, 1), (3, 4), (1, 3), (4, 1)),
+    ((3, 1), (1, 1), (3, 4), (1, 3), (1, 3)),  # or the second one, where the first does not
+    ((3, 4), (1, 3), (4,), (1,), (1, 3)),
+    ((3, 4), (1, 3), (), (), (1, 3)),
+    ((3, 4), (2, 6), (3, 4), (2, 6), (1, 3)),  # without the gaps
+    ((2, 3, 4), (1, 8, 2), (2, 3, 4), (12, 4, 1), (1, 8, 2)),
+    ((2, 3, 4), (0, 1, 3), (2, 3, 4), (0, 1, 3), (12, 1, 3)),
+    ((4, 1, 2), (2, 9, 1), (4, 1, 2), (2, 2, 1), (2, 2, 1)),  # both are in order
+])  # fmt: skip
+def test_order_in_memory(ours, shape, strides, other, other_strides, wanted):
+    """The dimensions of the result lie in memory as those of the first array, then of the second."""
+
+    def made(shape, strides, seed):
+        memory = values((64,), np.float32, seed)
+        return np.lib.stride_tricks.as_strided(memory, shape, [4 * s for s in strides])
+
+    a, b = made(shape, strides, 0), made(other, other_strides, 1)
+    for name in ("add", "less"):
+        with np.errstate(all="ignore"):
+            r, plain = ours[name](a, b), getattr(np, name)(a, b)
+        same_values(r, plain)
+        assert [s // r.itemsize for s in r.strides] == [*wanted]
 
 
 def test_what_goes_on_to_numpy(ours):

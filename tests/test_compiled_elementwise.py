@@ -266,10 +266,21 @@ def test_functions_of_integers(dtype):
         assert got.dtype == dtype
     least = np.iinfo(dtype).min
     a[:3], b[b == 0], b[:2] = (least, -7, 7), 1, -1
-    got = compiled_elementwise.trunc_divide(a, b)
-    np.testing.assert_array_equal(got, numpy_elementwise.trunc_divide(a, b))
-    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        compiled_elementwise.trunc_divide(a, b * 0)
+    large = rng.integers(least, -least - 1, (2, 999), dtype)
+    large[1][large[1] == 0] = 1
+    large[1, :6] = [2**30, 2**30 + 1, -(2**30) - 1, least // 3, -1, 3]
+    for x, y in ((a, b), large, (large[0], b), (a, large[1])):
+        for name in ("trunc_divide", "floor_divide", "remainder", "fmod"):
+            kernel, plain = getattr(compiled_elementwise, name), getattr(numpy_elementwise, name)
+            for divisor in (y, 3, -7):
+                with np.errstate(all="ignore"):
+                    want = plain(x, divisor)
+                got = kernel(x, divisor)
+                np.testing.assert_array_equal(got, want)
+                assert got.dtype == dtype
+            for divisor in (b * 0, 0):
+                with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                    kernel(a, divisor)
     for name, numbers in (("threshold", (-3, 10)), ("threshold", (0.5, 2)), ("hardtanh", (-7, 9))):
         got = getattr(compiled_activation, name)(a, *numbers)
         np.testing.assert_array_equal(got, getattr(numpy_activation, name)(a, *numbers))

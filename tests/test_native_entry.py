@@ -15,7 +15,7 @@ pytest.importorskip("llvmlite")
 import rushlight
 from guard import guarded
 from rushlight._backends import llvm
-from rushlight._backends.llvm import extremes, indexing, reduce, scan
+from rushlight._backends.llvm import elementwise, extremes, indexing, reduce, scan
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen import native_entry
 from rushlight._codegen.runtime import abi
@@ -166,6 +166,24 @@ def test_entries_before_a_function(monkeypatch):
     gc.collect()
     after = [sys.getrefcount(o) for o in (a, None, F32)]
     assert all(abs(n - m) < 1000 for n, m in zip(counts, after, strict=True))
+
+
+def test_functions_of_elements_keep_the_order_of_memory():
+    """Dense arrays with the same strides, of whatever order, are gone through as they lie; others are left alone."""
+    sigmoid, product = elementwise.sigmoid.entries[F32], elementwise.addcmul.entries[F32]
+    random = np.random.default_rng(0)
+    for order in ((2, 0, 1), (1, 2, 0), (2, 1, 0), (0, 2, 1), (0, 1, 2)):
+        memory = random.standard_normal((3, 3, 4, 5)).astype(F32)
+        a, b, c = memory.transpose(0, *(k + 1 for k in order))
+        r = sigmoid(a)
+        assert r.strides == a.strides and r.flags.owndata
+        np.testing.assert_allclose(r, 1 / (1 + np.exp(-a)), rtol=1e-6)
+        r = product(a, b, c, 2)
+        assert r.strides == a.strides
+        np.testing.assert_allclose(r, a + 2 * b * c, rtol=1e-6)
+    gap, twice = memory[0, :, :, ::2].T, np.broadcast_to(memory[0, 0], (3, 4, 5)).T
+    assert sigmoid(gap) is None and sigmoid(twice) is None
+    assert product(a, b, np.asfortranarray(c), 2) is None
 
 
 def test_they_can_be_turned_off():

@@ -273,9 +273,7 @@ class Divided(Binding):
 
 
 fmod = implements("fmod")(Divided(arithmetic.fmod, whole=arithmetic.fmod_whole))
-remainder = implements("remainder")(
-    Divided(arithmetic.remainder, whole=arithmetic.remainder_whole)
-)
+remainder = implements("remainder")(Divided(arithmetic.remainder, whole=arithmetic.remainder_whole))
 floor_divide = implements("floor_divide")(
     Divided(arithmetic.floor_divide, whole=arithmetic.floor_divide_whole)
 )
