@@ -210,7 +210,7 @@ def pointwise(name):
     return None
 
 
-DIVISIONS = ("fmod", "remainder", "floor_divide")
+DIVISIONS = ("fmod", "remainder", "floor_divide", "trunc_divide")
 KINDS = ("isnan", "isinf", "isfinite")  # truth values; see test_compiled_elementwise.py
 SHIFTS = ("left_shift", "right_shift")  # of integers only; see test_compiled_elementwise.py
 OF_ELEMENTS = [
