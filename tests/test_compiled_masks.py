@@ -24,12 +24,12 @@ MOVED = [np.dtype(t) for t in (bool, np.int16, np.float16, np.float32, np.int64)
 
 @pytest.fixture(autouse=True, scope="module")
 def of_any_size():
-    before = [m.SMALL for m in (bags, masks, scan, sorting)]
-    for m in (bags, masks, scan, sorting):
+    before = [m.SMALL for m in (bags, scan, sorting)]
+    for m in (bags, scan, sorting):
         m.SMALL = 1
     sorting.MANY = 64
     yield
-    for m, size in zip((bags, masks, scan, sorting), before, strict=True):
+    for m, size in zip((bags, scan, sorting), before, strict=True):
         m.SMALL = size
     sorting.MANY = 1 << 16
 
@@ -51,8 +51,19 @@ def test_masks(shape, density, seed):
     assert np.array_equal(
         masks.masked_expand(values, mask), numpy_masks.masked_expand(values, mask)
     )
-    for x in (mask, a):
+    for x in (mask, a, a.T, a[..., ::2]):
         assert np.array_equal(masks.nonzero(x), numpy_masks.nonzero(x))
+    assert np.array_equal(masks.masked_select(a.T, mask.T), a.T[mask.T])
+    for z, m in ((a.copy(), mask), (a.T.copy(), mask.T)):
+        for source in (a.reshape(-1)[::-1], a.T, np.zeros(int(mask.sum()), a.dtype)):
+            want = z.copy()
+            want[m] = source.reshape(-1)[: int(mask.sum())]
+            assert masks.masked_place(z, m, source)
+            assert np.array_equal(z, want)
+    if mask.any():
+        z = a.copy()
+        assert not masks.masked_place(z, mask, guarded(a[mask][1:]))
+        assert np.array_equal(z, a)
     with pytest.raises(ValueError):
         masks.masked_expand(np.zeros(int(mask.sum()) + 2), mask)
 

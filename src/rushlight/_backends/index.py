@@ -59,7 +59,7 @@ REFERENCE = {
         "label_margins label_margins_gradient margins margins_gradient "
     ),
     "masks": (
-        "masked_expand masked_select nonzero "
+        "masked_expand masked_place masked_select nonzero "
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients l2_norm layer_norm "
@@ -191,7 +191,7 @@ LLVM = {
         "label_margins label_margins_gradient margins margins_gradient "
     ),
     "masks": (
-        "masked_expand masked_select nonzero "
+        "masked_expand masked_place masked_select nonzero "
     ),
     "normalize": (
         "group_norm group_norm_gradients layer_norm layer_norm_gradients "

@@ -81,12 +81,13 @@ def of_copies(entries: ByDtype) -> Callable[[Callable], Callable]:
     """Put native entries before a function, which get arrays of another order in memory as row-major copies."""
 
     def decorated(function: Callable) -> Callable:
-        def behind(a: np.ndarray, *options: Any) -> Any:
-            if out_of_order(a):
-                found = entries[a.dtype](row_major(a), *options)
+        def behind(*given: Any) -> Any:
+            copies = [row_major(a) if out_of_order(a) else a for a in given]
+            if any(a is not b for a, b in zip(given, copies, strict=True)):
+                found = entries[given[0].dtype](*copies)
                 if found is not None:
                     return found
-            return function(a, *options)
+            return function(*given)
 
         return before(entries)(behind)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-KERNELS = "masked_expand masked_select nonzero".split()
+KERNELS = "masked_expand masked_place masked_select nonzero".split()
 
 
 def nonzero(a: np.ndarray) -> np.ndarray:
@@ -23,3 +23,13 @@ def masked_expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     z = np.zeros(mask.shape, values.dtype)
     z[mask] = values
     return z
+
+
+def masked_place(z: np.ndarray, mask: np.ndarray, values: np.ndarray) -> bool:
+    """The elements of `values`, in their order, into `z` where a mask of its shape is True; False, and nothing is
+    written, where they are too few. There may be more."""
+    n = int(mask.sum())
+    if n > values.size:
+        return False
+    z[mask] = values.reshape(-1)[:n]
+    return True

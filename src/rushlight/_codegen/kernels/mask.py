@@ -8,8 +8,20 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.copy import move
+from rushlight._codegen.kernels.shape_inference import (
+    apart,
+    dims_of,
+    in_order,
+    like,
+    note,
+    shape_of,
+    size_of,
+    writeable,
+)
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i32, i64, u32
+from rushlight._codegen.native_entry import DIMS, NDIM, RUN, SHAPE
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, f64, i32, i64, u8
 
 CHUNK = 4096  # elements that are chosen from at a time
 
@@ -92,6 +104,23 @@ def places_of(x: Ptr[T], starts: Ptr[i64], out: Ptr[i64], n: i64):
                 q[i] = c * CHUNK + i64(places[i])
 
 
+@inline
+def apart_by_dimension(places, out, k, sizes, dims, total):
+    """The coordinates of k places in an array of these sizes: in a row of `out`, of `total` numbers, for each
+    dimension. Division of such small whole numbers as floating ones, in vectors, is exact when it is cut off."""
+    d = dims - 1
+    while d > 0:
+        q, size = out + d * total, i32(sizes[d])
+        for i in lanes(0, k):
+            v = places[i] + 0
+            times = i32(f64(v) / f64(size))
+            places[i] = times
+            q[i] = i64(v - times * size)
+        d -= 1
+    for i in lanes(0, k):
+        out[i] = i64(places[i])
+
+
 @kernel
 def coordinates(x: Ptr[T], starts: Ptr[i64], out: Ptr[i64], n: i64, sizes: Ptr[i64], dims: i64,
                 total: i64):  # fmt: skip
@@ -102,19 +131,136 @@ def coordinates(x: Ptr[T], starts: Ptr[i64], out: Ptr[i64], n: i64, sizes: Ptr[i
         left = array(i64, CHUNK + 1)
         for c in range(lo, hi):
             k = chosen(x, places, c * CHUNK, min((c + 1) * CHUNK, n))
-            for i in lanes(0, k):
-                left[i] = c * CHUNK + i64(places[i])
-            for j in range(dims - 1):
-                d = dims - 1 - j
-                q = out + d * total + starts[c]
-                size = sizes[d]
-                if n < (1 << 31):
-                    for i in range(k):
-                        v = u32(left[i])
-                        left[i] = i64(v // u32(size))
-                        q[i] = i64(v % u32(size))
-                else:
+            if n < (1 << 31):
+                for i in lanes(0, k):
+                    places[i] += i32(c * CHUNK)
+                apart_by_dimension(places, out + starts[c], k, sizes, dims, total)
+            else:
+                for i in lanes(0, k):
+                    left[i] = c * CHUNK + i64(places[i])
+                for j in range(dims - 1):
+                    d = dims - 1 - j
+                    q, size = out + d * total + starts[c], sizes[d]
                     for i in range(k):
                         q[i] = left[i] % size
                         left[i] = left[i] // size
-            move(out + starts[c], left, k, False, i64)
+                move(out + starts[c], left, k, False, i64)
+
+
+# -- of a few elements, in native entries ----------------------------------------------------------
+
+
+@inline
+def how_many(a, n, T):
+    """How many of the n elements of an array are not 0."""
+    x, k = bits(a[abi.DATA], Ptr[T]), i32(0)
+    for i in range(n):
+        k += i32(is_set(x[i]))
+    return i64(k)
+
+
+@inline
+def few(a):
+    """(whether an array is in order and of no more than CHUNK elements, how many they are)."""
+    fits, n = in_order(a) & (dims_of(a) <= DIMS), i64(0)
+    if fits:
+        n = size_of(a)
+    return fits & (n <= CHUNK), n
+
+
+@inline
+def alike(a, b):
+    """Whether two arrays have one shape."""
+    fits = dims_of(a) == dims_of(b)
+    if fits:
+        for k in range(dims_of(a)):
+            fits = fits & (shape_of(a)[k] == shape_of(b)[k])
+    return fits
+
+
+@kernel
+def few_nonzero(T, a: Header, plan: Ptr[i64]):
+    """The plan of `few_coordinates`."""
+    fits, n = few(a)
+    plan[RUN] = 0
+    if fits & (dims_of(a) > 0):
+        plan[RUN] = 1
+        plan[NDIM] = 2
+        plan[SHAPE] = dims_of(a)
+        plan[SHAPE + 1] = how_many(a, n, T)
+        note(plan, n, [n, plan[SHAPE + 1]])
+
+
+@kernel
+def few_coordinates(T, a: Header, out: Ptr[i64], n: i64, total: i64):
+    """As `coordinates`."""
+    places = array(i32, CHUNK + 1)
+    k = chosen(bits(a[abi.DATA], Ptr[T]), places, i64(0), n)
+    apart_by_dimension(places, out, k, shape_of(a), dims_of(a), total)
+
+
+@kernel
+def few_selected(a: Header, mask: Header, plan: Ptr[i64]):
+    """The plan of `select_few`."""
+    fits, n = few(mask)
+    plan[RUN] = 0
+    if fits & in_order(a) & alike(a, mask):
+        plan[RUN] = 1
+        plan[NDIM] = 1
+        plan[SHAPE] = how_many(mask, n, u8)
+        note(plan, n, [n])
+
+
+@kernel
+def select_few(a: Ptr[U], mask: Ptr[u8], out: Ptr[U], n: i64):
+    """The elements where the mask is not 0, one after the other."""
+    places = array(i32, CHUNK + 1)
+    k = chosen(mask, places, i64(0), n)
+    for i in range(k):
+        out[i] = a[i64(places[i])]
+
+
+@kernel
+def few_expanded(values: Header, mask: Header, plan: Ptr[i64]):
+    """The plan of `expand_few`."""
+    fits, n = few(mask)
+    plan[RUN] = 0
+    if fits & in_order(values) & (dims_of(values) == 1):
+        if shape_of(values)[0] == how_many(mask, n, u8):
+            plan[RUN] = 1
+            like(mask, plan)
+            note(plan, n, [n])
+
+
+@kernel
+def expand_few(values: Ptr[U], mask: Ptr[u8], out: Ptr[U], n: i64):
+    """The values one after the other where the mask is not 0, zeros elsewhere."""
+    k = i64(0)
+    for i in range(n):
+        out[i] = U(0)
+        if is_set(mask[i]):
+            out[i] = values[k]
+            k += 1
+
+
+@kernel
+def few_placed(SIZE, z: Header, mask: Header, values: Header, plan: Ptr[i64]):
+    """The plan of `place_few`."""
+    fits, n = few(mask)
+    plan[RUN] = 0
+    if fits & in_order(z) & in_order(values) & writeable(z) & alike(z, mask) & (n > 0):
+        m = size_of(values)
+        if (m > 0) & (how_many(mask, n, u8) <= m):
+            if apart(z, SIZE, mask, 1) & apart(z, SIZE, values, SIZE):
+                plan[RUN] = 1
+                note(plan, n, [n])
+
+
+@kernel
+def place_few(z: Ptr[U], mask: Ptr[u8], values: Ptr[U], n: i64):
+    """The values one after the other into `z` where the mask is not 0."""
+    k = i64(0)
+    for i in range(n):
+        if is_set(mask[i]):
+            z[i] = values[k]
+            k += 1

@@ -499,6 +499,9 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
+    a = input._array
+    if not size and out is None and a.__class__ is np.ndarray:
+        return _wrap(xp.zeros((0, a.ndim), I64))
     rows = nonzero_places(input if size else input[:0] if input.ndim else input)[:size]
     result = rows.new_full((size, rows.shape[1]), fill_value)
     result[: len(rows)] = rows

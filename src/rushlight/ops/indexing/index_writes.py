@@ -302,15 +302,14 @@ def masked_scatter(xp, input: Array, mask: Array, source: Array):
     """
     mask = check_mask("masked_scatter", mask)
     same_dtype("masked_scatter", input, source, "source")
-    shape = geometry.broadcast_shapes(input.shape, mask.shape)
-    r = xp.broadcast_to(input, shape).copy(order="C")
-    mask = xp.broadcast_to(mask, shape)
-    n = int(mask.sum())
-    if n > source.size:
+    if input.shape != mask.shape:
+        shape = geometry.broadcast_shapes(input.shape, mask.shape)
+        input, mask = xp.broadcast_to(input, shape), xp.broadcast_to(mask, shape)
+    r = input.copy(order="C")
+    if not xp.masked_place(r, mask, source):
         raise RuntimeError(
-            f"Number of elements of source < number of ones in mask: {source.size} < {n}"
+            f"Number of elements of source < number of ones in mask: {source.size} < {int(mask.sum())}"
         )
-    r[mask] = source.reshape(-1)[:n]
     return r
 
 
