@@ -38,6 +38,17 @@ def multiply(a, ars, aks, b, panel, bks, c, ldc, k, rows, columns, begin, T, MR,
 
 
 @inline
+def seen_products(a, ars, b, panel, c, k, rows, columns, above, T, MR, V, L):
+    """Products of rows with packed columns, COLUMNS apart, less most of those where a row does not see
+    the column: row r sees columns up to r - above."""
+    for w in range(0, columns, V * L):
+        r = max(i64(0), w + above) // MR * MR
+        block(a + r * ars, ars, i64(1), b + w * panel, panel, i64(V * L), c + (r * COLUMNS + w),
+              i64(COLUMNS), c, k, rows - r, min(i64(V * L), columns - w), i64(SET),
+              T=T, MR=MR, V=V, L=L)  # fmt: skip
+
+
+@inline
 def head_of(a, n, h, T):
     """Where the matrix of sample n and head h of a [N, H, rows, columns] begins, and its row's stride."""
     strides = bits(a[abi.STRIDES], Ptr[i64])
@@ -184,7 +195,12 @@ def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, 
                 if MASK:
                     store(row[r] + c, x)
                 best[r] = select(x > best[r], x, best[r])
-        for c in range(whole, columns, L):
+        edge = see[SIDE - 1] if see[SIDE - 1] > 0 else i64(0)  # and the last one most
+        edge = (edge + (L - 1)) // L * L
+        for c in range(edge, columns, L):
+            for r in unroll(SIDE):
+                store(row[r] + c, splat(T(0), L))
+        for c in range(whole, edge, L):
             for r in unroll(SIDE):
                 x = with_mask(load(row[r] + c, L), c, see[r], more[r], L)
                 x = seen_only(x, c, see[r], float("-inf"), L)
@@ -197,7 +213,7 @@ def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, 
                 most[r] = before if before > most[r] else most[r]
         base = [(T(0) if most[r] == float("-inf") else most[r]) for r in range(SIDE)]
         added_up = [splat(T(0), L) for _ in range(SIDE)]
-        for c in range(0, columns, L):
+        for c in range(0, edge, L):
             for r in unroll(SIDE):
                 x = exp_down(load(row[r] + c, L) - base[r])
                 store(row[r] + c, x)
@@ -259,25 +275,37 @@ def gradients(
                     if columns > 0:
                         q_here, g_here = q_at + i * q_step, g_at + i * g_step
                         scaled_rows(q_here, q_step, scaled, rows, width, scale, T=T, L=L)
-                        multiply(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
-                                 i64(COLUMNS), width, rows, columns, i64(SET), T=T, MR=MR,
-                                 V=V, L=L)  # fmt: skip
-                        multiply(g_here, g_step, i64(1), turned, v_deep, i64(W), slopes,
-                                 i64(COLUMNS), values, rows, columns, i64(SET), T=T, MR=MR,
-                                 V=V, L=L)  # fmt: skip
+                        above = j - reach - i  # rows that do not see the first key
+                        seen_products(scaled, i64(WIDEST), keys, deep, scores, width, rows, columns,
+                                      above, T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        seen_products(g_here, g_step, turned, v_deep, slopes, values, rows, columns,
+                                      above, T=T, MR=MR, V=V, L=L)  # fmt: skip
                         slopes_of(scores, slopes, rows, columns, i, j, m_at + (i * m_step + j),
                                   m_step, sums + (z * length + i), means + (z * length + i), g_here, g_step,
                                   o_at + i * o_step, o_step, values, scale,
                                   reach, MASK=MASK, T=T, L=L)  # fmt: skip
-                        multiply(scores, i64(1), i64(COLUMNS), g_here, i64(1), g_step, gv_at
-                                 + j * gv_step, gv_step, rows, columns, values, i64(ADD),
-                                 T=T, MR=MR, V=V, L=L)  # fmt: skip
-                        multiply(slopes, i64(1), i64(COLUMNS), q_here, i64(1), q_step, gk_at
-                                 + j * gk_step, gk_step, rows, columns, width, i64(ADD),
-                                 T=T, MR=MR, V=V, L=L)  # fmt: skip
-                        multiply(slopes, i64(COLUMNS), i64(1), k_at + j * k_step, i64(1),
-                                 k_step, gq_at + i * gq_step, gq_step, columns, rows, width,
-                                 i64(SET) if j == 0 else i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        side = i64(2 * MR) if columns + above > 1 else i64(COLUMNS)
+                        w = i64(0)
+                        while w < columns:  # keys, and the queries that see them
+                            r, some_keys, at = max(i64(0), above + w), min(side, columns - w), j + w
+                            here = r * COLUMNS + w
+                            multiply(scores + here, i64(1), i64(COLUMNS), g_here + r * g_step, i64(1),
+                                     g_step, gv_at + at * gv_step, gv_step, rows - r, some_keys, values,
+                                     i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
+                            multiply(slopes + here, i64(1), i64(COLUMNS), q_here + r * q_step, i64(1),
+                                     q_step, gk_at + at * gk_step, gk_step, rows - r, some_keys, width,
+                                     i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
+                            w += side
+                        w = i64(0)
+                        while w < rows:  # queries, and the keys that they see
+                            some_rows = min(side, rows - w)
+                            seen = min(columns, w + some_rows - above)
+                            if seen > 0:
+                                multiply(slopes + w * COLUMNS, i64(COLUMNS), i64(1), k_at + j * k_step,
+                                         i64(1), k_step, gq_at + (i + w) * gq_step, gq_step, seen,
+                                         some_rows, width, i64(SET) if j == 0 else i64(ADD),
+                                         T=T, MR=MR, V=V, L=L)  # fmt: skip
+                            w += side
 
 
 @routine
@@ -317,7 +345,13 @@ def slopes_of(scores, slopes, rows, columns, i, j, added, step, sums, means, g, 
                 p = exp_down(with_mask(load(row[r] + c, L), c, see[r], more[r], L) - sum[r])
                 store(row[r] + c, p)
                 store(slope[r] + c, p * fma(load(slope[r] + c, L), scale, -mean[r]))
-        for c in range(whole, columns, L):
+        edge = see[1] if see[1] > 0 else i64(0)
+        edge = (edge + (L - 1)) // L * L
+        for c in range(edge, columns, L):
+            for r in unroll(2):
+                store(row[r] + c, splat(T(0), L))
+                store(slope[r] + c, splat(T(0), L))
+        for c in range(whole, edge, L):
             for r in unroll(2):
                 p = exp_down(with_mask(load(row[r] + c, L), c, see[r], more[r], L) - sum[r])
                 p = seen_only(p, c, see[r], 0.0, L)
