@@ -13,7 +13,7 @@ REFERENCE = {
         "attention attention_gradients "
     ),
     "bags": (
-        "embedding_bag "
+        "bag_factors_gradient embedding_bag embedding_bag_gradient "
     ),
     "conv": (
         "convolve convolve_transposed convolve_weight "
@@ -140,7 +140,7 @@ LLVM = {
         "attention attention_gradients "
     ),
     "bags": (
-        "embedding_bag "
+        "bag_factors_gradient embedding_bag embedding_bag_gradient "
     ),
     "batch_normalize": (
         "batch_norm batch_norm_gradients update_running_stats "

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.elementwise import cast
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import bags as reference
 from rushlight._codegen.kernels import bags as kernels
 from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.types import bf16, f16, f32, f64, of
-from rushlight.core.dtype_sets import I64
+from rushlight.core.dtype_sets import F32, FLOATING, I64, REDUCED
 
-SMALL = max(1, threshold(64))  # elements that are added up
 MODES = ("sum", "mean", "most")
 
 
@@ -28,9 +29,7 @@ def embedding_bag(
         t not in (f32, f64, f16, bf16)
         or weight.__class__ is not np.ndarray
         or not n
-        or count * weight.shape[1] < SMALL
-        or not weight.flags.c_contiguous
-        or not weight.flags.aligned
+        or not count * weight.shape[1]
         or (
             factors is not None
             and (mode == 2 or factors.dtype is not weight.dtype or factors.shape != indices.shape)
@@ -38,7 +37,7 @@ def embedding_bag(
     ):
         return reference.embedding_bag(weight, indices, offsets, factors, mode, padding_idx)
     i, starts = np.ascontiguousarray(indices, I64), np.ascontiguousarray(offsets, I64)
-    inner = weight.shape[1]
+    weight, inner = in_order(weight), weight.shape[1]
     result, bag = np.empty((n, inner), weight.dtype), np.empty(count, I64)
     sizes, bad = np.empty(n, I64), np.zeros(1, I64)
     places = np.empty((n, inner) if mode == 2 else 0, I64)
@@ -51,3 +50,42 @@ def embedding_bag(
     if starts[0]:  # what comes before the first bag
         bag = bag[starts[0] :]
     return result, bag, sizes, places
+
+
+GRADIENT, FACTORS = Compiled(kernels.bags_gradient), Compiled(kernels.bag_factors_gradient)
+
+
+@implements("embedding_bag_gradient", dtypes=FLOATING, least=1)
+def embedding_bag_gradient(
+    g: Any, indices: Any, bags: Any, sizes: Any, factors: Any, n: int, mode: int, padding_idx: int
+) -> Any:
+    if g.ndim != 2 or not indices.size or bags.dtype != I64 or sizes.dtype != I64:
+        return NotImplemented
+    if factors is not None and factors.dtype is not g.dtype:
+        return NotImplemented
+    if g.dtype in REDUCED:
+        wide = None if factors is None else cast(factors, F32)
+        found = embedding_bag_gradient(
+            cast(g, F32), indices, bags, sizes, wide, n, mode, padding_idx
+        )
+        return cast(found, g.dtype)
+    g, bags, sizes = in_order(g), in_order(bags), in_order(sizes)
+    i = np.ascontiguousarray(indices, I64)
+    given = g if factors is None else in_order(factors)
+    out = np.empty((n, g.shape[1]), g.dtype)
+    run = GRADIENT[factors is not None, mode == 1, g.dtype]
+    run(g, i, bags, sizes, given, out, i.size, g.shape[1], n, padding_idx)
+    return out
+
+
+@implements("bag_factors_gradient", dtypes=FLOATING, least=1)
+def bag_factors_gradient(g: Any, weight: Any, indices: Any, bags: Any, padding_idx: int) -> Any:
+    if g.ndim != 2 or not indices.size or bags.dtype != I64 or weight.dtype is not g.dtype:
+        return NotImplemented
+    if g.dtype in REDUCED:
+        wide = bag_factors_gradient(cast(g, F32), cast(weight, F32), indices, bags, padding_idx)
+        return cast(wide, g.dtype)
+    out, i = np.empty(indices.size, g.dtype), np.ascontiguousarray(indices, I64)
+    run = FACTORS[(g.dtype,)]
+    run(in_order(g), in_order(weight), i, in_order(bags), out, i.size, g.shape[1], padding_idx)
+    return out

@@ -116,7 +116,7 @@ def in_range(index: np.ndarray, t: Type, n: int) -> bool:
 def out_of_range(index: np.ndarray, size: int) -> int | None:
     """An index that is negative or not below `size`, or None."""
     t = index_type(index)
-    if t is None or index.size < 64:
+    if t is None or not index.size:
         return reference.out_of_range(index, size)
     return None if in_range(index, t, size) else reference.out_of_range(index, size)
 

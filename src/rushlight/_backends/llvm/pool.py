@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
     Divisor = tuple[bool, int | None]
 
-LONG = 64  # elements of a window in one dimension
 LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
 NOWHERE = np.empty(0, np.int64)  # places that nobody asks for
 
@@ -274,6 +273,7 @@ class Spans(NamedTuple):
     arrays: tuple[np.ndarray, ...]  # where windows begin and end, in three dimensions
     numbers: Ints  # the sizes of the plane and of the result
     even: Windows | None  # the same windows, where they tile the plane
+    back: tuple[np.ndarray, ...]  # the windows that each place of a dimension is in
 
 
 @lru_cache(maxsize=1024)
@@ -288,7 +288,11 @@ def adaptive_spans(sizes: Ints, out: Ints) -> Spans | None:
     if all(n % m == 0 for n, m in zip(sizes, out, strict=True)):
         nd, each_size = len(sizes), tuple(n // m for n, m in zip(sizes, out, strict=True))
         even = Windows(sizes, each_size, each_size, (0,) * nd, (1,) * nd, out)
-    return Spans(tuple(each), (*three(sizes, 1), *three(out, 1)), even)
+    back = [
+        np.stack(reference.adaptive_windows(m, n), 1).astype(np.int64)
+        for n, m in zip(three(sizes, 1), three(out, 1), strict=True)
+    ]
+    return Spans(tuple(each), (*three(sizes, 1), *three(out, 1)), even, tuple(back))
 
 
 def laid_out(x: Any, nd: int) -> tuple[np.ndarray, int] | None:
@@ -382,37 +386,23 @@ def fractional_maxima(
     return reference.fractional_maxima(x, samples, kernel, out, order)
 
 
-@lru_cache(maxsize=256)
-def adaptive_lists(n: int, m: int, dtype: np.dtype) -> resample.Lists | None:
-    """The windows of adaptive pooling, from n elements to m; None where their sums are long, which lists
-    add in order."""
-    start, end = reference.adaptive_windows(n, m)
-    if (end - start).max() > LONG:
-        return None
-    at = np.repeat(np.arange(m), end - start)
-    place = np.concatenate([np.arange(a, b) for a, b in zip(start, end, strict=True)])
-    return resample.lists(n, m, at, place, np.ones(len(at), dtype))
+AVERAGES_GRADIENT = Compiled(spans.averages_gradient)
 
 
 @implements("adaptive_averages_adjoint")
 def adaptive_averages_adjoint(g: np.ndarray, sizes: Ints) -> np.ndarray:
     """The transpose of `adaptive_averages` of planes of `sizes`."""
-    if g.dtype in REDUCED:
-        return adaptive_averages_adjoint(g.astype(np.float32), sizes).astype(g.dtype)
-    out = g.shape[g.ndim - len(sizes) :]
-    plan = adaptive_spans(sizes, out)
-    if plan is None or g.dtype not in FULL or not g.size:
+    nd = len(sizes)
+    plan = adaptive_spans(sizes, g.shape[g.ndim - nd :])
+    given = laid_out(g, nd)
+    if plan is None or given is None or g.dtype not in FLOATING:
         return reference.adaptive_averages_adjoint(g, sizes)
-    if plan.even is not None:
-        return window_averages_adjoint(g, plan.even, (True, None))
-    each = [adaptive_lists(m, n, g.dtype) for n, m in zip(sizes, out, strict=True)]
-    y = resample.by_lists(g / adaptive_divisors(sizes, out, g.dtype), each, False)
-    return reference.adaptive_averages_adjoint(g, sizes) if y is None else y
-
-
-@lru_cache(maxsize=256)
-def adaptive_divisors(sizes: Ints, out: Ints, dtype: np.dtype) -> np.ndarray:
-    return reference.adaptive_counts(sizes, out).astype(dtype)
+    rows, channels = given
+    x = shaped(rows, sizes, channels, g.dtype)
+    planes = x.size // (prod(sizes) * channels)
+    run = AVERAGES_GRADIENT[(g.dtype,)]
+    run(rows, x, planes, channels, *plan.numbers, *plan.arrays, *plan.back)
+    return back(x) if channels > 1 else x
 
 
 # -- averages ------------------------------------------------------------------------------------------

@@ -116,30 +116,37 @@ def together(first: Lists, second: Lists) -> Lists | None:
     return made
 
 
-def along(x: np.ndarray, shape: Ints, made: Lists, dtype: np.dtype) -> np.ndarray:
-    """C-contiguous x [outer, n, inner] as [outer, m, inner] of `dtype`."""
+class Plan(NamedTuple):
+    """How arrays of one shape, layout and dtype are resampled."""
+
+    steps: list[
+        tuple
+    ]  # (kernel, size and dtype of its result, the arrays and numbers that it is told)
+    shape: Ints
+    last: bool  # whether channels are innermost
+    each: Sequence[Lists | None]  # kept with what it was made of, as in `lists_of`
+
+
+_plans: dict[tuple, Plan | None] = {}
+
+
+def along(shape: Ints, made: Lists, source: np.dtype, dtype: np.dtype) -> tuple:
+    """The step from [outer, n, inner] of `source` to [outer, m, inner] of `dtype`."""
     outer, n, inner = shape
-    y = np.empty(outer * made.m * inner, dtype)
-    known = {"A": of(x.dtype), "B": of(dtype), "R": of(made.weight.dtype), "TAPS": made.taps}
+    known = {"A": of(source), "B": of(dtype), "R": of(made.weight.dtype), "TAPS": made.taps}
+    size, lists = outer * made.m * inner, (made.begin, made.place, made.weight)
     if inner == 1:
-        run = kernels.across.compiled(**known)
-        run(x, y, made.begin, made.place, made.weight, made.ends, outer, n, made.m)
-    else:
-        run = kernels.down.compiled(**known)
-        run(x, y, made.begin, made.place, made.weight, outer, n, made.m, inner)
-    return y
+        return kernels.across.compiled(**known), size, dtype, (*lists, made.ends, outer, n, made.m)
+    return kernels.down.compiled(**known), size, dtype, (*lists, outer, n, made.m, inner)
 
 
-def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np.ndarray | None:
-    """`x` with its last dimensions made others, one after the other; None for what kernels are not
-    made for. Arrays are C-contiguous or have their channels innermost."""
+def planned(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> Plan | None:
+    """The plan for arrays like `x`; None for what kernels are not made for."""
     nd = len(each)
     k = x.ndim - nd
     if (
-        x.__class__ is not np.ndarray
-        or x.size < SMALL
+        x.size < SMALL
         or not x.size
-        or not x.flags.aligned
         or x.dtype.kind not in "fV"
         or of(x.dtype) is None
         or not all(each)
@@ -147,9 +154,8 @@ def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np
     ):
         return None
     last = not x.flags.c_contiguous
-    if last:
-        if k != 2 or not x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous:
-            return None
+    if last and (k != 2 or not x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous):
+        return None
     outer, channels = (x.shape[0], x.shape[1]) if last else (prod(x.shape[:k]), 1)
     sizes, out = list(x.shape[k:]), [made.m for made in each if made]
     todo = [(i, made) for i, made in enumerate(each) if made is not None and not made.same]
@@ -159,19 +165,41 @@ def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np
         # Few entries: in one go, what lies between is not written down.
         joined = together(a, b) if a.taps * b.taps in TAPS else None
         if joined is not None:
-            todo, sizes, each = [(0, joined)], [joined.n], [joined]
-            out = [a.m, b.m]
-    if not todo:
-        return x.copy(order="K")
+            todo, sizes = [(0, joined)], [joined.n]
     wide = np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32)
-    y = x.transpose(0, *range(2, x.ndim), 1) if last else x
+    steps, source = [], x.dtype
     for i, made in todo:
         shape = (outer * prod(sizes[:i]), sizes[i], prod(sizes[i + 1 :]) * channels)
-        y = along(y, shape, made, x.dtype if i == todo[-1][0] else wide)
-        sizes[i] = made.m
-    if last:
-        return y.reshape(outer, *out, channels).transpose(0, nd + 1, *range(1, nd + 1))
-    return y.reshape(*x.shape[:k], *out)
+        steps.append(along(shape, made, source, x.dtype if i == todo[-1][0] else wide))
+        source, sizes[i] = wide, made.m
+    made_shape = (outer, *out, channels) if last else (*x.shape[:k], *out)
+    return Plan(steps, made_shape, last, each)
+
+
+def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np.ndarray | None:
+    """`x` with its last dimensions made others, one after the other; None for what kernels are not
+    made for. Arrays are C-contiguous or have their channels innermost."""
+    if x.__class__ is not np.ndarray or not x.flags.aligned:
+        return None
+    key = (x.shape, x.strides, x.dtype, backwards, *map(id, each))
+    if key in _plans:
+        plan = _plans[key]
+    else:
+        if len(_plans) >= KEPT:
+            _plans.clear()
+        plan = _plans[key] = planned(x, each, backwards)
+    if plan is None:
+        return None
+    if not plan.steps:
+        return x.copy(order="K")
+    nd = x.ndim
+    y = x.transpose(0, *range(2, nd), 1) if plan.last else x
+    for run, size, dtype, told in plan.steps:
+        made = np.empty(size, dtype)
+        run(y, made, *told)
+        y = made
+    y = y.reshape(plan.shape)
+    return y.transpose(0, nd - 1, *range(1, nd - 1)) if plan.last else y
 
 
 def weights_dtype(a: np.ndarray) -> np.dtype:

@@ -11,7 +11,7 @@ from rushlight._backends.reference.reduce import upcast
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
 
-KERNELS = "embedding_bag".split()
+KERNELS = "bag_factors_gradient embedding_bag embedding_bag_gradient".split()
 
 
 def embedding_bag(
@@ -54,3 +54,26 @@ def embedding_bag(
                 sums /= sizes[filled][:, None].astype(sums.dtype)
             result[filled] = sums
     return result.astype(weight.dtype, copy=False), bag, sizes, places
+
+
+def embedding_bag_gradient(
+    g: Any, indices: Any, bags: Any, sizes: Any, factors: Any, n: int, mode: int, padding_idx: int
+) -> Any:
+    """The gradient of the table, of n rows, of sums and means; `bags`, `sizes`: as `embedding_bag` returns them."""
+    rows = upcast(g)
+    if mode == 1:
+        rows = rows / np.maximum(sizes, 1)[:, None].astype(rows.dtype)
+    rows = rows[bags]
+    if factors is not None:
+        rows *= upcast(factors)[:, None]
+    table = np.zeros((n, g.shape[1]), rows.dtype)
+    used = indices != padding_idx
+    np.add.at(table, indices[used], rows[used])
+    return table.astype(g.dtype, copy=False)
+
+
+def bag_factors_gradient(g: Any, weight: Any, indices: Any, bags: Any, padding_idx: int) -> Any:
+    """The gradient of the factors of rows that are added up in bags."""
+    found = (upcast(g)[bags] * upcast(weight)[indices]).sum(1)
+    found[indices == padding_idx] = 0
+    return found.astype(g.dtype, copy=False)

@@ -109,6 +109,48 @@ def largest_of(weight, indices, out, places, b, c, first, last, inner, padding, 
 
 
 @kernel
+def bags_gradient(WEIGHTED, MEAN, g: Ptr[T], indices: Ptr[i64], bag: Ptr[i64], sizes: Ptr[i64],
+                  factors: Ptr[T], out: Ptr[T], count: i64, inner: i64, n: i64, padding: i64):  # fmt: skip
+    """The gradient of the table of `bags`, out [n, inner]: in its row indices[i] the sum of g[bag[i]] (times
+    factors[i]; MEAN: over the size of the bag)."""
+    for lo, hi in parallel(inner, max(i64(256), 65536 // (count + n))):
+        for row in range(n):
+            for c in lanes(lo, hi):
+                out[row * inner + c] = T(0)
+        for i in range(count):
+            row = indices[i]
+            if row != padding:
+                p, q = g + bag[i] * inner, out + row * inner
+                if WEIGHTED:
+                    by = factors[i]
+                    for c in lanes(lo, hi):
+                        q[c] = q[c] + p[c] * by
+                elif MEAN:
+                    by = T(sizes[bag[i]])
+                    for c in lanes(lo, hi):
+                        q[c] = q[c] + p[c] / by
+                else:
+                    for c in lanes(lo, hi):
+                        q[c] = q[c] + p[c]
+
+
+@kernel
+def bag_factors_gradient(g: Ptr[T], weight: Ptr[T], indices: Ptr[i64], bag: Ptr[i64], out: Ptr[T],
+                         count: i64, inner: i64, padding: i64):  # fmt: skip
+    """The gradient of the factors of `bags`: out[i] = the inner product of g[bag[i]] and weight[indices[i]]."""
+    L = width(T)
+    for lo, hi in parallel(count, rows_of(inner)):
+        for i in range(lo, hi):
+            s = splat(T(0), L)
+            if indices[i] != padding:
+                p, q = g + bag[i] * inner, weight + indices[i] * inner
+                for c in range(0, inner, L):
+                    here = iota(i64, L) < inner - c
+                    s = s + load(p + c, L, here) * load(q + c, L, here)
+            out[i] = total(s)
+
+
+@kernel
 def tops(x: Ptr[T], most: Ptr[u64], n: i64):
     """most[c] = the largest of chunk c of numbers, read as ones without sign, which puts negative ones
     above all others."""

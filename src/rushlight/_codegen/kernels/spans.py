@@ -10,7 +10,7 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.pool import lowest_of
 from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i32, i64
+from rushlight._codegen.types import Ptr, b1, i32, i64
 
 
 @inline
@@ -117,6 +117,71 @@ def averages(LAST, x: Ptr[T], out: Ptr[T], planes: i64, C: i64,
                             for c in range(x0, x1, L):
                                 s = s + load(row + c, L, iota(i64, L) < x1 - c)
                     out[r * ow + j] = total(s) / by
+
+
+@inline
+def spread(g, q, C, w, z0, z1, y0, y1, oh, ow, zs, ys, xs, across, T):
+    """A row of the gradient of `averages`: to each of its w places, the sum over the windows that it is in."""
+    R = T.loaded
+    c = i64(0)
+    while c < w:
+        x0, x1 = span(across, w, i64(0), c)
+        end = xs[2 * x0 + 1]  # up to here places are in the same windows
+        if x1 < ow:
+            end = min(end, xs[2 * x1])
+        for k in lanes(0, C):
+            s = R(0)
+            for a in range(z0, z1):
+                for b in range(y0, y1):
+                    for j in range(x0, x1):
+                        by = (zs[2 * a + 1] - zs[2 * a]) * (ys[2 * b + 1] - ys[2 * b])
+                        by = by * (xs[2 * j + 1] - xs[2 * j])
+                        s = s + R(g[((a * oh + b) * ow + j) * C + k]) / R(by)
+            q[c * C + k] = s
+        if C == 1:
+            v = q[c]
+            for t in lanes(c + 1, end):
+                q[t] = v
+        else:
+            for t in range(c + 1, end):
+                for k in lanes(0, C):
+                    q[t * C + k] = q[c * C + k]
+        c = end
+
+
+@kernel
+def averages_gradient(g: Ptr[T], out: Ptr[T], planes: i64, C: i64,
+                      D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
+                      zs: Ptr[i64], ys: Ptr[i64], xs: Ptr[i64],
+                      deep: Ptr[i64], down: Ptr[i64], across: Ptr[i64]):  # fmt: skip
+    """The gradient of `averages`; `deep`, `down` and `across` tell for each place of a dimension the windows it is in.
+    A row in the same windows as one before it is a copy of that."""
+    n = W * C
+    for lo, hi in parallel(planes * D, rows_of(H * n)):
+        for r in range(lo, hi):
+            z = r % D
+            z0, z1 = span(deep, D, i64(0), z)
+            p, q = g + r // D * (od * oh * ow * C), out + r * (H * n)
+            same = b1(False)
+            if (r > lo) & (z > 0):
+                before, last = span(deep, D, i64(0), z - 1)
+                same = (before == z0) & (last == z1)
+            if same:
+                of = q - H * n
+                for e in lanes(0, H * n):
+                    q[e] = of[e]
+            else:
+                top, low = i64(-1), i64(-1)
+                for y in range(H):
+                    y0, y1 = span(down, H, i64(0), y)
+                    row = q + y * n
+                    if (y0 == top) & (y1 == low):
+                        for e in lanes(0, n):
+                            row[e] = (row - n)[e]
+                    else:
+                        spread(p, row, C, W, z0, z1, y0, y1, oh, ow, zs, ys, xs, across, T)
+                    top = y0
+                    low = y1
 
 
 @kernel

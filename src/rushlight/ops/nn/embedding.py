@@ -235,7 +235,23 @@ def bag_gradients(
     return to_weight, None, None, to_samples
 
 
-bagged.grad_all(bag_gradients)
+def bag_arrays(
+    xp, g, weight, indices, per_sample_weights, scale_grad_by_freq, mode, padding_idx, sparse, bags, sizes,
+    places, needs,
+):  # fmt: skip
+    if mode == MODES["max"] or scale_grad_by_freq or sparse:
+        return NotImplemented
+    gw = gs = None
+    if needs[0]:
+        gw = xp.embedding_bag_gradient(
+            g, indices, bags, sizes, per_sample_weights, len(weight), mode, padding_idx
+        )
+    if needs[3]:
+        gs = xp.bag_factors_gradient(g, weight, indices, bags, padding_idx)
+    return gw, None, None, gs
+
+
+bagged.grad_all(bag_gradients, kernel=bag_arrays)
 
 
 def checked_bags(
@@ -341,8 +357,8 @@ def functional_embedding_bag(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
                 f"fixed length sequences. However, found offsets of type {type(offsets)}"
             )
-        offsets = _starts(input)
         a = input._array
+        offsets = _starts(input)
         # A view would be recorded as one, though indices have no gradient.
         input = _wrap(a.reshape(-1)) if a.__class__ is np.ndarray else input.reshape(-1)
         if per_sample_weights is not None:
@@ -378,6 +394,11 @@ def _starts(input: Any) -> Any:
     import rushlight
 
     n, m = input.shape
+    a = input._array
+    if a.__class__ is np.ndarray:
+        starts = xp.empty(n, a.dtype)
+        xp.arange_into(starts, 0, m)
+        return _wrap(starts)
     return rushlight.arange(n, dtype=input.dtype, device=input.device) * m
 
 
