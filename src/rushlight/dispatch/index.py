@@ -163,10 +163,10 @@ FUNCTIONS = {
     ),
     "linalg.solve": (
         "cholesky_inverse cholesky_solve det internal.cholesky_inverse_ex "
-        "internal.cholesky_solved internal.lu_solved internal.pinv inverse linalg.det "
-        "linalg.inv linalg.inv_ex linalg.lstsq linalg.lu_solve linalg.pinv linalg.slogdet "
-        "linalg.solve linalg.solve_ex linalg.solve_triangular logdet lu_solve pinverse "
-        "slogdet triangular_solve "
+        "internal.cholesky_solved internal.lu_solved internal.pinv internal.solved inverse "
+        "linalg.det linalg.inv linalg.inv_ex linalg.lstsq linalg.lu_solve linalg.pinv "
+        "linalg.slogdet linalg.solve linalg.solve_ex linalg.solve_triangular logdet lu_solve "
+        "pinverse slogdet triangular_solve "
     ),
     "linalg.spectra": (
         "internal.eigvals internal.eigvalsh internal.svdvals linalg.eig linalg.eigh "

@@ -50,10 +50,6 @@ class _sign_logabsdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
 
-class _result_info(NamedTuple):
-    result: Tensor
-    info: Tensor
-
 class _U_S_Vh(NamedTuple):
     U: Tensor
     S: Tensor
@@ -123,7 +119,7 @@ def slogdet(A: Tensor, *, out: Any = None) -> _sign_logabsdet:
     """(sign, logabsdet): the determinants are sign * exp(logabsdet); the sign is a phase for complex"""
 def solve(A: Tensor, B: Tensor, *, left: _bool = True, out: Any = None) -> Tensor:
     """X of A X = B (X A = B unless `left`), for square A [..., n, n] and B [..., n, k] or [..., n]."""
-def solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False, out: Any = None) -> _result_info:
+def solve_ex(A: Tensor, B: Tensor, *, left: _bool = True, check_errors: _bool = False, out: Any = None) -> Tensor:
     """(result, info): as `linalg.solve`, with infinities and the number of a pivot that is zero"""
 def solve_triangular(A: Tensor, B: Tensor, *, upper: _bool, left: _bool = True, unitriangular: _bool = False, out: Any = None) -> Tensor:
     """X of A X = B (X A = B unless `left`) for triangular A; the other triangle is not read, nor is"""

@@ -54,21 +54,36 @@ def system(name, a, b, left):
     return False
 
 
-@op(where="linalg", outputs=("result", "info"), node="LinalgSolveExBackward0")
-def solve_ex(xp, A: Array, B: Array, *, left: bool = True, check_errors: bool = False):
+@composite(where="linalg")
+def solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = False):
     """(result, info): as `linalg.solve`, with infinities and the number of a pivot that is zero
     instead of an error (unless `check_errors`)."""
-    if system("linalg.solve_ex", A, B, left):
-        x, info = xp.solve(A, B[..., None])
-        x = x[..., 0]
-    elif left:
-        x, info = xp.solve(A, B)
-    else:  # X A = B is Aᵀ Xᵀ = Bᵀ
-        x, info = xp.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2))
-        x = x.swapaxes(-1, -2)
-    if check_errors and info.any():
+    vector = system("linalg.solve_ex", A, B, left)
+    x, info = solved(A, B, left, vector)
+    if check_errors and first_failure(info):
         raise unsolved("torch.linalg.solve_ex", info)
-    return x, info
+    return named("linalg_solve_ex", ("result", "info"), (x, info))
+
+
+@op(
+    where="internal", outputs=("result", "info"), node="LinalgSolveExBackward0", out=False,
+    intermediates=("LU", "pivots"),
+)  # fmt: skip
+def solved(xp, A: Array, B: Array, left: bool, vector: bool, keep: bool):
+    """The forward of `linalg.solve`. Intermediates: the factorization of A, of Aᵀ unless `left`."""
+    a, b = (A, B[..., None] if vector else B) if left else (turned(A), turned(B))
+    if keep:
+        lu, pivots, info = xp.lu_factor(a)
+        x = None if info.any() else xp.lu_solve(lu, pivots, b)
+    else:
+        lu = pivots = x = None
+    if x is None:
+        x, info = xp.solve(a, b)
+    return (x[..., 0] if vector else x if left else turned(x)), info, lu, pivots
+
+
+def turned(a):
+    return a.swapaxes(-1, -2)
 
 
 def unsolved(name, info):
@@ -87,8 +102,8 @@ def solve(A: Array, B: Array, *, left: bool = True):
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    system("linalg.solve", A, B, left)
-    x, info = solve_ex(A, B, left=left)
+    vector = system("linalg.solve", A, B, left)
+    x, info = solved(A, B, left, vector)
     if first_failure(info):
         raise unsolved("torch.linalg.solve", info)
     return x
@@ -102,15 +117,31 @@ def system_gradients(g_b, A, result, left, B_shape, needs):
     return g_a, to_shape(g_b, B_shape) if needs[1] else None
 
 
-def solve_gradients(g, A, result, left, B_shape, needs):
-    vector = len(B_shape) == 1 or (len(B_shape) == A.ndim - 1 and B_shape == A.shape[:-1])
+def solve_rule(g, A, result, left, vector, B_shape, needs):
     if vector:
         g, result, B_shape = g.unsqueeze(-1), result.unsqueeze(-1), (*B_shape, 1)
     g_a, g_b = system_gradients(solve(A.mH, g, left=left), A, result, left, B_shape, needs)
     return g_a, g_b.squeeze(-1) if vector and needs[1] else g_b
 
 
-solve_ex.grad_all(solve_gradients)
+def solve_gradients(xp, g, result, left, vector, LU, pivots, A_shape, B_shape, needs):
+    if vector:
+        g, result, B_shape = g[..., None], result[..., None], (*B_shape, 1)
+    elif not left:
+        g, result = turned(g), turned(result)
+    g_b, g_a = xp.lu_solve(LU, pivots, g, True, True), None
+    if needs[0]:
+        g_a = xp.negative(xp.times_adjoint(g_b, result))
+        g_a = g_a if left else turned(g_a)
+        g_a = g_a if g_a.shape == A_shape else xp.sum_to(g_a, A_shape)
+    if not needs[1]:
+        return g_a, None
+    g_b = g_b if left else turned(g_b)
+    g_b = g_b if g_b.shape == B_shape else xp.sum_to(g_b, B_shape)
+    return g_a, g_b[..., 0] if vector else g_b
+
+
+solved.grad_all(solve_rule, kernel=solve_gradients)
 
 
 @op(where="linalg")

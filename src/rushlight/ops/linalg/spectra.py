@@ -173,10 +173,13 @@ def svd_input(g_U, g_S, g_Vh, U, S, Vh, A_shape):
 svd.grad(A=svd_input)
 
 
-@op(where="internal", name="svdvals", node="LinalgSvdBackward0")
-def svdvals_alone(xp, A: Array):
-    """The singular values without the vectors."""
-    return xp.svdvals(A)
+@op(where="internal", name="svdvals", node="LinalgSvdBackward0", intermediates=("U", "Vh"))
+def svdvals_alone(xp, A: Array, keep: bool):
+    """The singular values; with the vectors where a backward will read them."""
+    if not keep:
+        return xp.svdvals(A), None, None
+    u, s, vh = xp.svd(A, False)
+    return s, u, vh
 
 
 def svdvals_input(g, A):
@@ -185,7 +188,7 @@ def svdvals_input(g, A):
     return u * g.unsqueeze(-2) @ vh
 
 
-svdvals_alone.grad(A=svdvals_input)
+svdvals_alone.grad(A=svdvals_input, kernel=lambda xp, g, U, Vh: xp.matmul(U * g[..., None, :], Vh))
 
 
 @composite(where="linalg")
