@@ -109,6 +109,7 @@ def test_what_is_not_dense_is_the_references():
     assert compiled_reduce.plan((2, 3, 4), (48, 16, 4), 4, 1, False) == (
         ((False, 2), (True, 3), (False, 4)),
         (2, 4),
+        (2, 3, 4),
     )
     assert compiled_reduce.plan((2, 3, 4), (4, 8, 24), 4, 2, False) is None  # of another order
     assert compiled_reduce.plan((2, 3), (12, 8), 4, 1, False) is None  # with gaps

@@ -127,3 +127,23 @@ def test_searchsorted_warns_of_copies():
                 call()
     finally:
         torch.set_warn_always(False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int32"])
+@pytest.mark.parametrize("count", [0, 1, 5, 32, 33, 200])
+def test_isin_by_few_and_by_many(dtype, count):
+    rng = np.random.default_rng(count)
+    a, tests = rng.integers(0, 90, (7, 40)), rng.integers(0, 90, count)
+    x = torch.tensor(a).to(getattr(torch, dtype)).t()
+    y = torch.tensor(tests).to(x.dtype)
+    for invert in (False, True):
+        found = torch.isin(x, y, invert=invert)
+        assert found.is_contiguous()
+        assert np.array_equal(found.numpy(), np.isin(a.T, tests, invert=invert))
+
+
+def test_nan_is_in_nothing():
+    nan = float("nan")
+    for more in (0, 50):
+        tests = torch.tensor([nan, 1.0, *[5.0] * more])
+        assert torch.isin(torch.tensor([1.0, nan]), tests).tolist() == [True, False]

@@ -71,10 +71,10 @@ def shaped(r: np.ndarray, a: np.ndarray, axis: Any, keepdims: bool) -> np.ndarra
 @lru_cache(maxsize=4096)
 def plan(
     shape: tuple, strides: tuple, itemsize: int, axis: Any, keepdims: bool
-) -> tuple[tuple[tuple[bool, int], ...], tuple] | None:
+) -> tuple[tuple[tuple[bool, int], ...], tuple, tuple | None] | None:
     """How an array of any order in memory is reduced: runs of dimensions, outermost first, as whether
-    they are reduced and how large, and the result's shape; None where it has gaps, or the result
-    would have another order."""
+    they are reduced and how large, the result's shape, and where there is one run the shape [outer, n, inner]; None
+    where it has gaps, or the result would have another order."""
     ndim = len(shape)
     if axis is None:
         over = set(range(ndim))
@@ -101,9 +101,14 @@ def plan(
             runs.append((d in over, shape[d]))
     if not any(summed for summed, _ in runs):
         runs.append((True, 1))
+    block = None
+    if builtins.sum([summed for summed, _ in runs]) == 1:
+        at = [summed for summed, _ in runs].index(True)
+        sizes = [n for _, n in runs]
+        block = math.prod(sizes[:at]), sizes[at], math.prod(sizes[at + 1 :])
     if keepdims:
-        return tuple(runs), tuple(1 if d in over else n for d, n in enumerate(shape))
-    return tuple(runs), tuple(n for d, n in enumerate(shape) if d not in over)
+        return tuple(runs), tuple(1 if d in over else n for d, n in enumerate(shape)), block
+    return tuple(runs), tuple(n for d, n in enumerate(shape) if d not in over), block
 
 
 def planned(a: Any, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
@@ -115,6 +120,14 @@ def planned(a: Any, axis: Any, keepdims: bool, dtype: np.dtype | None = None) ->
     if dtype is not None and dtype.kind == "b":  # its bytes would be added up
         return None
     return plan(a.shape, a.strides, a.itemsize, axis, keepdims)
+
+
+def in_one(entries: ByDtype, a: np.ndarray, found: Any) -> Any:
+    """What native entries give for an array, whose plan was found, by its one run; None without."""
+    if found is None or found[2] is None or not a.flags.c_contiguous:
+        return None
+    r = entries[a.dtype](a.reshape(found[2]), 1, False)
+    return None if r is None else r.reshape(found[1])
 
 
 LEAST = {i64: -(1 << 63), i32: -(1 << 31), u8: 0}
@@ -174,8 +187,10 @@ def folds_of(name: str, dtype: np.dtype) -> Any:
     """The native entry for a fold whose result is int64, or of the floating dtype."""
     if dtype not in KNOWN:
         return unbound
+    if name == "numbers" and dtype not in FLOATING:
+        name = "sum"
     t = of(dtype)
-    to = t if name == "prod" and dtype in FLOATING else i64
+    to = t if name != "count_nonzero" and dtype in FLOATING else i64
     assert t is not None and to is not None
     known = fold_known(name, True, u8 if t is b1 else t, to, to.loaded)
     runs = (folds.fold_rows, known), (folds.fold_columns, known), (folds.fold_parts, known)
@@ -195,12 +210,13 @@ def variances(dtype: np.dtype) -> Any:
 VARIANCE = ByDtype(variances)
 SUM, MEAN = sums_by_dtype(False), sums_by_dtype(True)
 PRODUCT = ByDtype(lambda dtype: folds_of("prod", dtype))
+NUMBERS = ByDtype(lambda dtype: folds_of("numbers", dtype))
 NONZEROS = ByDtype(lambda dtype: folds_of("count_nonzero", dtype))
 
 
 def folded(name: str, a: np.ndarray, found: Any, t: Type, to: Type) -> np.ndarray:
     """An array, whose plan was found, folded with elements of type `to` as result."""
-    runs, shape = found
+    runs, shape, _ = found
     by = t if name in ("amax", "amin") and not t.is_float else to.loaded
     left = builtins.sum(summed for summed, _ in runs)
     r, outer, inner, first = a, a.size, 1, True
@@ -257,6 +273,8 @@ def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None)
     d = getattr(a, "dtype", None)
     whole = d in WHOLE and (dtype is None or dtype is I64)
     found = planned(a, axis, keepdims, None if whole else dtype)
+    if dtype is None and (r := in_one(SUM, a, found)) is not None:
+        return r
     if found is None:
         return by_copy("sum", a, axis, keepdims, dtype)
     if whole:
@@ -266,7 +284,7 @@ def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None)
 
 def added(a: np.ndarray, found: Any, dtype: np.dtype) -> np.ndarray:
     """The sums of floating numbers, whose plan was found."""
-    runs, shape = found
+    runs, shape, _ = found
     t = kind(a)
     if len(runs) == 1 and a.size <= PART:
         out = np.empty(shape, dtype)
@@ -294,6 +312,10 @@ def sum_of_rows(t: Type, to: Type) -> Any:
 @implements("nansum")
 def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum, NaN left out."""
+    if dtype is None:
+        r = NUMBERS[a.dtype](a, axis, keepdims)
+        if r is not None:
+            return r
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
     if found is None:
         return by_copy("nansum", a, axis, keepdims, dtype)
@@ -360,6 +382,8 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
         [i for i, n in enumerate(own) if i < lead or n != shape[i - lead]]  # in which it was 1
     )
     found = planned(a, axes, False) if getattr(a, "dtype", None) in FLOATING else None
+    if (r := in_one(SUM, a, found)) is not None:
+        return r.reshape(shape)
     if found is None:
         return reference.sum_to(a, shape)
     return added(a, found, a.dtype).reshape(shape)
@@ -373,6 +397,8 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
         if r is not None:
             return r
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
+    if dtype is None and (r := in_one(MEAN, a, found)) is not None:
+        return r
     if found is None:
         return by_copy("mean", a, axis, keepdims, dtype)
     r = added(a, found, kind(a).loaded.np)
@@ -416,11 +442,16 @@ def lengths(d: np.dtype) -> Any:
     return bind(INFER, [d], [d], (norm.row_lengths, {"T": t}), *runs)
 
 
+LENGTHS = ByDtype(lengths)
+
+
 @implements("l2_norm")
-@of_copies(ByDtype(lengths))
+@of_copies(LENGTHS)
 def l2_norm(a: Any, axis: int | tuple[int, ...] | None, keepdims: bool) -> Any:
     """The square roots of the sums of squares along an axis, some or all (None)."""
     found = planned(a, axis, keepdims) if getattr(a, "dtype", None) in FLOATING else None
+    if (r := in_one(LENGTHS, a, found)) is not None:
+        return r
     if found is None:
         return norms.l2_norm(a, axis, keepdims)
     return folded("length", a, found, kind(a), kind(a))

@@ -11,23 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import of_copies
+from rushlight._backends.llvm.views import contiguous, of_copies
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags
 from rushlight._codegen.kernels import sort as kernels
 from rushlight._codegen.kernels.shape_inference import (
+    among_few,
     chosen,
     chosen_kind,
     chosen_median,
     in_order_along,
     largest_few,
+    sought,
 )
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
-from rushlight._codegen.types import b1, f32, f64, i32, i64, of, u8
-from rushlight.core.dtype_sets import BOOL, FLOATING, I8, I16, I32, I64, U8
+from rushlight._codegen.types import Type, b1, f32, f64, i32, i64, of, u8
+from rushlight.core.dtype_sets import BOOL, F32, FLOATING, I8, I16, I32, I64, REDUCED, U8
 
 SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes
 SORTED = FLOATING | {BOOL, U8, I8, I16, I32, I64}
@@ -240,49 +243,82 @@ def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
     """Each run of equal elements once; with `places` the run of each original place; their lengths."""
     n, t = s.size, of(s.dtype)
     t = u8 if t is b1 else t
-    found = np.empty(-(-n // kernels.STRETCH), np.int64)
-    kernels.runs_counted.compiled(T=t)(s, found, n)
-    if found.size > 1:
+    found, count = np.zeros(-(-n // kernels.STRETCH), np.int64), n
+    if found.size > 1:  # results of any size that there may be are too large
+        kernels.runs_counted.compiled(T=t)(s, found, n)
         found = found.cumsum()
-    count = int(found[-1])
-    found[1:] = found[:-1]
-    found[0] = 0
+        count = int(found[-1])
+        found[1:] = found[:-1]
+        found[0] = 0
     values, starts = np.empty(count, s.dtype), np.empty(count + 1, np.int64)
-    starts[count] = n
     inverse = np.empty(n, np.int64) if places else starts
     if places and order is None:
         order = np.arange(n)
     run = kernels.runs_placed.compiled(PLACES=places, T=t)
     run(s, starts if order is None else order, found, values, starts, inverse, n)
+    if count > (count := int(found[-1])):
+        values, starts = values[:count].copy(), starts[: count + 1]
+    starts[count] = n
     return values, inverse, starts[1:] - starts[:-1]
+
+
+def searches(right: bool, to: Type) -> ByDtype:
+    """The native entries for places in sorted rows."""
+
+    def make(dtype: np.dtype) -> Any:
+        t = of(dtype)
+        if t not in (f32, f64, i32, i64):
+            return unbound
+        run = kernels.search, {"RIGHT": right, "T": t, "R": to}
+        return bind((sought, {}), [dtype, dtype], [to.np], run)
+
+    return ByDtype(make)
+
+
+SEARCHES = {(right, to.np): searches(right, to) for right in (False, True) for to in (i32, i64)}
 
 
 @implements("searchsorted")
 def searchsorted(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
     """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
-    t, r = of(a.dtype), of(dtype)
-    if (
-        t is None
-        or r is None
-        or a.size < SMALL
-        or seq.dtype is not a.dtype
-        or a.__class__ is not np.ndarray
-        or not a.ndim
-        or not seq.size
-        or (seq.ndim > 1 and seq.shape[:-1] != a.shape[:-1])
-        or a.dtype.itemsize < 4
-        or (seq.dtype.kind == "f" and bool((seq != seq).any()))
-    ):
-        return reference.searchsorted(seq, a, right, dtype)
-    seq, a = np.ascontiguousarray(seq), np.ascontiguousarray(a)
-    if not seq.flags.aligned or not a.flags.aligned:
-        return reference.searchsorted(seq, a, right, dtype)
-    n, m = seq.shape[-1], a.shape[-1]
-    rows, step = (1, 0) if seq.ndim == 1 else (a.size // m, n)
-    out = np.empty(a.shape, dtype)
-    run = kernels.search.compiled(RIGHT=right, T=t, R=r)
-    run(seq, a, out, rows, n, a.size // rows, step)
-    return out
+    if a.dtype in REDUCED and seq.dtype is a.dtype:
+        seq, a = cpu.cast(seq, F32), cpu.cast(a, F32)
+    found = SEARCHES[right, dtype][seq.dtype](contiguous(seq), contiguous(a))
+    return reference.searchsorted(seq, a, right, dtype) if found is None else found
+
+
+FEW_TESTS = 32  # elements that each other one is compared with
+
+
+def members(invert: bool) -> ByDtype:
+    """The native entries for whether elements are among few others."""
+
+    def make(dtype: np.dtype) -> Any:
+        if dtype not in SORTED or dtype == BOOL:
+            return unbound
+        run = kernels.among, {"INVERT": invert, "T": of(dtype)}
+        return bind((among_few, {"MOST": FEW_TESTS}), [dtype, dtype], [BOOL], run)
+
+    return ByDtype(make)
+
+
+AMONG = members(False), members(True)
+
+
+@implements("isin")
+def isin(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
+    """Which elements of `a` are in `tests`."""
+    found = AMONG[invert][a.dtype](contiguous(a), contiguous(tests))
+    if found is not None:
+        return found
+    if a.dtype not in SORTED or tests.dtype is not a.dtype or a.dtype.itemsize < 2:
+        return reference.isin(a, tests, invert)
+    if a.dtype in REDUCED:
+        a, tests = cpu.cast(a, F32), cpu.cast(tests, F32)
+    tests = np.sort(tests, axis=None)
+    at = searchsorted(tests, a, False, I64)
+    np.minimum(at, tests.size - 1, out=at)
+    return np.not_equal(tests[at], a) if invert else np.equal(tests[at], a)
 
 
 PARTS = 4  # parts of many numbers, counted by threads

@@ -140,7 +140,7 @@ def variance_rows(x: Ptr[T], out: Ptr[T], means: Ptr[T], rows: i64, n: i64, corr
         for r in range(lo, hi):
             m, s = exact_moments(x + r * n, n, T)
             means[r] = m
-            out[r] = s / R(n - correction)
+            out[r] = s / R(max(n - correction, i64(0)))
 
 
 @kernel
@@ -164,4 +164,4 @@ def variance_columns(
                 d = load(p + i * inner, L, here) - mean
                 s, left = s + d * d, left + d
             store(means + at, mean, here)
-            store(out + at, less_rounding(s, left, R(n)) / R(n - correction), here)
+            store(out + at, less_rounding(s, left, R(n)) / R(max(n - correction, i64(0))), here)

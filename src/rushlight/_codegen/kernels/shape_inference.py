@@ -199,9 +199,9 @@ def rows_only(a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
 
 @kernel
 def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64, plan: Ptr[i64]):
-    """As `reduced`, of whole rows and columns; the last number is `correction`, which is less than n."""
+    """As `reduced`, of whole rows and columns; the last number is `correction`."""
     reduced(LONGEST, DEEPEST, 1, 1, a, axis, keep, plan)
-    if (correction < 0) | (plan[NUMBERS + 1] <= correction):
+    if correction < 0:
         plan[RUN] = 0
     if plan[RUN] == ROWS:
         plan[NUMBERS + 2] = correction
@@ -485,6 +485,35 @@ def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
         if fits & (n > 0):
             if apart(z, SIZE, mask, 1) & apart(z, SIZE, value, SIZE):
                 plan[RUN] = 1
+
+
+@kernel
+def sought(seq: Header, a: Header, plan: Ptr[i64]):
+    """The places of the elements of `a` in one sorted row, or in that of their own row: rows, elements of a sorted
+    row, elements that are sought in each, and from one sorted row to the next."""
+    nd, ns = dims_of(a), dims_of(seq)
+    plan[RUN] = 0
+    fits = in_order(a) & in_order(seq) & (nd <= DIMS) & (ns > 0) & ((ns == 1) | (ns == nd))
+    if fits:
+        rows, m, n = i64(1), size_of(a), shape_of(seq)[ns - 1]
+        if ns > 1:
+            m = shape_of(a)[nd - 1]
+            for j in range(nd - 1):
+                fits = fits & (shape_of(a)[j] == shape_of(seq)[j])
+                rows = rows * shape_of(a)[j]
+        like(a, plan)
+        note(plan, rows * m, [rows, n, m, n if ns > 1 else i64(0)])
+        plan[RUN] = i64(fits & (rows * m * n > 0))
+
+
+@kernel
+def among_few(MOST, a: Header, tests: Header, plan: Ptr[i64]):
+    """A result of the shape of `a`, for each of whose elements at most MOST others are looked at: how many."""
+    n, k = size_of(a), size_of(tests)
+    like(a, plan)
+    note(plan, n * k, [n, k])
+    fits = in_order(a) & in_order(tests) & (dims_of(a) <= DIMS)
+    plan[RUN] = i64(fits & (n > 0) & (k <= MOST))
 
 
 COUNT = abi.LIST_SIZE  # of a list of Python

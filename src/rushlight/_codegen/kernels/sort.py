@@ -427,31 +427,56 @@ def goes_on(u, v, RIGHT):
 
 
 @kernel
-def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], rows: i64, n: i64, m: i64, step: i64):
+def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], wrong: Ptr[i64], rows: i64, n: i64, m: i64,
+           step: i64):  # fmt: skip
     """Where each of the m elements of a row goes into the row of n > 0 sorted ones: before (RIGHT:
-    behind) equal ones; NaN goes to the end. `step`: from one sorted row to the next.
+    behind) equal ones; NaN goes to the end. `step`: from one sorted row to the next. Sorted ones that are NaN
+    are told, and nothing is sought.
 
     Vectors, since LLVM makes branches of numbers that are chosen, and nobody can predict them.
     """
-    L = SEARCHES
-    across = (m + (SIDE * L - 1)) // (SIDE * L)
-    for lo, hi in parallel(rows * across, 64):
-        for c in range(lo, hi):
-            r, first = c // across, c % across * (SIDE * L)
-            p, q, w = x + (r * m + first), seq + r * step, out + (r * m + first)
-            here = [iota(i64, L) < m - first - k * L for k in range(SIDE)]
-            v = [load(p + k * L, L, here[k]) for k in range(SIDE)]
-            base = [splat(i64(0), L) for _ in range(SIDE)]
-            left = n + 0
-            while left > 1:
-                half = left // 2
+    if T.is_float:
+        odd = i64(0)
+        for i in lanes(0, n if step == 0 else rows * n):
+            odd += i64(seq[i] != seq[i])
+        if odd > 0:
+            wrong[0] = 1
+    if wrong[0] == 0:
+        L = SEARCHES
+        across = (m + (SIDE * L - 1)) // (SIDE * L)
+        for lo, hi in parallel(rows * across, 64):
+            for c in range(lo, hi):
+                r, first = c // across, c % across * (SIDE * L)
+                p, q, w = x + (r * m + first), seq + r * step, out + (r * m + first)
+                here = [iota(i64, L) < m - first - k * L for k in range(SIDE)]
+                v = [load(p + k * L, L, here[k]) for k in range(SIDE)]
+                base = [splat(i64(0), L) for _ in range(SIDE)]
+                left = n + 0
+                while left > 1:
+                    half = left // 2
+                    for k in unroll(SIDE):
+                        up = goes_on(gather(q + (half - 1), base[k]), v[k], RIGHT)
+                        base[k] = select(up, base[k] + half, base[k])
+                    left -= half
                 for k in unroll(SIDE):
-                    up = goes_on(gather(q + (half - 1), base[k]), v[k], RIGHT)
-                    base[k] = select(up, base[k] + half, base[k])
-                left -= half
-            for k in unroll(SIDE):
-                up = goes_on(gather(q, base[k]), v[k], RIGHT)
-                store(w + k * L, R(select(up, base[k] + 1, base[k])), here[k])
+                    up = goes_on(gather(q, base[k]), v[k], RIGHT)
+                    store(w + k * L, R(select(up, base[k] + 1, base[k])), here[k])
+
+
+@kernel
+def among(INVERT, x: Ptr[T], tests: Ptr[T], out: Ptr[b1], n: i64, k: i64):
+    """Whether each of n elements is one of k others; INVERT: is none of them."""
+    L = 64 // T.loaded.size
+    for lo, hi in parallel(n, 4096):
+        for i in range(lo, hi, L):
+            here = iota(i64, L) < hi - i
+            v = load(x + i, L, here)
+            found = splat(b1(False), L)
+            for j in range(k):
+                found = found | (v == tests[j])
+            if INVERT:
+                found = found ^ splat(b1(True), L)
+            store(out + i, found, here)
 
 
 # -- runs of equal elements ------------------------------------------------------------------------
@@ -478,7 +503,8 @@ def runs_counted(x: Ptr[T], found: Ptr[i64], n: i64):
 def runs_placed(PLACES, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Ptr[T], starts: Ptr[i64],
                 inverse: Ptr[i64], n: i64):  # fmt: skip
     """The first element of each run and where it stands; PLACES: for each element, order[i] of the
-    elements as they stood, its run. before[k]: runs that begin before the k-th STRETCH."""
+    elements as they stood, its run. before[k]: runs that begin before the k-th STRETCH, afterwards before its
+    end."""
     for lo, hi in parallel(n, STRETCH):
         r = before[lo // STRETCH]
         for i in range(lo, hi):
@@ -491,3 +517,4 @@ def runs_placed(PLACES, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Pt
                 r += 1
             if PLACES:
                 inverse[order[i]] = r - 1
+        before[lo // STRETCH] = r

@@ -134,4 +134,4 @@ def equal(input: Tensor, other: Tensor) -> bool:
         return False
     if a.dtype != b.dtype:
         return bool(eq(input, other)._array.all())
-    return bool((a == b).all())
+    return bool(a.item() == b.item() if a.size == 1 else (a == b).all())

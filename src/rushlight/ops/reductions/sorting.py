@@ -9,7 +9,7 @@ from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.settings import warn_once
 from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.pointwise.elementwise import no_derivative
-from rushlight.ops.reductions.extremes import to_chosen
+from rushlight.ops.reductions.extremes import chosen_on_arrays, to_chosen
 from rushlight.ops.reductions.reduce import axis
 
 if TYPE_CHECKING:
@@ -90,13 +90,18 @@ def topk(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: 
     return xp.topk(input, int(k), over, largest)
 
 
-topk.grad(input=lambda g, input_shape, indices, dim: to_chosen(g, input_shape, indices, dim, True))
+topk.grad(
+    input=lambda g, input_shape, indices, dim: to_chosen(g, input_shape, indices, dim, True),
+    kernel=lambda xp, g, input_shape, indices, dim: chosen_on_arrays(
+        xp, g, input_shape, indices, dim, True
+    ),
+)
 
 
 # -- unique ----------------------------------------------------------------------------------------
 
 
-@op(where="_all", name="unique", outputs="list")
+@op(where="_all", name="unique", outputs=("values", "inverse", "counts"))
 def unique_parts(xp, input: Array, dim: int | None, consecutive: bool, places: bool):
     """(values, inverse, counts)."""
     if input.dtype.kind == "c":
