@@ -123,7 +123,8 @@ REFERENCE = {
     ),
     "views": (
         "address as_strided cat_contiguous contiguous copy_into copy_like element_strides "
-        "empty_strided extent flip plain roll root row_major stack_contiguous tile triangle "
+        "empty_alike empty_strided extent flip plain roll root row_major stack_contiguous "
+        "tile triangle "
     ),
 }
 

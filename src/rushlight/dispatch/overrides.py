@@ -18,6 +18,7 @@ import numpy as np
 
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes
+from rushlight.core.device import device as Device
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
     return call_overrides(function, args, kwargs)
 
 
-_PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), dtypes.dtype})
+_PLAIN = frozenset(
+    {Tensor, int, float, bool, complex, str, type(None), Device, dtypes.dtype, dtypes.memory_format}
+)
 
 
 # Plain functions of the top namespace that are asked about as a whole. The others (`reshape`, `split`,
@@ -162,8 +165,9 @@ def arguments(args: tuple, kwargs: dict) -> list:
 def call_overrides(function: Callable, args: tuple, kwargs: dict) -> Any:
     """Ask the modes and all arguments; NOTHING when there is none to ask."""
     relevant = arguments(args, kwargs)
-    if not thread.function_modes and not any(map(overriding, relevant)):
-        return NOTHING
+    if not thread.function_modes:
+        if _PLAIN.issuperset(map(type, relevant)) or not any(map(overriding, relevant)):
+            return NOTHING
     result = ask(function, relevant, args, kwargs)
     if result is not NOTHING:
         return result

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight.rng.fma import fused, fused_float32
 
 KERNELS = "arange_into full linspace_into ones".split()
@@ -22,7 +23,10 @@ def ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 def full(shape: tuple[int, ...], value: complex | np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A new array of one value. (NumPy's own goes through several functions in Python.)"""
     made = np.empty(shape, dtype)
-    made.fill(value)
+    if made.nbytes > 4096:
+        xp.fill(made, value)
+    else:
+        made.fill(value)
     return made
 
 

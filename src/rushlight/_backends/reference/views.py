@@ -7,12 +7,15 @@ import sys
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
+
 KERNELS = (
     "address as_strided cat_contiguous contiguous copy_into copy_like element_strides "
-    "empty_strided extent flip plain roll root row_major stack_contiguous tile triangle"
+    "empty_alike empty_strided extent flip plain roll root row_major stack_contiguous tile triangle"
 ).split()
 
 make = np.ndarray.__new__
+EVERYTHING, BACKWARDS = slice(None), slice(None, None, -1)
 
 
 def root(a: np.ndarray) -> np.ndarray:
@@ -144,6 +147,12 @@ def empty_strided(shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
     return make(np.ndarray, shape, dtype, flat, 0, tuple([s * k for s in strides]))
 
 
+def empty_alike(a: np.ndarray) -> np.ndarray | None:
+    """Uninitialised memory in the dtype, shape and strides of `a`; None where that has gaps or overlaps."""
+    made = np.empty_like(a)
+    return made if made.strides == a.strides and made.size else None
+
+
 def element_strides(a: np.ndarray) -> tuple[int, ...]:
     """Strides in elements, as PyTorch counts them; those of an empty array are row-major.
 
@@ -180,17 +189,19 @@ def extent(shape: tuple, strides: tuple) -> int:
 
 def flip(a: np.ndarray, dims: tuple) -> np.ndarray:
     """`a` in reverse order along `dims`: negative strides, for copying from only."""
-    return a[tuple([slice(None, None, -1) if d in dims else slice(None) for d in range(a.ndim)])]
+    return a[tuple([BACKWARDS if d in dims else EVERYTHING for d in range(a.ndim)])]
 
 
 def copy_like(a: np.ndarray, like: np.ndarray) -> np.ndarray:
     """A copy of `a` with the order of dimensions in memory that `like` has."""
-    from rushlight.core import geometry
+    r = empty_alike(like) if a.dtype is like.dtype else None
+    if r is None:
+        from rushlight.core import geometry
 
-    strides = geometry.preserve_strides(like.shape, element_strides(like))
-    k = a.itemsize
-    r = as_strided(np.empty(a.size, a.dtype), a.shape, tuple([s * k for s in strides]))
-    r[...] = a
+        strides = geometry.preserve_strides(like.shape, element_strides(like))
+        k = a.itemsize
+        r = as_strided(np.empty(a.size, a.dtype), a.shape, tuple([s * k for s in strides]))
+    xp.copy_into(r, a)
     return r
 
 

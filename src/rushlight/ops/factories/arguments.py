@@ -6,6 +6,7 @@ Python's, NumPy's or 0-d tensors. Errors have PyTorch's types and words.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SEQUENCES = frozenset({tuple, list, Size})
 NUMBERS = (int, float, complex, np.number, np.bool_)
+_REAL = frozenset({int, float, bool})
 
 
 def sizes(name: str, args: tuple, size: Any = None, argument: str = "size") -> Shape:
@@ -173,6 +175,13 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
     raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
 
 
+def scalar(value: Any, d: np.dtype) -> np.ndarray:
+    """`converted`, which is remembered; nobody writes to the array."""
+    return converted(value, d) if value == 0 else _remembered(value, d)  # there are two zeros
+
+
+_remembered = lru_cache(maxsize=256, typed=True)(converted)
+
 _LARGEST = {
     dtypes.float16: 65504.0,
     dtypes.bfloat16: 3.3895313892515355e38,
@@ -226,8 +235,8 @@ def shaped(make: Callable, draw: Callable | None = None) -> Callable:
 
 
 def shaped_as(make: Callable, numbers: int = 0) -> Callable:
-    """Declare a method whose arguments are a shape, or a tuple or list that is one, and a `numbers` of finite
-    floats: `make(shape, *floats, dtype)` gives the array, of the tensor's dtype."""
+    """Declare a method whose arguments are a shape, or a tuple or list that is one, and a `numbers` of real
+    numbers: `make(shape, *numbers, dtype)` gives the array, of the tensor's dtype."""
 
     def declare(function: Callable) -> Callable:
         def call(self: Tensor, *args: Any, **options: Any) -> Any:
@@ -239,9 +248,10 @@ def shaped_as(make: Callable, numbers: int = 0) -> Callable:
                 for n in shape:
                     if n.__class__ is not int or n < 0:
                         return general(self, *args)
-                for v in given:
-                    if v.__class__ is not float or not -3e38 < v < 3e38 or a.dtype not in FULL:
+                if given:
+                    if given[0].__class__ not in _REAL:
                         return general(self, *args)
+                    given = (scalar(given[0], a.dtype),)
                 try:
                     made = make(shape, *given, a.dtype)
                 except (ValueError, MemoryError):
@@ -257,19 +267,29 @@ def shaped_as(make: Callable, numbers: int = 0) -> Callable:
     return declare
 
 
-def alike(make: Callable, draw: Callable | None = None, numbers: int = 0) -> Callable:
-    """Declare a factory that takes a tensor, here one in the usual order of memory, and a `numbers` of finite
-    floats; see `shaped`, `shaped_as`."""
+def alike(
+    make: Callable, fill: Callable | None = None, draw: Callable | None = None, numbers: int = 0
+) -> Callable:
+    """Declare a factory that takes a tensor and a `numbers` of real numbers; see `shaped`, `shaped_as`. Where the
+    tensor lies in memory in another order than the usual, `fill(array, *numbers)` writes into memory as `a` has."""
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
             if not (options or active.modes) and len(args) == 1 + numbers:
                 a = getattr(args[0], "_array", None)
-                if a.__class__ is np.ndarray and a.flags.c_contiguous:
-                    for v in args[1:]:
-                        if v.__class__ is not float or not -3e38 < v < 3e38 or a.dtype not in FULL:
+                if a.__class__ is np.ndarray:
+                    given = ()
+                    if numbers:
+                        if args[1].__class__ not in _REAL:
                             return general(*args)
-                    made = make(a.shape, *args[1:], a.dtype)
+                        given = (scalar(args[1], a.dtype),)
+                    if a.flags.c_contiguous:
+                        made = make(a.shape, *given, a.dtype)
+                    else:
+                        made = xp.empty_alike(a) if fill is not None else None
+                        if made is None:
+                            return general(*args)
+                        fill(made, *given)
                     if made.strides == a.strides:  # they may differ where a size is 1
                         if draw is not None:
                             draw(made)

@@ -116,6 +116,8 @@ def convert(
     a = t._array
     if dtype is not None and dtype.__class__ is not dtypes.dtype:
         dtype = dtypes.OF[arguments.element_type("to", dtype)]
+    if memory_format is dtypes.preserve_format:
+        memory_format = None
     if device is not None and devices.for_device(device) is not devices.of(a):
         if a.__class__ is meta.Meta:
             raise NotImplementedError(
@@ -127,7 +129,6 @@ def convert(
     if dtype is None or dtype.np is a.dtype:
         if not copy and (
             memory_format is None
-            or memory_format is dtypes.preserve_format
             or geometry.suggest_memory_format(a.shape, t.stride()) is memory_format
         ):
             return t
@@ -351,7 +352,7 @@ def zero_(self):
 def fill_(self, value):
     """Overwrite every element by a number, or by the value of a 0-d tensor."""
     c = value.__class__
-    if not (c is float or c is int) or self._array.dtype.kind != "f" or not free(self):
+    if not (c is float or c is int or c is bool) or not free(self):
         got = overrides.call_overrides(fill_, (self, value), {})
         if got is not overrides.NOTHING:
             return got
@@ -361,13 +362,11 @@ def fill_(self, value):
             return compressed.fill_(self, value)
         return _filled(self, value, "fill_", fill_node, fill_tensor)
     a = self._array
-    if -60000 < value < 60000 or value != value:
-        if a.itemsize == 2 or a.size > creation.LARGE:
-            general.xp.fill(a, value)
-        else:
-            a.fill(value)
+    number = arguments.scalar(value, a.dtype)
+    if a.size > creation.LARGE:
+        general.xp.fill(a, number)
     else:
-        a.fill(arguments.converted(value, a.dtype))
+        a.fill(number)
     version_of(self).n += 1
     return self
 
@@ -392,12 +391,8 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Any, tensor_node:
 @public(overridable=True)
 def fill(input, value):
     """A copy of `input` with every element overwritten by `value`."""
-    if (
-        value.__class__ in (float, int, bool)
-        and input._edge is None
-        and input.dtype.is_floating_point
-    ):
-        return fill_(creation.empty_like(input), +value)
+    if value.__class__ in (float, int, bool) and input._edge is None:
+        return fill_(creation.empty_like(input), value)
     return _filled(input.clone(), value, "fill", fill_copy_node, fill_copy_tensor)
 
 

@@ -30,6 +30,7 @@ from rushlight.ops.factories.arguments import (
     factory,
     number,
     only_sequence,
+    scalar,
     shaped,
     shaped_as,
     sizes,
@@ -128,9 +129,14 @@ def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = 
     else:
         if (
             memory_format is None or memory_format is dtypes.preserve_format
-        ) and a.flags.c_contiguous:
-            made = a.copy() if a.size < LARGE else xp.row_major(a)
-            if made.strides == a.strides:  # they may differ where a size is 1
+        ) and a.__class__ is np.ndarray:
+            if a.size < LARGE:
+                made = a.copy("K")
+            elif a.flags.c_contiguous:
+                made = xp.row_major(a)
+            elif (made := xp.empty_alike(a)) is not None:
+                xp.copy_into(made, a)
+            if made is not None and made.strides == a.strides:  # they may differ where a size is 1
                 return made
         strides = preserved(a, memory_format)
         if strides is None:
@@ -269,15 +275,16 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
 
 
 def _full(args: tuple, d: np.dtype | None) -> Any:
-    """`full` of a tuple and a finite Python float."""
+    """`full` of a shape and a real number of Python's."""
     size, value = args
-    if size.__class__ is not tuple or value.__class__ is not float or not -3e38 < value < 3e38:
+    kind = value.__class__
+    if size.__class__ is not tuple or not (kind is float or kind is int or kind is bool):
         return None
     for n in size:
         if n.__class__ is not int:
             return None
-    d = d or modes._default_dtype.np
-    return xp.full(size, value, d) if d in FULL else None
+    d = d or (I64 if kind is int else BOOL if kind is bool else modes._default_dtype.np)
+    return None if d is C32 else xp.full(size, scalar(value, d), d)
 
 
 @valued(_full)
@@ -417,7 +424,7 @@ def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
 
     function.__name__ = f"{name}_like"
     function.__doc__ = f"{what} of the shape, dtype and (by default) memory order of `input`."
-    return alike(getattr(xp, name))(function)
+    return alike(getattr(xp, name), fill or (lambda a: None))(function)
 
 
 declare_like("zeros", "Zeros", lambda a: a.fill(0))
@@ -425,7 +432,7 @@ declare_like("ones", "Ones", lambda a: a.fill(1))
 empty_like = declare_like("empty", "Memory", None)
 
 
-@alike(xp.full, numbers=1)
+@alike(xp.full, lambda a, value: a.fill(value), numbers=1)
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """`fill_value` in the shape, dtype and (by default) memory order of `input`."""

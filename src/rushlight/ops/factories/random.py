@@ -206,7 +206,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     return finished(array, requires_grad)
 
 
-@alike(xp.empty, _uniform)
+@alike(xp.empty, draw=_uniform)
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
@@ -216,7 +216,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pi
     )
 
 
-@alike(xp.empty, _normal)
+@alike(xp.empty, draw=_normal)
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
                requires_grad=False, memory_format=None):  # fmt: skip
     """Normal numbers, in the shape, dtype and memory order of `input`."""

@@ -11,7 +11,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.layout.regions import slice_dim
-from rushlight.ops.layout.shape import reshape
+from rushlight.ops.layout.shape import reshape, unsqueeze
 
 EVERYTHING = slice(None)
 
@@ -276,7 +276,7 @@ def joined(name: str, least: int, shaped: Any, dim: Any) -> Any:
             )
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
-        parts = [shaped(x) if x.ndim < least else x for x in tensors]
+        parts = [shaped(x, x.ndim) if x.ndim < least else x for x in tensors]
         d = dim if parts[0].ndim > dim else 0
         return cat(parts, d) if out is None else cat(parts, d, out=out)
 
@@ -284,24 +284,27 @@ def joined(name: str, least: int, shaped: Any, dim: Any) -> Any:
     return function
 
 
-def column(x: Tensor) -> Tensor:
-    return reshape(x, (x.numel(), 1))
+def column(x: Tensor, n: int) -> Tensor:
+    return reshape(x, (-1, 1))
 
 
-def at_least(n: int) -> Any:
-    def shaped(x: Tensor) -> Tensor:
-        from rushlight.ops.layout import views
-
-        return getattr(views, f"atleast_{n}d")(x)
-
-    return shaped
+def at_least_1d(x: Tensor, n: int) -> Tensor:
+    return reshape(x, (1,)) if n < 1 else x
 
 
-hstack = joined("hstack", 1, at_least(1), 1)
+def at_least_2d(x: Tensor, n: int) -> Tensor:
+    return reshape(x, (1, 1)) if not n else unsqueeze(x, 0) if n == 1 else x
+
+
+def at_least_3d(x: Tensor, n: int) -> Tensor:
+    return unsqueeze(at_least_2d(x, n), -1) if n < 3 else x
+
+
+hstack = joined("hstack", 1, at_least_1d, 1)
 hstack.__doc__ = "The tensors side by side: along dimension 1, vectors along dimension 0."
-vstack = joined("vstack", 2, at_least(2), 0)
+vstack = joined("vstack", 2, at_least_2d, 0)
 vstack.__doc__ = "The tensors on top of each other: along dimension 0, vectors as rows."
-dstack = joined("dstack", 3, at_least(3), 2)
+dstack = joined("dstack", 3, at_least_3d, 2)
 dstack.__doc__ = "The tensors behind each other: along dimension 2."
 column_stack = joined("column_stack", 2, column, 1)
 column_stack.__doc__ = "The tensors side by side, vectors as columns."

@@ -14,12 +14,18 @@ from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.layout.complex_parts import view_as_complex, view_as_real
-from rushlight.ops.layout.joining import split, split_with_sizes, unbind
+from rushlight.ops.layout.joining import (
+    at_least_1d,
+    at_least_2d,
+    at_least_3d,
+    split,
+    split_with_sizes,
+    unbind,
+)
 from rushlight.ops.layout.regions import alias, basic_index, narrow, select, slice_dim
 from rushlight.ops.layout.shape import (
     expand,
     permute,
-    reshape,
     squeeze,
     t,
     transpose,
@@ -388,37 +394,26 @@ def each(tensors: tuple, one: Any) -> Any:
         if isinstance(tensors[0], (tuple, list)):
             tensors = tuple(tensors[0])
         else:
-            return one(tensors[0])
-    return tuple([one(x) for x in tensors])
+            return one(tensors[0], tensors[0].ndim)
+    return tuple([one(x, x.ndim) for x in tensors])
 
 
 @public()
 def atleast_1d(*tensors: Any) -> Any:
     """Each tensor with at least one dimension."""
-    return each(tensors, lambda x: x if x.ndim else reshape(x, (1,)))
+    return each(tensors, at_least_1d)
 
 
 @public()
 def atleast_2d(*tensors: Any) -> Any:
     """Each tensor with at least two dimensions: (N,) becomes (1, N)."""
-    return each(
-        tensors,
-        lambda x: reshape(x, (1, 1)) if not x.ndim else unsqueeze(x, 0) if x.ndim == 1 else x,
-    )
+    return each(tensors, at_least_2d)
 
 
 @public()
 def atleast_3d(*tensors: Any) -> Any:
     """Each tensor with at least three dimensions: (N,) becomes (1, N, 1), (M, N) becomes (M, N, 1)."""
-
-    def one(x: Tensor) -> Tensor:
-        if not x.ndim:
-            return reshape(x, (1, 1, 1))
-        if x.ndim == 1:
-            return unsqueeze(unsqueeze(x, 0), -1)
-        return unsqueeze(x, -1) if x.ndim == 2 else x
-
-    return each(tensors, one)
+    return each(tensors, at_least_3d)
 
 
 # -- the tensor itself becomes its view ------------------------------------------------------------
