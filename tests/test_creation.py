@@ -549,3 +549,56 @@ def test_types_of_tensors_have_no_subclasses():
 
         class Mine(torch.FloatTensor):
             pass
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool", "float64"])
+def test_numbers_fill_any_order_of_memory(dtype):
+    d = getattr(torch, dtype)
+    x = torch.zeros(2, 3, 4, dtype=d)
+    for y in (x, x.permute(2, 0, 1), x[..., ::2], x[:, :1].expand(2, 3, 4)):
+        for made in (torch.full_like(y, True), torch.ones_like(y), torch.fill(y, 1), y.clone() + 1):
+            assert made.dtype is d or dtype == "bool"  # True + 1 is a whole number
+            assert made.to(torch.int64).tolist() == torch.ones(y.shape, dtype=torch.int64).tolist()
+            assert made.stride() == y.clone().stride()
+    assert x.permute(2, 0, 1).clone().stride() == (1, 12, 4)
+    assert torch.zeros_like(x.mT).stride() == x.mT.stride()
+    assert x[..., ::2].clone().is_contiguous()
+
+
+def test_zeros_of_either_sign_fill():
+    for a, b in ((0.0, -0.0), (-0.0, 0.0)):
+        assert torch.full((1,), a).signbit().item() == (str(a) == "-0.0")
+        assert torch.full_like(torch.ones(1), b).signbit().item() == (str(b) == "-0.0")
+    assert torch.full((1,), True).dtype is torch.bool
+    assert torch.full((1,), 1).dtype is torch.int64
+    assert torch.full((1,), 1.0).dtype is torch.float32
+
+
+def test_options_of_factories_may_name_the_cpu():
+    for device in ("cpu", torch.device("cpu")):
+        assert torch.zeros(2, device=device, dtype=torch.bfloat16).dtype is torch.bfloat16
+        assert torch.ones_like(torch.zeros(2), device=device, dtype=torch.int64).tolist() == [1, 1]
+        assert torch.arange(3, device=device, dtype=torch.float64).tolist() == [0, 1, 2]
+        assert torch.zeros(2).new_full((2,), 3, dtype=torch.int32, device=device).tolist() == [3, 3]
+    assert torch.zeros(2, device="meta").is_meta
+    assert torch.zeros_like(torch.zeros(2), device="meta").is_meta
+    with pytest.raises(TypeError, match="dtype"):
+        torch.zeros(2, dtype="float32")
+    with pytest.raises((TypeError, RuntimeError)):
+        torch.zeros(2).new_full(2, 3)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sequences_of_halves_are_rounded_step_by_step(dtype):
+    d = getattr(torch, dtype)
+
+    def r(x):  # rounded to the half type
+        return torch.as_tensor(x, dtype=torch.float32).to(d).float()
+
+    n = 77
+    step = r(r(r(2.3) - r(-1.7)) / r(n - 1))
+    i = torch.arange(n, dtype=torch.float32)
+    want = torch.where(i < n // 2, r(-1.7) + r(step * r(i)), r(2.3) - r(step * r(n - 1 - i)))
+    assert torch.linspace(-1.7, 2.3, n, dtype=d).equal(want.to(d))
+    assert torch.arange(0, 200, 2, dtype=d).tolist() == list(range(0, 200, 2))
+    assert torch.arange(1, 2, 0.25, dtype=d).tolist() == [1, 1.25, 1.5, 1.75]

@@ -9,23 +9,25 @@ import numpy as np
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._codegen.kernels import sequences as kernels
-from rushlight.core.dtype_sets import FULL
+from rushlight.core.dtype_sets import FLOATING, REDUCED
 
 _counted = Compiled(kernels.counted)
 _spaced = Compiled(kernels.spaced)
+_spaced_halves = Compiled(kernels.spaced_halves)
 
 
-@implements("arange_into", dtypes=FULL, least=1)
+@implements("arange_into", dtypes=FLOATING, least=1)
 def arange_into(out: np.ndarray, start: float, step: float) -> Any:
-    """start + i * step into `out`, float32 or float64 [n]."""
+    """start + i * step into `out`, floating [n]."""
     if not out.flags.carray:
         return NotImplemented
     return _counted[out.dtype,](out, out.size, start, step)
 
 
-@implements("linspace_into", dtypes=FULL, least=2)
+@implements("linspace_into", dtypes=FLOATING, least=2)
 def linspace_into(out: np.ndarray, start: float, end: float) -> Any:
-    """n > 1 numbers from `start` to `end` into `out`, float32 or float64 [n]."""
+    """n > 1 numbers from `start` to `end` into `out`, floating [n]."""
     if out.size < 2 or not out.flags.carray:
         return NotImplemented
-    return _spaced[out.dtype,](out, out.size, start, end)
+    spaced = _spaced_halves if out.dtype in REDUCED else _spaced
+    return spaced[out.dtype,](out, out.size, start, end)

@@ -5,6 +5,8 @@ PyTorch computes them in vectors of a fixed width: the rounding of the first ele
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rushlight._backends import cpu as xp
@@ -32,24 +34,41 @@ def full(shape: tuple[int, ...], value: complex | np.ndarray, dtype: np.dtype) -
 
 @np.errstate(all="ignore")
 def arange_into(out: np.ndarray, start: float, step: float) -> None:
-    """start + i * step into `out`, float32 or float64 [n]."""
+    """start + i * step into `out`, floating [n]. Halves are computed in float32, others in float64."""
     n, d, lanes = out.size, out.dtype, WIDTH // out.itemsize
-    out[...] = fused(np.arange(n, dtype=np.float64), step, start).astype(d)
+    if out.itemsize == 2:
+        start, step = float(np.float32(start)), float(np.float32(step))
+
+    def exact(i: np.ndarray, start: Any) -> np.ndarray:
+        if out.itemsize == 2:
+            return fused_float32(i.astype(np.float32), step, start).astype(d)
+        return fused(i, step, start).astype(d)
+
+    out[...] = exact(np.arange(n, dtype=np.float64), start)
     whole = n - n % (2 * lanes)  # the rest is computed one by one
     if whole:
         first = out[:whole:lanes].astype(np.float64)[:, None]
         k = np.tile(np.arange(lanes, dtype=np.float64), (len(first), 1))
-        out[:whole] = fused(k, step, first).astype(d).reshape(-1)
+        out[:whole] = exact(k, first).reshape(-1)
 
 
 @np.errstate(all="ignore")
 def linspace_into(out: np.ndarray, start: float, end: float) -> None:
-    """n > 1 numbers from `start` to `end` into `out`, float32 or float64 [n]: the first half is counted from the start,
-    the second from the end."""
+    """n > 1 numbers from `start` to `end` into `out`, floating [n]: the first half is counted from the start, the second
+    from the end. In a half type every operation is rounded."""
     n = out.size
     half = n // 2
     up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
-    if out.dtype == np.float32:
+    if out.itemsize == 2:
+
+        def r(x: Any) -> Any:
+            return np.asarray(x, np.float32).astype(out.dtype).astype(np.float32)
+
+        a, b = r(start), r(end)
+        step = r(r(b - a) / r(n - 1))
+        out[:half] = a + r(step * r(up))
+        out[half:] = b - r(step * r(down))
+    elif out.dtype == np.float32:
         a, b = np.float32(start), np.float32(end)
         step = (b - a) / np.float32(n - 1)
         out[:half] = fused_float32(up.astype(np.float32), float(step), float(a))

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, f64, i64
+from rushlight._codegen.types import Ptr, f32, f64, i64
 
 GRAIN = 16384  # elements in a chunk: whole vectors
 
 
 @kernel
 def counted(T, out: Ptr[T], n: i64, start: f64, step: f64):
-    """start + i * step, in vectors of 32 bytes whose first element is rounded before the others are made of it."""
+    """start + i * step, in vectors of 32 bytes whose first element is rounded before the others are made of it. Halves
+    are computed in float32, others in float64."""
+    R = f32 if T.size == 2 else f64
     L = 32 // T.size
+    a, by = R(start), R(step)
     whole = n - n % (2 * L)
     for low, high in parallel(n, GRAIN):
         end = min(high, whole)
         for i in range(low, end, L):
-            first = f64(T(fma(f64(i), step, start)))
+            first = R(T(fma(R(i), by, a)))
             for k in range(L):
-                out[i + k] = T(fma(f64(k), step, first))
+                out[i + k] = T.loaded(fma(R(k), by, first))
         for i in range(max(low, end), high):
-            out[i] = T(fma(f64(i), step, start))
+            out[i] = T.loaded(fma(R(i), by, a))
 
 
 @kernel
@@ -34,3 +37,21 @@ def spaced(T, out: Ptr[T], n: i64, start: T, end: T):
             out[i] = fma(T(i), step, start)
         for i in range(max(low, half), high):
             out[i] = fma(T(n - 1 - i), -step, end)
+
+
+@inline
+def rounded(x, T):
+    return f32(T(f32(x)))
+
+
+@kernel
+def spaced_halves(T, out: Ptr[T], n: i64, start: f64, end: f64):
+    """As `spaced`; every operation is rounded to the half type T."""
+    a, b = rounded(start, T), rounded(end, T)
+    step = rounded(rounded(b - a, T) / rounded(n - 1, T), T)
+    half = n // 2
+    for low, high in parallel(n, GRAIN):
+        for i in range(low, min(high, half)):
+            out[i] = a + rounded(step * rounded(i, T), T)
+        for i in range(max(low, half), high):
+            out[i] = b - rounded(step * rounded(n - 1 - i, T), T)

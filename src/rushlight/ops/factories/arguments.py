@@ -16,7 +16,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import sparse
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, modes
-from rushlight.core.dtype_sets import FULL, I64
+from rushlight.core.dtype_sets import C32, FULL, I64
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, new
 from rushlight.dispatch import overrides
@@ -177,7 +177,9 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
 
 def scalar(value: Any, d: np.dtype) -> np.ndarray:
     """`converted`, which is remembered; nobody writes to the array."""
-    return converted(value, d) if value == 0 else _remembered(value, d)  # there are two zeros
+    if value.__class__ is float and value == 0:  # there are two zeros, which are equal
+        return converted(value, d)
+    return _remembered(value, d)
 
 
 _remembered = lru_cache(maxsize=256, typed=True)(converted)
@@ -205,22 +207,39 @@ def factory(function: Callable) -> Callable:
     return public()(overrides.overridable(function, tensors=False))
 
 
+def plainly(options: dict, d: np.dtype | None) -> Any:
+    """The dtype that the options ask for, `d` where they name none; False where they ask for more than a dtype and
+    the CPU."""
+    for name, value in options.items():
+        if name == "dtype" and value.__class__ is dtypes.dtype and value.np is not C32:
+            d = value.np
+        elif name != "device" or not (
+            value == "cpu" if value.__class__ is str else getattr(value, "type", "") == "cpu"
+        ):
+            return False
+    return d
+
+
 def shaped(make: Callable, draw: Callable | None = None) -> Callable:
     """Declare a factory whose arguments are a shape: `make(shape, dtype)` gives the array, and `draw(array)`
     fills it with random numbers."""
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
-            if args and not (options or active.modes or modes.device_set and modes.thread.device):
+            d = own = modes._default_dtype.np
+            if options:
+                d = plainly(options, own)
+            plain = args and (d is own or d is not False and draw is None)
+            if plain and not (active.modes or modes.device_set and modes.thread.device):
                 shape = args[0] if len(args) == 1 and args[0].__class__ in _SEQUENCES else args
                 for n in shape:
                     if n.__class__ is not int:
                         break
                 else:
                     try:
-                        a = make(shape, modes._default_dtype.np)
+                        a = make(shape, d)
                     except (ValueError, MemoryError):
-                        return general(*args)  # says what is wrong
+                        return general(*args, **options)  # says what is wrong
                     if draw is not None:
                         draw(a)
                     t = new(Tensor)
@@ -241,21 +260,25 @@ def shaped_as(make: Callable, numbers: int = 0) -> Callable:
     def declare(function: Callable) -> Callable:
         def call(self: Tensor, *args: Any, **options: Any) -> Any:
             a = getattr(self, "_array", None)
-            if a.__class__ is np.ndarray and args and not (options or active.modes):
-                shape, given = args, ()
+            if a.__class__ is np.ndarray and args and not active.modes:
+                d, shape, given = a.dtype, args, ()
+                if options:
+                    d = plainly(options, d)
                 if args[0].__class__ in _SEQUENCES and len(args) == 1 + numbers:
                     shape, *given = args
+                if d is False or len(given) != numbers:
+                    return general(self, *args, **options)
                 for n in shape:
                     if n.__class__ is not int or n < 0:
-                        return general(self, *args)
+                        return general(self, *args, **options)
                 if given:
                     if given[0].__class__ not in _REAL:
-                        return general(self, *args)
-                    given = (scalar(given[0], a.dtype),)
+                        return general(self, *args, **options)
+                    given = (scalar(given[0], d),)
                 try:
-                    made = make(shape, *given, a.dtype)
+                    made = make(shape, *given, d)
                 except (ValueError, MemoryError):
-                    return general(self, *args)  # says what is wrong
+                    return general(self, *args, **options)  # says what is wrong
                 t = new(Tensor)
                 t._array, t._edge, t._counter = made, None, None
                 return t
@@ -275,22 +298,27 @@ def alike(
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
-            if not (options or active.modes) and len(args) == 1 + numbers:
+            if not active.modes and len(args) == 1 + numbers:
                 a = getattr(args[0], "_array", None)
                 if a.__class__ is np.ndarray:
-                    given = ()
-                    if numbers:
+                    d, given = a.dtype, ()
+                    if options:
+                        d = plainly(options, d)
+                    if numbers and d is not False:
                         if args[1].__class__ not in _REAL:
-                            return general(*args)
-                        given = (scalar(args[1], a.dtype),)
+                            return general(*args, **options)
+                        given = (scalar(args[1], d),)
+                    made, same = None, d is a.dtype
                     if a.flags.c_contiguous:
-                        made = make(a.shape, *given, a.dtype)
-                    else:
-                        made = xp.empty_alike(a) if fill is not None else None
-                        if made is None:
-                            return general(*args)
-                        fill(made, *given)
-                    if made.strides == a.strides:  # they may differ where a size is 1
+                        if same or d is not False and draw is None and 1 not in a.shape:
+                            made = make(a.shape, *given, d)
+                    elif fill is not None and same:
+                        made = xp.empty_alike(a)
+                        if made is not None:
+                            fill(made, *given)
+                    if made is None:
+                        return general(*args, **options)
+                    if not same or made.strides == a.strides:  # they may differ where a size is 1
                         if draw is not None:
                             draw(made)
                         t = new(Tensor)
@@ -310,11 +338,8 @@ def valued(make: Callable, draw: Callable | None = None) -> Callable:
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
-            d = None
-            plain = not options
-            if len(options) == 1 and (asked := options.get("dtype")).__class__ is dtypes.dtype:
-                d, plain = asked.np, True
-            if plain and not (active.modes or modes.device_set and modes.thread.device):
+            d = plainly(options, None) if options else None
+            if d is not False and not (active.modes or modes.device_set and modes.thread.device):
                 try:
                     a = make(args, d)
                 except (TypeError, ValueError, MemoryError):

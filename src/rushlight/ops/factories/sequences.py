@@ -15,7 +15,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes
-from rushlight.core.dtype_sets import C128, F32, FULL, I32, I64, REDUCED, STORED_ONLY
+from rushlight.core.dtype_sets import BF16, C128, F32, FLOATING, FULL, I32, I64, STORED_ONLY
 from rushlight.core.tensor import Tensor
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.arguments import valued
@@ -26,7 +26,6 @@ from rushlight.ops.factories.creation import (
     factory,
     finished,
 )
-from rushlight.rng.fma import fused_float32
 
 
 def _real(name: str, value: Any, position: int, argument: str) -> Any:
@@ -69,7 +68,7 @@ def _ordinary_range(args: tuple, d: np.dtype | None) -> np.ndarray | None:
     if d is None:
         d = modes._default_dtype.np
     for v in (start, end, step):
-        if v.__class__ not in _NUMBERS or not -_MANY < v < _MANY or d not in FULL:
+        if v.__class__ not in _NUMBERS or not -_MANY < v < _MANY or d not in FLOATING:
             return None
     n = (end - start) / step if step else 0.0
     if not 0.0 < n < _MANY:
@@ -183,26 +182,8 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
         i = xp.arange(n, dtype=np.int64)
         with np.errstate(all="ignore"):
             return (np.int64(first) + np.int64(by) * i).astype(d)
-    if isinstance(start, int) and isinstance(step, int) and abs(start) + abs(step) * n < 1 << 24:
-        if d not in REDUCED:
-            return xp.arange(start, start + step * n, step, np.int64)[:n].astype(d)
-    start, step = float(start), float(step)
-    if d not in REDUCED:
-        values = xp.empty(n, d)
-        xp.arange_into(values, start, step)
-        return values
-    start, step, lanes = float(np.float32(start)), float(np.float32(step)), 16
-
-    def exact(i: np.ndarray, start: Any) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return fused_float32(i.astype(np.float32), step, start)
-
-    values = exact(xp.arange(n, dtype=np.float64), start).astype(d)
-    whole = n - n % (2 * lanes)  # the rest is computed one by one
-    if whole:
-        first = values[:whole:lanes].astype(np.float64)[:, None]
-        k = xp.tile(xp.arange(lanes, dtype=np.float64), (len(first), 1))
-        values[:whole] = exact(k, first).astype(d).reshape(-1)
+    values = xp.empty(n, d)
+    xp.arange_into(values, float(start), float(step))
     return values
 
 
@@ -241,16 +222,23 @@ def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None
 
 def _ordinary_spaces(args: tuple, d: np.dtype | None) -> np.ndarray | None:
     """`linspace` of Python numbers of ordinary size."""
-    start, end, steps = args
-    if d is None:
-        d = modes._default_dtype.np
-    if start.__class__ not in _NUMBERS or end.__class__ not in _NUMBERS or d not in FULL:
+    bounds = _bounds(*args, d or modes._default_dtype.np)
+    return bounds and _linspace(*bounds)
+
+
+def _bounds(start: Any, end: Any, steps: Any, d: np.dtype) -> tuple | None:
+    """What `_spaced` gives for numbers of ordinary size."""
+    if start.__class__ not in _NUMBERS or end.__class__ not in _NUMBERS:
         return None
-    if steps.__class__ is not int or steps < 2:
+    if steps.__class__ is not int or steps < 1:
         return None
-    if not (-_MANY < start < _MANY and -_MANY < end < _MANY):
+    most = _MANY if d in _WIDE else 0
+    if not (-most < start < most and -most < end < most):
         return None
-    return _linspace(start, end, steps, d)
+    return (int(start), int(end), steps, d) if d is I64 else (start, end, steps, d)
+
+
+_WIDE = FULL | {BF16, I64}  # hold all numbers of ordinary size
 
 
 @valued(_ordinary_spaces)
@@ -313,16 +301,12 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
     if n == 0:
         return xp.empty(0, d)
     if n == 1:
-        return xp.asarray([arguments.converted(start, d)], d)
-    if d.kind == "f" and d not in REDUCED:
+        return xp.full((1,), arguments.scalar(start, d), d)
+    if d in FLOATING:
         values = xp.empty(n, d)
         xp.linspace_into(values, float(start), float(end))
         return values
-    half = n // 2
-    up, down = xp.arange(half), xp.arange(n - half - 1, -1, -1)  # steps from start, steps to end
     with np.errstate(all="ignore"):
-        if d in REDUCED:
-            return _linspace_half(start, end, n, d, up, down)
         if d.kind == "c":
             part = np.dtype(f"f{d.itemsize // 2}")
             made = xp.empty(n, d)
@@ -335,39 +319,38 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
         return values.astype(d)
 
 
-def _linspace_half(
-    start: Any, end: Any, n: int, d: np.dtype, up: np.ndarray, down: np.ndarray
-) -> np.ndarray:
-    """In a half type, where every operation is rounded."""
-
-    def r(x: Any) -> Any:
-        return xp.asarray(x, np.float32).astype(d).astype(np.float32)
-
-    a, b = r(start), r(end)
-    step = r(r(b - a) / r(n - 1))
-    return xp.concatenate((a + r(step * r(up)), b - r(step * r(down)))).astype(d)
+def _ordinary_powers(args: tuple, d: np.dtype | None) -> np.ndarray | None:
+    """`logspace` of Python numbers of ordinary size."""
+    base = args[3] if len(args) == 4 else 10.0
+    if base.__class__ not in _NUMBERS or not 0 < base < _MANY:
+        return None
+    bounds = _bounds(*args[:3], d or modes._default_dtype.np)
+    return bounds and _logspace(*bounds, base)
 
 
-@factory
+@valued(_ordinary_powers)
 def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`base` to the power of `linspace(start, end, steps)`."""
     start, end, n, d = _spaced("logspace", start, end, steps, out, dtype)
     base = _real("logspace", base, 4, "base")
+    return _deliver(
+        "logspace", lambda: _logspace(start, end, n, d, base), (n,), d, out, layout, device, pin_memory,
+        requires_grad,
+    )  # fmt: skip
 
-    def make() -> np.ndarray:
-        with np.errstate(all="ignore"):
-            if d.kind == "c":
-                powers = np.power(np.complex128(base), _linspace(start, end, n, C128))
-            elif d.kind in "iu":
-                # PyTorch's exponents are float32 here, and its bounds are cut to integers first.
-                exponents = _linspace(int(start), int(end), n, F32)
-                powers = np.power(float(base), exponents.astype(np.float64))
-            else:
-                powers = np.power(float(base), _linspace(start, end, n, d).astype(np.float64))
-            return powers.astype(d)
 
-    return _deliver("logspace", make, (n,), d, out, layout, device, pin_memory, requires_grad)
+def _logspace(start: Any, end: Any, n: int, d: np.dtype, base: Any) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        if d.kind == "c":
+            powers = np.power(np.complex128(base), _linspace(start, end, n, C128))
+        elif d.kind in "iu":
+            # PyTorch's exponents are float32 here, and its bounds are cut to integers first.
+            exponents = _linspace(int(start), int(end), n, F32)
+            powers = np.power(float(base), exponents.astype(np.float64))
+        else:
+            powers = np.power(float(base), _linspace(start, end, n, d).astype(np.float64))
+        return powers.astype(d)
 
 
 # -- matrices --------------------------------------------------------------------------------------
