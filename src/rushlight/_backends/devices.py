@@ -42,6 +42,13 @@ def register(type: str, kernels: Any, *classes: type) -> None:
         _of_class[cls] = kernels
 
 
+def add_class(cls: type, kernels: Any) -> None:
+    """Let `kernels` answer for arrays of `cls`, which are on no device of their own."""
+    if not _of_type:
+        _register_own()
+    _of_class[cls] = kernels
+
+
 def _register_own() -> None:
     from rushlight._backends import cpu, meta, sparse
 

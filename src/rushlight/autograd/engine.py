@@ -26,7 +26,6 @@ from rushlight.autograd.hook_results import replaced, replaced_all
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry, settings
-from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 
 grad_lock = threading.RLock()
@@ -500,12 +499,6 @@ def captured(captures: dict, e: Any) -> Any:
     return None if captures[e.node] is None else captures[e.node][e.nr]
 
 
-declare(
-    "emulated", "There is one backward pass for each of the gradients.", "torch.autograd",
-    "grad(is_grads_batched=)",
-)  # fmt: skip
-
-
 def grad(
     outputs: Any,
     inputs: Any,
@@ -568,28 +561,24 @@ def grad(
 def grad_batched(
     outputs: tuple, inputs: tuple, given: tuple, keep: bool, create: bool, unused: bool, zeros: bool
 ) -> tuple:
-    """One backward for each row of the batched gradients, stacked."""
+    """One backward for all rows of the batched gradients."""
     import rushlight
 
-    sizes = {g.shape[0] for g in given if g is not None}
+    present = [k for k, g in enumerate(given) if g is not None]
+    sizes = {given[k].shape[0] for k in present}
     if len(sizes) != 1:
         raise RuntimeError(f"is_grads_batched: the batch sizes of grad_outputs differ: {sizes}")
-    n = sizes.pop()
-    rows = [
-        grad(
-            outputs,
-            inputs,
-            tuple(None if g is None else g[i] for g in given),
-            retain_graph=keep or i < n - 1,
-            create_graph=create,
-            allow_unused=unused,
+
+    def backward(*rows: Tensor) -> tuple:
+        each: list = [None] * len(given)
+        for k, row in zip(present, rows, strict=True):
+            each[k] = row
+        return grad(
+            outputs, inputs, tuple(each), retain_graph=keep, create_graph=create, allow_unused=unused,
             materialize_grads=zeros,
-        )
-        for i in range(n)
-    ]
-    return tuple(
-        None if column[0] is None else rushlight.stack(column) for column in zip(*rows, strict=True)
-    )
+        )  # fmt: skip
+
+    return rushlight.vmap(backward)(*[given[k] for k in present])
 
 
 __all__ = ["View", "backward", "grad"]

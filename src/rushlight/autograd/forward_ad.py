@@ -7,30 +7,24 @@
 ...     fwAD.unpack_dual(x * x).tangent
 tensor([2., 0.])
 
-Note [Tangents by two backwards]
-    Calls inside of a level are recorded as usual. The tangent of a result is computed from its graph:
-    the vector-Jacobian product is linear in the vector u, and its gradient by u, weighted with the
-    tangents of the inputs, is the Jacobian times the tangents. So every operator with a second
-    derivative has a forward mode; each `unpack_dual` costs two backward passes.
+How tangents come about: Note [Tangents] in dispatch/dual.py.
 """
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rushlight.autograd.engine import grad
-from rushlight.autograd.grad_mode import enable_grad
-from rushlight.core.dtypes import promote_types
-from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.dual import Dual, bare, tangent_of
+from rushlight.dispatch.transforms import Level
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
     "unpack_dual",
 ]  # fmt: skip
 
-_level: list[list[tuple[Tensor, Tensor]]] = []  # the duals of the open level and their tangents
+_level: list[Level] = []  # the open one
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -46,7 +40,9 @@ def enter_dual_level() -> int:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment: a dual level is open already"
         )
-    _level.append([])
+    level = Level(Dual)
+    level.__enter__()
+    _level.append(level)
     return 0
 
 
@@ -54,7 +50,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level and forget its tangents."""
     if not _level:
         raise RuntimeError("Trying to exit a forward AD level that was not entered")
-    _level.pop()
+    _level.pop().__exit__()
 
 
 class dual_level:
@@ -69,7 +65,6 @@ class dual_level:
         exit_dual_level()
 
 
-@stub("emulated", "Each tangent that is asked for costs two backward passes.")
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """`tensor` with a tangent of its shape. RuntimeError outside of a `dual_level`."""
     if not _level:
@@ -96,38 +91,20 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "make_dual(): the tangent must be complex where the tensor is, got "
             f"{tangent.dtype} for {tensor.dtype}"
         )
-    with enable_grad():
-        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
-    _level[-1].append((dual, tangent))
+    if tangent_of(tensor, _level[-1]) is not None:
+        raise RuntimeError(
+            "Expected the primal to have no tangent: it is a dual of this level already"
+        )
+    dual = tensor.view_as(tensor)
+    dual._array = Dual(dual._array, tangent, _level[-1])
     return dual
 
 
-@stub("emulated", "Each tangent that is asked for costs two backward passes.")
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """(value, tangent) of a tensor; the tangent is None if the tensor depends on no dual."""
-    if not _level or not tensor.requires_grad:
+    if not _level:
         return UnpackedDualTensor(tensor, None)
-    for dual, tangent in _level[-1]:
-        if dual is tensor:
-            return UnpackedDualTensor(tensor.detach(), tangent)
-    duals = [d for d, _ in _level[-1]]
-    with enable_grad():
-        u: Any = tensor.new_zeros(tensor.shape).requires_grad_()
-        products = grad(
-            [tensor], duals, [u], retain_graph=True, create_graph=True, allow_unused=True
-        )
-        found = [(p, t) for p, (_, t) in zip(products, _level[-1], strict=True) if p is not None]
-        if not found:
-            return UnpackedDualTensor(tensor, None)
-        linear = [(p, t) for p, t in found if p.requires_grad]
-        tangent = None
-        if linear:
-            (tangent,) = grad(
-                [p for p, _ in linear], [u], [t for _, t in linear], retain_graph=True,
-                allow_unused=True,
-            )  # fmt: skip
-    if tangent is None:
-        tangent = tensor.new_zeros(tensor.shape)
-    for _, t in found:  # a tangent has a dtype of its own
-        tangent = tangent.to(promote_types(tangent.dtype, t.dtype))
-    return UnpackedDualTensor(tensor.detach(), tangent)
+    tangent = tangent_of(tensor, _level[-1])
+    if not isinstance(tensor._array, Dual):
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(bare(tensor, _level[-1]), tangent)

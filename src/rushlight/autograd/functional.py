@@ -7,7 +7,6 @@ from typing import Any
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
-from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 
 
@@ -156,12 +155,6 @@ def jvp(
     return out, _finished(rows if out_several else rows[0], create_graph)
 
 
-declare(
-    "emulated", "There is one backward pass for each element of the output.", "torch.autograd.functional",
-    "jacobian(vectorize=) jacobian(strategy=) hessian(vectorize=) hessian(outer_jacobian_strategy=)",
-)  # fmt: skip
-
-
 def jacobian(
     func: Callable,
     inputs: Any,
@@ -180,6 +173,24 @@ def jacobian(
     import rushlight
 
     _not_both(strict, vectorize, "jacobian")
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not '
+                'supported together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+            )
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+                "`vectorize=True`."
+            )
+        several, xs = _tuple(inputs, "inputs", "jacobian")
+        return rushlight.func.jacfwd(func, tuple(range(len(xs))) if several else 0)(*xs)
     with enable_grad():
         several, xs = _tuple(inputs, "inputs", "jacobian")
         xs = _prepared(xs, create_graph)
@@ -187,8 +198,8 @@ def jacobian(
             func(*xs), "outputs of the user-provided function", "jacobian"
         )
         _differentiable(outputs, strict)
-        rows_of = []
-        for k, out in enumerate(outputs):
+        rows_of = _all_rows(outputs, xs, create_graph) if vectorize else []
+        for k, out in enumerate(() if vectorize else outputs):
             independent = f"Output {k} of the user-provided function is independent of input {{}}."
             columns: list[list] = [[] for _ in xs]
             for j in range(out.numel()):
@@ -207,6 +218,46 @@ def jacobian(
             )
     result = tuple(row if several else row[0] for row in rows_of)
     return _finished(result if out_several else result[0], create_graph)
+
+
+def basis(tensors: list[Tensor]) -> list[Tensor]:
+    """Unit vectors of all elements of the tensors together: for each tensor [elements of all, *its shape]."""
+    import rushlight
+
+    total = sum(t.numel() for t in tensors)
+    made, at = [], 0
+    for t in tensors:
+        n = t.numel()
+        rows = rushlight.zeros((total, n), dtype=t.dtype, device=t.device)
+        rows[at : at + n].fill_diagonal_(1)
+        made.append(rows.reshape((total, *t.shape)))
+        at += n
+    return made
+
+
+def _all_rows(outputs: tuple, xs: tuple, create_graph: bool) -> list[tuple]:
+    """The Jacobian of each output by each input, by one backward for all elements of the outputs."""
+    rows = grad(
+        outputs,
+        xs,
+        tuple(basis(list(outputs))),
+        create_graph=create_graph,
+        allow_unused=True,
+        is_grads_batched=True,
+    )
+    found, at = [], 0
+    for out in outputs:
+        n = out.numel()
+        found.append(
+            tuple(
+                x.new_zeros((*out.shape, *x.shape))
+                if g is None
+                else g.narrow(0, at, n).reshape((*out.shape, *x.shape))
+                for g, x in zip(rows, xs, strict=True)
+            )
+        )
+        at += n
+    return found
 
 
 def hessian(
@@ -228,7 +279,7 @@ def hessian(
         _depending(gs, strict, second=True)
         return gs if several else gs[0]
 
-    return jacobian(gradient, inputs, create_graph, strict)
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 def _not_both(strict: bool, vectorize: bool, of: str) -> None:

@@ -242,6 +242,8 @@ def tensor_str(tensor: Tensor, *, contents: str | None = None) -> str:
     prefix = "tensor(" if own else f"{kind.__name__}("
     if isinstance(getattr(tensor, "_array", None), Sparse) and contents is None:
         return _sparse_str(tensor, prefix)
+    if hasattr(getattr(tensor, "_array", None).__class__, "describe"):
+        return tensor._array.describe(tensor_str)
     meta, shape = tensor.is_meta, tensor.shape
     empty = 0 in shape
     if contents is None:

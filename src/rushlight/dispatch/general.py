@@ -22,6 +22,7 @@ from rushlight.dispatch.older_orders import FACTORS_FIRST, factors_last, ordered
 from rushlight.dispatch.overrides import NUMPY_NAMES
 from rushlight.dispatch.record import NUMBERS, record
 from rushlight.dispatch.results import SUMS, kind, out_dtype, packaged, wrap, write_out
+from rushlight.dispatch.transforms import Lifted, top_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -232,6 +233,8 @@ def on_one_device(op: Op, named: dict) -> list:
     arrays = [t._array for t in tensors if t is not None]
     if len({a.__class__ for a in arrays}) < 2 or not op.elementwise and is_meta(arrays):
         return tensors
+    if any(isinstance(a, Lifted) for a in arrays):
+        return tensors
     home = devices.common(arrays, op.elementwise)
     if home is meta or all(devices.of(a) is home for a in arrays):
         return tensors
@@ -286,6 +289,9 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
             continue
         else:
             raise not_a_tensor(op, i, v)
+    for a in found:
+        if a.__class__ is not np.ndarray and isinstance(a, Lifted):
+            return top_of(found).forward(op, named, keep)
     home = next((devices.of(a) for a in found if a is not None), xp)
     on_meta = is_meta(found)
     if op.promote is not None:

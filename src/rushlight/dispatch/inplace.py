@@ -26,6 +26,7 @@ from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.older_orders import ordered
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.results import bump, copy, refuse_overlap
+from rushlight.dispatch.transforms import Lifted
 
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
@@ -159,6 +160,8 @@ def execute_write(op: Op, named: dict) -> Tensor:
     for i in op.inputs[1:]:
         if not isinstance(named[i], Tensor):
             raise not_a_tensor(op, i, named[i])
+        if isinstance(a, Lifted):
+            continue
         v = on_device_of(a, named[i]._array)
         if v.size and devices.of(a).shares_memory(v, a):
             refuse_overlap(label, v, a)
@@ -174,7 +177,9 @@ def execute_write(op: Op, named: dict) -> Tensor:
         before._edge = edge_of(t)
         if op.inputs[0] in op.saved_names():
             before._array = a.copy()
-    if a.__class__ is not meta.Meta:
+    if isinstance(a, Lifted):
+        copy(a, forward(op, named))
+    elif a.__class__ is not meta.Meta:
         given = [arrays[p] for p in op.params[1:]]
         n = op.n_positional - 1
         options = dict(zip(op.params[n + 1 :], given[n:]))

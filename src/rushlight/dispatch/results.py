@@ -14,6 +14,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
 from rushlight.core import dtypes, geometry, storage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
+from rushlight.dispatch import transforms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +150,8 @@ def refuse_inference_write(t: Tensor) -> None:
 
 def copy(a: Any, b: Any) -> None:
     """`a[...] = b`, converted; `b` is a number or an array of the same device."""
-    space = devices.common((a, b)) if devices.is_array(b) else devices.of(a)
+    lifted = isinstance(a, transforms.Lifted)
+    space = devices.common((a, b)) if devices.is_array(b) and not lifted else devices.of(a)
     with np.errstate(all="ignore"):
         space.copyto(a, b, casting="unsafe")
 

@@ -4,8 +4,6 @@
 >>> from rushlight.func import grad, vmap
 >>> vmap(grad(torch.sin))(torch.zeros(3))
 tensor([1., 1., 1.])
-
-`vmap` calls the function once for each element and stacks the results.
 """
 
 from __future__ import annotations
@@ -15,9 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight as torch
+from rushlight.autograd.functional import basis
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
-from rushlight.func.batching import randomly, vmap
+from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
+from rushlight.dispatch.transforms import Level, at_innermost
+from rushlight.func.batching import vmap
 from rushlight.func.rearrangement import rearrange
 from rushlight.nn.utils.stateless import functional_call
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -38,9 +39,10 @@ def _fresh(tree: Any) -> Any:
     def fresh(x: Any) -> Any:
         if not isinstance(x, Tensor):
             return x
+        x = at_innermost(x)
         if x.requires_grad:
             return x.view_as(x)
-        return x.detach().requires_grad_() if x.is_floating_point() or x.is_complex() else x
+        return apart(x).requires_grad_() if x.is_floating_point() or x.is_complex() else x
 
     return tree_map(fresh, tree)
 
@@ -51,9 +53,14 @@ def _released(tree: Any, inner: list[Tensor]) -> Any:
     recording = torch.is_grad_enabled()
 
     def release(x: Any) -> Any:
-        if not isinstance(x, Tensor) or not x.requires_grad:
+        if not isinstance(x, Tensor):
             return x
-        return x if recording and _reaches_others(x, own) else x.detach()
+        a = x._array
+        if isinstance(a, Dual) and a.tangent is not None and a.tangent.requires_grad:
+            a.tangent = release(a.tangent)
+        if not x.requires_grad:
+            return x
+        return x if recording and _reaches_others(x, own) else apart(x)
 
     return tree_map(release, tree)
 
@@ -204,7 +211,7 @@ def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = Fa
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
                 "is not allowed with strict=True."
             )
-        us = [torch.zeros_like(o).requires_grad_() for o in outputs]
+        us = [at_innermost(torch.zeros_like(o)).requires_grad_() for o in outputs]
         gradients = _tensors(_gradients(outputs, made, us))
     inner = [*_tensors(made), *us]
 
@@ -216,29 +223,94 @@ def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = Fa
     return _released(tree_unflatten(outputs, spec), inner), jvp_fn, aux
 
 
-@stub("emulated", "Tangents come from two backward passes.")
 def jvp(
     func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
 ) -> tuple:
-    """(func(*primals), the Jacobian times the tangents), by two backwards."""
-    if len(primals) != len(tangents):
-        raise RuntimeError("Expected primals and tangents to have the same python structure.")
-    value, jvp_fn, aux = _linearized(func, tuple(primals), has_aux, strict)
-    return (value, jvp_fn(*tangents), aux) if has_aux else (value, jvp_fn(*tangents))
+    """(func(*primals), the Jacobian times the tangents), in one pass; with `has_aux` (value, product, aux).
+
+    >>> import rushlight as torch
+    >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
+    (tensor(0.), tensor(2.))
+    """
+    _check_tangents(primals, tangents)
+    with Level(Dual) as level:
+        rest = iter(tree_leaves(tangents))
+        given = tree_map(lambda p: _dual(p, next(rest), level), tuple(primals))
+        value, aux = _with_aux(func(*given), has_aux, "jvp")
+        leaves, spec = tree_flatten(value)
+        for x in leaves:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected f(*args) to return only tensors, got unsupported type {type(x)}"
+                )
+        found = [tangent_of(x, level) for x in leaves]
+        if strict and any(t is None for t in found):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
+                "is not allowed with strict=True."
+            )
+        values = tree_unflatten([bare(x, level) for x in leaves], spec)
+        products = tree_unflatten(
+            [
+                torch.zeros_like(bare(x, level)) if t is None else t
+                for x, t in zip(leaves, found, strict=True)
+            ],
+            spec,
+        )
+        aux = tree_map(lambda x: bare(x, level) if isinstance(x, Tensor) else x, aux)
+    return (values, products, aux) if has_aux else (values, products)
 
 
-@stub("emulated", "One backward pass for each element of the output.")
+def _dual(primal: Any, tangent: Any, level: Level) -> Any:
+    if not isinstance(primal, Tensor) or not isinstance(tangent, Tensor):
+        raise ValueError("jvp(f, primals, tangents): primals and tangents must be tensors")
+    if primal.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+            f"not supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+    primal = at_innermost(primal)
+    dual = primal.view_as(primal)
+    dual._array = Dual(dual._array, tangent, level)
+    return dual
+
+
+def _check_tangents(primals: Any, tangents: Any) -> None:
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got {type(primals)}"
+        )
+    if not isinstance(tangents, tuple) or tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, "
+            "if primals is a tuple of 3 tensors, tangents also must be."
+        )
+    if not tree_leaves(primals):
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to contain at least one Tensor"
+        )
+
+
+def _sizes(tensors: list[Tensor]) -> list[int]:
+    return [t.numel() for t in tensors]
+
+
 def jacrev(
     func: Callable, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable:  # fmt: skip
     """A function that returns the Jacobian: shape (*output, *input) for each output and each input.
 
+    One backward pass gives all rows, or `chunk_size` of them.
+
     >>> import rushlight as torch
     >>> torch.func.jacrev(lambda x: x * x)(torch.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -246,45 +318,90 @@ def jacrev(
             made, chosen = _chosen(args, argnums, "jacrev")
             value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")
             outputs, spec = tree_flatten(value)
-            jacobian = tree_unflatten([_rows(o, chosen) for o in outputs], spec)
+            _only_tensors(outputs, "jacrev", "f(*args)")
+            rows = (
+                vmap(
+                    lambda *given: _gradients(outputs, chosen, list(given)), chunk_size=chunk_size
+                )(*basis(outputs))
+                if sum(_sizes(outputs))
+                else _gradients(outputs, chosen, basis(outputs))
+            )
+            parts = []
+            flat, inner = tree_flatten(rows)
+            shapes = [x.shape for x in tree_leaves(chosen)]
+            for k, o in enumerate(outputs):
+                at = sum(_sizes(outputs[:k]))
+                each = [
+                    g.narrow(0, at, o.numel()).reshape((*o.shape, *s))
+                    if sum(_sizes(outputs))
+                    else g.new_zeros((*o.shape, *s))
+                    for g, s in zip(flat, shapes, strict=True)
+                ]
+                parts.append(tree_unflatten(each, inner))
+            jacobian = tree_unflatten(parts, spec)
         jacobian, aux = _released((jacobian, aux), _tensors(chosen))
         return (jacobian, aux) if has_aux else jacobian
 
     return wrapper
 
 
-def _rows(output: Tensor, chosen: Any) -> Any:
-    """The Jacobian of one output, a tree of the form of `chosen`."""
-    flat = output.reshape(-1)
-    rows = [_gradients([flat[k]], chosen, None) for k in range(flat.numel())]
-    if not rows:
-        return tree_map(lambda x: x.new_zeros((*output.shape, *x.shape)), chosen)
-    return tree_map(
-        lambda x, *each: torch.stack(each).reshape((*output.shape, *x.shape)), chosen, *rows
-    )
+def _only_tensors(leaves: list, of: str, what: str) -> None:
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(
+                f"{of}: Expected {what} to return only tensors, got unsupported type {type(x)}"
+            )
 
 
-@stub("emulated", "The rows come from backward passes, as in `jacrev`.")
 def jacfwd(
     func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable:
-    """As `jacrev`; here computed by it too. `randomness`: see `vmap`; "different" is a NotImplementedError."""
-    if randomness == "different":
-        raise NotImplementedError(
-            "jacfwd: the function is called once, so that its random numbers are the same for all columns"
-        )
+    """As `jacrev`, by forward mode: the columns are tangents, all in one pass. `randomness`: see `vmap`."""
 
     @functools.wraps(func)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        with randomly(randomness):
-            return func(*args, **kwargs)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        for n in numbers:
+            if not -len(args) <= n < len(args):
+                raise RuntimeError(
+                    f"jacfwd: Got argnum={n}, but only {len(args)} positional inputs"
+                )
+        chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in numbers)
+        leaves, form = tree_flatten(chosen)
+        _only_tensors(leaves, "jacfwd", "the inputs")
 
-    return jacrev(called, argnums, has_aux=has_aux)
+        def called(*primals: Any) -> Any:
+            given, tree = list(args), tree_unflatten(primals, form)
+            for k, n in enumerate(numbers):
+                given[n] = tree if isinstance(argnums, int) else tree[k]
+            return func(*given, **kwargs)
+
+        def column(*tangents: Any) -> Any:
+            got = jvp(called, tuple(leaves), tangents, has_aux=has_aux)
+            return (got[1], got[2]) if has_aux else got[1]
+
+        columns = vmap(column, randomness=randomness)(*basis(leaves))
+        aux = None
+        if has_aux:
+            columns, aux = columns
+            aux = tree_map(lambda x: x[0] if isinstance(x, Tensor) else x, aux)
+
+        def split(x: Tensor) -> Any:
+            parts, at = [], 0
+            for leaf in leaves:
+                n = leaf.numel()
+                parts.append(x.narrow(0, at, n).movedim(0, -1).reshape((*x.shape[1:], *leaf.shape)))
+                at += n
+            return tree_unflatten(parts, form)
+
+        jacobian = tree_map(split, columns)
+        return (jacobian, aux) if has_aux else jacobian
+
+    return wrapper
 
 
-@stub("emulated", "The rows come from backward passes, as in `jacrev`.")
 def hessian(func: Callable, argnums: Any = 0) -> Callable:
-    """A function that returns the matrix of second derivatives: the Jacobian of the Jacobian."""
+    """A function that returns the matrix of second derivatives: forward mode over reverse mode."""
     return jacfwd(jacrev(func, argnums), argnums)
 
 

@@ -1,4 +1,4 @@
-"""`vmap`: a function mapped over a dimension of its arguments, by a call for each element."""
+"""`vmap`: a function mapped over a dimension of its arguments."""
 
 from __future__ import annotations
 
@@ -9,82 +9,178 @@ from threading import get_ident
 from typing import Any
 
 import rushlight as torch
-from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.batch import Batch
+from rushlight.dispatch.transforms import Level, tensor
 from rushlight.rng import generator as generators
-from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 
-@stub("emulated", "The function is called once for each element, and the results are stacked.")
 def vmap(
     func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",
     *, chunk_size: int | None = None,
 ) -> Callable:  # fmt: skip
-    """A function that maps `func` over a dimension of its arguments, and stacks the results.
+    """A function that maps `func` over a dimension of its arguments, by one call of each operator for all elements.
 
-    `in_dims`: for each argument (or each leaf of it) the mapped dimension, or None to pass all of it
-    each time. `out_dims`: the index of the new dimension of each result. `randomness`: whether random numbers
-    are an "error" (a RuntimeError), the "same" for all elements, or "different".
+    `in_dims`: for each argument (or each leaf of it) the mapped dimension, or None for one that all share.
+    `out_dims`: the index of the new dimension of each result. `randomness`: whether random numbers are an
+    "error" (a RuntimeError), the "same" for all elements, or "different". `chunk_size`: how many elements are
+    computed at once (None: all).
 
     >>> import rushlight as torch
     >>> a, b = torch.ones(5, 3), torch.ones(5, 3)
     >>> torch.func.vmap(torch.dot)(a, b)
     tensor([3., 3., 3., 3., 3.])
     """
-
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
             f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
         )
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        name = getattr(func, "__name__", repr(func))
         leaves, spec = tree_flatten(args)
-        dims = _broadcast(in_dims, args)
-        sizes = {
-            x.shape[d]
-            for x, d in zip(leaves, dims, strict=True)
-            if d is not None and _has_dimension(x, d)
-        }
-        more, more_spec = tree_flatten(kwargs)  # keyword arguments are always mapped over dim 0
-        sizes |= {x.shape[0] for x in more if isinstance(x, Tensor)}
-        if not sizes:
-            raise ValueError(
-                "vmap: Expected at least one Tensor to vmap over: in_dims names no dimension"
+        dims = _dims_of(in_dims, args, leaves, name)
+        size = _size(leaves, dims, f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)")
+        if chunk_size is None or chunk_size >= size:
+            return _mapped(func, leaves, spec, dims, kwargs, size, out_dims, randomness, name)
+        results = [
+            _mapped(
+                func,
+                [
+                    x if d is None else x.narrow(d, at, min(chunk_size, size - at))
+                    for x, d in zip(leaves, dims, strict=True)
+                ],
+                spec, dims, kwargs, min(chunk_size, size - at), out_dims, randomness, name,
             )
-        if len(sizes) > 1:
-            raise ValueError(
-                "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                f"{sorted(sizes)} for the mapped dimension"
-            )
-        results = []
-        with randomly(randomness) as again:
-            for k in range(sizes.pop()):
-                again()
-                each = [
-                    x if d is None else x.select(d, k) for x, d in zip(leaves, dims, strict=True)
-                ]
-                named = [x.select(0, k) if isinstance(x, Tensor) else x for x in more]
-                results.append(
-                    func(*tree_unflatten(each, spec), **tree_unflatten(named, more_spec))
-                )
-        return _stacked(results, out_dims)
+            for at in range(0, size, chunk_size)
+        ]  # fmt: skip
+        columns = [tree_flatten(r) for r in results]
+        places = _broadcast(out_dims, results[0])
+        joined = [
+            parts[0] if d is None else torch.cat(list(parts), d)
+            for d, *parts in zip(places, *[c for c, _ in columns], strict=True)
+        ]
+        return tree_unflatten(joined, columns[0][1])
 
     return wrapper
 
 
-def _has_dimension(x: Any, d: int) -> bool:
-    if not isinstance(x, Tensor):
+def _mapped(
+    func: Callable, leaves: list, spec: Any, dims: list, kwargs: dict, size: int, out_dims: Any, randomness: str,
+    name: str,
+) -> Any:  # fmt: skip
+    """The results of one call of `func` for all elements."""
+    from rushlight.func import rules  # noqa: F401  (fills the table of batching rules)
+
+    level = Level(Batch)
+    level.size, level.randomness = size, randomness
+    with level, randomly(level):
+        given = [
+            x if d is None else tensor(Batch(x.movedim(d, 0) if d else x, level))
+            for x, d in zip(leaves, dims, strict=True)
+        ]
+        result = func(*tree_unflatten(given, spec), **kwargs)
+        return _unwrapped(result, out_dims, level, size, name)
+
+
+def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, name: str) -> Any:
+    """Results without their level, the mapped dimension where `out_dims` says."""
+    leaves, spec = tree_flatten(result)
+    for x in leaves:
+        if x is not None and not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+                "out_dims= to None for output?"
+            )
+    try:
+        dims = _broadcast(out_dims, result)
+    except ValueError:
         raise ValueError(
-            f"vmap: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
-            "non-Tensor arguments, please use None as the respective in_dim"
-        )
-    if not -x.dim() <= d < x.dim():
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+        ) from None
+    made = []
+    for x, d in zip(leaves, dims, strict=True):
+        a = x._array if isinstance(x, Tensor) else None
+        if isinstance(a, Batch) and a.level is level:
+            if d is None and a.has:
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
+                )
+            x = a.value
+            if not a.has:
+                a = None
+        else:
+            a = None
+        if d is None or x is None:
+            made.append(x)
+            continue
+        if a is None:
+            x = x.unsqueeze(0).expand(size, *x.shape)
+        if not -x.dim() <= d < x.dim():
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {d})"
+            )
+        made.append(x.movedim(0, d) if d else x)
+    return tree_unflatten(made, spec)
+
+
+def _size(leaves: list, dims: list, of: str) -> int:
+    """The size of the mapped dimension."""
+    sizes = []
+    for x, d in zip(leaves, dims, strict=True):
+        if d is None:
+            continue
+        if not isinstance(d, int):
+            raise ValueError(
+                f"{of}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+            )
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"{of}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
+                "non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -x.dim() <= d < x.dim():
+            raise ValueError(
+                f"{of}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()} so "
+                f"expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            )
+        sizes.append(x.shape[d])
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(n != sizes[0] for n in sizes):
         raise ValueError(
-            f"vmap: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()}"
-            f" so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
         )
-    return True
+    return sizes[0]
+
+
+def _dims_of(in_dims: Any, args: tuple, leaves: list, name: str) -> list:
+    """The mapped dimension of each leaf of the arguments."""
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) "
+            f"tuple matching the structure of inputs, got: {type(in_dims)}."
+        )
+    if not leaves:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            "function with no inputs. The latter is unsupported."
+        )
+    if isinstance(in_dims, int):
+        return [in_dims for _ in leaves]
+    try:
+        return _broadcast(in_dims, args)
+    except ValueError:
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. "
+            f"in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {tree_flatten(args)[1]}."
+        ) from None
 
 
 def _broadcast(dims: Any, tree: Any) -> list:
@@ -99,71 +195,37 @@ def _broadcast(dims: Any, tree: Any) -> list:
         and len(tree) == len(dims)
     ):
         return [d for entry, part in zip(dims, tree, strict=True) for d in _broadcast(entry, part)]
-    raise ValueError(
-        f"vmap: in_dims is not compatible with the structure of inputs: in_dims={dims}, and the inputs are "
-        f"{tree_map(type, tree)}"
-    )
-
-
-def _stacked(results: list, out_dims: Any) -> Any:
-    if not results:
-        raise RuntimeError(
-            "vmap: the mapped dimension has size 0, so the function was never called"
-        )
-    columns = [tree_flatten(r) for r in results]
-    spec = columns[0][1]
-    for x in columns[0][0]:
-        if not isinstance(x, Tensor):
-            raise ValueError(
-                f"vmap: `func` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= "
-                "to None for output?"
-            )
-    first = tree_unflatten(columns[0][0], spec)
-    dims = _broadcast(out_dims, first)
-    made = [
-        each[0] if d is None else torch.stack(each, d)
-        for d, *each in zip(dims, *[leaves for leaves, _ in columns], strict=True)
-    ]
-    return tree_unflatten(made, spec)
+    if isinstance(tree, Tensor) and isinstance(dims, (list, tuple)) and len(dims) == 1:
+        return _broadcast(dims[0], tree)
+    raise ValueError("another structure")
 
 
 # -- random numbers --------------------------------------------------------------------------------
 
 
 @contextmanager
-def randomly(randomness: str) -> Iterator[Callable[[], None]]:
-    """A block whose calls draw random numbers as `randomness` says; hands out what to call before each of them."""
-    if randomness == "different":
-        yield lambda: None
+def randomly(level: Level) -> Iterator[None]:
+    """A block whose calls draw random numbers as the level says."""
+    if level.randomness != "error":
+        from rushlight.func.rules.random import Randomness
+
+        with Randomness(level):
+            yield
         return
     here, default = get_ident(), generators.default_generator
     waiting = default.spare  # a number that was drawn already
-    starts = {}
-    if randomness == "error":
-        default.spare = None  # so that every draw is seen
-    else:
-        starts[default] = default.position(), waiting
+    default.spare = None  # so that every draw is seen
 
     def drawing(generator: generators.Generator) -> None:
-        if get_ident() != here:
-            return
-        if randomness == "error":
+        if get_ident() == here:
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' "
                 "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
             )
-        if generator not in starts:
-            starts[generator] = generator.position(), generator.spare
-
-    def again() -> None:
-        for generator, (position, spare) in starts.items():
-            generator.go_back(position)
-            generator.spare = spare
 
     generators.before_draw.append(drawing)
     try:
-        yield again
+        yield
     finally:
         generators.before_draw.remove(drawing)
-        if randomness == "error":
-            default.spare = waiting
+        default.spare = waiting

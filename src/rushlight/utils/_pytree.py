@@ -143,7 +143,11 @@ def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
         children = [build(child) for child in spec.children_specs]
         if spec.type in _NODES:
             return _NODES[spec.type][1](children, spec.context)
-        return spec.type(*children)
+        return (
+            spec.type(children)
+            if hasattr(spec.type, "__match_args__") and not hasattr(spec.type, "_make")
+            else spec.type(*children)
+        )
 
     return build(treespec)
 

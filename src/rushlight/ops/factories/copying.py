@@ -22,6 +22,7 @@ from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
 from rushlight.dispatch.record import make_node, unbroadcast
 from rushlight.dispatch.registry import Array, op, public
+from rushlight.dispatch.transforms import Lifted, beside
 from rushlight.ops.factories import arguments, creation
 
 if TYPE_CHECKING:
@@ -281,7 +282,9 @@ def overwrite(t: Tensor, label: str, write: Callable, recorded: Any, **statics: 
     recording = thread.grad and edge_of(t) is not None
     check_inplace(t, label, recording)
     a = t._array
-    if a.__class__ is not meta.Meta:
+    if isinstance(a, Lifted):
+        a.overwrite(write, recorded is fill_diagonal_node)
+    elif a.__class__ is not meta.Meta:
         write(a.view(np.ndarray) if a.__class__ is overrides.Tagged else a)
     results.bump(t)
     if recording:
@@ -476,18 +479,26 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str) -> Tensor:
     if src._edge is not None and self.dtype.kind < 2:  # no gradient goes through integers
         src = src.detach()
+    if isinstance(self._array, Lifted) or isinstance(src._array, Lifted):
+        self, src = beside(self, src, label)
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
     check_inplace(self, label, recording)
     a, b = self._array, src._array
     if b.__class__ is meta.Meta and a.__class__ is not meta.Meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     space = devices.of(a)
-    if space is not meta and devices.of(b) is not space:
+    if space is not meta and devices.of(b) is not space and not isinstance(a, Lifted):
         src = src.to(self.device)
         b = src._array
     if label == "copy_" and b.__class__ is a.__class__:
         results.refuse_overlap(label, b, a, whole=False)
-    if a.shape != b.shape:
+    if isinstance(a, Lifted):
+        if geometry.broadcast_shapes(a.shape, b.shape) != a.shape:
+            raise RuntimeError(
+                f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
+                f"{list(geometry.broadcast_shapes(a.shape, b.shape))}"
+            )
+    elif a.shape != b.shape:
         try:
             b = space.broadcast_to(b, a.shape)
         except ValueError:
@@ -497,7 +508,7 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
                 f"{list(geometry.broadcast_shapes(a.shape, b.shape))}: the source has shape "
                 f"{list(b.shape)}"
             ) from None
-    if a.dtype is not b.dtype and a.__class__ is not meta.Meta:
+    if a.dtype is not b.dtype and a.__class__ is not meta.Meta and not isinstance(a, Lifted):
         b = space.cast(b, a.dtype)
     write(self, b)
     if recording:

@@ -15,6 +15,7 @@ from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import overrides, results
 from rushlight.dispatch.inplace import execute_write
 from rushlight.dispatch.registry import Array, Op, Sizes, op, public
+from rushlight.dispatch.transforms import opened as opened_levels
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
@@ -298,6 +299,13 @@ def read_indices(input: Tensor, indices: Any) -> At:
     return positions(input._array, indices)
 
 
+def lifted() -> Any:
+    """The indexing of function transforms."""
+    from rushlight.ops.indexing import lifted
+
+    return lifted
+
+
 @public(name="index_put", method=True)
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """A copy of `input` in which `values` stands at `indices` (is added there: `accumulate`).
@@ -306,6 +314,8 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
     tensor([1., 0., 2.])
     """
+    if opened_levels and lifted().among(input, indices, values):
+        return lifted().index_put(input, indices, values, accumulate)
     return index_put_at(input, values, read_indices(input, indices), accumulate)
 
 
@@ -320,4 +330,6 @@ def index_put_method(
         )
         if got is not overrides.NOTHING:
             return got
+    if opened_levels and lifted().among(self, indices, values):
+        return self.copy_(lifted().index_put(self, indices, values, accumulate))
     return index_put_(self, read_indices(self, indices), values, accumulate)

@@ -15,6 +15,7 @@ from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
+from rushlight.dispatch.transforms import somewhere
 
 INF = float("inf")
 
@@ -132,7 +133,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None):
         )
     )
     own[d] = input.shape[d]
-    if (indices._array < 0).any():  # they count from the end
+    if somewhere(indices < 0):  # they count from the end
         indices = indices.remainder(input.shape[d])
     return input.expand(tuple(own)).gather(d, indices.expand(wide))
 

@@ -25,6 +25,7 @@ from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, on_device_of
 from rushlight.dispatch.registry import public
+from rushlight.dispatch.transforms import opened as opened_levels
 from rushlight.ops.indexing import advanced
 from rushlight.ops.indexing.gather import quick_number
 from rushlight.ops.layout.regions import basic_index
@@ -58,6 +59,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             b.ndim
             and a.ndim
             and b.__class__ is a.__class__
+            and not opened_levels
             and (b.dtype is I64 or b.dtype is BOOL and a.shape[: b.ndim] == b.shape)
         ):
             return advanced.index_at(self, advanced.At((b,), (index,)))
@@ -74,6 +76,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             break
     else:
         return basic_index(self, index)
+    if opened_levels and lifted.among(self, index if c is tuple else (index,)):
+        return lifted.getitem(self, index)
     if index.__class__ is not tuple:
         index = as_tuple(index)
     if a.__class__ is ndarray and (at := advanced.usual(a, index)) is not None:
@@ -272,6 +276,9 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             raise TypeError("Cannot assign to a sparse tensor")
     if index is False:  # PyTorch does not even look at the value
         return
+    if opened_levels and lifted.among(self, value, index if index.__class__ is tuple else (index,)):
+        lifted.setitem(self, index, value)
+        return
     own = xp if a.__class__ is ndarray else devices.of(a)
     given = c is Tensor or isinstance(value, Tensor)
     v = value._array if given else quick_number(value, a.dtype)
@@ -382,3 +389,6 @@ def without_leading_ones(value: Tensor, region: Any) -> Tensor:
         v = value._array
         geometry.expand_strides(v.shape, (0,) * v.ndim, region.shape)
     return value
+
+
+from rushlight.ops.indexing import lifted  # noqa: E402  (it reads indices by this module)

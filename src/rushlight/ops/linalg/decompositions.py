@@ -10,6 +10,7 @@ from rushlight.core import dtypes, return_types
 from rushlight.core.errors import LinAlgError
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.transforms import Lifted, inside, somewhere
 from rushlight.ops.linalg import matrix_checks as check
 
 
@@ -17,13 +18,21 @@ def batch_element(info) -> str:
     """`(Batch element 3): ` of the first that failed; nothing for a single matrix."""
     if not info.ndim:
         return ""
-    flat = getattr(info, "_array", info).reshape(-1)
+    flat = codes(info)
     return f"(Batch element {int(flat.nonzero()[0][0])}): "
+
+
+def codes(info):
+    """All codes of a tensor or array, of all elements of a batch too."""
+    info = getattr(info, "_array", info)
+    while isinstance(info, Lifted):
+        info = inside(info)._array
+    return info.reshape(-1)
 
 
 def first_failure(info) -> int:
     """The first code that is not 0 of a tensor or array; 0 when all went well, and on meta."""
-    flat = getattr(info, "_array", info).reshape(-1)
+    flat = codes(info)
     return int(flat[flat.nonzero()[0][0]]) if flat.any() else 0
 
 
@@ -236,7 +245,7 @@ def lu_unpack(
             f"Got {LU_pivots.dtype}: note that pivots come from torch.linalg.lu_factor"
         )
     if unpack_pivots and not LU_pivots.is_meta and LU_pivots.numel():
-        if int(LU_pivots.amin()) < 1 or int(LU_pivots.amax()) > LU_data.shape[-2]:
+        if somewhere((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])):
             raise RuntimeError(
                 "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
                 "Did you properly pass the result of lu_factor?"

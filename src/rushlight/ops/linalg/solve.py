@@ -12,6 +12,7 @@ from rushlight.core.errors import LinAlgError
 from rushlight.core.geometry import broadcast_shapes
 from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import (
     batch_element,
@@ -211,8 +212,8 @@ def lu_solve_of_linalg(
         )
     if not pivots.is_meta and pivots.numel():
         for wrong, bound in (
-            (int(pivots.amin()) < 1, "greater or equal to 1"),
-            (int(pivots.amax()) > LU.shape[-2], "smaller or equal to LU.size(-2)"),
+            (somewhere(pivots < 1), "greater or equal to 1"),
+            (somewhere(pivots > LU.shape[-2]), "smaller or equal to LU.size(-2)"),
         ):
             if wrong:
                 raise RuntimeError(
@@ -565,7 +566,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     else:
         rank = values.sum(-1).long()
     residuals = solution.reshape(-1)[:0].abs()
-    full = input.is_meta or bool((rank == n).all())
+    full = input.is_meta or not somewhere(rank != n)
     if m > n and driver != "gelsy" and full:
         rest = input @ solution - b
         residuals = (rest * rest.conj()).real.sum(-2)

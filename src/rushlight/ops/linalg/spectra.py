@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rushlight.autograd.state import thread
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import eye, named, skew
 
@@ -81,7 +82,7 @@ def eigvalsh(A: Array, UPLO: str = "L"):
 
 def recorded(t):
     """Whether what is computed from `t` is recorded: then eigenvalues need the vectors too."""
-    return thread.grad and t.requires_grad
+    return thread.grad and t.requires_grad or isinstance(t._array, Lifted)
 
 
 @op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEigBackward0")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rushlight.core import settings
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, op, public
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.linalg.fft import c2c, c2r, r2c, resized
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def istft(
     start = n_fft // 2 if center else 0
     stop = start + length if length is not None else total - (n_fft // 2 if center else 0)
     signal, weight = signal[:, start:stop], weight[:, start:stop]
-    if weight.numel() and float(weight.detach().abs().amin()) <= 1e-11:
+    if weight.numel() and somewhere(weight.detach().abs() <= 1e-11):
         raise RuntimeError(f"{name} window overlap add min: 1: the windows do not cover the signal")
     signal = signal / weight
     if length is not None and signal.shape[-1] < length:

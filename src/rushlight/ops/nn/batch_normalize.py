@@ -14,7 +14,9 @@ from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
 from rushlight.core.dtype_sets import FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
+from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.nn.normalize import (
     arrays_as_given,
     as_given,
@@ -108,7 +110,11 @@ def batch_normalized(
     if not training:
         result = normalized_batch(input, weight, bias, running_mean, running_var, False, eps)
         return result, running_mean, running_var
-    mean, var = statistics(input), statistics(input)
+    if isinstance(input._array, Lifted):
+        dims = [d for d in range(input.ndim) if d != 1]
+        var, mean = function("var_mean")(wide(input), dims, correction=0)
+    else:
+        mean, var = statistics(input), statistics(input)  # the kernel fills them
     result = normalized_batch(input, weight, bias, mean, var, True, eps)
     update_running(input, mean, var, running_mean, running_var, momentum)
     return result, mean, var

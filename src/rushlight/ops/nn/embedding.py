@@ -17,6 +17,7 @@ from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.tensor import Tensor as _Tensor
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op, public
+from rushlight.dispatch.transforms import somewhere
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
 
@@ -431,11 +432,10 @@ def one_hot(input: Array, num_classes: int = -1):
             z = xp.zeros((a.size, n), np.int64) if n > 0 else None
             if z is not None and xp.scatter(z, a.reshape(-1, 1), 1, xp.asarray(1)):
                 return _wrap(z.reshape(*a.shape, n))
-    if int(input.min()) < 0:
+    if somewhere(input < 0):
         raise RuntimeError("Class values must be non-negative.")
-    top = int(input.max())
     if num_classes == -1:
-        num_classes = top + 1
-    elif top >= num_classes:
+        num_classes = int(input.max()) + 1
+    elif somewhere(input >= num_classes):
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return input.new_zeros((*input.shape, num_classes)).scatter_(-1, input.unsqueeze(-1), 1)
+    return input.new_zeros((*input.shape, num_classes)).scatter(-1, input.unsqueeze(-1), 1)

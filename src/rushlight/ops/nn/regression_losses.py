@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from rushlight.dispatch.registry import Array, composite, elementwise, op
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.nn.loss import REDUCTIONS, reduced, reduction_of, weighted
 
 
@@ -342,7 +343,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * rushlight.ones_like(input)
-    elif not var.is_meta and (var < 0).any():
+    elif not var.is_meta and somewhere(var < 0):
         raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, geometry, modes
 from rushlight.dispatch.registry import Array, Dims, DType, composite, op, public
+from rushlight.dispatch.transforms import somewhere
 
 if TYPE_CHECKING:
     from builtins import bool as Bool
@@ -238,7 +239,7 @@ def prod_backward(
 
 
 def has_zero(x: Tensor) -> Bool:
-    return x._array.size > 0 and not x._array.all()
+    return x._array.size > 0 and somewhere(x == 0)
 
 
 def others_product(x: Tensor, dim: int) -> Tensor:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FULL
 from rushlight.dispatch.registry import Array, Dims, composite, op, public
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.reductions.extremes import (
     all_evenly_on_arrays,
     chosen_on_arrays,
@@ -341,7 +342,7 @@ def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tens
         raise RuntimeError(
             f"{name}() q tensor must be same dtype as the input tensor: {q.dtype} and {input.dtype}"
         )
-    if not q.is_meta and not ((q >= 0) & (q <= 1)).all():
+    if not q.is_meta and somewhere(~((q >= 0) & (q <= 1))):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     return q
 
@@ -420,7 +421,7 @@ def check_weights(name: str, w: Tensor, n: int, kinds: str, words: str) -> None:
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{w.numel()} != {n}"
         )
-    if n and (w < 0).any():
+    if n and somewhere(w < 0):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -459,21 +460,22 @@ def cov(
         check_weights("aweights", aweights, n, "fV", "floating point")
         w = aweights if w is None else w * aweights
     total = n if w is None else w.sum()
-    if w is not None and not total != 0:
+    if w is not None and somewhere(total == 0):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (x if w is None else x * w).sum(1) / total
     if w is None or aweights is None or correction == 0:
         norm = total - correction
     else:
         norm = total - correction * (w * aweights).sum() / total
-    if norm <= 0:
+    few = norm <= 0
+    if few if few.__class__ is bool else somewhere(few):
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
             "observations.",
             UserWarning,
             stacklevel=3,
         )
-        norm = norm * 0
+        norm = 0 if norm.__class__ is int else norm.masked_fill(few, 0)
     x = x - mean.unsqueeze(1)
     other = x if w is None else x * w
     c = x @ (other.t().conj() if x.is_complex() else other.t())

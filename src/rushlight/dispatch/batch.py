@@ -1,0 +1,302 @@
+"""Batches: the arrays of `vmap`, and how operators run on them.
+
+A `Batch` holds a tensor whose dimension 0 is the mapped one. To the function that `vmap` maps it has the shape of one
+element. An operator has a batching rule: it takes the tensors inside, batches in front, and gives results with
+a batch in front. Elementwise operators share one; others stand in `RULES` (func/rules/). What has none runs
+once for each element, with a warning.
+
+Note [Batching rules]
+    A rule is called as `rule(b)` with a `Batched` call: `b.named` holds the arguments by name, tensors without their
+    level; `b.has` the names of those with a batch in front; `b.size` its size. It returns a tensor with the batch
+    in front, or a sequence of them for an operator with several outputs. Where no argument has a batch (all were
+    lifted from outside, or lie under a gradient that is taken inside), the operator itself is called.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.overrides import NOTHING
+from rushlight.dispatch.transforms import Level, Lifted, lifted, mapped, tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.dispatch.interpreters import Call
+    from rushlight.dispatch.registry import Op
+
+RULES: dict[str, Callable[[Batched], Any]] = {}  # path of an operator -> its batching rule
+
+
+class Batch(Lifted):
+    """A tensor with a mapped dimension in front, or with none (`has` is False): a tensor from outside."""
+
+    __slots__ = ("has", "value")
+    transform = "vmap"
+    holds_graphs = True
+
+    def __init__(self, value: Tensor, level: Level, has: bool = True) -> None:
+        self.value, self.level, self.has = value, level, has
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        s = self.value._array.shape
+        return s[1:] if self.has else s
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        s = self.value._array.strides
+        return s[1:] if self.has else s
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        return self.value._array.dtype
+
+    def detached(self) -> Batch:
+        return Batch(self.value.detach(), self.level, self.has)
+
+    def copy(self, order: str = "K") -> Batch:
+        return Batch(self.value.detach().clone(), self.level, self.has)
+
+    def copy_from(self, b: Any) -> None:
+        """Write `b`, a lifted array or a number, into the tensor inside."""
+        if not isinstance(b, Lifted):
+            self.value.copy_(b) if isinstance(b, Tensor) else self.value.fill_(
+                b.item() if isinstance(b, np.ndarray) else b
+            )
+            return
+        if b.has and not self.has:
+            in_place_on_unmapped(self)
+        value = b.value
+        if self.has and not b.has and self.ndim == b.ndim:
+            value = value.unsqueeze(0)
+        elif self.has and b.has:
+            value = in_front(value, self.ndim)
+        self.value.copy_(value)
+
+    def overwrite(self, write: Callable, apart: bool = False) -> None:
+        """Let `write(array)` fill the memory; `apart`: that of each element by itself."""
+        rows = (
+            [self.value.select(0, k) for k in range(len(self.value))]
+            if apart and self.has
+            else [self.value]
+        )
+        for row in rows:
+            a = row._array
+            a.overwrite(write, apart) if isinstance(a, Lifted) else write(a)
+
+    def truth(self) -> NoReturn:
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+            "support that: each element could take another way. torch.where() chooses for each element"
+        )
+
+    def item(self) -> NoReturn:
+        raise RuntimeError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
+            "Tensor, please try to rewrite what you're doing with other operations. If it stands in the condition "
+            "of an `if` or a `while`: torch.where() chooses for each element"
+        )
+
+    def describe(self, show: Callable) -> str:
+        """How a tensor of this array is printed; `show` prints a tensor."""
+        inner = show(self.value).replace("\n", "\n    ")
+        bdim = "bdim=0, " if self.has else ""
+        return f"BatchedTensor(lvl={self.level.number}, {bdim}value=\n    {inner}\n)"
+
+    @classmethod
+    def lift(cls, t: Tensor, level: Level) -> Tensor:
+        return tensor(Batch(t, level, False))
+
+    @classmethod
+    def interpret(cls, call: Call, level: Level) -> Any:
+        """A call with a batch of this level, the highest, among its arguments."""
+        op = call.op
+        if call.out is not None:
+            raise RuntimeError(
+                f"vmap: {op.name}(): out= is not supported inside of vmap. Use the form without out="
+            )
+        if call.kind == "composite" and op.path not in RULES:
+            return NOTHING
+        if call.kind == "inplace" and not any_mapped(call.values[0]):
+            for v in call.values[1:]:
+                cls.refuse_write(op.name + "_", v)
+        values = [mapped(v, lambda t: lifted(t, level)) for v in call.values]
+        if call.kind == "composite":
+            named = dict(zip(op.params, values, strict=True))
+            result = Batched(op, named, level).run()
+            return tensor(result) if isinstance(result, Batch) else tuple(map(tensor, result))
+        result = call.run(op, values, None)
+        return call.values[0] if call.kind == "inplace" else result
+
+    @classmethod
+    def refuse_write(cls, name: str, v: Any) -> None:
+        """RuntimeError where `v`, which would be written into a tensor from outside, has a batch."""
+        if any_mapped(v):
+            raise unmapped_write(f"aten::{name}", "other")
+
+    def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
+        results = Batched(op, named, self.level).run()
+        if not op.intermediates or (
+            results.__class__ is list and len(results) > 1 and op.outputs is None
+        ):
+            return results
+        # most rules do without them
+        return [
+            *(results if op.outputs is not None else (results,)),
+            *(None,) * len(op.intermediates),
+        ]
+
+
+def in_front(value: Tensor, ndim: int) -> Tensor:
+    """A tensor with a batch in front of `ndim` dimensions: ones stand between where it has fewer."""
+    have = value.dim() - 1
+    if have == ndim:
+        return value
+    shape = value.shape
+    return value.reshape((shape[0], *(1,) * (ndim - have), *shape[1:]))
+
+
+class Batched:
+    """A call of an operator on batches; see Note [Batching rules]."""
+
+    __slots__ = ("has", "level", "named", "op", "outer", "size")
+
+    def __init__(self, op: Op, named: dict[str, Any], level: Level) -> None:
+        named = {n: mapped(v, lambda t: lifted(t, level)) for n, v in named.items()}
+        self.op, self.level, self.outer = op, level, named
+        self.named: dict[str, Any] = {}
+        self.has: set[str] = set()
+        self.size = -1
+        for name, v in named.items():
+            self.named[name] = mapped(v, self.taken)
+            if self.any_batch(v):
+                self.has.add(name)
+
+    def taken(self, t: Tensor) -> Tensor:
+        a = t._array
+        if not isinstance(a, Batch) or a.level is not self.level:
+            return t
+        if a.has:
+            self.size = a.value._array.shape[0]
+        return a.value
+
+    def any_batch(self, v: Any) -> bool:
+        if isinstance(v, Tensor):
+            a = v._array
+            return isinstance(a, Batch) and a.level is self.level and a.has
+        return v.__class__ in (list, tuple) and any(map(self.any_batch, v))
+
+    def ndim(self, name: str) -> int:
+        """The dimensions that the function sees."""
+        return self.outer[name]._array.ndim
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape that the function sees."""
+        return self.outer[name]._array.shape
+
+    def call(self, op: Any = None, **changed: Any) -> Any:
+        """The result of the operator, or of another, for the arguments with some of them changed."""
+        op = getattr(op or self.op, "op", op or self.op)
+        values = {p: changed[p] if p in changed else self.named[p] for p in op.params}
+        return op_call(op, values)
+
+    def run(self) -> Any:
+        """The results: lifted arrays."""
+        if not self.has:
+            return self.wrapped(self.call(), False)
+        rule = RULES.get(self.op.path)
+        if rule is None:
+            rule = elementwise if self.op.elementwise else loop
+        return self.wrapped(rule(self), True)
+
+    def wrapped(self, result: Any, has: bool) -> Any:
+        if isinstance(result, Tensor):
+            return Batch(result, self.level, has)
+        return [None if r is None else Batch(r, self.level, has) for r in result]
+
+    def expanded(self, name: str) -> Tensor:
+        """The argument with a batch in front: one that has none is repeated, without a copy."""
+        t = self.named[name]
+        return t if name in self.has else t.unsqueeze(0).expand(self.size, *t.shape)
+
+    def fronted(self, name: str, ndim: int) -> Tensor:
+        """The argument with `ndim` dimensions behind the batch, or with none in front where it has no batch."""
+        t = self.named[name]
+        return in_front(t, ndim) if name in self.has else t
+
+
+def op_call(op: Op, values: dict[str, Any]) -> Any:
+    n = op.n_positional
+    return op.function(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
+
+
+# -- rules of many operators -----------------------------------------------------------------------
+
+
+def elementwise(b: Batched) -> Any:
+    """Batches in front of all dimensions, so that broadcasting goes on behind them."""
+    op, inputs = b.op, [i for i in b.op.inputs if isinstance(b.outer.get(i), Tensor)]
+    ndim = max(b.ndim(i) for i in inputs)
+    changed = {i: b.fronted(i, ndim) for i in inputs}
+    if op.promote is not None and any(not b.ndim(i) for i in b.has):
+        # A number of each element has a dimension now: what it gives way to is settled before.
+        arrays = {
+            i: b.outer[i]._array if isinstance(b.outer[i], Tensor) else b.outer[i]
+            for i in op.inputs
+        }
+        d = general.common_dtype(op, {i: a for i, a in arrays.items() if a is not None})
+        changed = {i: t if t.dtype is d else t.to(d) for i, t in changed.items()}
+    return b.call(**changed)
+
+
+def loop(b: Batched) -> Any:
+    """The operator called once for each element, the results stacked."""
+    name = f"aten::{b.op.name}"
+    warnings.warn(
+        f"There is a performance drop because we have not yet implemented the batching rule for {name}. It runs once "
+        "for each element of the batch.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return looped(b)
+
+
+def looped(b: Batched) -> Any:
+    """As `loop`, for operators that have no other form."""
+    import rushlight
+
+    results = []
+    for k in range(b.size):
+        values = {n: mapped(v, lambda t, k=k: t._array.value.select(0, k) if t._array.has else t._array.value)
+                  for n, v in b.outer.items()}  # fmt: skip
+        results.append(op_call(b.op, values))
+    if isinstance(results[0], Tensor):
+        return rushlight.stack(results)
+    return [rushlight.stack(list(each)) for each in zip(*results, strict=True)]
+
+
+# -- writes ----------------------------------------------------------------------------------------
+
+
+def any_mapped(v: Any) -> bool:
+    if isinstance(v, Tensor):
+        return isinstance(v._array, Batch) and v._array.has
+    return v.__class__ in (list, tuple) and any(map(any_mapped, v))
+
+
+def unmapped_write(name: str, p: str) -> RuntimeError:
+    return RuntimeError(
+        f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `{p}` in extra_args that has "
+        f"more elements than `self`. This happened due to `{p}` being vmapped over but `self` not being vmapped over in "
+        f"a vmap. Please try to use out-of-place operators instead of {name}."
+    )
+
+
+def in_place_on_unmapped(a: Batch) -> NoReturn:
+    raise unmapped_write("aten::copy_", "other")

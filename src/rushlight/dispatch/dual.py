@@ -1,0 +1,454 @@
+"""Duals: the arrays of forward mode, and the tangents of what operators compute.
+
+A `Dual` holds an array and a tangent, a tensor of its shape. An operator runs on the arrays as always; then the
+tangents of its results follow from those of its inputs.
+
+Note [Tangents]
+    The gradient rules say all that is needed:
+
+    - An operator that is linear (`LINEAR`) computes the tangent of its result from that of its input; one that is
+      linear in each input (`PRODUCTS`) is called once for each tangent, and the results are added.
+    - An elementwise operator multiplies: its rule gives the tangent where the tangent stands in for the gradient.
+    - For any other, the gradient g -> Jᴴ g is a linear function of g, and the gradient of that is t -> J t. The
+      operator is recorded by itself, and two backwards of one node give the tangent. Memory is that of one operator.
+
+    What computes a tangent is recorded like everything else, on tensors with the edges of the duals: so a tangent
+    has gradients, and a gradient of duals has tangents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends import cpu
+from rushlight.autograd.graph import new
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View, edge_of
+from rushlight.core import dtypes
+from rushlight.core.dtype_sets import COMPLEX
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.overrides import NOTHING
+from rushlight.dispatch.transforms import (
+    Level,
+    Lifted,
+    at_innermost,
+    levels,
+    lifted,
+    mapped,
+    tensor,
+    tensors_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.dispatch.interpreters import Call
+    from rushlight.dispatch.registry import Op
+
+LINEAR = frozenset(
+    "clone _to_copy _to_device neg sum mean cumsum flip roll rot90 Tensor.repeat tril triu diag_embed cat stack trace "
+    "gather index_select take aten.index aten.index_back aten.gather_back aten.slices_back aten.take_back "
+    "aten.masked_place masked_select aten.place aten.diagonal_place aten.unfold_back aten.laid_out aten.row_major "
+    "aten._unsafe_view aten.conj_copy aten.block_diag aten.unsafe_split aten.unsafe_split_with_sizes aten.restride "
+    "_all.expand _all.sum_to_size internal.c2c internal.r2c internal.c2r internal.resized internal.frames "
+    "internal.overlap_add internal.im2col internal.col2im pixel_shuffle pixel_unshuffle channel_shuffle "
+    "internal.avg_pool1d internal.avg_pool2d internal.avg_pool3d internal.adaptive_avg_pool1d "
+    "internal.adaptive_avg_pool2d internal.adaptive_avg_pool3d internal.upsample_nearest1d "
+    "internal.upsample_nearest2d internal.upsample_nearest3d internal.upsample_linear1d internal.upsample_bilinear2d "
+    "internal.upsample_trilinear3d internal.upsample_bicubic2d internal.reflection_pad1d internal.reflection_pad2d "
+    "internal.reflection_pad3d internal.replication_pad1d internal.replication_pad2d internal.replication_pad3d "
+    "internal.circular_pad1d internal.circular_pad2d internal.circular_pad3d _embedding embedding_dense_backward "
+    "affine_grid_generator aten.repeat_each select_scatter slice_scatter diagonal_scatter".split()
+)
+PRODUCTS = frozenset(
+    "matmul mm bmm mv dot vdot mul internal.times_adjoint internal.adjoint_times internal.all_products "
+    "internal.convolution_weight".split()
+)
+
+
+class Dual(Lifted):
+    """An array and its tangent, None for one that is zero."""
+
+    __slots__ = ("plain", "tangent")
+    transform = "forward mode"
+
+    def __init__(self, plain: Any, tangent: Tensor | None, level: Level) -> None:
+        self.plain, self.tangent, self.level = plain, tangent, level
+
+    @property
+    def value(self) -> Tensor:
+        return tensor(self.plain)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.plain.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.plain.strides
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        return self.plain.dtype
+
+    @property
+    def has(self) -> bool:
+        return self.tangent is not None
+
+    def copy(self, order: str = "K") -> Dual:
+        tangent = self.tangent
+        return Dual(
+            self.plain.copy(order), None if tangent is None else tangent.clone(), self.level
+        )
+
+    def detached(self) -> Any:
+        """The array without a tangent."""
+        a = self.plain
+        return a.detached() if isinstance(a, Lifted) else a
+
+    def own_tangent(self) -> Tensor:
+        """The tangent; zeros that may be written to where there was none."""
+        if self.tangent is None or 0 in self.tangent._array.strides:
+            t = tensor(self.plain)
+            self.tangent = t.new_zeros(t.shape) if self.tangent is None else self.tangent.clone()
+        return self.tangent
+
+    def copy_from(self, b: Any) -> None:
+        """Write `b` into the memory, and its tangent into the tangent's."""
+        other = None
+        if isinstance(b, Dual) and b.level is self.level:
+            b, other = b.plain, b.tangent
+        if other is not None:
+            self.own_tangent().copy_(other)
+        elif self.tangent is not None:
+            self.own_tangent().zero_()
+        tensor(self.plain).copy_(
+            tensor(b) if isinstance(b, (np.ndarray, Lifted)) else tensor(cpu.number(b, self.dtype))
+        )
+
+    def overwrite(self, write: Callable, apart: bool = False) -> None:
+        """Let `write(array)` fill the memory, all of it where not `apart`: with what has no tangent."""
+        if self.tangent is not None:
+            t = self.own_tangent()
+            t.fill_diagonal_(0) if apart else t.zero_()
+        a = self.plain
+        a.overwrite(write, apart) if isinstance(a, Lifted) else write(a)
+
+    def truth(self) -> bool:
+        return bool(tensor(self.plain))
+
+    def item(self) -> Any:
+        return tensor(self.plain).item()
+
+    def tolist(self) -> Any:
+        return tensor(self.plain).tolist()
+
+    def view(self, cls: type) -> np.ndarray:
+        return tensor(self.plain).numpy()
+
+    def describe(self, show: Callable) -> str:
+        """How a tensor of this array is printed; `show` prints a tensor."""
+        text = show(tensor(self.plain))
+        if self.tangent is None or not self.level.alive:
+            return text
+        return f"{text[:-1]}, tangent={show(self.tangent.detach())})"
+
+    @classmethod
+    def lift(cls, t: Tensor, level: Level) -> Tensor:
+        return with_array(t, Dual(t._array, None, level))
+
+    @classmethod
+    def refuse_write(cls, name: str, v: Any) -> None:
+        """Nothing: a tensor without a tangent gets one."""
+
+    @classmethod
+    def interpret(cls, call: Call, level: Level) -> Any:
+        """A call with a dual of this level, the highest, among its arguments."""
+        op, values = call.op, call.values
+        if call.kind == "composite":
+            return NOTHING
+        if call.out is not None:
+            raise RuntimeError(
+                f"{op.name}(): functions with out=... arguments don't support forward AD, but one of the arguments has "
+                "a tangent. Use the form without out="
+            )
+        if call.kind == "inplace":
+            return in_place(op, values, level)
+        named = general.named_values(op, values)
+        if op.variant is not None and (other := op.taken_over(named)) is not None:
+            op, named = other, {p: named[p] for p in other.params}
+        values = [named[p] for p in op.params]
+        if (outer := graphs_below(level)) is not None:
+            values = [mapped(v, lambda t: at_least(t, outer)) for v in values]
+            named = dict(zip(op.params, values, strict=True))
+        result = call.run(op, values, None)
+        set_tangents(op, named, result, level)
+        return result
+
+    def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
+        level = self.level
+        bare = {
+            n: mapped(v, lambda t: tensor(bare_array(t._array, level))) for n, v in named.items()
+        }
+        results = general.forward(op, bare, keep=keep)
+        if not level.alive:
+            return results
+        several = op.outputs is not None or bool(op.intermediates)
+        n = (
+            len(op.outputs)
+            if isinstance(op.outputs, tuple)
+            else 1
+            if op.outputs is None
+            else len(results)
+        )
+        made = [
+            Dual(a if not isinstance(a, np.generic) else cpu.asarray(a), None, level)
+            if k < n and a is not None and a.dtype.kind not in "bui"
+            else a
+            for k, a in enumerate(results if several else (results,))
+        ]
+        return made if several else made[0]
+
+
+def graphs_below(level: Level) -> Level | None:
+    """The innermost open level below this one whose graphs are apart from those outside of it."""
+    for other in reversed(levels.open):
+        if other.number < level.number and other.kind.holds_graphs:
+            return other
+    return None
+
+
+def at_least(t: Tensor, level: Level) -> Tensor:
+    """`t`, lifted to `level` where it has a history outside of that."""
+    a = t._array
+    if t._edge is None or isinstance(a, Lifted) and a.level.number >= level.number:
+        return t
+    return lifted(t, level)
+
+
+def bare_array(a: Any, level: Level) -> Any:
+    """An array without its tangent of this level."""
+    return a.plain if isinstance(a, Dual) and a.level is level else a
+
+
+def with_array(t: Tensor, a: Any) -> Tensor:
+    """A tensor with the history of `t` and another array."""
+    made = new(Tensor)
+    made._array, made._edge, made._counter = a, edge_of(t), t._counter
+    return made
+
+
+def bare(t: Tensor, level: Level) -> Tensor:
+    """A tensor without its tangent, with its history."""
+    a = t._array
+    return with_array(t, a.plain) if isinstance(a, Dual) and a.level is level else t
+
+
+def tangent_of(t: Any, level: Level) -> Tensor | None:
+    """The tangent of a tensor at a level, or None."""
+    a = t._array if isinstance(t, Tensor) else None
+    return a.tangent if isinstance(a, Dual) and a.level is level else None
+
+
+def tangents_of(v: Any, level: Level) -> Any:
+    """The tangents of an argument: a tensor, or a list of them."""
+    if v.__class__ in (list, tuple):
+        return [tangents_of(x, level) for x in v]
+    return tangent_of(v, level)
+
+
+def in_place(op: Op, values: list, level: Level) -> Tensor:
+    """`t.name_(...)`: what the form without _ gives, copied."""
+    t = values[0]
+    n = op.n_positional
+    r = op.function(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
+    if not dtypes.can_cast(r.dtype, t.dtype):
+        raise RuntimeError(
+            f"result type {r.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}"
+        )
+    if r.shape != t.shape:
+        raise RuntimeError(
+            f"[{op.name}_] output with shape {list(t.shape)} doesn't match the broadcast shape {list(r.shape)}"
+        )
+    return t.copy_(r)
+
+
+def receive(t: Tensor, level: Level) -> None:
+    """Let a tensor hold tangents of a level, zeros so far; until the level ends. Its base does, where it is a view."""
+    a = t._array
+    if isinstance(a, Dual) and a.level is level:
+        return
+    e = t._edge
+    if e.__class__ is View:
+        base = e.base
+        receive(base, level)
+        own = base._array.own_tangent()
+        t._array = Dual(a, e.replay(own), level)
+    else:
+        t._array = Dual(a, None, level)
+        t._array.own_tangent()
+    level.received.append(t)
+
+
+# -- tangents --------------------------------------------------------------------------------------
+
+
+def set_tangents(op: Op, named: dict[str, Any], result: Any, level: Level) -> None:
+    """Give the results of a call their tangents."""
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    if not any(isinstance(r, Tensor) and isinstance(r._array, Dual) for r in results):
+        return
+    if all(tangent_of(t, level) is None for t in tensors_in(named[i] for i in op.inputs)):
+        return
+    found = tangents(op, named, results, level)
+    for r, t in zip(results, found, strict=True):
+        if r is not None and t is not None and isinstance(r._array, Dual):
+            if t.dtype.kind is not r.dtype.kind:
+                t = t.to(r.dtype)
+            r._array.tangent = t
+
+
+def tangents(op: Op, named: dict[str, Any], results: list, level: Level) -> list:
+    """The tangents of the results of a call; None for one that is zero."""
+    rule = RULES.get(op.path)
+    bared = {n: mapped(v, lambda t: bare(t, level)) for n, v in named.items()}
+    moved = {i: tangents_of(named[i], level) for i in op.inputs}
+    if rule is not None:
+        found = rule(op, bared, moved, results, level)
+        if found is not NotImplemented:
+            return list(found) if isinstance(found, (tuple, list)) else [found]
+    if op.view or op.path in LINEAR:
+        return listed(
+            call(op, bared | {i: filled(bared[i], moved[i]) for i in op.inputs if has(moved[i])})
+        )
+    if op.path in PRODUCTS:
+        terms = [call(op, bared | {i: moved[i]}) for i in op.inputs if moved[i] is not None]
+        return [added(terms)]
+    if op.elementwise and op.outputs is None and not op.rule_all:
+        found = scaled(op, bared, moved, results[0], level)
+        if found is not NotImplemented:
+            return [found]
+    return twice(op, bared, moved, results)
+
+
+def has(v: Any) -> bool:
+    return any(map(has, v)) if v.__class__ in (list, tuple) else v is not None
+
+
+def listed(v: Any) -> list:
+    return list(v) if isinstance(v, (tuple, list)) else [v]
+
+
+def filled(v: Any, t: Any) -> Any:
+    """The tangents of an input, zeros in the place of None."""
+    if v.__class__ in (list, tuple):
+        return [filled(x, y) for x, y in zip(v, t, strict=True)]
+    if not isinstance(v, Tensor) or v.dtype.kind < 2:
+        return v
+    return v.new_zeros(v.shape) if t is None else t
+
+
+def added(terms: list) -> Tensor:
+    total = terms[0]
+    for t in terms[1:]:
+        total = total + t
+    return total
+
+
+def call(op: Op, values: dict[str, Any]) -> Any:
+    n = op.n_positional
+    return op.function(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
+
+
+def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> Any:
+    """The tangent of an elementwise result, by its rules: those that do their own conjugation are for real numbers
+    here."""
+    inputs = [i for i in op.inputs if moved[i] is not None]
+    if not all(i in op.rules for i in inputs):
+        return NotImplemented
+    y = bare(result, level)
+    kinds = [v._array.dtype for v in (y, *bared.values()) if isinstance(v, Tensor)]
+    if any(k in COMPLEX for k in kinds) and (
+        not op.conjugates or not all(k in COMPLEX for k in kinds)
+    ):
+        return NotImplemented
+    env = dict(bared)
+    for i in op.inputs:
+        v = bared[i]
+        env[f"{i}_shape"] = v._array.shape if isinstance(v, Tensor) else ()
+        env[f"{i}_dtype"] = v.dtype if isinstance(v, Tensor) else None
+    env["result"] = y
+    terms = []
+    for i in inputs:
+        rule, t = op.rules[i], moved[i]
+        env["g"] = t.expand(y.shape)
+        terms.append(rule.function(**{n: env[n] for n in rule.names}))
+    return added(terms)
+
+
+def twice(op: Op, bared: dict, moved: dict, results: list) -> list:
+    """Tangents by two backwards of the operator; see Note [Tangents]."""
+    from rushlight.autograd.engine import grad
+
+    recording, thread.grad = thread.grad, True
+    wanted_too = recording and any(
+        t is not None and t.requires_grad
+        for v in (*bared.values(), *moved.values())
+        for t in tensors_in((v,))
+    )
+    try:
+        xs: list[Tensor] = []
+        ts: list[Tensor] = []
+
+        def leaf(v: Any, t: Any) -> Any:
+            if v.__class__ in (list, tuple):
+                return [leaf(x, y) for x, y in zip(v, t, strict=True)]
+            if t is None or not isinstance(v, Tensor):
+                return v
+            x = v.view_as(v) if v._edge is not None else apart(v).requires_grad_()
+            xs.append(x)
+            ts.append(t)
+            return x
+
+        ys = listed(call(op, bared | {i: leaf(bared[i], moved[i]) for i in op.inputs}))
+        wanted = [k for k, y in enumerate(ys) if isinstance(y, Tensor) and y.requires_grad]
+        if not wanted:
+            return [None] * len(results)
+        us = [at_innermost(ys[k].new_zeros(ys[k].shape)).requires_grad_() for k in wanted]
+        gs = grad([ys[k] for k in wanted], xs, us, create_graph=True, allow_unused=True)
+        pairs = [(g, t) for g, t in zip(gs, ts, strict=True) if g is not None and g.requires_grad]
+        found: list = [None] * len(results)
+        if pairs:
+            got = grad(
+                [g for g, _ in pairs], us, [t for _, t in pairs], create_graph=wanted_too, retain_graph=True,
+                allow_unused=True,
+            )  # fmt: skip
+            for k, t in zip(wanted, got, strict=True):
+                found[k] = t if wanted_too or t is None else apart(t)
+        return found
+    finally:
+        thread.grad = recording
+
+
+def apart(t: Tensor) -> Tensor:
+    """A tensor on the same array without history; its tangents of other levels stay."""
+    made = new(Tensor)
+    made._array, made._edge, made._counter = t._array, None, None
+    return made
+
+
+def logcumsumexp(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Tensor:
+    """The sum of exp(x_j) t_j up to each place, over that of exp(x_j)."""
+    x, t, dim = bared["input"], moved["input"], bared["dim"]
+    y = bare(results[0], level)
+    if not x.dim():
+        return t
+    top = x.detach().amax(dim, keepdim=True) if not x.is_complex() else 0
+    return ((x - top).exp() * t).cumsum(dim) / (y - top).exp()
+
+
+# Tangents that have a better form than two backwards: (op, inputs, their tangents, results, level).
+RULES: dict[str, Callable] = {"logcumsumexp": logcumsumexp}

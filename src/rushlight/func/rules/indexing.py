@@ -1,0 +1,166 @@
+"""Batching rules of reading and writing by indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight as torch
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.batch import RULES, Batched, looped
+from rushlight.func.rules.rules import behind, rule
+
+
+@rule("aten.masked_fill_tensor")
+def masked_fill(b: Batched) -> Any:
+    x, value = b.outer["input"], b.outer["value"]
+    if value.dim():
+        raise RuntimeError(
+            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+        )
+    return torch.where(b.outer["mask"], value.to(x.dtype), x)._array.value
+
+
+@rule("gather")
+def gather(b: Batched) -> Any:
+    x, index = b.expanded("input"), b.expanded("index")
+    ndim = b.ndim("input")
+    if not ndim and not b.ndim("index"):
+        return x.view_as(x)
+    if not ndim:
+        x = x.unsqueeze(1)
+    if not b.ndim("index"):
+        return torch.gather(x, 1, index.unsqueeze(1)).squeeze(1)
+    return torch.gather(x, behind(b.named["dim"], max(ndim, 1)), index)
+
+
+@rule("aten.gather_back")
+def gather_back(b: Batched) -> Any:
+    shape = tuple(b.named["shape"])
+    g, index = b.expanded("grad"), b.expanded("index")
+    if not shape:
+        return g.reshape(b.size, -1).sum(1)
+    return b.call(
+        grad=g, index=index, shape=(b.size, *shape), dim=behind(b.named["dim"], len(shape))
+    )
+
+
+@rule("index_select")
+def index_select(b: Batched) -> Any:
+    x, index, ndim = b.named["input"], b.named["index"], b.ndim("input")
+    if "index" not in b.has:
+        if not ndim:
+            return b.call(input=x.unsqueeze(1), dim=1).squeeze(1)
+        return b.call(dim=behind(b.named["dim"], ndim))
+    x = b.expanded("input")
+    if not ndim:
+        return x
+    dim = behind(b.named["dim"], ndim)
+    index = index.reshape(b.size, -1)
+    shape = [1] * (ndim + 1)
+    shape[0], shape[dim] = b.size, index.shape[1]
+    full = list(x.shape)
+    full[dim] = index.shape[1]
+    return torch.gather(x, dim, index.reshape(shape).expand(full))
+
+
+@rule("aten.slices_back")
+def slices_back(b: Batched) -> Any:
+    shape = tuple(b.named["shape"])
+    g, index, ndim = b.expanded("grad"), b.named["index"], len(shape)
+    dim = behind(b.named["dim"], ndim)
+    if "index" not in b.has:
+        return b.call(grad=g, shape=(b.size, *shape), dim=dim)
+    form = [1] * (ndim + 1)
+    form[0], form[dim] = b.size, index.shape[1]
+    zeros = g.new_zeros((b.size, *shape))
+    return zeros.scatter_add(dim, index.reshape(form).expand(g.shape), g)
+
+
+@rule("take")
+def take(b: Batched) -> Any:
+    x, index = b.expanded("input").reshape(b.size, -1), b.expanded("index")
+    shape = index.shape
+    index = index.reshape(b.size, -1)
+    n = x.shape[1]
+    return torch.gather(x, 1, torch.where(index < 0, index + n, index)).reshape(shape)
+
+
+@rule("aten.take_back")
+def take_back(b: Batched) -> Any:
+    shape = tuple(b.named["shape"])
+    g, index = b.expanded("grad").reshape(b.size, -1), b.expanded("index").reshape(b.size, -1)
+    zeros = g.new_zeros((b.size, torch.Size(shape).numel()))
+    n = zeros.shape[1]
+    return zeros.scatter_add(1, torch.where(index < 0, index + n, index), g).reshape(
+        (b.size, *shape)
+    )
+
+
+def scattered(b: Batched) -> Any:
+    """The rule of writes along a dimension at an index of the same number of dimensions."""
+    ndim = b.ndim("input")
+    changed = {i: b.expanded(i) for i in b.op.inputs if isinstance(b.named.get(i), Tensor)}
+    if not ndim:
+        changed = {i: t.reshape(b.size, -1) for i, t in changed.items()}
+        return b.call(**changed, dim=1).reshape(b.size)
+    changed = {i: t if t.dim() > 1 else t.unsqueeze(1) for i, t in changed.items()}
+    return b.call(**changed, dim=behind(b.named["dim"], ndim))
+
+
+for (
+    path
+) in "aten.scatter_src aten.scatter_value aten.scatter_combine scatter_add scatter_reduce".split():
+    RULES[path] = scattered
+
+
+def along_index(b: Batched) -> Any:
+    """The rule of writes of slices at a vector of indices."""
+    ndim = b.ndim("input")
+    if not ndim or "value" in b.has:
+        return looped(b)
+    changed = {
+        i: b.expanded(i)
+        for i in b.op.inputs
+        if i not in ("index", "value") and isinstance(b.named.get(i), Tensor)
+    }
+    dim = behind(b.named["dim"], ndim)
+    if "index" not in b.has:
+        return b.call(**changed, dim=dim)
+    x, index = changed["input"], b.named["index"].reshape(b.size, -1)
+    full = list(x.shape)
+    full[dim] = index.shape[1]
+    form = [1] * (ndim + 1)
+    form[0], form[dim] = b.size, index.shape[1]
+    index = index.reshape(form).expand(full)
+    if b.op.path == "index_add":
+        alpha, source = b.named["alpha"], changed["source"].reshape(full)
+        return x.scatter_add(dim, index, source if alpha == 1 else source * alpha)
+    if b.op.path == "index_copy":
+        return x.scatter(dim, index, changed["source"].reshape(full))
+    if b.op.path == "aten.index_fill_value":
+        return x.scatter(dim, index, b.named["value"])
+    if b.op.path == "index_reduce":
+        kind = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[b.named["reduce"]]
+        return x.scatter_reduce(
+            dim, index, changed["source"].reshape(full), kind, include_self=b.named["include_self"]
+        )
+    return looped(b)
+
+
+for (
+    path
+) in "index_add index_copy aten.index_fill_value aten.index_fill_tensor index_reduce".split():
+    RULES[path] = along_index
+
+
+@rule("put", "masked_scatter")
+def one_by_one(b: Batched) -> Any:
+    return looped(b)
+
+
+@rule("masked_select", "aten.nonzero", "aten.masked_place")
+def dynamic(b: Batched) -> Any:
+    raise RuntimeError(
+        f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{b.op.name}"
+        ". If you are indexing with a mask, try torch.where() instead"
+    )

@@ -1,0 +1,52 @@
+"""Batching rules of linear algebra, whose operators take any dimensions in front of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.dispatch.batch import RULES, Batched, in_front, looped
+from rushlight.func.rules.rules import front, rule
+
+for path in (
+    "linalg.cholesky_ex linalg.lu_factor_ex linalg.qr geqrf linalg.ldl_factor_ex linalg.eigh internal.eigvalsh "
+    "linalg.eig internal.eigvals linalg.svd internal.svdvals linalg.matrix_exp internal.cholesky_inverse_ex "
+    "linalg.inv_ex linalg.det linalg.slogdet internal.unpacked internal.householder_product internal.ormqr"
+).split():
+    RULES[path] = front
+
+
+@rule(
+    "linalg.solve_triangular", "internal.cholesky_solved", "internal.lu_solved", "linalg.ldl_solve"
+)
+def solve(b: Batched) -> Any:
+    """Matrices broadcast: ones stand between the batch and fewer dimensions."""
+    names = [i for i in b.op.inputs if i != "pivots"]
+    n = max(b.ndim(i) for i in names)
+    changed = {i: in_front(b.expanded(i), n) for i in names}
+    if "pivots" in b.named:
+        changed["pivots"] = in_front(b.expanded("pivots"), n - 1)
+    return b.call(**changed)
+
+
+@rule("linalg.solve_ex")
+def solve_ex(b: Batched) -> Any:
+    na, nb = b.ndim("A"), b.ndim("B")
+    vector = nb == 1 or (nb == na - 1 and b.shape("B") == b.shape("A")[:-1])
+    A, B = b.expanded("A"), b.expanded("B")
+    if vector:
+        B = B.unsqueeze(-1)
+        nb += 1
+    n = max(na, nb)
+    result, info = b.call(A=in_front(A, n), B=in_front(B, n))
+    return (result.squeeze(-1) if vector else result), info
+
+
+@rule("internal.pinv")
+def pinv(b: Batched) -> Any:
+    changed = {i: b.expanded(i) for i in b.op.inputs if i in b.has or i == "A"}
+    return b.call(**changed)
+
+
+@rule("_pdist_forward", "_grouped_mm", "aten.block_diag")
+def one_by_one(b: Batched) -> Any:
+    return looped(b)

@@ -1,0 +1,352 @@
+"""Batching rules of layers: convolution, pooling, normalisation, losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight as torch
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.batch import RULES, Batched, in_front, loop, looped
+from rushlight.dispatch.registry import OPS
+from rushlight.func.rules.rules import examples, merged, parted, rule
+
+F = torch.nn.functional
+
+# -- examples beside each other --------------------------------------------------------------------
+
+for n in (1, 2, 3):
+    for path in (
+        f"max_pool{n}d_with_indices avg_pool{n}d adaptive_avg_pool{n}d adaptive_max_pool{n}d "
+        f"max_unpool{n}d"
+    ).split():
+        RULES["internal." + path] = examples
+    for mode in ("reflection", "replication", "circular"):
+        RULES[f"internal.{mode}_pad{n}d"] = examples
+RULES["internal.im2col"] = examples
+
+
+@rule("internal.max_pool1d", "internal.max_pool2d", "internal.max_pool3d")
+def max_pool(b: Batched) -> Any:
+    """The result, and the indices of the largest, which the gradient rule reads."""
+    got = b.call(OPS[b.op.path + "_with_indices"], input=merged(b.expanded("input")))
+    return [parted(r, b.size) for r in got]
+
+
+for path in "pixel_shuffle pixel_unshuffle channel_shuffle grid_sampler_2d grid_sampler_3d".split():
+    RULES[path] = examples
+
+
+@rule("constant_pad_nd")
+def constant_pad(b: Batched) -> Any:
+    return b.call()
+
+
+def resized(b: Batched) -> Any:
+    return examples(b)
+
+
+for name in (
+    "upsample_nearest1d _upsample_nearest_exact1d upsample_nearest2d _upsample_nearest_exact2d upsample_nearest3d "
+    "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
+    "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa"
+).split():
+    RULES["internal." + name] = examples
+
+
+@rule("internal.add_places", "internal.pick_places")
+def places(b: Batched) -> Any:
+    return examples(b)
+
+
+# -- convolution -----------------------------------------------------------------------------------
+
+
+@rule("internal.convolution")
+def convolution(b: Batched) -> Any:
+    """A batch of images joins theirs; a batch of weights becomes groups."""
+    x, w, bias, size = b.named["input"], b.named["weight"], b.named["bias"], b.size
+    groups = b.named["groups"]
+    if "weight" not in b.has:
+        x = b.expanded("input")
+        y = parted(b.call(input=merged(x), bias=None if "bias" in b.has else bias), size)
+    else:
+        # x: [batch, N, C, ...] -> [N, batch * C, ...]; w: [batch, O, C / groups, ...] -> [batch * O, ...]
+        x = b.expanded("input").transpose(0, 1)
+        x = x.reshape((x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:]))
+        own = (
+            bias if bias is None or "bias" in b.has else bias.unsqueeze(0).expand(size, *bias.shape)
+        )
+        y = b.call(
+            input=x,
+            weight=merged(w),
+            bias=None if own is None else own.reshape(-1),
+            groups=groups * size,
+        )
+        return y.reshape((y.shape[0], size, y.shape[1] // size, *y.shape[2:])).transpose(0, 1)
+    if "bias" in b.has:
+        y = y + bias.reshape((size, 1, -1, *(1,) * (y.dim() - 3)))
+    return y
+
+
+@rule("internal.convolution_weight")
+def convolution_weight(b: Batched) -> Any:
+    """A weight of its own for each element: images and gradients as groups."""
+    x, g, size, groups = b.expanded("input"), b.expanded("grad_output"), b.size, b.named["groups"]
+
+    def as_groups(t: Tensor) -> Tensor:  # [batch, N, C, ...] -> [N, batch * C, ...]
+        t = t.transpose(0, 1)
+        return t.reshape((t.shape[0], t.shape[1] * t.shape[2], *t.shape[3:]))
+
+    w = b.call(input=as_groups(x), grad_output=as_groups(g), groups=groups * size)
+    return parted(w, size)
+
+
+# -- normalisation ---------------------------------------------------------------------------------
+
+
+def scaled(y: Tensor, b: Batched, at: int) -> Tensor:
+    """y * weight + bias, whose batches go in front; `at`: the dimensions behind theirs."""
+    w, c = b.named["weight"], b.named.get("bias")
+
+    def shaped(name: str, t: Tensor) -> Tensor:
+        t = t.reshape((*t.shape, *(1,) * at))
+        return in_front(t, y.dim() - 1) if name in b.has else t
+
+    y = y if w is None else y * shaped("weight", w)
+    return y if c is None else y + shaped("bias", c)
+
+
+@rule("_layer_norm", "_rms_norm")
+def layer_norm(b: Batched) -> Any:
+    if b.has == {"input"}:
+        return b.call()
+    changed: dict[str, Any] = {"input": b.expanded("input"), "weight": None}
+    if "bias" in b.named:
+        changed["bias"] = None
+    return scaled(b.call(**changed), b, 0)
+
+
+@rule("_native_layer_norm")
+def native_layer_norm(b: Batched) -> Any:
+    if b.has == {"input"}:
+        return b.call()
+    result, mean, rstd = b.call(input=b.expanded("input"), weight=None, bias=None)
+    return scaled(result, b, 0), mean, rstd
+
+
+@rule("_native_group_norm")
+def native_group_norm(b: Batched) -> Any:
+    if b.has == {"input"}:
+        return examples_of(b, ("input",))
+    result, mean, rstd = examples_of(b, ("input",), weight=None, bias=None)
+    return scaled(result, b, result.dim() - 3), mean, rstd
+
+
+@rule("_group_norm")
+def group_norm(b: Batched) -> Any:
+    if b.has == {"input"}:
+        return examples_of(b, ("input",))
+    y = examples_of(b, ("input",), weight=None, bias=None)
+    return scaled(y, b, y.dim() - 3)
+
+
+def examples_of(b: Batched, names: tuple[str, ...], **changed: Any) -> Any:
+    """As `examples`, of some arguments."""
+    got = b.call(**{i: merged(b.expanded(i)) for i in names}, **changed)
+    return parted(got, b.size) if isinstance(got, Tensor) else [parted(g, b.size) for g in got]
+
+
+@rule("_batch_norm")
+def batch_norm(b: Batched) -> Any:
+    """The batch becomes channels: statistics of each element are its own."""
+    x = b.expanded("input").transpose(0, 1)  # [N, batch, C, ...]
+    shape, channels = x.shape, x.shape[2]
+    x = x.reshape((shape[0], b.size * channels, *shape[3:]))
+
+    def own(name: str) -> Any:
+        t = b.named[name]
+        return None if t is None else b.expanded(name).reshape(-1)
+
+    y = b.call(input=x, weight=own("weight"), bias=own("bias"), mean=own("mean"), var=own("var"))
+    return y.reshape((shape[0], b.size, channels, *shape[3:])).transpose(0, 1)
+
+
+# -- losses ----------------------------------------------------------------------------------------
+
+
+def reduced(y: Tensor, reduction: str, b: Batched) -> Tensor:
+    """A loss of all elements, [batch, ...], reduced behind the batch."""
+    if reduction == "none":
+        return y
+    y = y.reshape(b.size, -1)
+    return y.mean(1) if reduction == "mean" else y.sum(1)
+
+
+@rule("nn.functional._mse_loss", "nn.functional._reduced_bce_with_logits")
+def regression(b: Batched) -> Any:
+    n = max(b.ndim("input"), b.ndim("target"))
+    x, t = in_front(b.expanded("input"), n), in_front(b.expanded("target"), n)
+    x, t = torch.broadcast_tensors(x, t)
+    function = F.mse_loss if b.op.name == "_mse_loss" else F.binary_cross_entropy_with_logits
+    return reduced(function(x, t, reduction="none"), b.named["reduction"], b)
+
+
+@rule("nn.functional._cross_entropy_loss")
+def cross_entropy(b: Batched) -> Any:
+    """Classes stand at dimension 1, at 0 for one example."""
+    x, target, weight = b.outer["input"], b.outer["target"], b.outer["weight"]
+    y = torch.log_softmax(x, 1 if x.dim() > 1 else 0)
+    reduction, ignored, smoothing = (
+        b.named[k] for k in ("reduction", "ignore_index", "label_smoothing")
+    )
+    at = 1 if x.dim() > 1 else 0
+    if target.is_floating_point():
+        classes = x.shape[at]
+        p = target * (1 - smoothing) + smoothing / classes if smoothing else target
+        if weight is not None:
+            p = p * weight.reshape((-1, *(1,) * (x.dim() - 1 - at)))
+        each = -(p * y).sum(at)
+        return inner(
+            each
+            if reduction == "none"
+            else each.sum()
+            if reduction == "sum"
+            else each.sum() / max(x.numel() // classes, 1),
+            b,
+        )
+    loss = nll(y, target, weight, reduction, ignored)
+    if smoothing:
+        classes = x.shape[at]
+        w = torch.ones(classes, dtype=x.dtype) if weight is None else weight
+        smooth = -(y * w.reshape((-1, *(1,) * (x.dim() - 1 - at)))).sum(at)
+        smooth = torch.where(target == ignored, 0.0, smooth)
+        if reduction == "sum":
+            smooth = smooth.sum()
+        elif reduction == "mean":
+            chosen = torch.where(target == ignored, 0.0, w[target.clamp(min=0)])
+            smooth = smooth.sum() / chosen.sum()
+        loss = (1 - smoothing) * loss + smooth * (smoothing / classes)
+    return inner(loss, b)
+
+
+def nll(y: Tensor, target: Tensor, weight: Any, reduction: str, ignored: int) -> Tensor:
+    """The negative log likelihood of classes, in operators."""
+    at = 1 if y.dim() > 1 else 0
+    kept = target != ignored
+    index = torch.where(kept, target, 0)
+    each = -y.gather(at, index.unsqueeze(at)).squeeze(at)
+    w = torch.ones((), dtype=y.dtype) if weight is None else weight[index]
+    each = torch.where(kept, each * w, 0.0)
+    if reduction == "none":
+        return each
+    if reduction == "sum":
+        return each.sum()
+    total = torch.where(kept, w, torch.zeros((), dtype=y.dtype)).sum()
+    return each.sum() / total
+
+
+def inner(t: Tensor, b: Batched) -> Tensor:
+    """The tensor inside of a result, with a batch in front."""
+    a = t._array
+    return a.value if a.has else a.value.unsqueeze(0).expand(b.size, *a.value.shape)
+
+
+@rule("nn.functional._nll_loss")
+def nll_loss(b: Batched) -> Any:
+    n = b.named
+    return inner(
+        nll(
+            b.outer["input"],
+            b.outer["target"],
+            b.outer["weight"],
+            n["reduction"],
+            n["ignore_index"],
+        ),
+        b,
+    )
+
+
+@rule("nn.functional._nll_loss_backward")
+def nll_loss_backward(b: Batched) -> Any:
+    """The gradient by the likelihoods: -weight at the class of each target, times that of the loss."""
+    g, target, weight = b.outer["grad_output"], b.outer["target"], b.outer["weight"]
+    shape, n = tuple(b.named["shape"]), b.named
+    at = 1 if len(shape) > 1 else 0
+    kept = target != n["ignore_index"]
+    index = torch.where(kept, target, 0)
+    w = torch.ones((), dtype=g.dtype) if weight is None else weight[index]
+    w = torch.where(kept, w, torch.zeros((), dtype=g.dtype))
+    each = -w * g
+    if n["reduction"] == "mean":
+        each = each / w.sum()
+    zeros = torch.zeros(shape, dtype=g.dtype)
+    return inner(zeros.scatter_add(at, index.unsqueeze(at), each.unsqueeze(at)), b)
+
+
+@rule("nn.functional._multi_margin_loss", "nn.functional._multilabel_margin_loss", "_ctc_loss", "_ctc_loss_backward",
+      "_embedding_bag", "_recurrent_layer", "internal.fractional_max_pool2d", "internal.fractional_max_pool3d",
+      "_embedding_sparse", "nn.functional.embedding_bag", "embedding_bag")  # fmt: skip
+def one_by_one(b: Batched) -> Any:
+    return loop(b)
+
+
+@rule("threshold_backward")
+def threshold_backward(b: Batched) -> Any:
+    n = max(b.ndim("grad_output"), b.ndim("input"))
+    return b.call(
+        grad_output=in_front(b.expanded("grad_output"), n), input=in_front(b.expanded("input"), n)
+    )
+
+
+@rule("_attention")
+def attention(b: Batched) -> Any:
+    """The operator has four dimensions: the batch joins the first."""
+    names = ("query", "key", "value")
+    n = max(b.ndim(i) for i in names)
+    whole = n < 4
+
+    def shaped(name: str) -> Tensor:
+        t = b.expanded(name)
+        return in_front(t, 3) if whole else merged(in_front(t, n))
+
+    changed: dict[str, Any] = {i: shaped(i) for i in names}
+    if b.named["mask"] is not None:
+        mask = in_front(b.expanded("mask"), 3 if whole else n)
+        if not whole:
+            mask = merged(
+                mask.expand(b.size, changed["query"].shape[0] // max(b.size, 1), *mask.shape[2:])
+            )
+        changed["mask"] = mask
+    got = b.call(**changed)
+    return got.reshape((b.size, *got.shape[4 - n :])) if whole else parted(got, b.size)
+
+
+# -- embedding -------------------------------------------------------------------------------------
+
+
+@rule("_embedding")
+def embedding(b: Batched) -> Any:
+    w = b.named["weight"]
+    if "weight" not in b.has:
+        return b.call()
+    rows = w.shape[1]
+    start = torch.arange(0, b.size * rows, max(rows, 1)).reshape(
+        (b.size, *(1,) * b.ndim("indices"))
+    )
+    return F.embedding(b.expanded("indices") + start, merged(w))
+
+
+@rule("embedding_dense_backward")
+def embedding_back(b: Batched) -> Any:
+    rows = b.named["num_weights"]
+    if b.named["padding_idx"] >= 0 or b.named["scale_grad_by_freq"]:
+        return looped(b)
+    start = torch.arange(0, b.size * rows, max(rows, 1)).reshape(
+        (b.size, *(1,) * b.ndim("indices"))
+    )
+    got = b.call(
+        grad_output=b.expanded("grad_output"),
+        indices=b.expanded("indices") + start,
+        num_weights=b.size * rows,
+    )
+    return parted(got, b.size)

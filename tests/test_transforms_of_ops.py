@@ -1,0 +1,161 @@
+"""Every operator from its row in opdb.py: `vmap` gives what the loop gives, `jvp` what two backwards give."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import rushlight
+from opdb_rows import replace
+from rushlight import Tensor
+from rushlight.core.tensor import _wrap
+from rushlight.func import grad, jvp, vmap
+from test_ops import each, function, leaves
+
+SIZE = 3
+# What `vmap` refuses, and why.
+REFUSED = {
+    "result of another shape for each element": (
+        "masked_select nonzero argwhere unique unique_consecutive histogram histogramdd Tensor.tolist bincount "
+        "combinations repeat_interleave nn.utils.rnn.pack_padded_sequence nonzero_static"
+    ),
+    "asks for a Python number": (
+        "Tensor.item allclose equal is_nonzero linspace logspace range arange nn.functional.one_hot embedding_renorm_ "
+        "Tensor.apply_ Tensor.map_ Tensor.map2_"
+    ),
+}
+# Their gradients have no gradients, of which tangents would come.
+NO_TANGENT = ("ctc_loss", "nn.functional.ctc_loss")
+
+
+def batched(row):
+    """(function of the tensors of a case, these tensors stacked with variations of them, one after the other)."""
+    for case, args, kwargs in row.draws():
+        arrays: list = []
+        replace((args, kwargs), arrays.append, np.ndarray)
+        if not arrays:
+            continue
+
+        def f(*given, args=args, kwargs=kwargs):
+            rest = iter(given)
+            args, kwargs = replace((args, kwargs), lambda a: next(rest), np.ndarray)
+            if row.writes:
+                args = (args[0].clone(), *args[1:])
+            rushlight.manual_seed(0)
+            return function(row.name)(*args, **kwargs)
+
+        yield f, [[_wrap(varied(a, k)) for a in arrays] for k in range(SIZE)]
+
+
+def varied(a: np.ndarray, k: int) -> np.ndarray:
+    """The array; floating ones in another order of the first dimension for each k."""
+    return np.roll(a, k, 0) if a.ndim and a.dtype.kind in "fc" else a.copy()
+
+
+def loops(f, columns):
+    """The results for each element, or None where the operator refuses one of them."""
+    try:
+        each = [leaves(f(*[t.clone() for t in given])) for given in columns]
+    except Exception:
+        return None
+    if not all(isinstance(x, Tensor) for found in each for x in found):
+        return None
+    shapes = {tuple(x.shape for x in found) for found in each}
+    return each if len(shapes) == 1 else None
+
+
+def refused(name: str) -> bool:
+    return any(name in names.split() for names in REFUSED.values())
+
+
+@each(lambda row: not refused(row.name) and row.check is None)
+def test_vmap_is_the_loop(row):
+    tried = 0
+    for f, columns in batched(row):
+        want = loops(f, columns)
+        if want is None:
+            continue
+        stacked = [rushlight.stack([given[i] for given in columns]) for i in range(len(columns[0]))]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            got = leaves(vmap(lambda *ts, f=f: tuple(leaves(f(*ts))), randomness="same")(*stacked))
+        for i, x in enumerate(got):
+            y = rushlight.stack([found[i] for found in want])
+            assert x.shape == y.shape and x.dtype is y.dtype, (
+                f"{x.shape} {x.dtype}, expected {y.shape} {y.dtype}"
+            )
+            wide = np.complex128 if y.is_complex() else np.float64
+            np.testing.assert_allclose(
+                x.detach().resolve_conj()._array.astype(wide), y.detach().resolve_conj()._array.astype(wide),
+                rtol=1e-7, atol=1e-7,
+            )  # fmt: skip
+        tried += 1
+        if tried == 2:
+            return
+
+
+@each(lambda row: row.order > 0 and not row.writes and row.name not in NO_TANGENT)
+def test_tangent_is_the_gradient_the_other_way(row):
+    """The inner product of a tangent with w is that of the gradient of w with the direction."""
+    rng = np.random.default_rng(0)
+    for case, args, kwargs in row.draws(grad=True):
+        arrays: list = []
+        replace((args, kwargs), arrays.append, np.ndarray)
+        flows = [d.differentiable for d in case.inputs()]
+        moving = [_wrap(a.copy()) for a, m in zip(arrays, flows, strict=True) if m]
+        if not moving or not any(t.numel() for t in moving):
+            continue
+
+        def f(*given, args=args, kwargs=kwargs, flows=flows):
+            given, which = iter(given), iter(flows)
+            args, kwargs = replace(
+                (args, kwargs), lambda a: next(given) if next(which) else _wrap(np.array(a)), np.ndarray
+            )  # fmt: skip
+            rushlight.manual_seed(0)
+            found = leaves(function(row.name)(*args, **kwargs))
+            return [
+                t
+                for t in found
+                if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex())
+            ]
+
+        directions = [noise(rng, t) for t in moving]
+        values, tangents = jvp(f, tuple(moving), tuple(directions))
+        leaf = [t.clone().requires_grad_() for t in moving]
+        outs = f(*leaf)
+        kept = [k for k, o in enumerate(outs) if o.requires_grad]
+        weights = [noise(rng, outs[k]) for k in kept]
+        gradients = rushlight.autograd.grad(
+            [outs[k] for k in kept], leaf, weights, allow_unused=True
+        )
+        forward = sum(inner(w, tangents[k]) for w, k in zip(weights, kept, strict=True))
+        reverse = sum(
+            inner(g, d) for g, d in zip(gradients, directions, strict=True) if g is not None
+        )
+        assert forward == pytest.approx(reverse, rel=1e-6, abs=1e-8)
+        for v, o in zip(values, outs, strict=True):
+            np.testing.assert_array_equal(v.detach()._array, o.detach()._array)
+        return
+
+
+def noise(rng: np.random.Generator, t: Tensor) -> Tensor:
+    a = rng.standard_normal(t.shape)
+    return _wrap(
+        np.asarray(a + 1j * rng.standard_normal(t.shape) if t.is_complex() else a, t._array.dtype)
+    )
+
+
+def inner(a: Tensor, b: Tensor) -> float:
+    a, b = a.detach().resolve_conj()._array, b.detach().resolve_conj()._array
+    return float(np.vdot(a, b).real)
+
+
+def test_gradients_of_each_element():
+    """`vmap` of `grad` gives the gradient of each example, which the loop gives one by one."""
+    rushlight.manual_seed(0)
+    w, x = rushlight.randn(4, 3), rushlight.randn(SIZE, 3)
+    f = lambda w, x: (w @ x).tanh().prod()
+    want = rushlight.stack([grad(f)(w, each) for each in x])
+    rushlight.testing.assert_close(vmap(grad(f), (None, 0))(w, x), want)
