@@ -278,10 +278,16 @@ def test_functions_of_integers(dtype):
                 got = kernel(x, divisor)
                 np.testing.assert_array_equal(got, want)
                 assert got.dtype == dtype
-            for divisor in (b * 0, 0):
+            for divisor in (b * 0, 0, *(np.where(np.arange(999) == k, 0, b) for k in (0, 9, 998))):
                 with pytest.raises(RuntimeError, match="ZeroDivisionError"):
                     kernel(a, divisor)
-    for name, numbers in (("threshold", (-3, 10)), ("threshold", (0.5, 2)), ("hardtanh", (-7, 9))):
+    for name, numbers in (
+        ("threshold", (-3, 10)),
+        ("threshold", (0.5, 2)),
+        ("hardtanh", (-7, 9)),
+        ("hardtanh", (-1.0, 1.0)),
+        ("hardtanh", (-0.5, 1.5)),
+    ):
         got = getattr(compiled_activation, name)(a, *numbers)
         np.testing.assert_array_equal(got, getattr(numpy_activation, name)(a, *numbers))
 

@@ -237,9 +237,12 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
     return several
 
 
-# Behind FIXED in what `over_elements` is bound to: the dtypes of arrays and of the result, their sizes, the loop, how many arrays, how many operands with numbers, the type
+# Behind FIXED in what `over_elements` is bound to: the dtypes of arrays and of the result, their sizes, the loop,
+# what looks for a 0 in the second array (0: nothing does), how many arrays, how many operands with numbers, the type
 # that numbers become, and of each number what stands for None (NONE: it must be given).
-GIVEN, MADE, STEP, MADE_STEP, LOOP, ARRAYS, OPERANDS, BECOMES, ABSENT = range(FIXED, FIXED + 9)
+GIVEN, MADE, STEP, MADE_STEP, LOOP, SEARCH, ARRAYS, OPERANDS, BECOMES, ABSENT = range(
+    FIXED, FIXED + 10
+)
 OPERANDS_MOST = 8
 SINGLE, DOUBLE, WIDE, NARROW = 1, 2, 3, 4
 BECOME = {f32: SINGLE, f64: DOUBLE, i64: WIDE, i32: NARROW}
@@ -327,6 +330,11 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
         fits = (dims_of(first) <= DIMS) & dense(first, table[STEP])
     if (not fits) | (size[0] == 0):
         return new_reference(nothing)
+    if table[SEARCH] != 0:
+        place = array(i64, 1)
+        call_address(table[SEARCH], None, args[1], size[0], place)
+        if place[0] != size[0]:
+            return new_reference(nothing)
     strides = array(i64, DIMS)
     if not ordered:
         strides_like(first, table[STEP], table[MADE_STEP], strides)
@@ -457,9 +465,11 @@ def bind_loop(
     arrays: tuple[Type, int],
     numbers: tuple[Type, Sequence[Any]],
     output: Type,
+    search: int = 0,
 ) -> Callable[..., Any]:
     """The builtin function that calls the loop of a ufunc at an address. `arrays`: their type and how many;
-    `numbers`: the type that they become, and what stands for None in the place of each (None: nothing)."""
+    `numbers`: the type that they become, and what stands for None in the place of each (None: nothing);
+    `search`: the address of what looks for a 0 in the second array, with which the entry takes nothing."""
     from rushlight._codegen import native
     from rushlight._codegen.runtime import abi
 
@@ -471,7 +481,7 @@ def bind_loop(
         NONE if each is None else int(np.array([each, 0], becomes.np).view(np.int64)[0])
         for each in absent
     ]
-    given = id(t.np), id(output.np), t.size, output.size, loop, count
+    given = id(t.np), id(output.np), t.size, output.size, loop, search, count
     table = table_of(None, *given, count + len(absent), BECOME.get(becomes, SINGLE), *stand)
     return builtin(name, over_elements.address(), table)
 

@@ -23,7 +23,7 @@ from rushlight._codegen import language
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
 from rushlight._codegen.kernels.pointwise import ANY, FLOAT_TYPES, LANES, SINGLES, Pointwise
-from rushlight._codegen.native_entry import before
+from rushlight._codegen.native_entry import ByDtype, before
 from rushlight._codegen.types import (
     Type,
     b1,
@@ -119,7 +119,7 @@ class Elementwise(Binding):
                     size = max(size, b.size)
                 else:
                     exact = numbers and d.kind in "iu"
-                    if exact and not all(n.__class__ is int for n in args[arrays:]):
+                    if exact and not all(n % 1 == 0 for n in args[arrays:]):
                         return into(out, reference(*args))
                     if size >= SMALL:
                         if numbers:
@@ -176,29 +176,29 @@ left_shift = implements("left_shift")(
 right_shift = implements("right_shift")(
     Elementwise(arithmetic.right_shift, 2, 0, CHEAP, types=(i64, i32))
 )
-_logit = Pointwise(arithmetic.logit, 1, 2)
 _round_up = Elementwise(arithmetic.round_up, 1, 1, CHEAP, types=(f32, f64))
 _round_down = Elementwise(arithmetic.round_down, 1, 1, CHEAP, types=(f32, f64))
+
+
+def _entry(how: Elementwise, back: Callable) -> Callable:
+    return before(how.entries)(how.bind(back))
+
+
+_logit = _entry(
+    Elementwise(arithmetic.logit, 1, 2), lambda a, low, high: numpy_elementwise.logit(a, low)
+)
+_round_by = (
+    _entry(_round_down, lambda a, ten: np.rint(a / ten) * ten),
+    _entry(_round_up, lambda a, ten: np.rint(a * ten) / ten),
+)
 
 
 @implements("logit")
 def logit(a: Any, eps: float | None) -> Any:
     """log(a / (1 - a)), of `a` between eps and 1 - eps."""
-    if a.__class__ is np.ndarray and a.size and (u := _logit[a.dtype]) is not None:
-        number = number_of(a.dtype, False)
-        low, high = (-np.inf, np.inf) if eps is None else (eps, 1 - eps)
-        return u(a, number(low), number(high))
+    if a.__class__ is np.ndarray and a.size and a.dtype in FLOATING:
+        return _logit(a, *((-np.inf, np.inf) if eps is None else (eps, 1 - eps)))
     return numpy_elementwise.logit(a, eps)
-
-
-def _round_entry(how: Elementwise, back: Callable) -> Callable:
-    return before(how.entries)(how.bind(back))
-
-
-_round_by = (
-    _round_entry(_round_down, lambda a, ten: np.rint(a / ten) * ten),
-    _round_entry(_round_up, lambda a, ten: np.rint(a * ten) / ten),
-)
 
 
 @implements("round_to")
@@ -246,11 +246,14 @@ class Divided(Binding):
 
     def __post_init__(self) -> None:
         self.ufuncs = Pointwise(self.function, 2, types=self.types, vectors=self.vectors)
-        self.entries = self.ufuncs.entries()
+        self.integers = Pointwise(
+            self.whole, 2, types=(i64, i32) if self.whole else (), vectors=16, divides=True
+        )
+        floats, integers = self.ufuncs.entries(), self.integers.entries()
+        self.entries = ByDtype(lambda d: (integers if d.kind in "iu" else floats)[d])
 
     def bind(self, reference: Callable) -> Callable:
-        ufuncs = self.ufuncs
-        integers = Pointwise(self.whole, 2, types=(i64, i32) if self.whole else (), vectors=16)
+        ufuncs, integers = self.ufuncs, self.integers
 
         def compiled(a: Any, b: Any) -> Any:
             if a.__class__ is np.ndarray and a.size >= SMALL:

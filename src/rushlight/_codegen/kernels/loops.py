@@ -96,3 +96,19 @@ def loop_of_vectors(F, T, N, NUMBERS, L, args: Ptr[Ptr[u8]], n_at: Ptr[i64], ste
             at = [bits(bits(x[k], Ptr[u8]) + i * step[k], Ptr[T]) for k in range(N)]
             to = bits(bits(out, Ptr[u8]) + i * out_step, Ptr[T])
             to[0] = F(*[at[k][0] for k in range(N)], *s)
+
+
+@kernel
+def first_zero(x: Ptr[T], n: i64, place: Ptr[i64]):
+    """place[0] = where the first vector or number with a 0 is; n for none."""
+    L = WIDTH // T.size
+    place[0] = n
+    for i in range(0, n - L + 1, L):
+        if some(load(x + i, L) == T(0)):
+            place[0] = i
+            break
+    if place[0] == n:
+        for i in range(n - n % L, n):
+            if x[i] == 0:
+                place[0] = i
+                break

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen import parallel_ufuncs
-from rushlight._codegen.kernels.loops import COSTLY, loop, loop_of_vectors
+from rushlight._codegen.kernels.loops import COSTLY, first_zero, loop, loop_of_vectors
 from rushlight._codegen.native_entry import ByDtype, bind_loop, unbound
 from rushlight._codegen.types import NUMBERS, Type, bf16, f16, f32, f64, of
 
@@ -38,10 +38,12 @@ class Pointwise(dict):
         output: Type | None = None,
         types: tuple[Type, ...] = FLOAT_TYPES,
         vectors: int = 0,
+        divides: bool = False,
     ) -> None:
         self.function, self.arrays, self.numbers = function, arrays, numbers
         self.grain, self.output, self.types = grain, output, types
         self.vectors = vectors  # lanes of those that the function is written for; 0: for numbers
+        self.divides = divides  # not defined where the second array is 0: entries leave that alone
 
     def __missing__(self, dtype: np.dtype) -> np.ufunc | None:
         t = of(dtype)
@@ -76,7 +78,8 @@ class Pointwise(dict):
             none = absent(dtype) if absent else (None,) * self.numbers
             numbers, output = (t.loaded, none), self.output or t
             name = self.function.__name__
-            return bind_loop(name, self._loop(t), (t, self.arrays), numbers, output)
+            search = first_zero.address(T=t) if self.divides else 0
+            return bind_loop(name, self._loop(t), (t, self.arrays), numbers, output, search)
 
         return ByDtype(make)
 
