@@ -448,3 +448,30 @@ def test_fill(dtype):
     view = np.zeros((300, 400), d)
     compiled_elementwise.fill(view[:, ::2], 1)
     assert view[:, ::2].all() and not view[:, 1::2].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_choices_in_the_order_of_memory(dtype):
+    rng = np.random.default_rng(0)
+    condition, a, b = (rng.integers(0, 2, (7, 9, 5)).T for _ in range(3))
+    condition, a, b = condition.astype(bool, order="K"), a.astype(dtype, "K"), b.astype(dtype, "K")
+    for x, y in ((a, b), (a, np.asarray(3, dtype)), (np.asarray(3, dtype), b)):
+        got = compiled_elementwise.where(condition, x, y)
+        np.testing.assert_array_equal(got, np.where(condition, x, y))
+        assert got.dtype == dtype and got.flags.f_contiguous
+    mixed = compiled_elementwise.where(condition, a, np.ascontiguousarray(b))
+    np.testing.assert_array_equal(mixed, np.where(condition, a, b))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+def test_halves_in_the_order_of_memory(axis):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((4, 6, 8)).astype(np.float32).T
+    got, want = compiled_activation.glu(a, axis), numpy_activation.glu(a, axis)
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert got.flags.f_contiguous
+    for order in "CF":
+        g = np.asarray(rng.standard_normal(got.shape), np.float32, order)
+        got_gradient = compiled_activation.glu_gradient(g, a, axis)
+        want_gradient = numpy_activation.glu_gradient(g, a, axis)
+        np.testing.assert_allclose(got_gradient, want_gradient, rtol=1e-5, atol=1e-6)

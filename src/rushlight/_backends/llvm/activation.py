@@ -252,10 +252,18 @@ def half_rows(a: Any, axis: int) -> tuple[int, int, tuple] | None:
     return a.size // (2 * n), n, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
 
 
+def reversible(a: Any, axis: int) -> bool:
+    """Whether kernels take an array when its dimensions are reversed."""
+    fits = a.__class__ is np.ndarray and a.flags.f_contiguous and not a.flags.c_contiguous
+    return fits and -a.ndim <= axis < a.ndim and half_rows(a.T, ~axis) is not None
+
+
 @implements("glu")
 def glu(a: Any, axis: int) -> Any:
     """The first half of `a` along an axis times the sigmoid of the second."""
     if (found := half_rows(a, axis)) is None:
+        if reversible(a, axis):
+            return glu(a.T, ~axis).T
         return reference.glu(a, axis)
     rows, n, shape = found
     out = np.empty(shape, a.dtype)
@@ -267,6 +275,8 @@ def glu(a: Any, axis: int) -> Any:
 def glu_gradient(g: Any, a: Any, axis: int) -> Any:
     """The gradient by both halves, one behind the other."""
     found = half_rows(a, axis)
+    if found is None and reversible(a, axis):
+        return glu_gradient(g.T, a.T, ~axis).T
     if found is None or g.__class__ is not np.ndarray or g.dtype is not a.dtype:
         return reference.glu_gradient(g, a, axis)
     rows, n, shape = found

@@ -432,14 +432,17 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         and condition.dtype == BOOL
         and a.dtype is b.dtype
         and (t := of(a.dtype)) is not None
-        and (a.ndim == 0 or a.shape == condition.shape and a.flags.carray)
-        and (b.ndim == 0 or b.shape == condition.shape and b.flags.carray)
-        and condition.flags.c_contiguous
+        and (a.ndim == 0 or a.shape == condition.shape)
+        and (b.ndim == 0 or b.shape == condition.shape)
     ):
-        out = np.empty(condition.shape, a.dtype)
-        kernel = elementwise.choose.compiled(ONE_A=a.ndim == 0, ONE_B=b.ndim == 0, T=t)
-        kernel(condition, a, b, out, out.size)
-        return out
+        if not condition.flags.c_contiguous:
+            if condition.flags.f_contiguous:
+                return where(condition.T, a.T, b.T).T
+        elif (a.ndim == 0 or a.flags.carray) and (b.ndim == 0 or b.flags.carray):
+            out = np.empty(condition.shape, a.dtype)
+            kernel = elementwise.choose.compiled(ONE_A=a.ndim == 0, ONE_B=b.ndim == 0, T=t)
+            kernel(condition, a, b, out, out.size)
+            return out
     return np.where(condition, a, b)
 
 
