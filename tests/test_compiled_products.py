@@ -435,6 +435,7 @@ def test_weights_of_layers_are_read_along_their_rows(of_default_sizes):
     ("shape", "wide", "name"),
     [
         ((600, 1024), 40, "gemm_of_transposes"),
+        ((600, 512), 130, "gemm_of_transposes"),
         ((600, 1000), 40, "gemm"),  # lines of the cache lie in different places
         ((600, 1024), 1040, "gemm"),  # then the other would be so read
         ((100, 1024), 40, "gemm"),

@@ -31,7 +31,7 @@ ELEMENTS = {
 }  # dtype -> what a kernel takes it for; whole numbers wrap around whether signed or not  # fmt: skip
 DEEP, FEW, SOME = gemm.DEPTH, gemv.FEW, gemv.SOME
 SET, ADD, BIAS = gemm.SET, gemm.ADD, gemm.BIAS  # what a product is added to
-PAGE = 4096  # bytes
+APART = 2048  # bytes: lines of the cache whole multiples of it apart have few places there
 
 
 # Half types are read as they are below this; above it converting them first, or for bfloat16 making
@@ -287,10 +287,10 @@ class GemmSplitK(ProductCandidate):
 
 
 class GemmOfTransposes(ProductCandidate):
-    """Rows of the first matrix side by side, its columns whole pages apart: the transposes change places.
+    """Columns of the first matrix are contiguous, a multiple of APART from each other: its transpose comes second.
 
-    Lines of the cache that are pages apart share one place in it. `gemm.product` reads its first factor
-    where it is, number by number, and packs the second. All sums are the same, in the same order.
+    `gemm.product` reads its first factor where it is, number by number, and packs the second. All sums
+    are the same, in the same order.
     """
 
     name = "gemm_of_transposes"
@@ -300,7 +300,7 @@ class GemmOfTransposes(ProductCandidate):
         if p.dtype in REDUCED or p.begin != SET or p.act or len(p.shape) != 2 or p.a[-1] < DEEP:
             return False
         across, along = p.a_strides
-        return across == p.dtype.itemsize and along % PAGE == 0 and SOME < p.shape[1] < p.shape[0]
+        return across == p.dtype.itemsize and along % APART == 0 and SOME < p.shape[1] < p.shape[0]
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, c: Any, alpha: float, p: Product) -> np.ndarray:
