@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -74,3 +75,25 @@ def test_slices_of_channels_last_are_joined_as_channels_last():
     assert y.tolist() == x.tolist() and y.is_contiguous(memory_format=torch.channels_last)
     one = torch.zeros(2, 1, 4, 4)  # row-major, though it is channels last as well
     assert torch.cat([x, one], 1).is_contiguous() and torch.cat([x, torch.empty(0)]).is_contiguous()
+
+
+@pytest.mark.parametrize("joined", ["cat", "hstack", "vstack", "dstack", "column_stack"])
+def test_what_lies_in_any_order_is_joined_in_order(joined):
+    x = torch.arange(24.0).reshape(4, 6)
+    for parts in ((x.mT, x.mT), (x[:, ::2], x[:, 1::2]), (x[0], x[1]), (x.mT[::2], x.mT[1::2])):
+        made = getattr(torch, joined)(parts)
+        want = getattr(torch, joined)([p.contiguous() for p in parts])
+        assert made.equal(want) and made.is_contiguous()
+        assert made.numel() == sum(p.numel() for p in parts)
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match"):
+        torch.cat((x.mT, x[:, ::2]), 0)
+
+
+@pytest.mark.parametrize("shapes", [((2,), (3,)), ((2, 3), (4, 1)), ((0,), (3,)), ((2, 0), (1, 2))])
+def test_a_kronecker_product_has_all_products(shapes):
+    x, y = (torch.arange(1.0, 1 + math.prod(s)).reshape(s) for s in shapes)
+    want = np.kron(x.numpy(), y.numpy())
+    assert torch.kron(x, y).tolist() == want.tolist()
+    if x.ndim == 2:
+        assert torch.kron(x.mT, y.mT).tolist() == want.T.tolist()
+        assert torch.kron(x.mT, y).tolist() == np.kron(x.numpy().T, y.numpy()).tolist()

@@ -585,5 +585,5 @@ def joined(STACK, items: Header, axis: i64, plan: Ptr[i64]):
             plan[NDIM] = more
             note(plan, rows * row, [rows, row])
             # Pieces of a few elements are moved faster by who moves the same column of all rows.
-            if (rows * row > 0) & ((rows == 1) | (row >= 8 * count) | (rows * row < 256)):
+            if (rows * row > 0) & ((rows == 1) | (row >= 8 * count) | (rows * row < 2048)):
                 plan[RUN] = 1

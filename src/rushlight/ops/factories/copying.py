@@ -119,6 +119,8 @@ def convert(
         dtype = dtypes.OF[arguments.element_type("to", dtype)]
     if memory_format is dtypes.preserve_format:
         memory_format = None
+    if device.__class__ is str and device == "cpu" and a.__class__ is np.ndarray:
+        device = None
     if device is not None and devices.for_device(device) is not devices.of(a):
         if a.__class__ is meta.Meta:
             raise NotImplementedError(

@@ -72,7 +72,10 @@ def view_as_complex(xp, input: Array):
     >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
     tensor([1.+2.j])
     """
-    d = dtypes.OF[input.dtype]
+    shape, d = input.shape, dtypes.OF[input.dtype]
+    if input.base is None and d.np in FULL and shape and shape[-1] == 2 and 1 not in shape:
+        if input.flags.c_contiguous:  # of size 1 strides may be odd
+            return input.view(d.to_complex().np)[..., 0]
     if d not in (dtypes.float16, dtypes.float32, dtypes.float64):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
@@ -82,9 +85,6 @@ def view_as_complex(xp, input: Array):
         raise RuntimeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if input.base is None and input.dtype in FULL and input.flags.c_contiguous:
-        if 1 not in input.shape:  # whose strides may be odd
-            return input.view(d.to_complex().np)[..., 0]
     strides = xp.element_strides(input)
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")

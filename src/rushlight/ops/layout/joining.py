@@ -14,6 +14,7 @@ from rushlight.ops.layout.regions import slice_dim
 from rushlight.ops.layout.shape import reshape, unsqueeze
 
 EVERYTHING = slice(None)
+SMALL = 4096  # elements up to which a copy more takes less time than the steps that it saves
 
 
 # -- one into several: all views -------------------------------------------------------------------
@@ -181,6 +182,10 @@ def cat(xp, tensors: Arrays, dim: int = 0):
         if not a.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     tensors = promoted(xp, tensors)
+    if tensors[0].size < SMALL and tensors[0].ndim < 4:
+        joined = xp.cat_contiguous([xp.contiguous(a) for a in tensors], dim)
+        if joined is not None:
+            return joined
     kept = [a for a in tensors if a.shape != (0,)]
     if not kept:  # as in PyTorch, whatever `dim` is
         return tensors[0].copy()

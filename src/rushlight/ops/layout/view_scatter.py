@@ -77,10 +77,10 @@ def as_strided_scatter(
 ):
     """A copy of `input` with `src` as its `as_strided(size, stride, storage_offset)`."""
     a = input._array
-    copy = laid_out(input, a.strides) if not input.is_contiguous() else input.clone()
+    copy = input.clone() if a.flags.c_contiguous else laid_out(input, a.strides)
     offset = None if storage_offset is None else storage_offset - input.storage_offset()
     region = copy.as_strided(size, stride, offset)
-    if region.shape != src.shape:
+    if region._array.shape != src._array.shape:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(region.shape)}"
