@@ -14,6 +14,7 @@ import rushlight as torch
 from guard import guarded
 from rushlight._backends import llvm as back_end
 from rushlight._backends.llvm import indexing as compiled
+from rushlight._backends.llvm import masks
 from rushlight._backends.reference import indexing as reference
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
@@ -168,7 +169,7 @@ def test_masks(n, data, seed):
     mask = guarded(rng.random(n) < 0.4)
     want = a.copy()
     want[mask] = want[0]
-    compiled.fill_masked(a, mask, a[:1].reshape(()).copy())
+    masks.fill_masked(a, mask, a[:1].reshape(()).copy())
     assert np.array_equal(a, want)
 
 
@@ -283,3 +284,36 @@ def test_pairs():
     for wrong in ((i + 1, j), (i, j + 1)):
         with pytest.raises(IndexError):
             compiled.index_take(a, wrong)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize("how", ["sum", "prod", "mean", "amax", "amin"])
+def test_reductions_of_any_layout(how, include, dtype):
+    rng = np.random.default_rng(3)
+    for shape in ((1,), (7,), (4, 5), (3, 4, 5), (40, 50)):
+        for axis in range(len(shape)):
+            z, values = (rng.integers(-4, 5, shape).astype(dtype) for _ in range(2))
+            n = shape[axis]
+            index, places = rng.integers(0, n, n), rng.integers(0, n, shape)
+            for name, where, axes in (
+                ("reduce_slices", index, False),
+                ("scatter_reduce", places, True),
+            ):
+                want = z.copy()
+                assert getattr(reference, name)(want, where, axis, values, how, include)
+                back = len(shape) - 1 - axis
+                for got, i, v, d in (
+                    (z.copy(), where, values, axis),
+                    (z.copy(), where, values.T.copy().T, axis),
+                    (z.T.copy().T, where, values, axis),
+                    (z.copy().T, where.T if axes else where, values.T, back),
+                ):
+                    assert getattr(compiled, name)(got, i, d, v, how, include)
+                    np.testing.assert_allclose(
+                        got if d == axis and got.shape == shape else got.T, want
+                    )
+                wrong, kept = where.copy(), z.copy()
+                wrong.reshape(-1)[0] = n
+                assert not getattr(compiled, name)(kept, wrong, axis, values, how, include)
+                assert np.array_equal(kept, z)

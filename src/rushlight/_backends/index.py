@@ -43,7 +43,7 @@ REFERENCE = {
     "indexing": (
         "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key "
         "index_add_at index_put index_select index_select_gradient index_take out_of_range "
-        "put_slices reduce_at scatter scatter_reduce "
+        "put_slices reduce_at reduce_slices scatter scatter_reduce "
     ),
     "linalg": (
         "cholesky cholesky_inverse cholesky_solve det eig eigh eigvals eigvalsh geqrf "
@@ -175,8 +175,9 @@ LLVM = {
         "c2c c2r r2c transform_lines "
     ),
     "indexing": (
-        "add_rows fill_masked gather gather_gradient index_add_at index_put index_select "
-        "index_select_gradient index_take out_of_range put_slices scatter scatter_reduce "
+        "add_rows gather gather_gradient index_add_at index_put index_select "
+        "index_select_gradient index_take out_of_range put_slices reduce_slices scatter "
+        "scatter_reduce "
     ),
     "linalg": (
         "cholesky cholesky_inverse cholesky_solve eig eigh eigvals eigvalsh geqrf "
@@ -192,7 +193,7 @@ LLVM = {
         "label_margins label_margins_gradient margins margins_gradient "
     ),
     "masks": (
-        "masked_expand masked_place masked_select nonzero "
+        "fill_masked masked_expand masked_place masked_select nonzero "
     ),
     "normalize": (
         "group_norm group_norm_gradients layer_norm layer_norm_gradients "

@@ -5,6 +5,7 @@ No index reaches a kernel before it was seen to be in range.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import shape_inference
@@ -29,6 +31,7 @@ ADDED = {F16: f16, BF16: bf16, F32: f32, F64: f64, I32: i32, I64: i64}
 INDEX = {I64: i64, I32: i32}
 SHARED = 1 << 16  # elements from which threads share the rows of one matrix
 PARTS = 4  # in so many parts
+SHORT = 4096  # elements that are better cast than given to a kernel of their own
 Ints = tuple[int, ...]
 
 if TYPE_CHECKING:
@@ -50,15 +53,15 @@ def pairing(d: np.dtype, u: Type) -> Any:
     return bind((shape_inference.taken_in_pairs, {}), arrays, [d], (kernels.take_pairs, {"U": u}))
 
 
-def putting(add: bool) -> ByDtype:
+def putting(how: str) -> ByDtype:
     """Slices into an array."""
 
     def make(d: np.dtype, t: Type) -> Any:
-        fill = kernels.fill_slices, {"ADD": add, "T": t, "I": i64}
-        runs = *both(kernels.put_slices, ADD=add, T=t, V=t, I=i64), fill
+        fill = kernels.fill_slices, {"HOW": how, "T": t, "I": i64}
+        runs = *both(kernels.put_slices, HOW=how, T=t, V=t, I=i64), fill
         return bind((shape_inference.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
-    return entries(make, WIDE_ADDED if add else UNITS)
+    return entries(make, TAKEN[how])
 
 
 def writing(how: str) -> ByDtype:
@@ -71,23 +74,18 @@ def writing(how: str) -> ByDtype:
         ]
         return bind((shape_inference.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
-    return entries(make, UNITS if how == "put" else WIDE_ADDED)
-
-
-def filling(d: np.dtype, t: Type) -> Any:
-    infer = shape_inference.masked, {"SIZE": d.itemsize}
-    return bind(infer, [d, BOOL, d], [], (kernels.fill_masked, {"T": t}))
+    return entries(make, TAKEN[how])
 
 
 WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in REDUCED}  # halves: see `widely`
+TAKEN = {"put": UNITS, "add": WIDE_ADDED, "times": ADDED, "most": ADDED, "least": ADDED}
 TAKE, GATHER = (
     taking(shape_inference.taken, kernels.take_slices),
     taking(shape_inference.gathered, kernels.gather_along),
 )
 PAIRS = entries(pairing, UNITS)
-PUT, ADD = putting(False), putting(True)
-WRITE = {how: writing(how) for how in ("put", "add", "times", "most", "least")}
-FILL = entries(filling, UNITS)
+PUT = {how: putting(how) for how in TAKEN}
+WRITE = {how: writing(how) for how in TAKEN}
 
 
 def plain(a: Any) -> bool:
@@ -104,6 +102,13 @@ def index_type(index: Any) -> Type | None:
 def apart(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays share no memory."""
     return (a.base is None and b.base is None and a is not b) or not np.may_share_memory(a, b)
+
+
+def in_memory(z: np.ndarray) -> Ints | None:
+    """The order of dimensions in which an array is row-major; None where there is none."""
+    strides = z.strides
+    order = tuple(sorted(range(z.ndim), key=lambda d: -strides[d]))
+    return order if z.transpose(order).flags.c_contiguous else None
 
 
 def in_range(index: np.ndarray, t: Type, n: int) -> bool:
@@ -135,6 +140,10 @@ def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | No
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
     t, size, shape = index_type(index), a.size, a.shape
+    if not a.flags.c_contiguous and -a.ndim <= axis < a.ndim and shape[axis] <= 2 * index.size:
+        a = contiguous(a)
+        if (r := TAKE[a.dtype](a, index, axis)) is not None:
+            return r
     if (
         t is None
         or not size
@@ -160,54 +169,59 @@ def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | No
     return None if bad[0] else out
 
 
-def widely(z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray], Any]) -> Any:
-    """What `add(z)` gives, with the sums of a half type made in float32 and rounded once, as PyTorch makes
+def widely(z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+    """What `add(z, values)` gives, with the sums of a half type made in float32 and rounded once, as PyTorch makes
     them; None for a large `z` that few numbers go into, and for what kernels do not write."""
     if values.size < z.size or not plain(z) or not z.flags.writeable or not z.size:
         return None
     wide = cpu.cast(z, F32)
-    done = add(wide)
+    done = add(wide, cpu.cast(values, F32) if values.size < SHORT else values)
     if done:
         z[...] = cpu.cast(wide, z.dtype)
     return done
 
 
-def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool | None:
-    """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number; False, and
-    nothing is written, where an index is out of range; None where no kernel can do it."""
-    index = np.ascontiguousarray(index)
+def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, how: str) -> bool | None:
+    """`z` along `axis` at index[k] becomes what `how` makes of it and the k-th slice of `values`, or one number;
+    False, and nothing is written, where an index is out of range; None where no kernel can do it."""
+    if PUT[how][z.dtype](z, index, values, axis):
+        return True
+    if not z.flags.c_contiguous:
+        order, axes = in_memory(z), values.ndim
+        if order is None or axes and axes != z.ndim or not 0 <= axis < z.ndim:
+            return None
+        across = values.transpose(order) if axes else values
+        return put(z.transpose(order), index, order.index(axis), across, how)
+    if not (index.flags.c_contiguous and values.flags.c_contiguous):
+        return put(z, contiguous(index), axis, contiguous(values), how)
     t, dtype, shape = index_type(index), z.dtype, z.shape
-    if add and dtype in REDUCED and values.dtype is dtype:
-        done = widely(z, values, lambda wide: put(wide, index, axis, values, True))
+    if how == "add" and dtype in REDUCED and values.dtype is dtype:
+        done = widely(z, values, lambda wide, given: put(wide, index, axis, given, how))
         if done is not None:
             return done
-    halves = add and dtype is F32 and values.dtype in REDUCED
+    halves = how == "add" and dtype is F32 and values.dtype in REDUCED
     if t is None or not plain(z) or not z.flags.writeable:
         return None
     if not 0 <= axis < z.ndim or values.__class__ is not np.ndarray:
         return None
-    kind = ADDED.get(dtype) if add else UNITS.get(dtype.itemsize)
+    kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
     if kind is None or not z.size or values.dtype is not dtype and not halves:
         return None
     n, k = shape[axis], index.size
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
-    work = outer * k * inner
-    if work < SMALL:
-        return None
-    step = inner
+    work, step = outer * k * inner, inner
     if values.ndim == 0:
         values, step = np.full(inner, values), 0
     else:
         if values.shape != (*shape[:axis], k, *shape[axis + 1 :]):
             return None
-        values = np.ascontiguousarray(values)
         if not values.flags.aligned or not apart(z, values):
             return None
     if not apart(z, index):
         return None
     bad = np.zeros(1, np.int64)
     given = ADDED[values.dtype] if halves else kind
-    run = kernels.put_slices.compiled(ADD=add, ONE=inner == 1, T=kind, V=given, I=t)
+    run = kernels.put_slices.compiled(HOW=how, ONE=inner == 1, T=kind, V=given, I=t)
     parts = 0
     if outer == 1 and work >= SHARED and inner >= 16 and n >= PARTS:
         parts = PARTS if get_num_threads() > 1 else 1
@@ -219,15 +233,13 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bo
 def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
     """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
     and nothing is written, where an index is out of range."""
-    if (ADD if add else PUT)[z.dtype](z, index, values, axis):
-        return True
-    done = put(z, index, axis, values, add)
+    done = put(z, index, axis, values, "add" if add else "put")
     return reference.put_slices(z, index, axis, values, add) if done is None else done
 
 
 def added(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bool:
     """`z` along `axis` at index[k] += the k-th slice of `values`; False where no kernel can do it."""
-    return put(z, index, axis, values, True) is True
+    return put(z, index, axis, values, "add") is True
 
 
 @implements("add_rows")
@@ -296,15 +308,15 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
 @implements("index_put")
 def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] = values` for a tuple of full slices and index arrays."""
-    if len(key) == 1 and key[0].dtype is BOOL or not put_at(z, key, values, False):
+    if len(key) == 1 and key[0].dtype is BOOL or not put_at(z, key, values, "put"):
         z[key] = values
 
 
-def put_at(z: np.ndarray, key: tuple, values: np.ndarray, add: bool) -> bool:
+def put_at(z: np.ndarray, key: tuple, values: np.ndarray, how: str) -> bool:
     """`z[key] = values`, or += values, where a kernel can do it."""
     last = key[-1]
-    if (len(key) == 1 or slices_only(key[:-1])) and (
-        (ADD if add else PUT)[z.dtype](z, last, values, len(key) - 1)
+    if (len(key) == 1 or slices_only(key[:-1])) and PUT[how][z.dtype](
+        z, last, values, len(key) - 1
     ):
         return True
     if not plain(z) or last.__class__ is slice or last.dtype.kind != "i" or not z.size:
@@ -321,16 +333,16 @@ def put_at(z: np.ndarray, key: tuple, values: np.ndarray, add: bool) -> bool:
         if values.shape != (*shape[:d], *index.shape, *shape[d + 1 :]):
             return False
         values = values.reshape((*shape[:d], flat.size, *shape[d + 1 :]))
-    done = put(z, flat, d, values, add)
+    done = put(z, flat, d, values, how)
     if done is False:
-        done = put(z, from_start(flat, shape[d]), d, values, add)
+        done = put(z, from_start(flat, shape[d]), d, values, how)
     return bool(done)
 
 
 @implements("index_add_at")
 def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] += values`, where positions that occur several times add up."""
-    if not put_at(z, key, values, True):
+    if not put_at(z, key, values, "add"):
         reference.index_add_at(z, key, values)
 
 
@@ -373,8 +385,12 @@ def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int]
 @before(GATHER)
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
+    if not (a.flags.c_contiguous and index.flags.c_contiguous) and a.size <= 2 * index.size:
+        a, index = contiguous(a), contiguous(index)
+        if (r := GATHER[a.dtype](a, index, dim)) is not None:
+            return r
     if index.size >= SMALL and plain(a) and a.dtype.itemsize in UNITS:
-        index = np.ascontiguousarray(index)
+        index = contiguous(index)
         t, found = index_type(index), sizes(a.shape, index, dim)
         if t is not None and found is not None:
             out, bad = np.empty(index.shape, a.dtype), np.zeros(1, np.int64)
@@ -390,8 +406,6 @@ def scatter(
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
     nothing is written, where an index is out of range."""
-    if WRITE["add" if add else "put"][z.dtype](z, index, values, dim):
-        return True
     done = written(z, index, dim, values, "add" if add else "put")
     return reference.scatter(z, index, dim, values, add) if done is None else done
 
@@ -400,23 +414,37 @@ def written(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, how: str
 ) -> bool | None:
     """`scatter` by a kernel, `how` being its word; None where there is none."""
+    if WRITE[how][z.dtype](z, index, values, dim):
+        return True
+    if not z.flags.c_contiguous:
+        order, axes = in_memory(z), values.ndim
+        if (
+            order is None
+            or index.ndim != z.ndim
+            or axes
+            and axes != z.ndim
+            or not 0 <= dim < z.ndim
+        ):
+            return None
+        across = values.transpose(order) if axes else values
+        return written(z.transpose(order), index.transpose(order), order.index(dim), across, how)
+    if not (index.flags.c_contiguous and values.flags.c_contiguous):
+        return written(z, contiguous(index), dim, contiguous(values), how)
     dtype = z.dtype
     kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
     if how == "add" and dtype in REDUCED and values.dtype is dtype:
-        done = widely(z, values, lambda wide: written(wide, index, dim, values, how))
+        done = widely(z, values, lambda wide, given: written(wide, index, dim, given, how))
         if done is not None:
             return done
     halves = how == "add" and dtype is F32 and values.dtype in REDUCED
     if (
         kind is not None
-        and index.size >= SMALL
         and plain(z)
         and z.flags.writeable
         and (values.dtype is dtype or halves)
         and values.__class__ is np.ndarray
         and (values.ndim == 0 or values.shape == index.shape)
     ):
-        index, values = np.ascontiguousarray(index), np.asarray(values, order="C")
         t, found = index_type(index), sizes(z.shape, index, dim)
         if (
             t is not None
@@ -444,49 +472,96 @@ def scatter_reduce(
 ) -> bool:
     """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
     False: without what stood there. False, and nothing is written, where an index is out of range."""
-    if include and reduce != "mean" and WRITE[WORDS[reduce]][z.dtype](z, index, values, dim):
-        return True
-    whole = z.dtype in WIDE_ADDED and index.dtype is I64 and plain(index) and plain(values)
-    if (
-        index.size < SMALL
-        and not whole
-        or z.dtype not in ADDED
-        or values.dtype is not z.dtype
-        or values.shape != index.shape
-        or not plain(z)
-        or not z.flags.writeable
-        or not in_reach(z, index, values, dim)
-    ):
+    word = WORDS[reduce]
+    if include and reduce != "mean":
+        done = written(z, index, dim, values, word)
+        return (
+            reference.scatter_reduce(z, index, dim, values, reduce, include)
+            if done is None
+            else done
+        )
+    if not in_reach(z, index, values, dim):
         return reference.scatter_reduce(z, index, dim, values, reduce, include)
-    if not include:
-        first = np.array(reference.identity(reduce, z.dtype)).astype(z.dtype)
-        if not scatter(z, index, dim, first):
-            return False
-    if not WRITE[WORDS[reduce]][z.dtype](z, index, values, dim):
-        if not written(z, index, dim, values, WORDS[reduce]):
-            return False
+    index, values = contiguous(index), contiguous(values)
+    if not include and not scatter(z, index, dim, first_of(reduce, z.dtype)):
+        return False
+    if not written(z, index, dim, values, word):
+        return False
     if reduce == "mean":
         count = np.zeros(z.shape, np.int64)
-        scatter(count, index, dim, np.array(1), True)
-        if include:
-            count += 1
-        np.maximum(count, 1, out=count)
-        divide = np.floor_divide if z.dtype.kind in "iu" else np.divide
-        with np.errstate(all="ignore"):
-            divide(z, count, out=z, casting="unsafe")
+        scatter(count, index, dim, ONE, True)
+        averaged(z, count, include)
     return True
+
+
+ONE = np.array(1)
+
+
+@lru_cache(64)
+def first_of(reduce: str, dtype: np.dtype) -> np.ndarray:
+    """What a reduction starts with."""
+    return np.array(reference.identity(reduce, dtype)).astype(dtype)
+
+
+def averaged(z: np.ndarray, count: np.ndarray, include: bool) -> None:
+    """Divide sums by how many values came to them, and by one more if what stood there is included."""
+    if include:
+        count += 1
+    else:
+        np.maximum(count, 1, out=count)
+    divide = np.floor_divide if z.dtype.kind in "iu" else np.divide
+    divide(z, count, out=z, casting="unsafe")
+
+
+@implements("reduce_slices")
+def reduce_slices(
+    z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, reduce: str, include: bool
+) -> bool:
+    """`z` along `axis` at index[k], and the k-th slice of `values`, reduced in place; `include` False: without what
+    stood there. False, and nothing is written, where an index is out of range."""
+    slices = (*z.shape[:axis], index.size, *z.shape[axis + 1 :])
+    if (
+        not fit(z, values)
+        or values.shape != slices
+        or index.dtype not in INDEX
+        or not apart(z, index)
+    ):
+        return reference.reduce_slices(z, index, axis, values, reduce, include)
+    index, values = contiguous(index), contiguous(values)
+    if not include and not put_slices(z, index, axis, first_of(reduce, z.dtype), False):
+        return False
+    if not put(z, index, axis, values, WORDS[reduce]):
+        return False
+    if reduce == "mean":
+        count = np.zeros(z.shape[axis], np.int64)
+        put(count, index, 0, ONE, "add")
+        averaged(z, count.reshape(-1, *(1,) * (z.ndim - axis - 1)), include)
+    return True
+
+
+def fit(z: np.ndarray, values: np.ndarray) -> bool:
+    """Whether kernels reduce `values`, in whatever order, into `z`."""
+    return (
+        z.dtype in ADDED
+        and values.dtype is z.dtype
+        and values.__class__ is np.ndarray
+        and values.flags.aligned
+        and z.size > 0
+        and plain(z)
+        and z.flags.writeable
+        and apart(z, values)
+    )
 
 
 def in_reach(z: np.ndarray, index: np.ndarray, values: np.ndarray, dim: int) -> bool:
     """Whether `written` has a kernel for all that is reduced here."""
     return (
-        values.__class__ is np.ndarray
+        fit(z, values)
+        and values.shape == index.shape
         and index.dtype in INDEX
         and index.__class__ is np.ndarray
         and index.flags.aligned
-        and values.flags.aligned
         and sizes(z.shape, index, dim) is not None
-        and apart(z, values)
         and apart(z, index)
     )
 
@@ -510,27 +585,3 @@ def gather_gradient(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray
                 raise IndexError(f"an index is out of range for dimension {dim} of {shape[dim]}")
             return cpu.cast(z, values.dtype) if halves else z
     return reference.gather_gradient(shape, index, dim, values)
-
-
-# -- masks -----------------------------------------------------------------------------------------
-
-
-@implements("fill_masked")
-def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
-    """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
-    if FILL[z.dtype](z, mask, value):
-        return None
-    if (
-        z.size < SMALL
-        or not plain(z)
-        or not z.flags.writeable
-        or z.dtype.itemsize not in UNITS
-        or mask.shape != z.shape
-        or not plain(mask)
-        or value.dtype is not z.dtype
-        or value.ndim
-        or not apart(z, mask)
-    ):
-        return reference.fill_masked(z, mask, value)
-    t = UNITS[z.dtype.itemsize]
-    return kernels.fill_masked.compiled(T=t)(z, mask, np.array(value), z.size)

@@ -9,7 +9,9 @@ import numpy as np
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, of_copies
+from rushlight._backends.reference import indexing as numpy_indexing
 from rushlight._backends.reference import masks as reference
+from rushlight._codegen.kernels import index, shape_inference
 from rushlight._codegen.kernels import mask as kernels
 from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
@@ -26,6 +28,11 @@ def kind(a: Any) -> Type | None:
     return u8 if a.dtype is BOOL else of(a.dtype)
 
 
+def filling(d: np.dtype, t: Type) -> Any:
+    infer = shape_inference.masked, {"SIZE": d.itemsize}
+    return bind(infer, [d, BOOL, d], [], (index.fill_masked, {"T": t}))
+
+
 def nonzero_entry(d: np.dtype) -> Any:
     t = u8 if d is BOOL else of(d)
     if t is None:
@@ -33,6 +40,7 @@ def nonzero_entry(d: np.dtype) -> Any:
     return bind((kernels.few_nonzero, {"T": t}), [d], [I64], (kernels.few_coordinates, {"T": t}))
 
 
+FILL = entries(filling, UNITS)
 NONZERO = ByDtype(nonzero_entry)
 SELECT, EXPAND = [
     entries(
@@ -143,3 +151,22 @@ def masked_place(z: np.ndarray, mask: np.ndarray, values: np.ndarray) -> bool:
         return False
     kernels.placed.compiled(M=u8, U=unit, CLEAR=False)(mask, values, starts, z, z.size)
     return True
+
+
+@implements("fill_masked")
+def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
+    """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
+    if FILL[z.dtype](z, mask, value):
+        return None
+    if (
+        not (fit(z) and z.flags.carray)
+        or z.dtype.itemsize not in UNITS
+        or mask.shape != z.shape
+        or not (kind(mask) and mask.flags.c_contiguous)
+        or value.dtype is not z.dtype
+        or value.ndim
+        or np.may_share_memory(z, mask)
+    ):
+        return numpy_indexing.fill_masked(z, mask, value)
+    t = UNITS[z.dtype.itemsize]
+    return index.fill_masked.compiled(T=t)(z, mask, np.array(value), z.size)

@@ -10,7 +10,7 @@ from rushlight._backends.reference.views import as_strided, extent
 
 KERNELS = (
     "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key index_add_at "
-    "index_put index_select index_select_gradient index_take out_of_range put_slices reduce_at "
+    "index_put index_select index_select_gradient index_take out_of_range put_slices reduce_at reduce_slices "
     "scatter scatter_reduce"
 ).split()
 
@@ -349,6 +349,15 @@ def scatter_reduce(
     with np.errstate(all="ignore"):
         reduce_at(z, gather_key(z.shape, index, dim), values, reduce, include)
     return True
+
+
+def reduce_slices(
+    z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, reduce: str, include: bool
+) -> bool:
+    """`z` along `axis` at index[k], and the k-th slice of `values`, reduced in place; `include` False: without what
+    stood there. False, and nothing is written, where an index is out of range."""
+    wide = index.reshape((1,) * axis + (-1,) + (1,) * (values.ndim - axis - 1))
+    return scatter_reduce(z, np.broadcast_to(wide, values.shape), axis, values, reduce, include)
 
 
 def gather_gradient(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:

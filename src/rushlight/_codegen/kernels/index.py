@@ -68,8 +68,23 @@ def pick(q, p, which, n):
 
 
 @inline
-def put_slice(q, p, n, ADD, T, coming_q=None, coming_p=None):
-    """q[i] = p[i], or q[i] += p[i], for i of [0, n); what is coming is asked for meanwhile."""
+def together(old, new, HOW):
+    """What becomes of an element: "put", "add", "times", "most" or "least"; NaN is both most and least."""
+    if HOW == "add":
+        return old + new
+    elif HOW == "times":
+        return old * new
+    elif HOW == "most":
+        return select((new > old) | (new != new), new, old)
+    elif HOW == "least":
+        return select((new < old) | (new != new), new, old)
+    else:
+        return new
+
+
+@inline
+def put_slice(q, p, n, HOW, T, coming_q=None, coming_p=None):
+    """q[i] becomes what HOW makes of it and p[i], for i of [0, n); what is coming is asked for meanwhile."""
     L = width(T)
     left = n % L
     for i in range(0, n - left, L):
@@ -78,7 +93,7 @@ def put_slice(q, p, n, ADD, T, coming_q=None, coming_p=None):
         if coming_p is not None:
             prefetch(coming_p + i)
         v = load(p + i, L)
-        store(q + i, load(q + i, L) + v if ADD else v)
+        store(q + i, v if HOW == "put" else together(load(q + i, L), v, HOW))
     if left > 0:
         at = n - left
         here = iota(i64, L) < left
@@ -87,7 +102,7 @@ def put_slice(q, p, n, ADD, T, coming_q=None, coming_p=None):
         if coming_p is not None:
             prefetch(coming_p + at)
         v = load(p + at, L, here)
-        store(q + at, load(q + at, L, here) + v if ADD else v, here)
+        store(q + at, v if HOW == "put" else together(load(q + at, L, here), v, HOW), here)
 
 
 # -- one index for a slice -------------------------------------------------------------------------
@@ -133,7 +148,7 @@ def take_slices(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
                             coming = p + i64(index[j + min(t + ahead, m - 1)]) * inner
                             from_here = p + i64(index[j + t]) * inner
                             put_slice(
-                                out + (r + t) * inner, from_here, inner, False, U, None, coming
+                                out + (r + t) * inner, from_here, inner, "put", U, None, coming
                             )
                     else:
                         for t in range(m):
@@ -141,7 +156,7 @@ def take_slices(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
                                 out + (r + t) * inner,
                                 p + i64(index[j + t]) * inner,
                                 inner,
-                                False,
+                                "put",
                                 U,
                             )
                     r += m
@@ -150,9 +165,9 @@ def take_slices(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
 
 
 @kernel
-def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64],
+def put_slices(HOW, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64],
                outer: i64, n: i64, k: i64, inner: i64, step: i64, parts: i64):  # fmt: skip
-    """z[o, index[j]] = values[o, j] (ADD: += it), for one j after the other; ONE: inner = 1.
+    """z[o, index[j]] = values[o, j], or what HOW makes of both, for one j after the other; ONE: inner = 1.
 
     bad[0] = 1, and nothing is written, where an index is out of range. `step`: from one slice of
     `values` to the next; 0 where it is the same for all. One large matrix (outer = 1) is cut into
@@ -169,17 +184,11 @@ def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
                     for j in range(k):
                         at = i64(index[j])
                         for r in unroll(TOGETHER):
-                            if ADD:
-                                q[r * n + at] += p[r * row + j * step]
-                            else:
-                                q[r * n + at] = p[r * row + j * step]
+                            q[r * n + at] = together(q[r * n + at], p[r * row + j * step], HOW)
             for o in range(groups * TOGETHER, outer):
                 q, p = z + o * n, values + o * k * step
                 for j in range(k):
-                    if ADD:
-                        q[i64(index[j])] += p[j * step]
-                    else:
-                        q[i64(index[j])] = p[j * step]
+                    q[i64(index[j])] = together(q[i64(index[j])], p[j * step], HOW)
         else:
             if parts > 0:
                 for lo, hi in parallel(parts, 1):
@@ -197,7 +206,7 @@ def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
                                 j, next_j = chosen[t], chosen[t + 1]
                                 q, p = z + i64(index[j]) * inner, values + j * step
                                 coming = z + i64(index[next_j]) * inner
-                                put_slice(q, p, inner, ADD, T, coming, values + next_j * step)
+                                put_slice(q, p, inner, HOW, T, coming, values + next_j * step)
             else:
                 blocks = (inner + (COLUMNS - 1)) // COLUMNS
                 for lo, hi in parallel(outer * blocks, rows_of(k * COLUMNS)):
@@ -207,13 +216,13 @@ def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
                         q, p = z + o * n * inner, values + o * k * step
                         for j in range(k):
                             to = q + (i64(index[j]) * inner + first)
-                            put_slice(to, p + (j * step + first), last - first, ADD, T)
+                            put_slice(to, p + (j * step + first), last - first, HOW, T)
 
 
 @kernel
-def fill_slices(ADD, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
+def fill_slices(HOW, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
                 outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
-    """z[o, index[j]] = (ADD: +=) value[0]; bad[0] = 1, and nothing is written, where an index is out of
+    """z[o, index[j]] = value[0], or what HOW makes of both; bad[0] = 1, and nothing is written, where an index is out of
     range."""
     look_through(index, bad, k, n, I)
     if bad[0] == 0:
@@ -222,7 +231,7 @@ def fill_slices(ADD, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
             for j in range(k):
                 to = z + (o * n + i64(index[j])) * inner
                 for c in lanes(0, inner):
-                    to[c] = to[c] + v if ADD else v
+                    to[c] = together(to[c], v, HOW)
 
 
 @kernel
@@ -296,21 +305,6 @@ def gather_along(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
                         q[i] = p[i64(which[i]) * inner + i]
                 else:
                     bad[0] = 1
-
-
-@inline
-def together(old, new, HOW):
-    """What becomes of an element: "put", "add", "times", "most" or "least"; NaN is both most and least."""
-    if HOW == "add":
-        return old + new
-    elif HOW == "times":
-        return old * new
-    elif HOW == "most":
-        return select((new > old) | (new != new), new, old)
-    elif HOW == "least":
-        return select((new < old) | (new != new), new, old)
-    else:
-        return new
 
 
 @kernel

@@ -27,6 +27,13 @@ def check_slices(
 ) -> tuple[int, np.ndarray]:
     """(dimension, index as a vector); errors unless `source` has a slice for each index; `in_range`:
     and unless the indices are."""
+    if source is not None and not in_range and index.dtype is I64 and dim.__class__ is int:
+        shape = a.shape
+        if source.shape == shape and source.dtype is a.dtype and index.ndim == 1:
+            d = dim + len(shape) if dim < 0 else dim
+            if 0 <= d < len(shape) and index.size == shape[d] or not shape and -2 < dim < 1:
+                if shape or index.size == 1:
+                    return max(d, 0), index  # the commonest arguments
     d = geometry.wrap_dim(dim, a.ndim)
     if index.ndim > 1:
         raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
@@ -79,7 +86,7 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
     """
     d, i = check_slices("index_add", input, dim, index, source, False)
     if alpha != 1:
-        source = (source * fill_number(alpha, input)).astype(input.dtype)
+        source = xp.multiply(source, fill_number(alpha, input))
     if not xp.put_slices(as_vector(input), i, d, as_vector(source), True):
         check_slices("index_add", input, dim, index, source)
 
@@ -208,11 +215,10 @@ def index_reduce(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
-    d, i = check_slices("index_reduce", input, dim, index, source)
-    v, s = as_vector(input), as_vector(source)
-    wide = xp.broadcast_to(i.reshape((1,) * d + (-1,) + (1,) * (s.ndim - d - 1)), s.shape)
-    if s.size:
-        xp.scatter_reduce(v, xp.contiguous(wide), d, s, reduce, include_self)
+    d, i = check_slices("index_reduce", input, dim, index, source, False)
+    if source.size:
+        if not xp.reduce_slices(as_vector(input), i, d, as_vector(source), reduce, include_self):
+            check_slices("index_reduce", input, dim, index, source)
 
 
 def index_reduce_back(
