@@ -226,7 +226,7 @@ LLVM = {
         "grid_sample grid_sample_gradients resample resample_adjoint "
     ),
     "scan": (
-        "cumulative cumulative_extreme "
+        "cumulative cumulative_extreme logcumsumexp "
     ),
     "sequences": (
         "arange_into linspace_into "

@@ -11,7 +11,7 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import row_major
+from rushlight._backends.llvm.views import of_copies, row_major
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import scan as kernels
 from rushlight._codegen.kernels.shape_inference import scanned
@@ -102,3 +102,12 @@ def cumulative_extreme(
     run = kernels.running_extreme.compiled(LEAST=ufunc.__name__ == "minimum", T=READ[a.dtype])
     run(a, out, places, *found)
     return out, places
+
+
+def logs(dtype: np.dtype, t: Type) -> Any:
+    """The native entry for logarithms of running sums of exponentials."""
+    return bind((scanned, {}), [dtype], [dtype], (kernels.running_log, {"T": t}))
+
+
+LOGS = entries(logs, {dtype: t for dtype, t in READ.items() if t.is_float})
+logcumsumexp = implements("logcumsumexp")(of_copies(LOGS)(reference.logcumsumexp))

@@ -7,9 +7,10 @@ side.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.arithmetic import logaddexp
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i64
+from rushlight._codegen.types import Ptr, f64, i64
 
 TOGETHER = 4  # rows side by side
 STRETCH = 16  # elements that are looked at together
@@ -122,3 +123,26 @@ def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64],
                     ats = select(news, splat(i, LANES), ats)
                     store(out + (base + i * inner), tops, mask)
                     store(places + (base + i * inner), ats, mask)
+
+
+@kernel
+def running_log(x: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64):
+    """out[o, i, j] = log(exp(x[o, 0, j]) + ... + exp(x[o, i, j])), one step after the other in float64."""
+    if inner == 1:
+        for lo, hi in parallel(outer, rows_of(n * TOGETHER)):
+            for r in range(lo, hi):
+                one = f64(float("-inf"))
+                for i in range(n):
+                    one = logaddexp(one, f64(x[r * n + i]))
+                    out[r * n + i] = T.loaded(one)
+    else:
+        across = (inner + (LANES - 1)) // LANES
+        for lo, hi in parallel(outer * across, rows_of(n * LANES * TOGETHER)):
+            for t in range(lo, hi):
+                j = t % across * LANES
+                here = iota(i64, LANES) < inner - j
+                at = t // across * n * inner + j
+                some = splat(f64(float("-inf")), LANES)
+                for i in range(n):
+                    some = logaddexp(some, f64(load(x + (at + i * inner), LANES, here)))
+                    store(out + (at + i * inner), T.loaded(some), here)
