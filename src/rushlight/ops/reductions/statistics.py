@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -315,10 +316,7 @@ declare_quantile(
 )
 
 
-def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """`q` as a tensor of the dtype of `input`."""
-    from rushlight import tensor
-
+def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> None:
     if not input.numel():
         raise RuntimeError(
             f"{name}() input tensor must be non-empty, got shape {list(input.shape)}"
@@ -335,7 +333,7 @@ def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tens
     if not hasattr(q, "_array"):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
-        return tensor(q, dtype=input.dtype, device=input.device)
+        return
     if q.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got shape {list(q.shape)}")
     if q.dtype is not input.dtype:
@@ -344,7 +342,6 @@ def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tens
         )
     if not q.is_meta and somewhere(~((q >= 0) & (q <= 1))):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
-    return q
 
 
 def quantiles(
@@ -357,7 +354,7 @@ def quantiles(
     *,
     skip_nan: Bool,
 ) -> Tensor:
-    q = check_quantile(name, input, q, interpolation)
+    check_quantile(name, input, q, interpolation)
     ndim = input.ndim
     if dim is None:
         x = input.reshape(-1)
@@ -367,6 +364,41 @@ def quantiles(
         axis(dim, 0, name)
         x = input.reshape(1)
     x = x.sort(-1).values  # nan last
+    several = q.shape if hasattr(q, "_array") else ()
+    if hasattr(q, "_array") or x.is_meta or (skip_nan and x.select(-1, -1).isnan().any()):
+        values = at_ranks(x, q, interpolation, skip_nan)
+        values = values.movedim(-1, 0) if several else values.squeeze(-1)
+    else:
+        values = at_rank(x, q, interpolation)
+    if keepdim and ndim:
+        shape = [1] * ndim if dim is None else [*input.shape]
+        if dim is not None:
+            shape[dim] = 1
+        values = values.reshape(*several, *shape)
+    elif dim is not None and not ndim:
+        values = values.reshape(several)
+    return values
+
+
+def at_rank(x: Tensor, q: float, interpolation: str) -> Tensor:
+    """One quantile of sorted rows; NaN where one ends with it."""
+    last = x.shape[-1] - 1
+    rank = float(x._array.dtype.type(q) * x._array.dtype.type(last))
+    rounding = {"higher": math.ceil, "nearest": round}.get(interpolation, math.floor)
+    below, end = rounding(rank), x.select(-1, -1)
+    values = x.select(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        weight = 0.5 if interpolation == "midpoint" else rank - below
+        values = values.lerp(x.select(-1, math.ceil(rank)), weight)
+    return values.where(end == end, end)
+
+
+def at_ranks(x: Tensor, q: Any, interpolation: str, skip_nan: Bool) -> Tensor:
+    """Quantiles of sorted rows, side by side; `skip_nan`: of what is not NaN, which stands at the end."""
+    from rushlight import tensor
+
+    if not hasattr(q, "_array"):
+        q = tensor(q, dtype=x.dtype, device=x.device)
     n = x.shape[-1]
     several = q.reshape(-1)
     nan = x != x
@@ -390,17 +422,6 @@ def quantiles(
         above = ranks.ceil().to(dtypes.int64)
         weights = ranks * 0 + 0.5 if interpolation == "midpoint" else ranks - below
         values = values.lerp(x.gather(-1, above), weights)
-    if q.ndim:
-        values = values.movedim(-1, 0)
-    else:
-        values = values.squeeze(-1)
-    if keepdim and ndim:
-        shape = [1] * ndim if dim is None else [*input.shape]
-        if dim is not None:
-            shape[dim] = 1
-        values = values.reshape(*q.shape, *shape)
-    elif dim is not None and not ndim:
-        values = values.reshape(q.shape)
     return values
 
 
