@@ -61,7 +61,7 @@ def embedding_bag_gradient(
 ) -> Any:
     if g.ndim != 2 or not indices.size or bags.dtype != I64 or sizes.dtype != I64:
         return NotImplemented
-    if factors is not None and factors.dtype is not g.dtype:
+    if factors is not None and (mode == 1 or factors.dtype is not g.dtype):
         return NotImplemented
     if g.dtype in REDUCED:
         wide = None if factors is None else cast(factors, F32)

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.reduce import sum
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._codegen import types
 from rushlight._codegen.kernels import activations, math, reduce
 from rushlight._codegen.kernels.loops import CHEAP
@@ -16,13 +17,18 @@ from rushlight._codegen.language import select
 from rushlight.core.dtype_sets import FLOATING
 
 
+def as_they_lie(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays of one shape with their dimensions in the order of `a` in memory, both row-major, or copied so."""
+    order = sorted(range(a.ndim), key=lambda d: -abs(a.strides[d]))
+    return in_order(a.transpose(order)), in_order(b.transpose(order))
+
+
 @implements("squared_distance", dtypes=FLOATING, least=1024)
 def squared_distance(a: Any, b: Any) -> Any:
     """The sum of (a - b)**2; of half types in float32."""
     if b.__class__ is not np.ndarray or b.dtype is not a.dtype or a.shape != b.shape:
         return NotImplemented
-    if not (a.flags.carray and b.flags.carray):
-        return NotImplemented
+    a, b = (a, b) if a.flags.carray and b.flags.carray else as_they_lie(a, b)
     t = types.of(a.dtype)
     assert t is not None
     parts = np.empty(-(-a.size // reduce.APART), t.loaded.np)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import in_order
 from rushlight._codegen.kernels import margin
 from rushlight.core.dtype_sets import FULL, I64
 
@@ -20,7 +21,7 @@ def fits(x: Any, y: Any, *others: Any) -> bool:
     """Whether rows of x, classes and further arrays of x's dtype are for the kernels."""
     arrays = [a for a in (x, y, *others) if a is not None]
     return (
-        all(a.__class__ is np.ndarray and a.flags.carray for a in arrays)
+        all(a.__class__ is np.ndarray for a in arrays)
         and y.dtype == I64
         and x.ndim == 2
         and len(y) == len(x)
@@ -46,7 +47,8 @@ def margins(x: Any, y: Any, weight: Any, p: Any, margin: Any) -> Any:
         return NotImplemented
     out, wrong = np.empty(len(x), x.dtype), np.zeros(1, np.int64)
     run = ONE_CLASS[p, weight is not None, x.dtype]
-    run(x, y, x if weight is None else weight, out, wrong, *x.shape, margin)
+    w = x if weight is None else weight
+    run(in_order(x), in_order(y), in_order(w), out, wrong, *x.shape, margin)
     return NotImplemented if wrong[0] else out
 
 
@@ -58,7 +60,7 @@ def margins_gradient(g: Any, x: Any, y: Any, weight: Any, p: Any, margin: Any, s
         return NotImplemented
     out, wrong = np.empty(x.shape, x.dtype), np.zeros(1, np.int64)
     run, step = ONE_CLASS_GRADIENT[p, weight is not None, x.dtype], int(g.size > 1)
-    w = x if weight is None else weight
+    g, x, y, w = map(in_order, (g, x, y, x if weight is None else weight))
     run(g, x, y, w, out, wrong, *x.shape, margin, step, scale)
     return NotImplemented if wrong[0] else out
 
@@ -67,8 +69,8 @@ def margins_gradient(g: Any, x: Any, y: Any, weight: Any, p: Any, margin: Any, s
 def label_margins(x: Any, y: Any) -> Any:
     if not fits(x, y) or y.shape != x.shape:
         return NotImplemented
-    out, is_label, wrong = np.empty(len(x), x.dtype), np.empty_like(x), np.zeros(1, np.int64)
-    LABELS[(x.dtype,)](x, y, is_label, out, wrong, *x.shape)
+    out, is_label, wrong = np.empty(len(x), x.dtype), np.empty(x.shape, x.dtype), np.zeros(1, I64)
+    LABELS[(x.dtype,)](in_order(x), in_order(y), is_label, out, wrong, *x.shape)
     return NotImplemented if wrong[0] else (out, is_label)
 
 
@@ -77,5 +79,6 @@ def label_margins_gradient(g: Any, x: Any, y: Any, is_label: Any, scale: Any) ->
     if not fits(x, y, is_label, g) or not y.shape == x.shape == is_label.shape or not one_of(g, x):
         return NotImplemented
     out, wrong = np.empty(x.shape, x.dtype), np.zeros(1, np.int64)
+    g, x, y, is_label = map(in_order, (g, x, y, is_label))
     LABELS_GRADIENT[(x.dtype,)](g, x, y, is_label, out, wrong, *x.shape, int(g.size > 1), scale)
     return NotImplemented if wrong[0] else out
