@@ -257,7 +257,7 @@ def rms_norm_gradients(rng, d):
 
 def l2_norm(rng, d):
     a = some(rng, (*shape_of(rng, 0, 3), long_or(rng, 1, 7)), d)
-    return a, (a.ndim - 1, None)[int(rng.integers(2))], bool(rng.integers(2))
+    return a, (a.ndim - 1, None, 0)[int(rng.integers(3))], bool(rng.integers(2))
 
 
 def statistics(rng, a):

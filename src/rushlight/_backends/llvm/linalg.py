@@ -310,7 +310,7 @@ def solve(a: Any, b: Any) -> tuple[Any, Any]:
     x, y = broadcast(a, b)
     out, info = by_columns(y.shape, b.dtype), np.empty(y.shape[:-2], I32)
     run(stack(x), stack(y), np.empty((n, n), a.dtype), np.empty(n, I64), out, info)
-    return reference.solve(a, b) if info.any() else (out, info)
+    return reference.solve(a, b) if np.count_nonzero(info) else (out, info)
 
 
 @implements("inv")
@@ -321,7 +321,7 @@ def inv(a: Any) -> tuple[Any, Any]:
     n = a.shape[-1]
     room = BLOCK * n
     lu, pivots, info = lu_factor(a)
-    if info.any():
+    if np.count_nonzero(info):
         return reference.inv(a)
     run(lu, pivots, np.empty(n, I64), np.empty(room, a.dtype), room, n, info.size)
     return lu, info
@@ -362,7 +362,7 @@ def eigen(a: Any, uplo: str, job: int) -> tuple[Any, Any] | None:
         job,
         ord(uplo),
     )
-    return None if info.any() else (values, out)
+    return None if np.count_nonzero(info) else (values, out)
 
 
 @implements("svd")
@@ -391,7 +391,7 @@ def singular(a: Any, job: int) -> tuple[Any, Any, Any] | None:
         stack(a), np.empty((n, m), a.dtype), u, values, v, info, np.empty(room, a.dtype), room,
         np.empty(real_room, real), np.empty(8 * least, I64), job, width, height,
     )  # fmt: skip
-    return None if info.any() else (u, values, v)
+    return None if np.count_nonzero(info) else (u, values, v)
 
 
 @implements("eig")
@@ -419,4 +419,4 @@ def general_eigen(a: Any, job: int) -> tuple[Any, Any] | None:
         stack(a), np.empty((n, n), a.dtype), np.empty(2 * n, real), np.empty((n, n), a.dtype), values,
         out, info, np.empty(room, a.dtype), room, np.empty(2 * n, real), job,
     )  # fmt: skip
-    return None if info.any() else (values, out)
+    return None if np.count_nonzero(info) else (values, out)

@@ -33,6 +33,8 @@ def codes(info):
 def first_failure(info) -> int:
     """The first code that is not 0 of a tensor or array; 0 when all went well, and on meta."""
     flat = codes(info)
+    if len(flat) == 1:
+        return int(flat[0])
     return int(flat[flat.nonzero()[0][0]]) if flat.any() else 0
 
 

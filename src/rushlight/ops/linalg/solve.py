@@ -188,7 +188,9 @@ def triangular_solve(
             )
     a, flipped = (A.mT, not upper) if transpose else (A, upper)
     x = solve_triangular(a, input, upper=flipped, unitriangular=unitriangular)
-    a = A.expand(*broadcast_shapes(A.shape[:-2], input.shape[:-2]), *A.shape[-2:])
+    a, lead = A, A.shape[:-2]
+    if input.shape[:-2] != lead:
+        a = A.expand(*broadcast_shapes(lead, input.shape[:-2]), *A.shape[-2:])
     return named("triangular_solve", ("solution", "cloned_coefficient"), (x, a.mT.contiguous().mT))
 
 
