@@ -297,9 +297,6 @@ def kron(input: Array, other: Array):
         return (input.unsqueeze(1) * other).reshape(-1)
     a = (*(1,) * (n - input.ndim), *input.shape)
     b = (*(1,) * (n - other.ndim), *other.shape)
-    if n == 2 and input.numel() * other.numel() <= LONG:
-        x, y = input.reshape(a[0], 1, a[1], 1), other.reshape(b[0], 1, b[1])
-        return (x * y).reshape(a[0] * b[0], a[1] * b[1])
     x = input.reshape([k for m in a for k in (m, 1)])
     y = other.reshape([k for m in b for k in (1, m)])
     if n and input.numel() * other.numel() > LONG and b[-1] * other.element_size() <= SHORT:
