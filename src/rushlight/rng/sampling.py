@@ -407,10 +407,13 @@ def bernoulli_(
         refuse("bernoulli_tensor_cpu_p_", p.dtype)
     if p.size and not ((p >= 0).all() and (p <= 1).all()):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    u = (generator.doubles if p.dtype == np.float64 else generator.floats)(out.size)
+    if p.shape == out.shape and p.flags.c_contiguous and out.flags.c_contiguous:
+        out[...] = u.reshape(p.shape) < (p if p.dtype is u.dtype else p.astype(u.dtype))
+        return
     p = np.broadcast_to(p, out.shape)
     order = memory_order(out)
     view = out.transpose(order)
-    u = (generator.doubles if p.dtype == np.float64 else generator.floats)(out.size)
     np.copyto(view, u.reshape(view.shape) < p.transpose(order).astype(u.dtype), casting="unsafe")
 
 

@@ -96,7 +96,8 @@ def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: 
 
 # -- a few points ----------------------------------------------------------------------------------
 
-FEW = 32  # points of a transform that is a product with a matrix
+FEW = 64  # points of a transform that may be a product with a matrix
+VECTORS = 512  # that such a product takes of a line at most
 Ints = tuple[int, ...]
 
 
@@ -151,7 +152,10 @@ def few(
     parts = 2 if d.kind == "c" else 1
     w = matrix(kind, parts, sizes, inverse, reference.factor(scale, prod(sizes)))
     p, lanes = w.shape[1], kernels.width(REALS[d])
-    wide = np.zeros((len(w), -(-p // lanes) * lanes), REALS[d].np)
+    vectors = -(-p // lanes)
+    if len(w) * vectors > VECTORS:
+        return None
+    wide = np.zeros((len(w), vectors * lanes), REALS[d].np)
     wide[:, :p] = w
     last = (p if kind == "c2r" else p // 2) // prod(sizes[:-1])
     return order, product(d, kind), (wide, len(dims), last, p), back
