@@ -405,9 +405,13 @@ def bernoulli_(
         return
     if p.dtype not in FLOATING:
         refuse("bernoulli_tensor_cpu_p_", p.dtype)
-    if p.size and not ((p >= 0).all() and (p <= 1).all()):
+    one = p.size == out.size == 1  # Python's numbers are compared in less time
+    if not (0 <= p.item() <= 1 if one else ((p >= 0).all() and (p <= 1).all())):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     u = (generator.doubles if p.dtype == np.float64 else generator.floats)(out.size)
+    if one:
+        out[...] = u.item() < p.item()
+        return
     if p.shape == out.shape and p.flags.c_contiguous and out.flags.c_contiguous:
         out[...] = u.reshape(p.shape) < (p if p.dtype is u.dtype else p.astype(u.dtype))
         return
