@@ -52,8 +52,24 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """False: `torch.func` has no interpreter stack."""
-    return False
+    """Whether a function transform (`vmap`, `jvp`) is running."""
+    from rushlight.dispatch.transforms import opened
+
+    return bool(opened)
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """Whether `vmap` warns of operators that run once for each element."""
+    from rushlight.dispatch import batch
+
+    return batch.warnings_on
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Let `vmap` warn, or not, of operators that run once for each element."""
+    from rushlight.dispatch import batch
+
+    batch.warnings_on = enabled
 
 
 def _get_accelerator() -> object:

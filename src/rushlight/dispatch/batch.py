@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 RULES: dict[str, Callable[[Batched], Any]] = {}  # path of an operator -> its batching rule
+
+
+warnings_on = True  # of operators without a batching rule
 
 
 class Batch(Lifted):
@@ -56,6 +60,14 @@ class Batch(Lifted):
     @property
     def dtype(self) -> np.dtype:  # type: ignore[override]
         return self.value._array.dtype
+
+    def to_numpy(self) -> np.ndarray:
+        if self.has:
+            self.refuse(
+                "what reads the values of a tensor, such as a function that draws random numbers,"
+            )
+        a = self.value._array
+        return devices.of(a).to_numpy(a)
 
     def detached(self) -> Batch:
         return Batch(self.value.detach(), self.level, self.has)
@@ -257,13 +269,13 @@ def elementwise(b: Batched) -> Any:
 
 def loop(b: Batched) -> Any:
     """The operator called once for each element, the results stacked."""
-    name = f"aten::{b.op.name}"
-    warnings.warn(
-        f"There is a performance drop because we have not yet implemented the batching rule for {name}. It runs once "
-        "for each element of the batch.",
-        UserWarning,
-        stacklevel=2,
-    )
+    if warnings_on:
+        warnings.warn(
+            "There is a performance drop because we have not yet implemented the batching rule for "
+            f"aten::{b.op.name}. It runs once for each element of the batch.",
+            UserWarning,
+            stacklevel=2,
+        )
     return looped(b)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import cpu
+from rushlight._backends import cpu, devices
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, edge_of
@@ -103,6 +103,10 @@ class Dual(Lifted):
         return Dual(
             self.plain.copy(order), None if tangent is None else tangent.clone(), self.level
         )
+
+    def to_numpy(self) -> np.ndarray:
+        a = self.plain
+        return a.to_numpy() if isinstance(a, Lifted) else devices.of(a).to_numpy(a)
 
     def detached(self) -> Any:
         """The array without a tangent."""

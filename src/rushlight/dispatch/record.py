@@ -28,6 +28,7 @@ from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import COMPLEX, FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
+from rushlight.dispatch.transforms import Lifted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 NOT_PLAIN = (
     np.ndarray,
     sparse.Sparse,
+    Lifted,
 )  # subclasses of NumPy's: of tensor subclasses, of the meta device
 NUMBERS = (int, float, complex, bool, np.number, np.bool_)
 

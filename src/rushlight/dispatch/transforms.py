@@ -129,6 +129,10 @@ class Lifted:
     def nbytes(self) -> int:
         return self.size * self.itemsize
 
+    def to_numpy(self) -> np.ndarray:
+        """The values, where they are no batch."""
+        raise NotImplementedError
+
     def detached(self) -> Any:
         """The array of a tensor without history, and without tangents."""
         raise NotImplementedError
@@ -170,6 +174,9 @@ class Kernels:
         b = inside(b)._array if isinstance(b, Lifted) else b
         mine = inside(a)._array
         return devices.of(mine).shares_memory(mine, b)
+
+    def to_numpy(self, a: Lifted) -> Any:
+        return a.to_numpy()
 
     def root(self, a: Lifted) -> Any:
         mine = inside(a)._array

@@ -67,6 +67,8 @@ def index_select(b: Batched) -> Any:
 def slices_back(b: Batched) -> Any:
     shape = tuple(b.named["shape"])
     g, index, ndim = b.expanded("grad"), b.named["index"], len(shape)
+    if not ndim:
+        return g.reshape(b.size, -1).sum(1)
     dim = behind(b.named["dim"], ndim)
     if "index" not in b.has:
         return b.call(grad=g, shape=(b.size, *shape), dim=dim)

@@ -19,6 +19,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace
 from rushlight.dispatch.registry import OPS, Array, Op, op, public
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.indexing.gather import (
     check_along,
     check_range,
@@ -305,7 +306,7 @@ def reduce_back(
         single = read(g * without)
         usual = read(g * result) / src.masked_fill(zeros, 1)
         part = single.where(zeros & (number == 1), usual)
-        if thread.grad and bool((zeros & (number > 1)).any()):
+        if thread.grad and somewhere(zeros & (number > 1)):
             part = once_only(part)
     else:
         # Those equal to the extreme value share the gradient equally.

@@ -467,7 +467,7 @@ def det(xp, A: Array):
 def det_gradient(g, A, result):
     """g * conj(det) * A^-H; where A is (nearly) singular, its adjugate by the singular values."""
     inverse, info = inv_ex(A.mH)
-    if not first_failure(info) and bool((result != 0).all()):
+    if not first_failure(info) and not somewhere(result == 0):
         return (g * result.conj())[..., None, None] * inverse
     u, s, vh = svd(A, False)
     n = A.shape[-1]

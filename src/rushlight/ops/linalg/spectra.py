@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rushlight.autograd.state import thread
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.dispatch.transforms import Lifted
+from rushlight.dispatch.transforms import Lifted, somewhere
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import eye, named, skew
 
@@ -48,7 +48,7 @@ def check_phases(name, diagonal, which):
 
     `diagonal`: the products of each vector and its gradient.
     """
-    if diagonal.is_complex() and not diagonal.is_meta and bool((diagonal.imag.abs() > 1e-2).any()):
+    if diagonal.is_complex() and not diagonal.is_meta and somewhere(diagonal.imag.abs() > 1e-2):
         raise RuntimeError(
             f"{name}_backward: The {which} in the complex case are specified up to multiplication "
             "by e^{i phi}. The specified loss function depends on this phase term, making it ill-defined."
