@@ -365,7 +365,7 @@ def quantiles(
         x = input.reshape(1)
     x = x.sort(-1).values  # nan last
     several = q.shape if hasattr(q, "_array") else ()
-    if hasattr(q, "_array") or x.is_meta or (skip_nan and x.select(-1, -1).isnan().any()):
+    if hasattr(q, "_array") or x.is_meta or (skip_nan and somewhere(x.select(-1, -1).isnan())):
         values = at_ranks(x, q, interpolation, skip_nan)
         values = values.movedim(-1, 0) if several else values.squeeze(-1)
     else:
