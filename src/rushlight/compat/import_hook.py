@@ -24,6 +24,8 @@ __all__ = ["install_as_torch"]
 _RENAMED = {
     "torch._C._nn": "rushlight._C._nn",
     "torch._C._profiler": "rushlight._C._profiler",
+    "torch.fx._symbolic_trace": "rushlight.fx._symbolic_trace",
+    "torch.fx._pytree": "rushlight.fx._pytree",
     "torch._tensor": "rushlight.core.tensor",
     "torch._jit_internal": "rushlight.jit",
     "torch.utils._pytree": "rushlight.utils._pytree",

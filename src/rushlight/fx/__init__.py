@@ -1,50 +1,44 @@
-"""`torch.fx`, as far as programs name it without tracing anything.
+"""`torch.fx`: programs recorded as graphs, edited, and turned into Python code again.
 
-There is no tracer here: `wrap` marks what a tracer would not look into, `Proxy` and
-`GraphModule` are the classes no value has. `fx.symbolic_trace`, `fx.Graph`... are absent and say so.
+>>> import rushlight as torch
+>>> def f(x):
+...     return torch.relu(x + 3.0)
+>>> traced = torch.fx.symbolic_trace(f)
+>>> print(traced.graph)
+graph():
+    %x : [num_users=1] = placeholder[target=x]
+    %add : [num_users=1] = call_function[target=operator.add](args = (%x, 3.0), kwargs = {})
+    %relu : [num_users=1] = call_function[target=torch.relu](args = (%add,), kwargs = {})
+    return relu
+
+Note [How a program is traced]
+    Proxies stand for the inputs. Python's operators on a proxy, functions of torch (by `__torch_function__`),
+    calls of modules (`Module.__call__` is another function meanwhile) and what `wrap` names add a node and
+    give a proxy of it. What needs the value raises: the graph has no `if`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from rushlight.fx import annotate as annotate
+from rushlight.fx import operator_schemas as operator_schemas
+from rushlight.fx import passes as passes
+from rushlight.fx._symbolic_trace import (
+    PH,
+    PHWithMeta,
+    ProxyableClassMeta,
+    Tracer,
+    symbolic_trace,
+    wrap,
+)
+from rushlight.fx.graph import CodeGen, Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter, Transformer
+from rushlight.fx.node import Node, has_side_effect, map_arg
+from rushlight.fx.proxy import Proxy
+from rushlight.fx.subgraph_rewriter import replace_pattern
 
-from rushlight.core.stub import stub
-from rushlight.nn import Module
-
-__all__ = ["GraphModule", "Proxy", "wrap"]
-
-
-@stub("absent", "There is no tracer: nothing is an instance.")
-class Proxy:
-    """The stand-in for a value while a tracer runs: `isinstance(x, fx.Proxy)` is always False here."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Proxy:
-        raise NotImplementedError(
-            "torch.fx.Proxy: Rushlight has no symbolic tracer; programs run as they are"
-        )
-
-
-@stub("absent", "There is no tracer: nothing is an instance.")
-class GraphModule(Module):
-    """The module that a tracer makes: `isinstance(m, fx.GraphModule)` is always False here."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(
-            "torch.fx.GraphModule: Rushlight has no symbolic tracer; programs run as they are"
-        )
-
-
-@stub("identity", "There is no tracer.")
-def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
-    """Mark a function of this module as a leaf for a tracer; returns it as it is.
-
-    >>> wrap("len")
-    'len'
-    """
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(
-            "Unsupported type for global function! Must be either a callable or string name, "
-            f"got {type(fn_or_name).__name__}"
-        )
-    return fn_or_name
+__all__ = [
+    "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "PHWithMeta", "Proxy",
+    "ProxyableClassMeta", "Tracer", "Transformer", "has_side_effect", "map_arg",
+    "replace_pattern",    "symbolic_trace", "wrap",
+]  # fmt: skip

@@ -58,8 +58,10 @@ def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
 
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype and shape along a new axis; None for others."""
-    shape = getattr(arrays[0], "shape", ()) if arrays else ()
-    if not shape or not all(a.__class__ is np.ndarray and a.shape == shape for a in arrays):
+    if not arrays or not all(a.__class__ is np.ndarray for a in arrays):
+        return None
+    shape = arrays[0].shape
+    if not shape or not all(a.shape == shape for a in arrays):
         return None
     if axis.__class__ is not int or not -len(shape) - 1 <= axis <= len(shape):
         return None

@@ -6,9 +6,11 @@ import itertools
 from types import FunctionType
 from typing import Any
 
+from numpy import ndarray
+
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import results
+from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.layout.regions import slice_dim
 from rushlight.ops.layout.shape import reshape, unsqueeze
@@ -79,6 +81,10 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
     size = split_size_or_sections
+    if tensor._array.__class__ is not ndarray or general.active.modes:
+        got = overrides.call_overrides(split, (tensor, size, dim), {})
+        if got is not overrides.NOTHING:
+            return got
     if isinstance(size, (tuple, list)):
         return split_with_sizes(tensor, tuple(size), dim)
     return split_even(tensor, *checked_size(tensor, size, dim))
@@ -121,7 +127,12 @@ def chunk(
     >>> [len(c) for c in torch.arange(7).chunk(3)]
     [3, 3, 1]
     """
-    size, dim = size_of_chunks(input, chunks, dim if axis is None else axis)
+    dim = dim if axis is None else axis
+    if input._array.__class__ is not ndarray or general.active.modes:
+        got = overrides.call_overrides(chunk, (input, chunks, dim), {})
+        if got is not overrides.NOTHING:
+            return got
+    size, dim = size_of_chunks(input, chunks, dim)
     if not size:  # nothing to share out: as many empty chunks as asked for
         return split_with_sizes(input, (0,) * chunks, dim)
     return split_even(input, size, dim)
@@ -354,7 +365,12 @@ def unsafe_chunk(
     input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
     """`chunk` whose parts may be written to; see `unsafe_split`."""
-    size, dim = size_of_chunks(input, chunks, dim if axis is None else axis)
+    dim = dim if axis is None else axis
+    if input._array.__class__ is not ndarray or general.active.modes:
+        got = overrides.call_overrides(chunk, (input, chunks, dim), {})
+        if got is not overrides.NOTHING:
+            return got
+    size, dim = size_of_chunks(input, chunks, dim)
     if not size:
         return unsafe_split_with_sizes(input, (0,) * chunks, dim)
     return parts_apart(split_even, unsafe_even, input, size, dim)

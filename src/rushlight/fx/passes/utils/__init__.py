@@ -1,0 +1,1 @@
+"""Utilities of passes: finding subgraphs."""
