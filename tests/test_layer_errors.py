@@ -241,3 +241,9 @@ def test_margin_losses_of_one_number():
                 assert F.multilabel_margin_loss(x, target, reduction="none").shape == ()
     with pytest.raises(RuntimeError, match="inconsistent target size"):
         F.multilabel_margin_loss(torch.ones(1, 1), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e30])
+def test_integers_are_not_padded_by_what_they_cannot_hold(value):
+    with pytest.raises(RuntimeError, match="cannot be converted to type .* without overflow"):
+        torch.nn.functional.pad(torch.ones(2, dtype=torch.int64), (1, 1), value=value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.ops.indexing.gather import fill_number
 from rushlight.ops.nn.pool import check_dtype, check_tensor
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def constant_pad_nd(xp, input: Array, pad: Ints, value: float = 0):
                 f"The input size {n}, plus negative padding {low} and {high} resulted in a negative "
                 "output size, which is invalid: narrow(): length must be non-negative."
             )
+    if value.__class__ is float and input.dtype.kind in "iu":
+        fill_number(value, input)  # raises where the dtype cannot hold it
     return xp.pad_constant(input, each, value)
 
 
