@@ -311,7 +311,7 @@ class Tensor:
         """A tensor on the same memory, without history and with the same version counter."""
         t = new(Tensor)
         a, t._edge = _array_for(Tensor, self._array), None
-        t._array = a if isinstance(a, np.ndarray) else getattr(a, "detached", lambda: a)()
+        t._array = a.detached() if hasattr(a.__class__, "detached") else a
         t._counter = self._counter or version_of(self)
         return t if self.__class__ in _plain_classes else _like_subclass(t, self)
 
