@@ -454,5 +454,39 @@ def logcumsumexp(op: Op, bared: dict, moved: dict, results: list, level: Level) 
     return ((x - top).exp() * t).cumsum(dim) / (y - top).exp()
 
 
+def with_bias(*factors: str) -> Callable:
+    """The rule of operators that are linear in each of two factors, and add `bias`."""
+
+    def rule(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Any:
+        terms = [
+            call(op, bared | {i: moved[i], "bias": None}) for i in factors if moved[i] is not None
+        ]
+        if (t := moved["bias"]) is not None:
+            n = results[0].dim() - 2 if op.path == "internal.convolution" else 0
+            terms.append(t.reshape((*t.shape, *(1,) * n)).expand(results[0].shape))
+        return added(terms)
+
+    return rule
+
+
+def softmax(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Tensor:
+    """y (t - the mean of t with the weights y)."""
+    y, t = bare(results[0], level), moved["input"]
+    p = y * t
+    return p - y * p.sum(bared["dim"], keepdim=True)
+
+
+def log_softmax(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Tensor:
+    """t less its mean with the weights exp(y)."""
+    y, t = bare(results[0], level), moved["input"]
+    return t - (y.exp() * t).sum(bared["dim"], keepdim=True)
+
+
 # Tangents that have a better form than two backwards: (op, inputs, their tangents, results, level).
-RULES: dict[str, Callable] = {"logcumsumexp": logcumsumexp}
+RULES: dict[str, Callable] = {
+    "logcumsumexp": logcumsumexp,
+    "nn.functional.linear": with_bias("input", "weight"),
+    "internal.convolution": with_bias("input", "weight"),
+    "_softmax": softmax,
+    "_log_softmax": log_softmax,
+}
