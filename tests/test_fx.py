@@ -403,3 +403,40 @@ def test_proxies_build_graphs():
     graph.output(torch.relu(x - 1).sum().node)
     traced = fx.GraphModule(torch.nn.Module(), graph)
     assert traced(torch.tensor([0.0, 3.0])).item() == 2
+
+
+@pytest.mark.parametrize("name", ["resnet18", "shufflenet_v2_x0_5", "mobilenet_v3_small"])
+def test_models_of_vision(name):
+    torch.manual_seed(0)
+    model = getattr(torch.vision.models, name)(num_classes=3).eval()
+    traced = fx.symbolic_trace(model)
+    x = torch.randn(1, 3, 32, 32)
+    expected = model(x)
+    assert torch.equal(traced(x), expected)
+    assert torch.equal(fx.Interpreter(traced).run(x), expected)
+
+
+def test_vision_transformer():
+    model = torch.vision.models.VisionTransformer(8, 4, 1, 2, 8, 16, num_classes=3).eval()
+    traced = fx.symbolic_trace(model)
+    x = torch.randn(2, 3, 8, 8)
+    assert_close(traced(x), model(x))
+    with pytest.raises(AssertionError, match="Wrong image height"):
+        traced(torch.randn(2, 3, 12, 8))
+
+
+def test_annotations_that_are_texts():
+    def f(x: "torch.Tensor", n: "int | None" = None, z: "NotThere" = 3) -> "torch.Tensor":  # noqa: F821
+        return x * z
+
+    traced = fx.symbolic_trace(f)
+    assert [n.type for n in traced.graph.nodes][:3] == [torch.Tensor, int | None, None]
+    assert pickle.loads(pickle.dumps(traced))(2) == 6
+    assert pickle.loads(pickle.dumps(fx.symbolic_trace(torch.nn.EmbeddingBag(10, 3)))).code
+
+
+def test_tokens_of_operators_are_targets():
+    graph = fx.symbolic_trace(lambda x: torch.ops.aten.add.Tensor(x, x)).graph
+    node = graph.find_nodes(op="call_function")[0]
+    assert isinstance(node.target, torch._ops.OpOverload) and node.name == "add_tensor"
+    assert "torch.ops.aten.add.Tensor(x, x)" in graph.python_code("self").src

@@ -437,6 +437,32 @@ def test_asserts_are_recorded_by_the_rewriting_tracer():
         traced(2, 4)
 
 
+def test_rewritten_programs_see_their_own_globals_and_closures():
+    factor = 4
+
+    def f(x, n: "int" = 2):
+        assert n == 2
+        return doubled(x) * factor * n
+
+    tracer = RewritingTracer()
+    graph = tracer.trace(f)
+    assert doubled in [n.target for n in graph.nodes]
+    assert fx.GraphModule(tracer.root, graph)(1) == 16
+
+
+def test_missing_submodules_are_warned_of():
+    traced = fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
+    with pytest.warns(UserWarning, match="insert a call_module Node with no underlying reference"):
+        traced.graph.call_module("gone")
+    with pytest.warns(UserWarning, match="insert a get_attr Node with no underlying reference"):
+        traced.graph.get_attr("gone")
+
+
+@fx.wrap
+def doubled(x):
+    return x + x
+
+
 def test_signatures_and_normal_forms():
     assert list(get_signature_for_torch_op(torch.add)[0].parameters) == [
         "input",

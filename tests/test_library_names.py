@@ -25,7 +25,12 @@ from torch.cuda.amp import grad_scaler
 from torch.cuda.amp.autocast_mode import autocast
 from torch.distributed import ProcessGroup, device_mesh, nn as distributed_nn, rpc
 from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.fx._symbolic_trace import Tracer, _assert_is_none
+from torch.fx.experimental.optimization import fuse
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.fx.graph import _PyTreeCodeGen
+from torch.fx.passes.shape_prop import ShapeProp
+from torch.fx.passes.utils.matcher_utils import SubgraphMatcher
 from torch.hub import HASH_REGEX, load_state_dict_from_url
 from torch.jit import _overload
 from torch.jit.annotations import List, Optional
@@ -40,7 +45,8 @@ assert torch.torch is torch and torch.__name__ == "torch" and torch.__name__ != 
 assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}
 assert "USE_MKL" in torch.__config__.show() and torch.__config__.parallel_info()
 assert not is_fake(torch.ones(1)) and get_proxy_mode() is None and not rpc.is_available()
-assert not isinstance(torch.ones(1), fx.Proxy)
+traced = pickle.loads(pickle.dumps(fx.symbolic_trace(lambda x: torch.relu(x) + torch.fx.node._format_arg(3).count("3"))))
+assert traced(torch.ones(1)).item() == 2 and "torch.relu(x)" in traced.code
 assert type(torch.ones(1)).__module__ == "torch" and pickle.loads(pickle.dumps(torch.Tensor)) is torch.Tensor
 assert PRINT_OPTS.threshold == 1000
 assert issubclass(_MultiProcessingDataLoaderIter, _BaseDataLoaderIter)

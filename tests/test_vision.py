@@ -117,7 +117,7 @@ def test_small_vision_transformer():
     net = models.VisionTransformer(16, 8, 2, 2, 8, 16, num_classes=3)
     torch.nn.init.normal_(net.heads.head.weight)
     assert net(torch.randn(2, 3, 16, 16)).shape == (2, 3)
-    with pytest.raises(AssertionError, match="Wrong image size"):
+    with pytest.raises(AssertionError, match="Wrong image height! Expected"):
         net(torch.randn(2, 3, 8, 8))
 
 

@@ -28,7 +28,7 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec, exact_structural_match: bool 
     """The leaves of `pytree` at the places where `spec` has leaves."""
     if spec.is_leaf():
         return [pytree]
-    found = _FLATTEN.get(spec.type)
+    found = _FLATTEN.get(tuple if hasattr(spec.type, "_make") else spec.type)
     if found is None:
         raise RuntimeError(
             f"{type(pytree)} does not have a flatten_fn_spec associated with it. Please register one with "

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import rushlight
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overloads import OpOverload, OpOverloadPacket
 from rushlight.fx.codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -122,6 +123,16 @@ def _method_recorder(cls: type, name: str) -> Callable:
         if proxy is None:
             return original(*args, **kwargs)
         return proxy.tracer.create_proxy("call_method", name, args, kwargs)
+
+    return record
+
+
+def _operator_recorder(call: Callable) -> Callable:
+    def record(operator: Any, *args: Any, **kwargs: Any) -> Any:
+        proxy = _first_proxy((args, kwargs))
+        if proxy is None:
+            return call(operator, *args, **kwargs)
+        return proxy.tracer.create_proxy("call_function", operator, args, kwargs)
 
     return record
 
@@ -289,7 +300,6 @@ class Tracer(TracerBase):
         analysed = inspect.unwrap(root_fn)
         code = analysed.__code__
         total = code.co_argcount + code.co_kwonlyargcount
-        signature = inspect.signature(analysed)
         names = list(code.co_varnames)
         args: list[Any] = []
         first = 0
@@ -298,7 +308,7 @@ class Tracer(TracerBase):
                 raise RuntimeError("`self` argument cannot be part of *args expansion!")
             first = 1
             args.append(self.root)
-        inputs = _Inputs(self, signature, concrete_args)
+        inputs = _Inputs(self, analysed, concrete_args)
         wanted = names[first:total]
         if isinstance(concrete_args, tuple):
             if len(wanted) != len(concrete_args):
@@ -377,15 +387,14 @@ class Tracer(TracerBase):
         self._collect_tensors(self.root, [])
         _running.append(self)
         try:
+            traced = fn
             fn, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
             with Patches() as patches:
                 self._patch(patches, fn)
                 result = fn(*args)
                 self.create_node(
                     "output", "output", (self.create_arg(result),), {},
-                    type_expr=getattr(root, "__annotations__", {}).get("return")
-                    if not isinstance(root, Module)
-                    else type(root).forward.__annotations__.get("return"),
+                    type_expr=_annotations(inspect.unwrap(traced)).get("return"),
                 )  # fmt: skip
             self.submodule_paths = None
         finally:
@@ -430,6 +439,8 @@ class Tracer(TracerBase):
                 patches.item(frame_dict, name, _recorder(function))
         # torch._assert looks at nothing but its argument's truth: it is recorded like a wrapped function
         patches.item(vars(rushlight), "_assert", _recorder(rushlight._assert, wrapped=False))
+        for cls in (OpOverload, OpOverloadPacket):  # torch.ops.aten.add.Tensor stays what is called
+            patches.attribute(cls, "__call__", _operator_recorder(cls.__call__))
         for cls, name in _wrapped_methods_to_patch:
             patches.attribute(cls, name, _method_recorder(cls, name))
         _patch_globals(
@@ -485,11 +496,26 @@ def _by_keyword(function: Callable, positional: int, names: list[str]) -> Callab
     return call
 
 
+def _annotations(function: Any) -> dict[str, Any]:
+    """The types of parameters and of the result; an annotation that is a text is evaluated, if it can be."""
+    found = {}
+    scope = getattr(function, "__globals__", {})
+    for name, hint in getattr(function, "__annotations__", {}).items():
+        if isinstance(hint, str):
+            try:
+                hint = eval(hint, scope)
+            except Exception:  # it names what only type checkers import
+                continue
+        found[name] = hint
+    return found
+
+
 class _Inputs:
     """Makes the placeholders of the parameters of a function."""
 
-    def __init__(self, tracer: Tracer, signature: inspect.Signature, concrete: Any) -> None:
-        self.tracer, self.signature, self.concrete = tracer, signature, concrete
+    def __init__(self, tracer: Tracer, function: Callable, concrete: Any) -> None:
+        self.tracer, self.concrete = tracer, concrete
+        self.signature, self.hints = inspect.signature(function), _annotations(function)
         self.count = 0
 
     def placeholder(self, name: str) -> Any:
@@ -503,12 +529,10 @@ class _Inputs:
             parameter = self.signature.parameters.get(name)
             empty = parameter is None or parameter.default is inspect.Parameter.empty
             default = () if empty else (parameter.default,)  # type: ignore[union-attr]
-        bare = self.signature.parameters.get(name.lstrip("*"))
-        annotation = None if bare is None or name[0] == "*" else bare.annotation
-        return self.tracer.create_proxy(
-            "placeholder", name, default, {},
-            type_expr=None if annotation is inspect.Parameter.empty else annotation,
-        )  # fmt: skip
+        annotation = None
+        if name[0] != "*":
+            annotation = self.hints.get(name)
+        return self.tracer.create_proxy("placeholder", name, default, {}, type_expr=annotation)
 
     def given(self, x: Any, name: str) -> Any:
         """One leaf of a concrete argument: an input that must have this value, or any if it is `PH`."""

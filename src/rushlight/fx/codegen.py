@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -108,6 +109,8 @@ class _Writer:
         if annotation == ():
             return "()"
         text = type_name(annotation)
+        if isinstance(annotation, types.UnionType):
+            return " | ".join(self.type(t) for t in annotation.__args__)
         origin = getattr(annotation, "__origin__", None)
         if origin is not None:
             if isinstance(origin, type) and type_name(annotation).startswith("typing."):

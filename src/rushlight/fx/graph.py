@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight
 from rushlight.fx.codegen import CodeGen, PythonCode
+from rushlight.fx.codegen import _PyTreeCodeGen as _PyTreeCodeGen  # where programs import it from
+from rushlight.fx.codegen import _PyTreeInfo as _PyTreeInfo
 from rushlight.fx.namespace import Namespace
 from rushlight.fx.node import Argument, Node, Target, map_arg
 
@@ -156,19 +158,23 @@ class Graph:
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """Add a node for an attribute of the module, by its path."""
+        self._warn_of_missing("get_attr", "parameter or buffer", qualified_name)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def _warn_of_missing(self, op: str, kind: str, path: str) -> None:
+        if self.owning_module is not None and _found(self.owning_module, path) is None:
+            warnings.warn(
+                f"Attempted to insert a {op} Node with no underlying reference in the owning GraphModule! Call "
+                f"GraphModule.add_submodule to add the necessary submodule, or register the {kind} first",
+                stacklevel=3,
+            )
 
     def call_module(
         self, module_name: str, args: tuple[Argument, ...] | None = None,
         kwargs: dict[str, Argument] | None = None, type_expr: Any = None,
     ) -> Node:  # fmt: skip
         """Add a call of a submodule, by its path."""
-        if self.owning_module is not None and not _has(self.owning_module, module_name):
-            warnings.warn(
-                "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! "
-                "Call GraphModule.add_submodule to add the necessary submodule",
-                stacklevel=2,
-            )
+        self._warn_of_missing("call_module", "submodule", module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
@@ -385,10 +391,6 @@ class Graph:
     def process_outputs(self, out: Any) -> Any:
         """What the module returns for the value of the output."""
         return self._codegen.process_outputs(out)
-
-
-def _has(module: Any, path: str) -> bool:
-    return _found(module, path) is not None
 
 
 def _found(module: Any, path: str) -> Any:

@@ -146,8 +146,6 @@ def _deserialize(forward: Callable, body: dict, graph_module_cls: type | None = 
 
     graph = KeepModules(*(body.pop("_tracer_extras", None) or {})).trace(code_only)
     graph._tracer_cls = tracer_cls
-    if isinstance(body.get("_graph_codegen"), _PyTreeCodeGen):
-        graph._codegen = body["_graph_codegen"]
     made = (graph_module_cls or GraphModule)(code_only, graph, class_name=name)
     for key, value in body.items():
         if not hasattr(made, key):
@@ -371,8 +369,6 @@ class GraphModule(Module):
         for name in ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks"):
             body.pop(name, None)
         body["_graphmodule_cls_name"] = self.__class__.__name__
-        if isinstance(graph._codegen, _PyTreeCodeGen):
-            body["_graph_codegen"] = graph._codegen
         block = _import_block(graph.python_code(root_module="self").globals)
         return reduce_graph_module, (body, block)
 

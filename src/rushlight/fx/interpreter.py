@@ -10,6 +10,7 @@ from rushlight.fx import traceback as fx_traceback
 from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
 from rushlight.fx.proxy import Proxy
 from rushlight.nn import Module
@@ -138,7 +139,16 @@ class Interpreter:
                 )
             return self.env[arg]
 
-        return map_arg(args, load)
+        return _plain(map_arg(args, load))
+
+
+def _plain(args: Any) -> Any:
+    """Arguments for a call: lists and dicts as programs write them."""
+    if isinstance(args, immutable_list):
+        return [_plain(a) for a in args]
+    if isinstance(args, immutable_dict):
+        return {k: _plain(v) for k, v in args.items()}
+    return tuple(_plain(a) for a in args) if type(args) is tuple else args
 
 
 def _say_which_node(error: Exception, node: Node) -> None:

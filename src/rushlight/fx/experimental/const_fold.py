@@ -108,7 +108,7 @@ def split_const_subgraphs(
     ]  # fmt: skip
     if not results:
         return FoldedGraphModule(traced, traced.graph)
-    inner = Graph()
+    inner = Graph(owning_module=traced)
     copies: dict[Node, Node] = {}
     for node in constant:
         copies[node] = inner.node_copy(node, lambda n: copies[n])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import inspect
 import textwrap
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-import rushlight
 from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.graph import Graph
 from rushlight.nn import Module
@@ -24,24 +22,42 @@ class AST_Rewriter(ast.NodeTransformer):
 
     def rewrite(self, fn: FunctionType) -> FunctionType:
         """A function that does the same."""
-        source = textwrap.dedent(inspect.getsource(fn))
-        tree = ast.parse(source)
+        tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
         definition = tree.body[0]
-        if isinstance(definition, ast.FunctionDef):
-            definition.decorator_list = []
-        tree = ast.fix_missing_locations(self.visit(tree))
-        scope = {**fn.__globals__, "__rushlight": rushlight}
-        scope.update(inspect.getclosurevars(fn).nonlocals)
+        if not isinstance(definition, ast.FunctionDef):
+            return fn
+        definition.decorator_list, definition.returns = [], None
+        parameters = definition.args  # their types and defaults are those of `fn`
+        parameters.defaults, parameters.kw_defaults = [], [None] * len(parameters.kwonlyargs)
+        for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs):
+            each.annotation = None
+        self.visit(definition)
+        # a function around it gives it the variables that `fn` has from the functions around it
+        free = [ast.Name(id=name, ctx=ast.Store()) for name in fn.__code__.co_freevars]
+        none = ast.Constant(value=None)
+        around: list[ast.stmt] = [ast.Assign(targets=[name], value=none) for name in free]
+        around += [definition, ast.Return(value=ast.Name(id=definition.name, ctx=ast.Load()))]
+        outer = ast.parse("def outer(): pass").body[0]
+        outer.body = around  # type: ignore[attr-defined]
+        tree.body = [outer]
+        scope: dict[str, Any] = {}
+        ast.fix_missing_locations(tree)
         exec(compile(tree, fn.__code__.co_filename, "exec", dont_inherit=True), scope)
-        made = scope[fn.__name__]
-        made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
-        return functools.wraps(fn, updated=())(made) if fn.__closure__ is None else made
+        code = scope["outer"]().__code__
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        made = FunctionType(
+            code, fn.__globals__, fn.__name__, fn.__defaults__,
+            tuple(cells[name] for name in code.co_freevars),
+        )  # fmt: skip
+        made.__kwdefaults__, made.__annotations__ = fn.__kwdefaults__, fn.__annotations__
+        made.__module__, made.__qualname__ = fn.__module__, fn.__qualname__
+        return made
 
     def visit_Assert(self, node: ast.Assert) -> ast.Expr:
         """The call that an assert becomes."""
         message = node.msg if node.msg is not None else ast.Constant(value="")
-        package = ast.Name(id="__rushlight", ctx=ast.Load())
-        called = ast.Attribute(value=package, attr="_assert", ctx=ast.Load())
+        # found when it runs: while a tracer runs it is another function
+        called = ast.parse("__import__('rushlight')._assert", mode="eval").body
         call = ast.Call(func=called, args=[node.test, message], keywords=[])
         return ast.copy_location(ast.Expr(value=call), node)
 

@@ -169,10 +169,9 @@ class VisionTransformer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         n, _, h, w = x.shape
-        if (h, w) != (self.image_size, self.image_size):
-            raise AssertionError(
-                f"Wrong image size! Expected {self.image_size}x{self.image_size} but got {h}x{w}!"
-            )
+        size = self.image_size
+        torch._assert(h == size, f"Wrong image height! Expected {size} but got {h}!")
+        torch._assert(w == size, f"Wrong image width! Expected {size} but got {w}!")
         x = self.conv_proj(x).reshape(n, self.hidden_dim, -1).permute(0, 2, 1)
         x = torch.cat([self.class_token.expand(n, -1, -1), x], dim=1)
         return self.heads(self.encoder(x)[:, 0])
