@@ -141,7 +141,7 @@ class PyTorchFileReader:
 
 
 def __getattr__(name: str) -> object:
-    if name in ("_nn", "_profiler"):
+    if name in ("_functorch", "_nn", "_profiler"):
         import importlib
 
         return importlib.import_module(f"rushlight._C.{name}")

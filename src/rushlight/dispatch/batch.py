@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from rushlight._backends import devices
+from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
-from rushlight.dispatch.transforms import Level, Lifted, lifted, mapped, tensor
+from rushlight.dispatch.transforms import Level, Lifted, lifted, mapped, tensor, tensors_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ RULES: dict[str, Callable[[Batched], Any]] = {}  # path of an operator -> its ba
 
 
 warnings_on = True  # of operators without a batching rule
+fallback_on = True  # whether these run in a loop
 
 
 class Batch(Lifted):
@@ -62,12 +64,20 @@ class Batch(Lifted):
         return self.value._array.dtype
 
     def to_numpy(self) -> np.ndarray:
-        if self.has:
-            self.refuse(
-                "what reads the values of a tensor, such as a function that draws random numbers,"
-            )
+        if self.has:  # the parameters of random numbers; what reads others has a rule
+            if self.level.randomness == "error":
+                random_in_error_mode()
+            self.refuse("what reads the values of a tensor")
         a = self.value._array
         return devices.of(a).to_numpy(a)
+
+    def alike(self, a: Any) -> Any:
+        v = self.value._array
+        a = v.alike(a) if isinstance(v, Lifted) else a
+        if not self.has or not self.level.alive:
+            return a
+        t = tensor(a)
+        return Batch(t.expand(v.shape[0], *t.shape).clone(), self.level)
 
     def detached(self) -> Batch:
         return Batch(self.value.detach(), self.level, self.has)
@@ -119,7 +129,7 @@ class Batch(Lifted):
         """How a tensor of this array is printed; `show` prints a tensor."""
         inner = show(self.value).replace("\n", "\n    ")
         bdim = "bdim=0, " if self.has else ""
-        return f"BatchedTensor(lvl={self.level.number}, {bdim}value=\n    {inner}\n)"
+        return f"BatchedTensor(lvl={self.level.depth}, {bdim}value=\n    {inner}\n)"
 
     @classmethod
     def lift(cls, t: Tensor, level: Level) -> Tensor:
@@ -133,7 +143,7 @@ class Batch(Lifted):
             raise RuntimeError(
                 f"vmap: {op.name}(): out= is not supported inside of vmap. Use the form without out="
             )
-        if call.kind == "composite" and op.path not in RULES:
+        if call.kind == "composite" and (op.path not in RULES or recorded(call.values)):
             return NOTHING
         if call.kind == "inplace" and not any_mapped(call.values[0]):
             for v in call.values[1:]:
@@ -163,6 +173,11 @@ class Batch(Lifted):
             *(results if op.outputs is not None else (results,)),
             *(None,) * len(op.intermediates),
         ]
+
+
+def recorded(values: Any) -> bool:
+    """Whether a call is recorded: then operators are called one by one, whose gradients are known."""
+    return thread.grad and any(t._edge is not None for t in tensors_in(values))
 
 
 def in_front(value: Tensor, ndim: int) -> Tensor:
@@ -269,6 +284,10 @@ def elementwise(b: Batched) -> Any:
 
 def loop(b: Batched) -> Any:
     """The operator called once for each element, the results stacked."""
+    if not fallback_on:
+        raise RuntimeError(
+            f"aten::{b.op.name} hit the vmap fallback which is currently disabled: it has no batching rule"
+        )
     if warnings_on:
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule for "
@@ -291,6 +310,13 @@ def looped(b: Batched) -> Any:
     if isinstance(results[0], Tensor):
         return rushlight.stack(results)
     return [rushlight.stack(list(each)) for each in zip(*results, strict=True)]
+
+
+def random_in_error_mode() -> NoReturn:
+    raise RuntimeError(
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+        "randomness flags on vmap or perform the randomness operation out of vmap"
+    )
 
 
 # -- writes ----------------------------------------------------------------------------------------

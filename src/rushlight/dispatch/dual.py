@@ -108,16 +108,22 @@ class Dual(Lifted):
         a = self.plain
         return a.to_numpy() if isinstance(a, Lifted) else devices.of(a).to_numpy(a)
 
+    def alike(self, a: Any) -> Any:
+        return self.plain.alike(a) if isinstance(self.plain, Lifted) else a
+
     def detached(self) -> Any:
         """The array without a tangent."""
         a = self.plain
         return a.detached() if isinstance(a, Lifted) else a
 
-    def own_tangent(self) -> Tensor:
-        """The tangent; zeros that may be written to where there was none."""
-        if self.tangent is None or 0 in self.tangent._array.strides:
-            t = tensor(self.plain)
-            self.tangent = t.new_zeros(t.shape) if self.tangent is None else self.tangent.clone()
+    def own_tangent(self, written: Tensor | None = None) -> Tensor:
+        """The tangent; zeros that may be written to where there was none, batched as `written` is."""
+        if self.tangent is None:
+            self.tangent = tensor(self.plain).new_zeros(self.shape)
+            if written is not None and isinstance(written._array, Lifted):
+                self.tangent = self.tangent + written.new_zeros(self.shape)
+        elif 0 in self.tangent._array.strides:
+            self.tangent = self.tangent.clone()
         return self.tangent
 
     def copy_from(self, b: Any) -> None:
@@ -126,7 +132,7 @@ class Dual(Lifted):
         if isinstance(b, Dual) and b.level is self.level:
             b, other = b.plain, b.tangent
         if other is not None:
-            self.own_tangent().copy_(other)
+            self.own_tangent(other).copy_(other)
         elif self.tangent is not None:
             self.own_tangent().zero_()
         tensor(self.plain).copy_(
@@ -280,7 +286,7 @@ def in_place(op: Op, values: list, level: Level) -> Tensor:
     return t.copy_(r)
 
 
-def receive(t: Tensor, level: Level) -> None:
+def receive(t: Tensor, level: Level, written: Tensor | None) -> None:
     """Let a tensor hold tangents of a level, zeros so far; until the level ends. Its base does, where it is a view."""
     a = t._array
     if isinstance(a, Dual) and a.level is level:
@@ -288,12 +294,12 @@ def receive(t: Tensor, level: Level) -> None:
     e = t._edge
     if e.__class__ is View:
         base = e.base
-        receive(base, level)
-        own = base._array.own_tangent()
+        receive(base, level, written)
+        own = base._array.own_tangent(written)
         t._array = Dual(a, e.replay(own), level)
     else:
         t._array = Dual(a, None, level)
-        t._array.own_tangent()
+        t._array.own_tangent(written)
     level.received.append(t)
 
 

@@ -59,6 +59,7 @@ class Level:
 
     def __init__(self, kind: type[Lifted]) -> None:
         self.kind, self.number, self.alive = kind, next(_numbers), False
+        self.depth = -1  # the number of open levels with this one
         self.size, self.randomness = 0, "error"  # of a batch
         # tensors from outside that got a tangent by a write; None where no level does that
         self.received: list[Tensor] | None = None if kind.holds_graphs else []
@@ -66,6 +67,7 @@ class Level:
     def __enter__(self) -> Level:
         self.alive = True
         levels.open.append(self)
+        self.depth = len(levels.open)
         opened.append(self)
         return self
 
@@ -133,6 +135,10 @@ class Lifted:
         """The values, where they are no batch."""
         raise NotImplementedError
 
+    def alike(self, a: Any) -> Any:
+        """A new array as one of its level: what this tensor can be written to can be written to that."""
+        raise NotImplementedError
+
     def detached(self) -> Any:
         """The array of a tensor without history, and without tangents."""
         raise NotImplementedError
@@ -171,9 +177,8 @@ class Kernels:
         a.copy_from(b)
 
     def shares_memory(self, a: Lifted, b: Any) -> bool:
-        b = inside(b)._array if isinstance(b, Lifted) else b
-        mine = inside(a)._array
-        return devices.of(mine).shares_memory(mine, b)
+        mine, other = innermost(a), innermost(b)
+        return devices.of(mine).shares_memory(mine, other)
 
     def to_numpy(self, a: Lifted) -> Any:
         return a.to_numpy()
@@ -195,6 +200,13 @@ class Kernels:
 def inside(a: Lifted) -> Tensor:
     """The tensor in a lifted array."""
     return a.value
+
+
+def innermost(a: Any) -> Any:
+    """The array in all the lifted ones."""
+    while isinstance(a, Lifted):
+        a = inside(a)._array
+    return a
 
 
 MAKING = frozenset("zeros ones empty full asarray from_numpy number empty_strided arange".split())
@@ -272,9 +284,9 @@ def beside(written: Tensor, src: Tensor, name: str) -> tuple[Tensor, Tensor]:
     level.kind.refuse_write(name, src)
     if level.received is None:
         return written, inside(src._array)
-    from rushlight.dispatch.dual import receive
+    from rushlight.dispatch.dual import receive, tangent_of
 
-    receive(written, level)
+    receive(written, level, tangent_of(src, level))
     return written, lifted(src, level)
 
 
@@ -298,9 +310,7 @@ def escaped(a: Lifted) -> NoReturn:
 
 def somewhere(t: Tensor) -> bool:
     """Whether a truth value holds: in a transform, for any element of the batches."""
-    while isinstance(t._array, Lifted):
-        t = inside(t._array)
-    return bool(t.any())
+    return bool(tensor(innermost(t._array)).any())
 
 
 def tensor(a: Any) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.batch import Batch
+from rushlight.dispatch.batch import Batch, random_in_error_mode
 from rushlight.dispatch.transforms import Level, tensor
 from rushlight.rng import generator as generators
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -47,17 +47,16 @@ def vmap(
         size = _size(leaves, dims, f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)")
         if chunk_size is None or chunk_size >= size:
             return _mapped(func, leaves, spec, dims, kwargs, size, out_dims, randomness, name)
-        results = [
-            _mapped(
-                func,
-                [
-                    x if d is None else x.narrow(d, at, min(chunk_size, size - at))
-                    for x, d in zip(leaves, dims, strict=True)
-                ],
-                spec, dims, kwargs, min(chunk_size, size - at), out_dims, randomness, name,
-            )
-            for at in range(0, size, chunk_size)
-        ]  # fmt: skip
+        state = torch.get_rng_state() if randomness == "same" else None
+        results = []
+        for at in range(0, size, chunk_size):
+            if state is not None:
+                torch.set_rng_state(state)
+            n = min(chunk_size, size - at)
+            part = [
+                x if d is None else x.narrow(d, at, n) for x, d in zip(leaves, dims, strict=True)
+            ]
+            results.append(_mapped(func, part, spec, dims, kwargs, n, out_dims, randomness, name))
         columns = [tree_flatten(r) for r in results]
         places = _broadcast(out_dims, results[0])
         joined = [
@@ -218,10 +217,7 @@ def randomly(level: Level) -> Iterator[None]:
 
     def drawing(generator: generators.Generator) -> None:
         if get_ident() == here:
-            raise RuntimeError(
-                "vmap: called random operation while in randomness error mode. Please either use the 'same' "
-                "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
-            )
+            random_in_error_mode()
 
     generators.before_draw.append(drawing)
     try:

@@ -28,16 +28,15 @@ def solve(b: Batched) -> Any:
     return b.call(**changed)
 
 
-@rule("linalg.solve_ex")
-def solve_ex(b: Batched) -> Any:
-    na, nb = b.ndim("A"), b.ndim("B")
-    vector = nb == 1 or (nb == na - 1 and b.shape("B") == b.shape("A")[:-1])
+@rule("internal.solved")
+def solved(b: Batched) -> Any:
+    """What the factorization is for, is known here: the gradient solves again."""
+    vector = b.named["vector"]
     A, B = b.expanded("A"), b.expanded("B")
-    if vector:
-        B = B.unsqueeze(-1)
-        nb += 1
-    n = max(na, nb)
-    result, info = b.call(A=in_front(A, n), B=in_front(B, n))
+    n = max(b.ndim("A"), b.ndim("B") + vector)
+    result, info = b.call(
+        A=in_front(A, n), B=in_front(B.unsqueeze(-1) if vector else B, n), vector=False
+    )
     return (result.squeeze(-1) if vector else result), info
 
 

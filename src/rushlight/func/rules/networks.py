@@ -285,7 +285,7 @@ def nll_loss_backward(b: Batched) -> Any:
 
 @rule("nn.functional._multi_margin_loss", "nn.functional._multilabel_margin_loss", "_ctc_loss", "_ctc_loss_backward",
       "_embedding_bag", "_recurrent_layer", "internal.fractional_max_pool2d", "internal.fractional_max_pool3d",
-      "_embedding_sparse", "nn.functional.embedding_bag", "embedding_bag")  # fmt: skip
+      "_embedding_sparse")  # fmt: skip
 def one_by_one(b: Batched) -> Any:
     return loop(b)
 

@@ -22,6 +22,7 @@ from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.inplace import check_inplace
 from rushlight.dispatch.registry import public
+from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.factories.arguments import (
     alike,
     check_options,
@@ -411,6 +412,8 @@ def like(
     array = empty_array(a.shape, d, strides, devices.like(a, device))
     if fill is not None and array.__class__ is not meta.Meta:
         fill(array)
+    if isinstance(a, Lifted):
+        array = a.alike(array)
     return finished(array, requires_grad) if requires_grad or d is C32 else _wrap(array)
 
 
@@ -460,6 +463,8 @@ def new_one(
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
     array = filled(devices.like(a, device), fill, shape, d)
+    if isinstance(a, Lifted):
+        array = a.alike(array)
     return finished(array, requires_grad) if requires_grad or d is C32 else _wrap(array)
 
 
@@ -505,4 +510,7 @@ def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=Non
     check_options("new_empty_strided", layout, pin_memory)
     d = element_type("new_empty_strided", dtype, self._array.dtype)
     space = devices.like(self._array, device)
-    return finished(_strided(shape, tuple(index(s) for s in stride), d, space), requires_grad)
+    array = _strided(shape, tuple(index(s) for s in stride), d, space)
+    if isinstance(self._array, Lifted):
+        array = self._array.alike(array)
+    return finished(array, requires_grad)

@@ -12,6 +12,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, composite, elementwise, op, public
+from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.factories.arguments import converted
 from rushlight.ops.layout.joining import cat
 
@@ -473,11 +474,14 @@ def rrelu(
     if not training:
         return leaky(input, slope)
     wide = dtypes.float64 if input.dtype is dtypes.float64 else dtypes.float32
-    slopes = input.detach().new_ones(input.shape, dtype=wide)
-    if not input.is_meta:  # as PyTorch: a double for each of them in order, none for the others
-        below = input.detach() <= 0
+    x = input.detach()
+    slopes = x.new_ones(x.shape, dtype=wide)
+    low, high = (float(wide.np.type(bound)) for bound in (lower, upper))
+    if isinstance(x._array, Lifted):
+        slopes = slopes.where(x > 0, slopes.clone().uniform_(low, high, generator=generator))
+    elif not x.is_meta:  # as PyTorch: a double for each of them in order, none for the others
+        below = x <= 0
         drawn = slopes.new_empty(int(below.sum()), dtype=dtypes.float64)
-        low, high = (float(wide.np.type(bound)) for bound in (lower, upper))
         slopes.masked_scatter_(below, drawn.uniform_(low, high, generator=generator).to(wide))
     return (input.to(wide) * slopes).to(input.dtype)
 

@@ -17,7 +17,7 @@ from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.tensor import Tensor as _Tensor
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op, public
-from rushlight.dispatch.transforms import somewhere
+from rushlight.dispatch.transforms import Lifted, somewhere
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
 
@@ -277,7 +277,7 @@ def checked_bags(
         )
     elif padding_idx < 0:
         padding_idx += weight.shape[0]
-    if offsets.numel() and not offsets.is_meta:
+    if offsets.numel() and not offsets.is_meta and not isinstance(offsets._array, Lifted):
         o, n = offsets._array, indices.numel()
         first, last = int(o[0]), int(o[-1])
         if first != 0:

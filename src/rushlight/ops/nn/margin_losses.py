@@ -129,11 +129,12 @@ def label_margins(xp, input: Array, target: Array, reduction: str, keep: bool):
     return over_rows(xp, losses, reduction).astype(input.dtype, copy=False), is_label
 
 
-def label_margins_rule(g: Any, input: Any, target: Any, is_label: Any, reduction: str) -> Any:
+def label_margins_rule(g: Any, input: Any, target: Any, reduction: str) -> Any:
     listed = (target >= 0).cumprod(1) > 0
     at = target.masked_fill(~listed, 0)
     z = 1 - input.gather(1, at).unsqueeze(2) + input.unsqueeze(1)
-    counts = listed.unsqueeze(2) & (is_label == 0).unsqueeze(1) & (z > 0)
+    is_label = input.new_zeros(input.shape).scatter_add(1, at, listed.to(input.dtype)) > 0
+    counts = listed.unsqueeze(2) & ~is_label.unsqueeze(1) & (z > 0)
     slopes = counts.to(input.dtype) / input.shape[1] * share(input, reduction)
     slopes = slopes * (g.reshape(-1, 1, 1) if g.ndim else g)
     return slopes.sum(1).scatter_add(1, at, -slopes.sum(2))

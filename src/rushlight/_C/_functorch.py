@@ -1,0 +1,50 @@
+"""What programs ask of the tensors of transforms, and the switch of the loop that `vmap` falls back to."""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import batch
+from rushlight.dispatch.batch import Batch
+from rushlight.dispatch.transforms import Lifted, inside
+
+__all__ = ["get_unwrapped", "is_batchedtensor", "maybe_get_bdim", "maybe_get_level"]
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """Whether operators without a batching rule run once for each element."""
+    return batch.fallback_on
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Allow it, or let it raise RuntimeError."""
+    batch.fallback_on = enabled
+
+
+def is_batchedtensor(tensor: Tensor) -> bool:
+    """Whether `vmap` maps over a tensor.
+
+    >>> import rushlight as torch
+    >>> is_batchedtensor(torch.ones(2))
+    False
+    """
+    return isinstance(tensor._array, Batch)
+
+
+def get_unwrapped(tensor: Tensor) -> Tensor:
+    """The tensor inside of one of a transform, the mapped dimension in front."""
+    a = tensor._array
+    if not isinstance(a, Lifted):
+        raise RuntimeError("No wrappers present!")
+    return inside(a)
+
+
+def maybe_get_bdim(tensor: Tensor) -> int:
+    """The mapped dimension in `get_unwrapped(tensor)`, -1 where there is none."""
+    a = tensor._array
+    return 0 if isinstance(a, Batch) and a.has else -1
+
+
+def maybe_get_level(tensor: Tensor) -> int:
+    """The depth of the transform that a tensor belongs to, -1 for one of none."""
+    a = tensor._array
+    return a.level.depth if isinstance(a, Lifted) else -1
