@@ -356,6 +356,13 @@ def test_errors_in_generated_code_show_it(capsys):
     )
 
 
+def test_errors_in_modules_are_not_blamed_on_generated_code(capsys):
+    traced = fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+    with pytest.raises(RuntimeError):
+        traced(torch.ones(1, 3))
+    assert "Call using" not in capsys.readouterr().err
+
+
 def test_custom_operations_can_be_refused():
     class Functional(fx.Tracer):
         check_mutable_operations = True

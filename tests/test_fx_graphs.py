@@ -319,6 +319,22 @@ def torch_relu(x):
     return torch.relu(x)
 
 
+def test_inputs_of_patterns_match_lists():
+    traced = fx.symbolic_trace(lambda x: x.permute([1, 0]).sum((0,), keepdim=True))
+    matches = fx.replace_pattern(
+        traced,
+        lambda x, a, b: x.permute(a).sum(b, keepdim=True),
+        lambda x, a, b: x.sum(b).reshape(a),
+    )
+    assert len(matches) == 1
+    assert traced.code.strip().splitlines()[1:3] == [
+        "    sum_2 = x.sum((0,));  x = None",
+        "    reshape = sum_2.reshape([1, 0]);  sum_2 = None",
+    ]
+    other = fx.symbolic_trace(lambda x: x.permute([1, 0]))
+    assert not fx.replace_pattern(other, lambda x: x.permute([0, 1]), lambda x: x)
+
+
 def test_match_filters():
     traced = fx.symbolic_trace(lambda x: torch.relu(x) + torch.relu(x * 2))
 
@@ -442,11 +458,13 @@ def test_rewritten_programs_see_their_own_globals_and_closures():
 
     def f(x, n: "int" = 2):
         assert n == 2
+        y: float = x  # noqa: F841
         return doubled(x) * factor * n
 
     tracer = RewritingTracer()
     graph = tracer.trace(f)
     assert doubled in [n.target for n in graph.nodes]
+    assert [n.type for n in graph.nodes][:2] == [float, int]
     assert fx.GraphModule(tracer.root, graph)(1) == 16
 
 

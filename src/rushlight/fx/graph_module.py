@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import itertools
 import linecache
 import os
@@ -21,6 +22,7 @@ from rushlight.fx.codegen import PythonCode, _PyTreeCodeGen
 from rushlight.fx.graph import Graph
 from rushlight.fx.known_names import KNOWN
 from rushlight.nn import Module, Parameter
+from rushlight.nn.hooks import call_with_hooks
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -183,15 +185,18 @@ class _WrappedCall:
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)
             generated = [f for f in frames if "eval_with_key" in f.filename]
-            if generated and _raised_by(frames, generated[-1]):
+            if generated and _raised_by(list(frames), generated[-1]):
                 print(self._code_around(generated[-1]), file=sys.stderr)
             raise
 
 
-def _raised_by(frames: Any, generated: Any) -> bool:
-    """Whether the call in the generated line is one of ours, and not that of a module."""
-    after = list(frames)[list(frames).index(generated) + 1 :]
-    return not any(f.name == "forward" or f.name == "__call__" for f in after)
+def _raised_by(frames: list, generated: Any) -> bool:
+    """Whether a function that the generated line calls has raised, and no module that it calls."""
+    after = frames[frames.index(generated) + 1 :]
+    return not any(f.filename in _CALLS_OF_MODULES for f in after)
+
+
+_CALLS_OF_MODULES = frozenset(inspect.getfile(f) for f in (Module.__call__, call_with_hooks))
 
 
 class GraphModule(Module):

@@ -18,7 +18,7 @@ __all__ = ["AST_Rewriter", "RewritingTracer"]
 
 
 class AST_Rewriter(ast.NodeTransformer):
-    """Writes `assert condition, message` as `torch._assert(condition, message)`."""
+    """Writes `assert condition, message` as `torch._assert(condition, message)`, types of variables as `annotate`."""
 
     def rewrite(self, fn: FunctionType) -> FunctionType:
         """A function that does the same."""
@@ -61,9 +61,18 @@ class AST_Rewriter(ast.NodeTransformer):
         call = ast.Call(func=called, args=[node.test, message], keywords=[])
         return ast.copy_location(ast.Expr(value=call), node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign | ast.Assign:
+        """`y: int = x` becomes `y = annotate(x, int)`."""
+        if node.value is None:
+            return node
+        module = "__import__('rushlight.fx.annotate', fromlist=['annotate'])"
+        called = ast.parse(f"{module}.annotate", mode="eval").body
+        call = ast.Call(func=called, args=[node.value, node.annotation], keywords=[])
+        return ast.copy_location(ast.Assign(targets=[node.target], value=call), node)
+
 
 class RewritingTracer(Tracer):
-    """A tracer that records asserts of the module and of the modules in it."""
+    """A tracer that records asserts and types of variables of the module and of the modules in it."""
 
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
         """Record the graph of a module or a function, with its asserts."""

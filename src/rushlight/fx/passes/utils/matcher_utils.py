@@ -9,7 +9,6 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
-from rushlight.utils import _pytree as pytree
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
 
@@ -106,8 +105,6 @@ class SubgraphMatcher:
                     return match.nodes_map[pn] == gn
                 match.nodes_map[pn] = gn
                 return True
-            if isinstance(gn, Node):
-                raise AssertionError("pn and gn cannot both be Node")
             return False
         if isinstance(gn, Node):
             return False
@@ -140,20 +137,29 @@ class SubgraphMatcher:
             if None in bound:
                 return False
             pairs = [(bound[0].kwargs, bound[1].kwargs)]
-        for a, b in pairs:
-            if isinstance(a, dict) and set(a) != set(b):
-                return False
-            if isinstance(a, dict):
-                a, b = dict(a), {k: b[k] for k in a}
-            left, form = pytree.tree_flatten(a)
-            right, other = pytree.tree_flatten(b)
-            if len(left) != len(right) or form != other:
-                return False
-            for x, y in zip(left, right, strict=True):
-                both = isinstance(x, Node) and isinstance(y, Node)
-                if not (self._match_nodes if both else self._match_literals)(x, y, match):
-                    return False
-        return True
+        return all(self._match_values(a, b, match) for a, b in pairs)
+
+    def _match_values(self, a: Any, b: Any, match: InternalMatch) -> bool:
+        """Whether arguments match: nodes by node, containers by element, an input of the pattern anything."""
+        if isinstance(a, Node):
+            return (self._match_nodes if isinstance(b, Node) else self._match_literals)(a, b, match)
+        for kind in (list, tuple):
+            if isinstance(a, kind):
+                return (
+                    isinstance(b, kind)
+                    and len(a) == len(b)
+                    and all(self._match_values(x, y, match) for x, y in zip(a, b, strict=True))
+                )
+        if isinstance(a, dict):
+            return (
+                isinstance(b, dict)
+                and a.keys() == b.keys()
+                and all(self._match_values(a[k], b[k], match) for k in a)
+            )
+        if isinstance(a, slice) and isinstance(b, slice):
+            parts = ("start", "stop", "step")
+            return all(self._match_values(getattr(a, p), getattr(b, p), match) for p in parts)
+        return self._match_literals(a, b, match)
 
     def _without_overlaps(self, matches: list[InternalMatch]) -> list[InternalMatch]:
         kept, used = [], set()
