@@ -209,6 +209,12 @@ def test_iteration_raises_with_the_programs_line():
         fx.symbolic_trace(lambda x: squared(**x))
 
 
+def test_errors_in_layers_have_the_layers_line():
+    with pytest.raises(fx.proxy.TraceError, match=r"nn.rnn.*\n.*if ") as caught:
+        fx.symbolic_trace(torch.nn.LSTM(2, 3))
+    assert "test_fx.py" not in str(caught.value)
+
+
 def test_values_that_are_not_known_cannot_be_numbers():
     with pytest.raises(TypeError, match="not 'Proxy'"):
         fx.symbolic_trace(lambda x: int(x))
@@ -294,6 +300,11 @@ def test_stack_traces_name_the_program(model):
     graph = tracer.trace(model)
     called = [n for n in graph.nodes if n.op.startswith("call")]
     assert called and all("test_fx.py" in n.stack_trace for n in called)
+    assert not any(
+        "test_stack_traces" in n.stack_trace for n in called
+    )  # only the program's frames
+    constant = next(n for n in graph.nodes if n.target == "plain")
+    assert ".add_(self.plain)" in constant.stack_trace
     text = fx.GraphModule(model, graph).print_readable(print_output=False)
     assert "# File: " in text and "F.dropout(F.max_pool2d(h, 2), dropout)" in text
     new = fx.Transformer(fx.GraphModule(model, graph)).transform()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-import linecache
 import operator
+import os
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
@@ -35,7 +35,6 @@ _ITERATED = (
     "iteration errors"
 )
 _CONTROL_FLOW = "symbolically traced variables cannot be used as inputs to control flow"
-_HERE = __file__.rpartition("/fx/")[0] + "/"
 
 
 class TraceError(ValueError):
@@ -64,20 +63,42 @@ class ScopeContextManager:
         self._scope.module_type = self._previous.module_type
 
 
-def _of_package(file: str) -> bool:
-    return file.startswith((_HERE, "<rushlight "))
+def _program_frames() -> list[tuple[FrameType, int]]:
+    """The frames of the program that is being traced, outermost first: those inside of `Tracer.trace`.
+
+    Frames of this package are left out, unless there are no others: then its layers are the program.
+    """
+    frames, own = [], []
+    for frame, line in traceback.walk_stack(None):
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if file.startswith(_FX):
+            if name == "trace":
+                break
+        elif not file.startswith((_PACKAGE, "<rushlight ")):
+            frames.append((frame, line))
+        elif file.startswith(_LAYERS):
+            own.append((frame, line))
+    return list(reversed(frames or own))
+
+
+_FX = os.path.dirname(__file__) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_LAYERS = tuple(_PACKAGE + name + os.sep for name in ("nn", "vision"))
+
+
+def program_stack() -> str:
+    """The stack of the program that is being traced."""
+    summary = traceback.StackSummary.extract(iter(_program_frames()))
+    return "".join(summary.format())
 
 
 def users_line() -> str:
     """The line of the program that is being traced: '  File "net.py", line 7, in forward' and its text."""
-    frame: FrameType | None = inspect.currentframe()
-    while frame is not None and _of_package(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is None:
+    frames = _program_frames()
+    if not frames:
         return ""
-    file, line, name = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
-    text = linecache.getline(file, line).strip()
-    return f'\n  File "{file}", line {line}, in {name}' + (f"\n    {text}" if text else "")
+    shown = "".join(traceback.StackSummary.extract(iter(frames[-1:])).format())
+    return "\n" + shown.rstrip("\n")
 
 
 class TracerBase:
@@ -111,6 +132,8 @@ class TracerBase:
                 node.stack_trace = trace[-1]
         elif getattr(self, "module_stack", None):
             node.meta["nn_module_stack"] = copy.copy(self.module_stack)
+        if self.record_stack_traces and not node.stack_trace and (stack := program_stack()):
+            node.stack_trace = stack
         return node
 
     def proxy(self, node: Node) -> Proxy:
@@ -127,10 +150,7 @@ class TracerBase:
         if not isinstance(node_args, tuple) or not isinstance(node_kwargs, dict):
             raise AssertionError("arguments of a node must be a tuple and a dict")
         node = self.create_node(kind, target, node_args, dict(node_kwargs), name, type_expr)
-        made = (proxy_factory_fn or self.proxy)(node)
-        if self.record_stack_traces and not node.stack_trace:
-            node.stack_trace = _program_stack()
-        return made
+        return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Argument:
         """A value as an argument of a node: proxies become their nodes; NotImplementedError if it cannot be one."""
@@ -188,12 +208,6 @@ class TracerBase:
 
 _PLAIN = (str, int, float, bool, complex, Tensor, rushlight.dtype, rushlight.device, rushlight.Generator,
           rushlight.layout, rushlight.memory_format, np.dtype)  # fmt: skip
-
-
-def _program_stack() -> str:
-    """The stack of the program that is traced, without the frames of this package."""
-    frames = [f for f in traceback.extract_stack() if not _of_package(f.filename)]
-    return "".join(traceback.StackSummary.from_list(frames).format()).rstrip("\n") + "\n"
 
 
 def _check_not_mutable(target: Any, args: tuple, kwargs: dict) -> None:
