@@ -374,6 +374,29 @@ def test_errors_in_modules_are_not_blamed_on_generated_code(capsys):
     assert "Call using" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda n: torch.zeros(n, 2) + torch.ones(n, 1) + torch.full((n, 2), 3.0),
+        lambda n: torch.arange(n).repeat(n, 1) + torch.eye(n),
+        lambda n: TABLE[:, : n - 1].sum() + TABLE[n, None],
+        lambda n: TABLE.expand(n, 4, 3).reshape(n * 4, -1),
+        lambda n: TABLE.new_zeros(n, 1).to(torch.int64).view(1, n),
+        lambda n: torch.broadcast_to(TABLE, (n, 4, 3)),
+        lambda n: TABLE.clone().narrow(0, 1, n).select(1, n - 1),
+    ],
+)
+def test_sizes_and_indices_may_be_proxies(function):
+    traced = fx.symbolic_trace(function)
+    for n in (2, 3):
+        assert_close(traced(n), function(n))
+    assert_close(fx.symbolic_trace(traced)(2), function(2))
+    assert_close(pickle.loads(pickle.dumps(traced))(2), function(2))
+
+
+TABLE = torch.arange(12.0).reshape(4, 3)
+
+
 def test_custom_operations_can_be_refused():
     class Functional(fx.Tracer):
         check_mutable_operations = True

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.overloads import OpOverload, OpOverloadPacket
+from rushlight.fx import recorders
 from rushlight.fx.codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import Argument, Node, map_aggregate
+from rushlight.fx.node import Argument, Node
 from rushlight.fx.patches import Patches
 from rushlight.fx.proxy import (
     ParameterProxy,
@@ -85,56 +85,11 @@ class ProxyableClassMeta(type):
         if not is_fx_tracing():
             cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
             return instance
-        proxy = _first_proxy((args, kwargs))
+        proxy = recorders.first_proxy((args, kwargs))
         if proxy is not None:
             return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
         cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
         return instance
-
-
-def _first_proxy(values: Any) -> Proxy | None:
-    found: list[Proxy] = []
-    map_aggregate(values, lambda x: found.append(x) if isinstance(x, Proxy) else None)
-    return found[0] if found else None
-
-
-def _recorder(function: Callable, wrapped: bool = True) -> Callable:
-    """`function`, which a call with a proxy among its arguments records instead of running it."""
-
-    @functools.wraps(function)
-    def record(*args: Any, **kwargs: Any) -> Any:
-        proxy = _first_proxy((args, kwargs))
-        if proxy is None:
-            return function(*args, **kwargs)
-        made = proxy.tracer.create_proxy("call_function", function, args, kwargs)
-        if wrapped:
-            made.node.meta["is_wrapped"] = True
-        return made
-
-    return record
-
-
-def _method_recorder(cls: type, name: str) -> Callable:
-    original = getattr(cls, name)
-
-    @functools.wraps(original)
-    def record(*args: Any, **kwargs: Any) -> Any:
-        proxy = _first_proxy((args, kwargs))
-        if proxy is None:
-            return original(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
-
-    return record
-
-
-def _operator_recorder(call: Callable) -> Callable:
-    def record(operator: Any, *args: Any, **kwargs: Any) -> Any:
-        proxy = _first_proxy((args, kwargs))
-        if proxy is None:
-            return call(operator, *args, **kwargs)
-        return proxy.tracer.create_proxy("call_function", operator, args, kwargs)
-
-    return record
 
 
 def wrap(fn_or_name: str | Callable) -> str | Callable:
@@ -436,13 +391,10 @@ class Tracer(TracerBase):
         for (_, name), frame_dict in list(_wrapped_fns_to_patch.items()):
             function = frame_dict.get(name, getattr(builtins, name, None))
             if function is not None:
-                patches.item(frame_dict, name, _recorder(function))
-        # torch._assert looks at nothing but its argument's truth: it is recorded like a wrapped function
-        patches.item(vars(rushlight), "_assert", _recorder(rushlight._assert, wrapped=False))
-        for cls in (OpOverload, OpOverloadPacket):  # torch.ops.aten.add.Tensor stays what is called
-            patches.attribute(cls, "__call__", _operator_recorder(cls.__call__))
+                patches.item(frame_dict, name, recorders.of_function(function))
+        recorders.patch_torch(patches)
         for cls, name in _wrapped_methods_to_patch:
-            patches.attribute(cls, name, _method_recorder(cls, name))
+            patches.attribute(cls, name, recorders.of_method(getattr(cls, name), name))
         _patch_globals(
             patches, getattr(inspect.unwrap(fn), "__globals__", {}), self._autowrap_function_ids
         )
@@ -466,7 +418,7 @@ def _patch_globals(patches: Patches, frame_dict: dict, function_ids: set[int]) -
         return
     for name, value in list(frame_dict.items()):
         if not name.startswith("_") and callable(value) and id(value) in function_ids:
-            patches.item(frame_dict, name, _recorder(value))
+            patches.item(frame_dict, name, recorders.of_function(value))
 
 
 def _of_one_list(function: Callable) -> Callable:
