@@ -9,7 +9,7 @@ import pytest
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight._C import _functorch
-from rushlight.func import grad, jacfwd, jvp, vjp, vmap
+from rushlight.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from rushlight.testing import assert_close
 
 X = torch.arange(15.0).reshape(3, 5).sin()
@@ -115,3 +115,110 @@ def test_random_numbers_of_mapped_parameters_need_a_randomness():
                  lambda v: torch.zeros(5).bernoulli_(v)):  # fmt: skip
         with pytest.raises(RuntimeError, match="randomness error mode"):
             vmap(draw)(p)
+
+
+# -- custom functions ------------------------------------------------------------------------------
+
+
+class Cubes(torch.autograd.Function):
+    """x³ y with gradients that are wrong by 10 for y, so that one sees whose they are; and x."""
+
+    @staticmethod
+    def forward(x, y):
+        return x**3 * y, x * 1
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+        ctx.power = 3
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, y = ctx.saved_tensors
+        return g * ctx.power * x**2 * y + h, g * x**3 * 10
+
+    @staticmethod
+    def jvp(ctx, t, u):
+        x, y = ctx.saved_tensors
+        return ctx.power * x**2 * t * y + x**3 * u * 10, t * 1
+
+
+class Generated(Cubes):
+    generate_vmap_rule = True
+
+
+class Mapped(Cubes):
+    @staticmethod
+    def vmap(info, in_dims, x, y):
+        assert info.batch_size == 3 and info.randomness == "error" and in_dims == (0, None)
+        return Mapped.apply(x, y), (0, 0)
+
+
+@pytest.mark.parametrize("cls", [Generated, Mapped])
+def test_custom_functions_are_mapped_and_differentiated(cls):
+    x, y = torch.tensor([1.0, 2, 3]), torch.tensor(2.0)
+
+    def f(x, y):
+        return sum(cls.apply(x, y)).sum()
+
+    each = vmap(f, (0, None))
+    assert_close(each(x, y), x**3 * y + x)
+    by_x, by_y = 3 * x**2 * y + 1, 10 * x**3
+    assert_close(vmap(grad(f, (0, 1)), (0, None))(x, y), (by_x, by_y))
+    assert_close(grad(lambda x, y: each(x, y).sum(), (0, 1))(x, y), (by_x, by_y.sum()))
+    tangent = by_x * x + by_y * y
+    assert_close(jvp(each, (x, y), (x, y))[1], tangent)
+    assert_close(vmap(lambda x: jvp(f, (x, y), (x, y))[1])(x), tangent)
+    second = torch.diag(6 * x * y)
+    assert_close(hessian(lambda x: f(x, y))(x), second)
+    assert_close(jacfwd(jacrev(lambda x: f(x, y)))(x), second)
+    assert_close(vmap(grad(grad(lambda x: f(x, y))))(x), 6 * x * y)
+    assert_close(jacrev(lambda x: each(x, y))(x), torch.diag(by_x))
+
+
+def test_custom_functions_that_cannot_be_transformed():
+    class Old(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    class Both(Mapped):
+        generate_vmap_rule = True
+
+    class OneReturn(Cubes):
+        @staticmethod
+        def vmap(info, in_dims, x, y):
+            return x
+
+    class OtherDims(Cubes):
+        @staticmethod
+        def vmap(info, in_dims, x, y):
+            return x, (0, 0)
+
+    class NoTangent(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    x = torch.ones(3)
+    for call in (vmap(Old.apply), jacfwd(Old.apply), lambda x: jvp(Old.apply, (x,), (x,))):
+        with pytest.raises(RuntimeError, match="must override the setup_context"):
+            call(x)
+    for cls, message in (
+        (Cubes, "does not have vmap support"), (Both, "has both generate_vmap_rule=True and"),
+        (OneReturn, "to have two returns"), (OtherDims, "returned an incompatible"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=message):
+            vmap(cls.apply, (0, None))(x, x[0])
+    with pytest.raises(NotImplementedError, match="implement the jvp function"):
+        jvp(NoTangent.apply, (x,), (x,))
+    assert_close(vmap(lambda x: x + NoTangent.apply(torch.ones(())))(x), x + 2)

@@ -41,6 +41,7 @@ def enter_dual_level() -> int:
             "Nested forward mode AD is not supported at the moment: a dual level is open already"
         )
     level = Level(Dual)
+    level.functional = False
     level.__enter__()
     _level.append(level)
     return 0

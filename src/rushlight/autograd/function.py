@@ -27,10 +27,11 @@ from typing import Any
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, NO_GRAD, View, check_writable, edge_of, rebase
-from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.dual import Dual, bare, tangent_of
 from rushlight.dispatch.record import OutputInfo, save, unbroadcast
 from rushlight.dispatch.results import bump
+from rushlight.dispatch.transforms import Level, levels, opened, tensor, top
 
 
 class FunctionCtx:
@@ -47,7 +48,7 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor) -> None:
-        """Set `saved_for_forward`; forward-mode differentiation here does not use it."""
+        """Keep tensors for `jvp`; they come back there as `ctx.saved_tensors`."""
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
@@ -61,37 +62,6 @@ class FunctionCtx:
     def set_materialize_grads(self, value: bool) -> None:
         """Whether backward gets zeros (the default) or None for an output that was not used."""
         self._materialize = value
-
-
-def forward_level_is_open() -> bool:
-    """Whether a `dual_level` is open: then the backward may compute a tangent (see forward_ad.py)."""
-    import sys
-
-    module = sys.modules.get("rushlight.autograd.forward_ad")
-    return module is not None and bool(module._level)
-
-
-def transposed_jvp(node: FunctionNode, gs: list, edges: tuple) -> list:
-    """The gradients of a function that has only a `jvp`: the transpose of that linear map."""
-    from rushlight.autograd.engine import grad
-    from rushlight.autograd.grad_mode import enable_grad
-
-    with enable_grad():
-        like = next(g for g in gs if g is not None)
-        tangents: list = []
-        for e, of in zip(edges, node.unbroadcast_to, strict=True):
-            made = of is not None and (e is not None or node._materialize)
-            t = like.new_zeros(of[0], dtype=dtypes.OF[of[1]]) if made else None
-            tangents.append(t if e is None else t.requires_grad_())
-        out = node._function.jvp(node, *tangents)
-        outs = list(out) if isinstance(out, (tuple, list)) else [out]
-        pairs = [(o, g) for o, g in zip(outs, gs, strict=True) if o is not None and g is not None]
-        wanted = [t for t, e in zip(tangents, edges, strict=True) if e is not None]
-        found = iter(
-            grad([o for o, _ in pairs], wanted, [g for _, g in pairs], create_graph=True,
-                 allow_unused=True)
-        )  # fmt: skip
-    return [None if e is None else next(found) for e in edges]
 
 
 DEEPEST = (
@@ -147,6 +117,8 @@ class FunctionNode(Node, FunctionCtx):
         self._dirty: tuple = ()
         self._non_differentiable: tuple = ()
         self._materialize = True
+        self._in_jvp = False
+        self.saved_for_forward: tuple = ()
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
@@ -157,7 +129,9 @@ class FunctionNode(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple:
-        """The tensors given to `save_for_backward`, checked for writes since."""
+        """The tensors given to `save_for_backward`, checked for writes since; in `jvp` those of `save_for_forward`."""
+        if self._in_jvp:
+            return self.saved_for_forward
         if self.saved is None:
             if self._to_save is None:
                 freed(self)
@@ -191,10 +165,7 @@ class FunctionNode(Node, FunctionCtx):
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
                 "implement one of them."
             )
-        if backward is Function.vjp and hasattr(function, "jvp") and forward_level_is_open():
-            got = transposed_jvp(self, gs, edges)
-        else:
-            got = nested(backward, self, gs)
+        got = nested(backward, self, gs)
         if not keep:
             self.saved, self._to_save = None, None
         got = list(got) if isinstance(got, (tuple, list)) else [got]
@@ -289,10 +260,22 @@ class Function(metaclass=FunctionMeta):
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap "
+                                  "staticmethod or set generate_vmap_rule=True.")  # fmt: skip
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` on the arguments and record it."""
-        ctx = cls._backward_cls(cls, args)
         with_setup = cls.setup_context is not Function.setup_context
         if with_setup and kwargs:
             import inspect
@@ -300,43 +283,132 @@ class Function(metaclass=FunctionMeta):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, {}
-        edges = tuple([edge_of(a) if isinstance(a, Tensor) else None for a in args])
-        needs = tuple([e is not None for e in edges])
-        recording = thread.grad and any(needs)
-        ctx.needs_input_grad = needs
-        ctx.unbroadcast_to = tuple(
-            [(a._array.shape, a._array.dtype) if isinstance(a, Tensor) else None for a in args]
-        )
-        versions = {
-            id(a): a._version for a in args if isinstance(a, Tensor) and not a.is_inference()
-        }
-        was, thread.grad = thread.grad, False
-        try:
-            if with_setup:
-                output = cls.forward(*args)
-                cls.setup_context(ctx, args, output)
-            else:
-                output = cls.forward(ctx, *args, **kwargs)
-        finally:
-            thread.grad = was
-        several = isinstance(output, tuple)
-        outputs = list(output) if several else [output]
-        ctx.edges = edges
-        ctx.outputs = [OutputInfo(o._array) if isinstance(o, Tensor) else None for o in outputs]
-        check_dirty(ctx, args, outputs)
-        finished = [
-            finish(ctx, nr, o, args, recording, versions) if isinstance(o, Tensor) else o
-            for nr, o in enumerate(outputs)
-        ]
-        if recording:
-            ctx.saved = [saved(ctx, t, outputs, finished) for t in ctx._to_save]
-            ctx._to_save = ()
-            if thread.anomaly:
-                from rushlight.autograd import anomaly_mode
+        if not opened:
+            return recorded(cls, args, kwargs, with_setup)[1]
+        if not with_setup and any(level.functional for level in levels.open):
+            raise RuntimeError(
+                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
+                "must override the setup_context staticmethod. For more details, please see "
+                "https://pytorch.org/docs/main/notes/extending.func.html"
+            )
+        return transformed(cls, args, kwargs, with_setup)[1]
 
-                ctx.hooks = Hooks()
-                anomaly_mode.trace(ctx)
-        return tuple(finished) if several else finished[0]
+
+def transformed(cls: type[Function], args: tuple, kwargs: dict, with_setup: bool) -> tuple:
+    """(ctx, result) of a call while levels are open, carried out at the highest among its arguments."""
+    found = top((*args, *kwargs.values()))
+    if found is None or not found.level.alive:
+        return recorded(cls, args, kwargs, with_setup)
+    return found.level.kind.function(cls, args, kwargs, with_setup, found.level)
+
+
+def recorded(
+    cls: type[Function],
+    args: tuple,
+    kwargs: dict,
+    with_setup: bool,
+    forward: Callable | None = None,
+) -> tuple:
+    """(ctx, result) of a call; `forward()` stands for that of the function, and records what is in its tensors."""
+    ctx = cls._backward_cls(cls, args)
+    edges = tuple([edge_of(a) if isinstance(a, Tensor) else None for a in args])
+    needs = tuple([e is not None for e in edges])
+    recording = thread.grad and any(needs)
+    ctx.needs_input_grad = needs
+    ctx.unbroadcast_to = tuple(
+        [(a._array.shape, a._array.dtype) if isinstance(a, Tensor) else None for a in args]
+    )
+    versions = {id(a): a._version for a in args if isinstance(a, Tensor) and not a.is_inference()}
+    output = NOT_YET if forward is None else forward()
+    was, thread.grad = thread.grad, False
+    try:
+        if with_setup:
+            if output is NOT_YET:
+                output = cls.forward(*args)
+            cls.setup_context(ctx, args, output)
+        else:
+            output = cls.forward(ctx, *args, **kwargs)
+    finally:
+        thread.grad = was
+    several = isinstance(output, tuple)
+    outputs = list(output) if several else [output]
+    ctx.edges = edges
+    ctx.outputs = [OutputInfo(o._array) if isinstance(o, Tensor) else None for o in outputs]
+    check_dirty(ctx, args, outputs)
+    finished = [
+        finish(ctx, nr, o, args, recording, versions) if isinstance(o, Tensor) else o
+        for nr, o in enumerate(outputs)
+    ]
+    if recording:
+        ctx.saved = [saved(ctx, t, outputs, finished) for t in ctx._to_save]
+        ctx._to_save = ()
+        if thread.anomaly:
+            from rushlight.autograd import anomaly_mode
+
+            ctx.hooks = Hooks()
+            anomaly_mode.trace(ctx)
+    return ctx, tuple(finished) if several else finished[0]
+
+
+NOT_YET = object()
+
+
+def with_tangents(
+    cls: type[Function], args: tuple, kwargs: dict, with_setup: bool, level: Level
+) -> tuple:
+    """(ctx, result) of a call with duals among its arguments: `jvp` gives the tangents of the results.
+
+    What `jvp` computes with is recorded apart from the tangents, and the call once more with them.
+    """
+
+    def plain(a: Any) -> Any:
+        return bare(a, level) if isinstance(a, Tensor) else a
+
+    given = tuple([plain(a) for a in args])
+    moved = [tangent_of(a, level) for a in args]
+    ctx, result = transformed(cls, given, {k: plain(v) for k, v in kwargs.items()}, with_setup)
+    several = isinstance(result, tuple)
+    results = list(result) if several else [result]
+    if all(t is None for t in moved):
+        return ctx, result
+    if ctx._materialize:
+        moved = [
+            a.new_zeros(a.shape) if t is None and isinstance(a, Tensor) and a.dtype.kind > 1 else t
+            for a, t in zip(given, moved, strict=True)
+        ]
+    ctx._in_jvp = True
+    try:
+        tangents = cls.jvp(ctx, *moved)
+    finally:
+        ctx._in_jvp = False
+    tangents = list(tangents) if isinstance(tangents, tuple) else [tangents]
+    if len(tangents) != len(results):
+        raise RuntimeError(
+            f"{cls.__name__}.jvp: expected {len(results)} gradients for the outputs, got {len(tangents)}"
+        )
+    for nr, (o, t) in enumerate(zip(results, tangents, strict=True)):
+        if t is None or not isinstance(o, Tensor):
+            continue
+        if t.shape != o.shape:
+            raise RuntimeError(
+                f"{cls.__name__}.jvp returned a tangent of shape {list(t.shape)} for an output of shape {list(o.shape)}"
+            )
+        at = next((k for k, a in enumerate(given) if a is o), None)
+        if at is not None:  # written in place: the caller's tensor is the result
+            results[nr] = args[at]
+            results[nr]._edge = o._edge
+            if isinstance(args[at]._array, Dual):
+                args[at]._array.tangent = t
+                continue
+        results[nr]._array = Dual(o._array, t, level)
+    if with_setup and not ctx._dirty and thread.grad and any(ctx.needs_input_grad):
+        fresh = [tensor(o._array) if isinstance(o, Tensor) else o for o in results]
+        made = tuple(fresh) if several else fresh[0]
+        return recorded(cls, args, kwargs, with_setup, lambda: made)
+    return ctx, tuple(results) if several else results[0]
+
+
+Dual.function = staticmethod(with_tangents)
 
 
 def check_dirty(ctx: FunctionNode, args: tuple, outputs: list) -> None:

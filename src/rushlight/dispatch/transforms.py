@@ -61,6 +61,7 @@ class Level:
         self.kind, self.number, self.alive = kind, next(_numbers), False
         self.depth = -1  # the number of open levels with this one
         self.size, self.randomness = 0, "error"  # of a batch
+        self.functional = True  # of `torch.func`, not of `autograd.forward_ad`
         # tensors from outside that got a tangent by a write; None where no level does that
         self.received: list[Tensor] | None = None if kind.holds_graphs else []
 
@@ -95,6 +96,7 @@ class Lifted:
     __slots__ = ("level", "__weakref__")
     level: Level
     transform = ""  # its public name
+    function: Callable  # (ctx, result) of an `autograd.Function` at a level of this kind
     holds_graphs = False  # whether graphs inside of the level are apart from those outside of it
     base = ()  # never None: the engine does not look whether it owns this memory
     layout = dtypes.strided

@@ -73,7 +73,7 @@ def _mapped(
     name: str,
 ) -> Any:  # fmt: skip
     """The results of one call of `func` for all elements."""
-    from rushlight.func import rules  # noqa: F401  (fills the table of batching rules)
+    from rushlight.func import functions, rules  # noqa: F401  (fill the table of batching rules)
 
     level = Level(Batch)
     level.size, level.randomness = size, randomness
