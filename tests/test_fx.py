@@ -397,6 +397,42 @@ def test_sizes_and_indices_may_be_proxies(function):
 TABLE = torch.arange(12.0).reshape(4, 3)
 
 
+def test_a_traced_program_may_trace_another():
+    inner = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(torch.nn.ReLU()))
+    outer = torch.nn.Linear(2, 2)
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.outer = outer
+
+        def forward(self, x):
+            nodes = fx.symbolic_trace(inner).graph.nodes
+            return self.outer(x) * sum(n.op == "call_module" for n in nodes)
+
+    traced = fx.symbolic_trace(Net())
+    assert [n.name for n in traced.graph.nodes] == ["x", "outer", "mul", "output"]
+    x = torch.ones(1, 2)
+    assert_close(traced(x), outer(x) * 2)
+
+
+def test_tables_need_tabulate(capsys, monkeypatch):
+    graph = fx.symbolic_trace(lambda x: x + 1).graph
+    monkeypatch.setitem(sys.modules, "tabulate", None)
+    with pytest.raises(ImportError):
+        graph.print_tabular()
+    assert "relies on the library `tabulate`" in capsys.readouterr().out
+    stub = type(sys)("tabulate")
+    stub.tabulate = lambda rows, headers: "\n".join(
+        " ".join(map(str, r[:2])) for r in [headers, *rows]
+    )
+    monkeypatch.setitem(sys.modules, "tabulate", stub)
+    graph.print_tabular()
+    assert capsys.readouterr().out.splitlines() == [
+        "opcode name", "placeholder x", "call_function add", "output output",
+    ]  # fmt: skip
+
+
 def test_custom_operations_can_be_refused():
     class Functional(fx.Tracer):
         check_mutable_operations = True

@@ -40,6 +40,8 @@ _wrapped_methods_to_patch: list[tuple[type, str]] = []
 _STAR_ARGS = inspect.CO_VARARGS
 _STAR_KWARGS = inspect.CO_VARKEYWORDS
 _running: list[Tracer] = []
+# Those of a program that is not traced: a program that traces another one has others.
+_MODULE_CALL, _MODULE_GETATTR = Module.__call__, Module.__getattr__
 
 
 def is_fx_tracing() -> bool:
@@ -369,16 +371,15 @@ class Tracer(TracerBase):
 
     def _patch(self, patches: Patches, fn: Callable) -> None:
         cache: dict[str, Any] = {}
-        module_call, module_getattr = Module.__call__, Module.__getattr__
 
-        @functools.wraps(module_getattr)
+        @functools.wraps(_MODULE_GETATTR)
         def read(mod: Any, attr: str) -> Any:
-            return self.getattr(attr, module_getattr(mod, attr), cache)
+            return self.getattr(attr, _MODULE_GETATTR(mod, attr), cache)
 
-        @functools.wraps(module_call)
+        @functools.wraps(_MODULE_CALL)
         def call(mod: Any, *args: Any, **kwargs: Any) -> Any:
             def forward(*args: Any, **kwargs: Any) -> Any:
-                return module_call(mod, *args, **kwargs)
+                return _MODULE_CALL(mod, *args, **kwargs)
 
             _patch_globals(
                 patches, getattr(getattr(mod, "forward", mod), "__globals__", {}),
