@@ -6,6 +6,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.func import (  # fmt: skip
+    debug_unwrap,
     functional_call,
     grad,
     grad_and_value,
@@ -13,6 +14,7 @@ from rushlight.func import (  # fmt: skip
     jacfwd,
     jacrev,
     jvp,
+    linearize,
     stack_module_state,
     vjp,
     vmap,
@@ -232,3 +234,86 @@ def test_functional_call_replaces_plain_attributes():
     ):
         with pytest.raises(error):
             functional_call(module, wrong, (y,))
+
+
+@pytest.mark.parametrize("transform", [grad, jacrev, jacfwd])
+def test_argnums_are_checked(transform):
+    def f(x, y):
+        return x * y
+
+    one = torch.tensor(1.0)
+    for argnums, message in (
+        ((), "must be non-empty"), ((0, 0), "must be unique"), ((0, -2), "must be unique"),
+        (0.0, "must be int or Tuple"), ([0], "must be int or Tuple"), ((1, 0.0), "must be int"),
+        (2, "only 2 positional inputs"), (-3, "only 2 positional inputs"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=message):
+            transform(f, argnums=argnums)(one, one)
+
+
+@pytest.mark.parametrize("transform", [lambda f, **k: vjp(f, X, **k), lambda f, **k: jvp(f, (X,), (X,), **k),
+                                       lambda f, **k: jacrev(f, **k)(X), lambda f, **k: jacfwd(f, **k)(X)])  # fmt: skip
+def test_results_must_be_tensors(transform):
+    with pytest.raises(RuntimeError, match="non-empty output"):
+        transform(lambda x: ())
+    with pytest.raises(RuntimeError, match="to return only tensors"):
+        transform(lambda x: (x, 1.0))
+    with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+        transform(lambda x: (x, [x, 1.0]), has_aux=True)
+
+
+def test_jacobians_are_of_real_numbers():
+    z = X + 1j
+    for transform in (jacrev, jacfwd):
+        with pytest.raises(RuntimeError, match="Expected all inputs to be real"):
+            transform(lambda x: x.real)(z)
+        with pytest.raises(RuntimeError, match="Expected all outputs to be real"):
+            transform(lambda x: x + 1j)(X)
+
+
+def test_transforms_refuse_hooks_on_saved_tensors():
+    def inside(x):
+        with torch.autograd.graph.save_on_cpu():
+            return x.sin().sum()
+
+    for transform in (
+        grad(inside),
+        lambda x: vjp(inside, x),
+        jacrev(inside),
+        lambda x: jvp(inside, (x,), (x,)),
+    ):
+        with pytest.raises(RuntimeError, match="saved tensor hooks"):
+            transform(X)
+    with (
+        torch.autograd.graph.save_on_cpu(),
+        pytest.raises(RuntimeError, match="saved tensor hooks"),
+    ):
+        grad(torch.sum)(X)
+    with torch.autograd.graph.save_on_cpu():
+        assert X.sin().sum().item() == inside(X).item()
+
+
+def test_linearize_checks_tangents():
+    value, product = linearize(torch.sin, X)
+    assert_close((value, product(2 * X)), (X.sin(), 2 * X * X.cos()))
+    for tangent, message in (
+        ((X, X), "to have the same argspec"), (X[None], "doesn't match the shape"), (X.double(), "doesn't match the dtype"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=message):
+            product(tangent)
+
+
+def test_unwrapped_tensors_are_for_looking():
+    seen = []
+    vmap(vmap(lambda x: seen.extend([debug_unwrap(x), debug_unwrap(x, recurse=False)]) or x))(
+        X[None]
+    )
+    assert_close(seen[0], X[None])
+    assert debug_unwrap(X) is X and seen[1].shape != seen[0].shape
+
+
+def test_stacked_modules_agree_on_what_requires_a_gradient():
+    models = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]
+    models[1].bias.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="same .requires_grad"):
+        stack_module_state(models)

@@ -222,3 +222,31 @@ def test_custom_functions_that_cannot_be_transformed():
     with pytest.raises(NotImplementedError, match="implement the jvp function"):
         jvp(NoTangent.apply, (x,), (x,))
     assert_close(vmap(lambda x: x + NoTangent.apply(torch.ones(())))(x), x + 2)
+
+
+def test_random_numbers_in_place():
+    p = X.abs()
+    drawn = vmap(lambda t, v: t.bernoulli_(v), randomness="different")(
+        torch.zeros(3, 5), (X > 0).float()
+    )
+    assert_close(drawn, (X > 0).float())
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
+        vmap(lambda v: torch.zeros(5).bernoulli_(v), randomness="same")(p)
+    with pytest.raises(RuntimeError, match="more elements than `self`"):
+        vmap(lambda v: torch.zeros(5).bernoulli_(v), randomness="different")(p)
+
+
+def test_refusals_of_vmap():
+    with pytest.raises(ValueError, match="must be an int, None or a python collection of ints"):
+        vmap(torch.sin, out_dims="0")(X)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::abs"):
+        vmap(lambda a, b: torch.abs(a, out=b))(X, X.clone())
+    kept = []
+    vmap(lambda v: kept.append(v) or v)(X)
+    with pytest.raises(
+        RuntimeError, match="your tensor may have escaped from inside a function being vmapped"
+    ):
+        kept[0].sin()
+    with pytest.raises(ZeroDivisionError):
+        vmap(lambda v: vmap(lambda w: 1 / 0)(v))(X)
+    assert_close(vmap(torch.sin)(X), X.sin())

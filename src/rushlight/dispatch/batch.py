@@ -43,7 +43,7 @@ class Batch(Lifted):
     """A tensor with a mapped dimension in front, or with none (`has` is False): a tensor from outside."""
 
     __slots__ = ("has", "value")
-    transform = "vmap"
+    transform, passive = "vmap", "vmapped"
     holds_graphs = True
 
     def __init__(self, value: Tensor, level: Level, has: bool = True) -> None:
@@ -141,7 +141,8 @@ class Batch(Lifted):
         op = call.op
         if call.out is not None:
             raise RuntimeError(
-                f"vmap: {op.name}(): out= is not supported inside of vmap. Use the form without out="
+                f"Batching rule not implemented for aten::{op.name}.out; the fallback path doesn't work on out= or "
+                "view ops. Use the form without out="
             )
         if call.kind == "composite" and (op.path not in RULES or recorded(call.values)):
             return NOTHING

@@ -96,6 +96,7 @@ class Lifted:
     __slots__ = ("level", "__weakref__")
     level: Level
     transform = ""  # its public name
+    passive = "transformed"  # what is done to a function
     function: Callable  # (ctx, result) of an `autograd.Function` at a level of this kind
     holds_graphs = False  # whether graphs inside of the level are apart from those outside of it
     base = ()  # never None: the engine does not look whether it owns this memory
@@ -305,8 +306,8 @@ def interpret(call: Call) -> Any:
 
 def escaped(a: Lifted) -> NoReturn:
     raise RuntimeError(
-        f"a tensor of {a.level.kind.transform} was used outside of it: the function that was transformed must "
-        "return it, not keep it"
+        f"your tensor may have escaped from inside a function being {a.level.kind.passive}: the function must return "
+        "it, not keep it"
     )
 
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.autograd.functional import basis
+from rushlight.autograd.saved_hooks import disable_saved_tensors_hooks
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
-from rushlight.dispatch.transforms import Level, at_innermost
+from rushlight.dispatch.transforms import Level, Lifted, at_innermost, inside
 from rushlight.func.batching import vmap
 from rushlight.func.rearrangement import rearrange
 from rushlight.nn.utils.stateless import functional_call
@@ -81,12 +82,26 @@ def _reaches_others(x: Tensor, own: set[int]) -> bool:
     return False
 
 
-def _chosen(args: tuple, argnums: Any, of: str) -> tuple[tuple, Any]:
-    """The arguments, those of `argnums` made fresh; and the chosen ones, in the form of `argnums`."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+def _numbers(args: tuple, argnums: Any, of: str) -> tuple[int, ...]:
+    """The numbers of the arguments that `argnums` names, checked."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"{of}: argnum must be int or Tuple, got: {type(argnums)}")
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if not numbers:
+        raise RuntimeError(f"{of}: argnums must be non-empty")
     for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"{of}: argnum must be int, got: {type(n)}")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"{of}: Got argnum={n}, but only {len(args)} positional inputs")
+    if len({n % len(args) for n in numbers}) != len(numbers):
+        raise RuntimeError(f"{of}: argnums elements must be unique, got {argnums}")
+    return numbers
+
+
+def _chosen(args: tuple, argnums: Any, of: str) -> tuple[tuple, Any]:
+    """The arguments, those of `argnums` made fresh; and the chosen ones, in the form of `argnums`."""
+    numbers = _numbers(args, argnums, of)
     made = list(args)
     for n in numbers:
         made[n] = _fresh(args[n])
@@ -125,7 +140,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> tuple:
-        with torch.enable_grad():
+        with torch.enable_grad(), _without_hooks("grad, vjp, jacrev, hessian"):
             made, chosen = _chosen(args, argnums, "grad_and_value")
             value = func(*made, **kwargs)
             value, aux = _with_aux(value, has_aux, "grad_and_value")
@@ -155,9 +170,48 @@ def _with_aux(result: Any, has_aux: bool, of: str) -> tuple[Any, Any]:
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
         raise RuntimeError(
-            f"{of}(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
+            f"{CALLS.get(of, of + '(f)(*args)')}: output of function f should be a tuple: (output, aux) if "
+            "has_aux is True"
         )
+    for x in tree_leaves(result[1]):
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
     return result
+
+
+# How PyTorch writes the call of a transform in its messages.
+CALLS = {"vjp": "vjp(f, *primals)", "jvp": "jvp(f, primals, tangents)"}
+
+
+def _checked_outputs(value: Any, of: str) -> list[Tensor]:
+    """The tensors of a result. RuntimeError where there are none, or others among them."""
+    leaves = tree_leaves(value)
+    if not leaves:
+        raise RuntimeError(
+            f"{CALLS[of]}: Expected f to be a function that has non-empty output (got output = {value})"
+        )
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(
+                f"{CALLS[of]}: expected f(*primals) to return only tensors, got unsupported type {type(x)}"
+            )
+    return leaves
+
+
+def _without_hooks(of: str) -> Any:
+    """A block in which tensors are saved as they are."""
+    return disable_saved_tensors_hooks(
+        f"torch.func.{{{of}}} don't yet support saved tensor hooks. Please open an issue with your use case."
+    )
+
+
+def _real(tree: Any, of: str, what: str) -> None:
+    """RuntimeError for complex tensors, whose Jacobian is none of complex numbers."""
+    for x in _tensors(tree):
+        if x.is_complex():
+            raise RuntimeError(
+                f"{of}: Expected all {what} to be real but received complex tensor at flattened input idx: 0"
+            )
 
 
 def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
@@ -179,10 +233,10 @@ def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(func(*primals), a function from cotangents to the tuple of their products with the Jacobians)."""
-    with torch.enable_grad():
+    with torch.enable_grad(), _without_hooks("grad, vjp, jacrev, hessian"):
         made = _fresh(primals)
         value, aux = _with_aux(func(*made), has_aux, "vjp")
-    outputs, spec = tree_flatten(value)
+    outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
 
     def vjp_fn(*cotangents: Any, **options: Any) -> Any:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
@@ -202,7 +256,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = False) -> tuple:
     """(func(*primals), a function from tangents to the Jacobian's product with them, aux)."""
-    with torch.enable_grad():
+    with torch.enable_grad(), _without_hooks("jvp, jacfwd"):
         made = _fresh(primals)
         value, aux = _with_aux(func(*made), has_aux, "jvp")
         outputs, spec = tree_flatten(value)
@@ -233,16 +287,11 @@ def jvp(
     (tensor(0.), tensor(2.))
     """
     _check_tangents(primals, tangents)
-    with Level(Dual) as level:
+    with _without_hooks("jvp, jacfwd"), Level(Dual) as level:
         rest = iter(tree_leaves(tangents))
         given = tree_map(lambda p: _dual(p, next(rest), level), tuple(primals))
         value, aux = _with_aux(func(*given), has_aux, "jvp")
-        leaves, spec = tree_flatten(value)
-        for x in leaves:
-            if not isinstance(x, Tensor):
-                raise RuntimeError(
-                    f"jvp(f, primals, tangents): Expected f(*args) to return only tensors, got unsupported type {type(x)}"
-                )
+        leaves, spec = _checked_outputs(value, "jvp"), tree_flatten(value)[1]
         found = [tangent_of(x, level) for x in leaves]
         if strict and any(t is None for t in found):
             raise RuntimeError(
@@ -263,7 +312,9 @@ def jvp(
 
 def _dual(primal: Any, tangent: Any, level: Level) -> Any:
     if not isinstance(primal, Tensor) or not isinstance(tangent, Tensor):
-        raise ValueError("jvp(f, primals, tangents): primals and tangents must be tensors")
+        raise RuntimeError(
+            "jvp(f, primals, tangents): primals and tangents must only contain Tensors"
+        )
     if primal.shape != tangent.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
@@ -314,11 +365,12 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with torch.enable_grad():
+        with torch.enable_grad(), _without_hooks("grad, vjp, jacrev, hessian"):
             made, chosen = _chosen(args, argnums, "jacrev")
+            _real(chosen, "jacrev", "inputs")
             value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")
-            outputs, spec = tree_flatten(value)
-            _only_tensors(outputs, "jacrev", "f(*args)")
+            outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
+            _real(value, "jacrev", "outputs")
             rows = (
                 vmap(
                     lambda *given: _gradients(outputs, chosen, list(given)), chunk_size=chunk_size
@@ -360,15 +412,11 @@ def jacfwd(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        for n in numbers:
-            if not -len(args) <= n < len(args):
-                raise RuntimeError(
-                    f"jacfwd: Got argnum={n}, but only {len(args)} positional inputs"
-                )
+        numbers = _numbers(args, argnums, "jacfwd")
         chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in numbers)
         leaves, form = tree_flatten(chosen)
         _only_tensors(leaves, "jacfwd", "the inputs")
+        _real(chosen, "jacfwd", "inputs")
 
         def called(*primals: Any) -> Any:
             given, tree = list(args), tree_unflatten(primals, form)
@@ -378,6 +426,7 @@ def jacfwd(
 
         def column(*tangents: Any) -> Any:
             got = jvp(called, tuple(leaves), tangents, has_aux=has_aux)
+            _real(got[0], "jacfwd", "outputs")
             return (got[1], got[2]) if has_aux else got[1]
 
         columns = vmap(column, randomness=randomness)(*basis(leaves))
@@ -405,10 +454,30 @@ def hessian(func: Callable, argnums: Any = 0) -> Callable:
     return jacfwd(jacrev(func, argnums), argnums)
 
 
-@stub("emulated", "Tangents come from two backward passes.")
 def linearize(func: Callable, *primals: Any) -> tuple:
-    """(func(*primals), a function from tangents to the Jacobian's product with them)."""
-    return _linearized(func, primals, False)[:2]
+    """(func(*primals), a function from tangents to the Jacobian's product with them).
+
+    What the function saves, it computes once: the product is that of the gradients by what they are taken for.
+    """
+    value, product, _ = _linearized(func, primals, False)
+    given, form = tree_flatten(primals)
+
+    def jvp_fn(*tangents: Any) -> Any:
+        leaves, own = tree_flatten(tangents)
+        if own != form:
+            raise RuntimeError(
+                f"Expected the tangents {own} to have the same argspec as the primals {form}"
+            )
+        for what in ("shape", "device", "dtype"):
+            for k, (t, p) in enumerate(zip(leaves, given, strict=True)):
+                if getattr(t, what) != getattr(p, what):
+                    raise RuntimeError(
+                        f"The {what} of input {k} in flattened pytree doesn't match the {what} of the primal "
+                        f"with which it was linearized, {getattr(p, what)}. Got {getattr(t, what)}."
+                    )
+        return product(*tangents)
+
+    return value, jvp_fn
 
 
 @stub("identity", "Writes in place stay as they are.")
@@ -417,9 +486,14 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     return func
 
 
-@stub("identity", "Transforms hand plain tensors to functions.")
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """The tensor: transforms here hand plain tensors to functions."""
+    """The tensor inside of one of a transform: all levels of it, or one without `recurse`. For looking, not computing."""
+    a = tensor._array
+    while isinstance(a, Lifted):
+        tensor = inside(a)
+        a = tensor._array
+        if not recurse:
+            break
     return tensor
 
 
@@ -441,6 +515,10 @@ def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tenso
         tables = [dict(getattr(m, of)()) for m in models]
         made = {}
         for name, first in tables[0].items():
+            if any(table[name].requires_grad != first.requires_grad for table in tables):
+                raise RuntimeError(
+                    f"Expected {name} from each model to have the same .requires_grad"
+                )
             each = torch.stack([table[name] for table in tables]).detach()
             made[name] = each.requires_grad_(first.requires_grad)
         return made

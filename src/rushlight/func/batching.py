@@ -88,6 +88,12 @@ def _mapped(
 
 def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, name: str) -> Any:
     """Results without their level, the mapped dimension where `out_dims` says."""
+    for d in [out_dims] if isinstance(out_dims, int) else tree_leaves(out_dims):
+        if not (d is None or isinstance(d, int)):
+            raise ValueError(
+                f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                "ints representing where in the outputs the vmapped dimension should appear."
+            )
     leaves, spec = tree_flatten(result)
     for x in leaves:
         if x is not None and not isinstance(x, Tensor):

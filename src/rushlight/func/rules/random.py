@@ -7,12 +7,12 @@ front, so that a seed gives the numbers of such a call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import rushlight as torch
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.batch import RULES, Batch, in_front
+from rushlight.dispatch.batch import RULES, Batch, in_front, unmapped_write
 from rushlight.dispatch.transforms import Level, tensor
 from rushlight.func.rules.rules import merged, parted
 
@@ -96,6 +96,19 @@ def alike(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
 def in_place(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
     """A method that overwrites a tensor."""
     x = args[0]
+    parameters = [a for a in (*args[1:], *kwargs.values()) if batch_in(a, level) is not None]
+    if parameters and level.randomness == "same":
+        same_of_parameters(func.__name__)
+    if parameters:
+        if batch_in(x, level) is None:
+            raise unmapped_write(f"aten::{func.__name__}", "other")
+
+        def given(t: Any) -> Any:
+            value = batch_in(t, level)
+            return plain(t, level) if value is None else in_front(value, x.dim())
+
+        func(*map(given, args), **{k: given(v) for k, v in kwargs.items()})
+        return x
     if level.randomness == "different":
         if batch_in(x, level) is None:
             raise RuntimeError(
@@ -110,6 +123,12 @@ def in_place(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
     return x.copy_(drawn)
 
 
+def same_of_parameters(name: str) -> NoReturn:
+    raise RuntimeError(
+        f"Vmap does not currently support same randomness with a batched tensor input ({name})"
+    )
+
+
 def of_parameters(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
     """A function of tensors of parameters, such as probabilities."""
     size, name = level.size, func.__name__
@@ -119,9 +138,7 @@ def of_parameters(level: Level, func: Callable, args: tuple, kwargs: dict) -> An
     has = [batch_in(t, level) is not None for t in tensors]
     if level.randomness == "same":
         if any(has):
-            raise RuntimeError(
-                f"Vmap does not currently support same randomness with a batched tensor input ({name})"
-            )
+            same_of_parameters(name)
         return func(
             *[plain(a, level) for a in args], **{k: plain(v, level) for k, v in kwargs.items()}
         )
