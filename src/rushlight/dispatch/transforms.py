@@ -312,7 +312,9 @@ def escaped(a: Lifted) -> NoReturn:
 
 
 def somewhere(t: Tensor) -> bool:
-    """Whether a truth value holds: in a transform, for any element of the batches."""
+    """Whether a truth value holds: in a transform, for any element of the batches. False on the meta device."""
+    if t.is_meta:
+        return False
     return bool(tensor(innermost(t._array)).any())
 
 

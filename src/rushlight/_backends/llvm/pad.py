@@ -98,7 +98,9 @@ def pad_edges_adjoint(g: np.ndarray, pads: Pads, sizes: Any, mode: str) -> np.nd
     if g.dtype in REDUCED:
         return cast(pad_edges_adjoint(cast(g, F32), pads, sizes, mode), g.dtype)
     x = padded(ADJOINT[mode][g.dtype], g, pads)
-    return reference.pad_edges_adjoint(g, pads, sizes, mode) if x is None else x
+    if x is None or x.shape[x.ndim - len(pads) :] != tuple(sizes):
+        return reference.pad_edges_adjoint(g, pads, sizes, mode)
+    return x
 
 
 COL2IM = Compiled(columns.col2im)
