@@ -433,6 +433,18 @@ def test_tables_need_tabulate(capsys, monkeypatch):
     ]  # fmt: skip
 
 
+def test_tracers_may_record_asserts():
+    class Asserting(fx.Tracer):
+        trace_asserts = True
+
+    scope = {}  # pytest writes the asserts of this file as other statements
+    exec("def f(x):\n    assert x > 2, 'small'\n    return x * 2\n", scope)
+    traced = fx.GraphModule({}, Asserting().trace(scope["f"]))
+    assert traced(3) == 6
+    with pytest.raises(AssertionError, match="small"):
+        traced(1)
+
+
 def test_custom_operations_can_be_refused():
     class Functional(fx.Tracer):
         check_mutable_operations = True

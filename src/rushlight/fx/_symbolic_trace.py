@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
@@ -119,8 +119,6 @@ def wrap(fn_or_name: str | Callable) -> str | Callable:
 
 class Tracer(TracerBase):
     """Runs a module or a function with proxies and records a graph; subclasses change what is recorded how."""
-
-    autowrap_modules_default: ClassVar[tuple] = (math,)
 
     def __init__(
         self, autowrap_modules: tuple[ModuleType, ...] = (math,),

@@ -202,13 +202,6 @@ class Node:
         map_arg(self._args, use)
         map_arg(self._kwargs, use)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.endswith("__update_args_kwargs"):
-            raise AttributeError(
-                "__update_args_kwargs is private: assign to node.args and node.kwargs"
-            )
-        raise AttributeError(f"'Node' object has no attribute '{name}'")
-
     @property
     def all_input_nodes(self) -> list[Node]:
         """The nodes among the arguments, each once, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -44,20 +45,16 @@ class FoldedGraphModule(GraphModule):
             raise AssertionError("the constants are computed already")
         self.has_folding_been_run = True
         folded = self.const_subgraph_module()
-
-        def parameter(value: Tensor) -> Tensor:
-            value = value.detach() if not isinstance(value, Parameter) else value
-            floating = value.dtype.is_floating_point or value.dtype.is_complex
-            return Parameter(value, requires_grad=folded_requires and floating)
-
-        values = folded if isinstance(folded, (tuple, list)) else (folded,)
-        folded_requires = any(getattr(v, "requires_grad", False) for v in values)
-        made = (
-            rushlight.nn.ParameterList([parameter(v) for v in folded])
-            if isinstance(folded, (tuple, list))
-            else parameter(folded)
-        )
+        several = isinstance(folded, (tuple, list))
+        values = [_as_parameter(v) for v in (folded if several else (folded,))]
+        made = rushlight.nn.ParameterList(values) if several else values[0]
         setattr(self, self.fx_const_folded_attrs_name, made)
+
+
+def _as_parameter(value: Tensor) -> Parameter:
+    if isinstance(value, Parameter):
+        return value
+    return Parameter(value.detach(), requires_grad=value.requires_grad)
 
 
 def get_unique_attr_name_in_module(mod_traced: GraphModule, name: str) -> str:
@@ -140,8 +137,6 @@ def _replace_by_attributes(
         new = whole
         if not single:
             with graph.inserting_before(node):
-                import operator
-
                 new = graph.call_function(operator.getitem, (whole, i))
             new.meta.update(node.meta)
         node.replace_all_uses_with(new, lambda user: user not in constant)
