@@ -317,3 +317,26 @@ def test_stacked_modules_agree_on_what_requires_a_gradient():
     models[1].bias.requires_grad_(False)
     with pytest.raises(RuntimeError, match="same .requires_grad"):
         stack_module_state(models)
+
+
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_hessians_by_all_ways_agree(strategy):
+    from rushlight.autograd import functional
+
+    x, y = X.sin().reshape(1, 3), torch.arange(6.0).cos().reshape(3, 2)
+
+    def f(x, y):
+        return ((x.relu() * x) @ y.sin()).relu().sum() + x.prod()
+
+    expected = functional.hessian(f, (x, y))
+    assert_close(hessian(f, (0, 1))(x, y), expected)
+    assert_close(jacrev(jacrev(f, (0, 1)), (0, 1))(x, y), expected)
+    assert_close(jacrev(jacfwd(f, (0, 1)), (0, 1), chunk_size=1)(x, y), expected)
+    got = functional.hessian(f, (x, y), vectorize=True, outer_jacobian_strategy=strategy)
+    assert_close(got, expected)
+    assert not any(t.requires_grad for t in tree_flatten(got)[0])
+    of_one = functional.hessian(
+        lambda x, y: (x**2).sum(), (x, y), vectorize=True, outer_jacobian_strategy=strategy
+    )
+    assert_close(of_one[0][0].reshape(3, 3), 2 * torch.eye(3))
+    assert not of_one[1][1].any()

@@ -8,6 +8,8 @@ from typing import Any
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.dual import apart
+from rushlight.dispatch.transforms import at_innermost
 
 
 def _tuple(x: Any, what: str, of: str) -> tuple[bool, tuple]:
@@ -190,7 +192,8 @@ def jacobian(
                 "`vectorize=True`."
             )
         several, xs = _tuple(inputs, "inputs", "jacobian")
-        return rushlight.func.jacfwd(func, tuple(range(len(xs))) if several else 0)(*xs)
+        columns = rushlight.func.jacfwd(func, tuple(range(len(xs))) if several else 0)(*xs)
+        return _finished(columns, False)
     with enable_grad():
         several, xs = _tuple(inputs, "inputs", "jacobian")
         xs = _prepared(xs, create_graph)
@@ -237,14 +240,13 @@ def basis(tensors: list[Tensor]) -> list[Tensor]:
 
 def _all_rows(outputs: tuple, xs: tuple, create_graph: bool) -> list[tuple]:
     """The Jacobian of each output by each input, by one backward for all elements of the outputs."""
-    rows = grad(
-        outputs,
-        xs,
-        tuple(basis(list(outputs))),
-        create_graph=create_graph,
-        allow_unused=True,
-        is_grads_batched=True,
-    )
+    pairs = [(o, v) for o, v in zip(outputs, basis(list(outputs)), strict=True) if o.requires_grad]
+    rows: Any = [None] * len(xs)
+    if pairs:
+        rows = grad(
+            [o for o, _ in pairs], xs, [v for _, v in pairs], create_graph=create_graph,
+            allow_unused=True, is_grads_batched=True,
+        )  # fmt: skip
     found, at = [], 0
     for out in outputs:
         n = out.numel()
@@ -273,6 +275,7 @@ def hessian(
     _not_both(strict, vectorize, "hessian")
 
     def gradient(*xs: Tensor) -> Any:
+        xs = tuple(x if x.requires_grad else apart(at_innermost(x)).requires_grad_() for x in xs)
         out = func(*xs)
         _scalar(out, "hessian", strict)
         gs = _zeros_for(_gradients((out.reshape(()),), xs, None, True), xs)

@@ -34,7 +34,6 @@ from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.transforms import (
     Level,
     Lifted,
-    at_innermost,
     levels,
     lifted,
     mapped,
@@ -192,7 +191,9 @@ class Dual(Lifted):
             op, named = other, {p: named[p] for p in other.params}
         values = [named[p] for p in op.params]
         if (outer := graphs_below(level)) is not None:
-            values = [mapped(v, lambda t: at_least(t, outer)) for v in values]
+            values = [
+                mapped(v, lambda t: t if t._edge is None else at_least(t, outer)) for v in values
+            ]
             named = dict(zip(op.params, values, strict=True))
         result = call.run(op, values, None)
         set_tangents(op, named, result, level)
@@ -232,9 +233,9 @@ def graphs_below(level: Level) -> Level | None:
 
 
 def at_least(t: Tensor, level: Level) -> Tensor:
-    """`t`, lifted to `level` where it has a history outside of that."""
+    """`t`, lifted to `level` where it is below that."""
     a = t._array
-    if t._edge is None or isinstance(a, Lifted) and a.level.number >= level.number:
+    if isinstance(a, Lifted) and a.level.number >= level.number:
         return t
     return lifted(t, level)
 
@@ -341,7 +342,7 @@ def tangents(op: Op, named: dict[str, Any], results: list, level: Level) -> list
         found = scaled(op, bared, moved, results[0], level)
         if found is not NotImplemented:
             return [found]
-    return twice(op, bared, moved, results)
+    return twice(op, bared, moved, results, level)
 
 
 def has(v: Any) -> bool:
@@ -399,13 +400,14 @@ def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> An
     return added(terms)
 
 
-def twice(op: Op, bared: dict, moved: dict, results: list) -> list:
+def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list:
     """Tangents by two backwards of the operator; see Note [Tangents]."""
     from rushlight.autograd.engine import grad
 
     recording, thread.grad = thread.grad, True
+    # (what is inside of lifted arrays may have a history outside)
     wanted_too = recording and any(
-        t is not None and t.requires_grad
+        t is not None and (t.requires_grad or isinstance(t._array, Lifted))
         for v in (*bared.values(), *moved.values())
         for t in tensors_in((v,))
     )
@@ -427,7 +429,11 @@ def twice(op: Op, bared: dict, moved: dict, results: list) -> list:
         wanted = [k for k, y in enumerate(ys) if isinstance(y, Tensor) and y.requires_grad]
         if not wanted:
             return [None] * len(results)
-        us = [at_innermost(ys[k].new_zeros(ys[k].shape)).requires_grad_() for k in wanted]
+        below = graphs_below(
+            level
+        )  # not the innermost: a rule of a batch above calls from below it
+        zeros = [ys[k].new_zeros(ys[k].shape) for k in wanted]
+        us = [(z if below is None else at_least(z, below)).requires_grad_() for z in zeros]
         gs = grad([ys[k] for k in wanted], xs, us, create_graph=True, allow_unused=True)
         pairs = [(g, t) for g, t in zip(gs, ts, strict=True) if g is not None and g.requires_grad]
         found: list = [None] * len(results)

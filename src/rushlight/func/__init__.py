@@ -186,7 +186,7 @@ CALLS = {"vjp": "vjp(f, *primals)", "jvp": "jvp(f, primals, tangents)"}
 def _checked_outputs(value: Any, of: str) -> list[Tensor]:
     """The tensors of a result. RuntimeError where there are none, or others among them."""
     leaves = tree_leaves(value)
-    if not leaves:
+    if value is None or not leaves:
         raise RuntimeError(
             f"{CALLS[of]}: Expected f to be a function that has non-empty output (got output = {value})"
         )
@@ -371,13 +371,7 @@ def jacrev(
             value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")
             outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
             _real(value, "jacrev", "outputs")
-            rows = (
-                vmap(
-                    lambda *given: _gradients(outputs, chosen, list(given)), chunk_size=chunk_size
-                )(*basis(outputs))
-                if sum(_sizes(outputs))
-                else _gradients(outputs, chosen, basis(outputs))
-            )
+            rows = _rows(outputs, chosen, basis(outputs), chunk_size)
             parts = []
             flat, inner = tree_flatten(rows)
             shapes = [x.shape for x in tree_leaves(chosen)]
@@ -395,6 +389,23 @@ def jacrev(
         return (jacobian, aux) if has_aux else jacobian
 
     return wrapper
+
+
+def _rows(outputs: list, chosen: Any, cotangents: list, chunk_size: int | None) -> Any:
+    """The gradients for each of the cotangents, stacked; without `vmap` for chunks of one."""
+    n = sum(_sizes(outputs))
+    if chunk_size == 1 and n:
+        each = [_gradients(outputs, chosen, [c[k] for c in cotangents]) for k in range(n)]
+        columns = [tree_leaves(row) for row in each]
+        stacked = [torch.stack(list(column)) for column in zip(*columns, strict=True)]
+        return tree_unflatten(stacked, tree_flatten(each[0])[1])
+    if not n:
+        return _gradients(outputs, chosen, cotangents)
+
+    def row(*given: Tensor) -> Any:
+        return _gradients(outputs, chosen, list(given))
+
+    return vmap(row, chunk_size=chunk_size)(*cotangents)
 
 
 def _only_tensors(leaves: list, of: str, what: str) -> None:
