@@ -529,3 +529,13 @@ def test_tokens_of_operators_are_targets():
     node = graph.find_nodes(op="call_function")[0]
     assert isinstance(node.target, torch._ops.OpOverload) and node.name == "add_tensor"
     assert "torch.ops.aten.add.Tensor(x, x)" in graph.python_code("self").src
+
+
+def test_in_place_functions_are_recorded():
+    class Module(nn.Module):
+        def forward(self, x):
+            return torch.relu_(torch.log_(x + 1))
+
+    traced, x = fx.symbolic_trace(Module()), torch.rand(3)
+    assert [n.name for n in traced.graph.nodes] == ["x", "add", "log_", "relu_", "output"]
+    torch.testing.assert_close(traced(x), Module()(x))

@@ -68,9 +68,11 @@ def inplace(op: Op, values: list) -> Tensor:
     """`t.name_(...)`: the forward, written into the memory of the first input."""
     t = values[0]
     label = op.public_function.__name__ + "_"
-    if not isinstance(t, Tensor):
-        raise not_a_tensor(op, op.inputs[0], t)
     function = getattr(Tensor, label, op.function)
+    if not isinstance(t, Tensor):
+        if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
+            return handled
+        raise not_a_tensor(op, op.inputs[0], t)
     return intercept(function, op, values, None, "inplace", execute_inplace)
 
 
