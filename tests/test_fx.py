@@ -532,10 +532,10 @@ def test_tokens_of_operators_are_targets():
 
 
 def test_in_place_functions_are_recorded():
-    class Module(nn.Module):
+    class Module(torch.nn.Module):
         def forward(self, x):
             return torch.relu_(torch.log_(x + 1))
 
     traced, x = fx.symbolic_trace(Module()), torch.rand(3)
     assert [n.name for n in traced.graph.nodes] == ["x", "add", "log_", "relu_", "output"]
-    torch.testing.assert_close(traced(x), Module()(x))
+    assert_close(traced(x), Module()(x))
