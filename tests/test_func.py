@@ -340,3 +340,13 @@ def test_hessians_by_all_ways_agree(strategy):
     )
     assert_close(of_one[0][0].reshape(3, 3), 2 * torch.eye(3))
     assert not of_one[1][1].any()
+
+
+def test_gradients_of_custom_operators_and_distributions():
+    @torch.library.custom_op("test_func::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    twice.register_autograd(lambda ctx, g: g * 2)
+    assert_close(grad(lambda x: twice(x).sum())(X), torch.full((3,), 2.0))
+    assert grad(lambda x: torch.distributions.Dirichlet(x).rsample()[0])(X).shape == (3,)

@@ -210,7 +210,10 @@ def test_custom_functions_that_cannot_be_transformed():
             pass
 
     x = torch.ones(3)
-    for call in (vmap(Old.apply), jacfwd(Old.apply), lambda x: jvp(Old.apply, (x,), (x,))):
+    for call in (
+        vmap(Old.apply), jacfwd(Old.apply), jacrev(Old.apply), lambda x: jvp(Old.apply, (x,), (x,)),
+        lambda x: vjp(Old.apply, x), grad(Old.apply),
+    ):  # fmt: skip
         with pytest.raises(RuntimeError, match="must override the setup_context"):
             call(x)
     for cls, message in (
@@ -250,3 +253,33 @@ def test_refusals_of_vmap():
     with pytest.raises(ZeroDivisionError):
         vmap(lambda v: vmap(lambda w: 1 / 0)(v))(X)
     assert_close(vmap(torch.sin)(X), X.sin())
+
+
+def test_running_statistics_must_be_mapped():
+    x = X.reshape(3, 5, 1)
+    mean, var = torch.zeros(3, 1), torch.ones(3, 1)
+    with pytest.raises(RuntimeError, match="Batch norm got a batched tensor as input"):
+        vmap(lambda v: F.batch_norm(v, torch.zeros(1), torch.ones(1), training=True))(x)
+    got = vmap(lambda v, m, s: F.batch_norm(v, m, s, training=True))(x, mean, var)
+    wanted = torch.stack([F.batch_norm(v, None, None, training=True) for v in x])
+    assert_close(got, wanted)
+    assert_close(mean[:, 0], 0.1 * x.mean((1, 2)))
+    assert_close(
+        jvp(
+            lambda v: F.batch_norm(v, torch.zeros(1), torch.ones(1), training=True),
+            (x[0],),
+            (x[0],),
+        )[0],
+        wanted[0],
+    )
+
+
+def test_one_mask_for_all_elements():
+    mask = torch.tensor([True, False, True, True, False])
+    assert_close(vmap(lambda v: v.masked_select(mask))(X), X[:, mask])
+    assert_close(*gradients(lambda v: v.masked_select(mask) ** 2, X))
+    x = X[0].clone().requires_grad_()
+    (rows,) = torch.autograd.grad(x.masked_select(mask), x, torch.eye(3), is_grads_batched=True)
+    assert_close(rows, torch.eye(5)[mask])
+    with pytest.raises(RuntimeError, match="output dynamic shape"):
+        vmap(lambda v, m: v.masked_select(m))(X, X > 0)

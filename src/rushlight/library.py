@@ -161,6 +161,8 @@ class CustomOpDef:
         operator = self
 
         class Generated(Function):
+            _needs_setup_context = False
+
             @staticmethod
             def forward(ctx: Any, *_: Tensor) -> Any:
                 result = operator._run(args, kwargs)

@@ -267,6 +267,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     generate_vmap_rule = False
+    _needs_setup_context = True  # under transforms; not where only operators are called
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
@@ -283,9 +284,13 @@ class Function(metaclass=FunctionMeta):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, {}
-        if not opened:
+        if not opened and not levels.running:
             return recorded(cls, args, kwargs, with_setup)[1]
-        if not with_setup and any(level.functional for level in levels.open):
+        if (
+            not with_setup
+            and cls._needs_setup_context
+            and (levels.running or any(level.functional for level in levels.open))
+        ):
             raise RuntimeError(
                 "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
                 "must override the setup_context staticmethod. For more details, please see "
@@ -516,9 +521,15 @@ def once_differentiable(function: Callable) -> Callable:
 class Refuse(Function):
     """The history of what a once-differentiable backward returned."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, *outputs: Any) -> tuple:
+    def forward(*outputs: Any) -> tuple:
         return tuple(o.clone() if isinstance(o, Tensor) else o for o in outputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+        """Nothing is kept."""
 
     @staticmethod
     def backward(ctx: Any, *gs: Tensor) -> Any:

@@ -112,6 +112,13 @@ class Batch(Lifted):
             a = row._array
             a.overwrite(write, apart) if isinstance(a, Lifted) else write(a)
 
+    def refuse_update(self) -> None:
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+            "place, were not batched. Set track_running_stats to False, pass the statistics as mapped arguments, or use "
+            "torch.func.replace_all_batch_norm_modules_"
+        )
+
     def truth(self) -> NoReturn:
         raise RuntimeError(
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "

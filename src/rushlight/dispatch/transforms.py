@@ -46,6 +46,7 @@ class Levels(threading.local):
 
     def __init__(self) -> None:
         self.open: list[Any] = []
+        self.running = 0  # calls of functions whose gradients `torch.func` takes
 
 
 levels = Levels()
@@ -145,6 +146,9 @@ class Lifted:
     def detached(self) -> Any:
         """The array of a tensor without history, and without tangents."""
         raise NotImplementedError
+
+    def refuse_update(self) -> None:
+        """RuntimeError where running statistics from outside cannot hold those of this array."""
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -15,6 +15,8 @@ __all__ = ["Dirichlet"]
 class _Dirichlet(rushlight.autograd.Function):
     """A draw with its reparametrised gradient: dx_i / da_j keeps the sum of x at one."""
 
+    _needs_setup_context = False
+
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
         x = rushlight._sample_dirichlet(concentration)

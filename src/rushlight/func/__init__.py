@@ -18,7 +18,7 @@ from rushlight.autograd.saved_hooks import disable_saved_tensors_hooks
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
-from rushlight.dispatch.transforms import Level, Lifted, at_innermost, inside
+from rushlight.dispatch.transforms import Level, Lifted, at_innermost, inside, levels
 from rushlight.func.batching import vmap
 from rushlight.func.rearrangement import rearrange
 from rushlight.nn.utils.stateless import functional_call
@@ -140,7 +140,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> tuple:
-        with torch.enable_grad(), _without_hooks("grad, vjp, jacrev, hessian"):
+        with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
             made, chosen = _chosen(args, argnums, "grad_and_value")
             value = func(*made, **kwargs)
             value, aux = _with_aux(value, has_aux, "grad_and_value")
@@ -198,11 +198,21 @@ def _checked_outputs(value: Any, of: str) -> list[Tensor]:
     return leaves
 
 
-def _without_hooks(of: str) -> Any:
-    """A block in which tensors are saved as they are."""
-    return disable_saved_tensors_hooks(
-        f"torch.func.{{{of}}} don't yet support saved tensor hooks. Please open an issue with your use case."
-    )
+class _Differentiating(disable_saved_tensors_hooks):
+    """A block in which a function runs whose derivatives a transform takes: tensors are saved as they are."""
+
+    def __init__(self, of: str) -> None:
+        super().__init__(
+            f"torch.func.{{{of}}} don't yet support saved tensor hooks. Please open an issue with your use case."
+        )
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        levels.running += 1
+
+    def __exit__(self, *exc: object) -> None:
+        levels.running -= 1
+        super().__exit__(*exc)
 
 
 def _real(tree: Any, of: str, what: str) -> None:
@@ -233,7 +243,7 @@ def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(func(*primals), a function from cotangents to the tuple of their products with the Jacobians)."""
-    with torch.enable_grad(), _without_hooks("grad, vjp, jacrev, hessian"):
+    with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
         made = _fresh(primals)
         value, aux = _with_aux(func(*made), has_aux, "vjp")
     outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
@@ -256,7 +266,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = False) -> tuple:
     """(func(*primals), a function from tangents to the Jacobian's product with them, aux)."""
-    with torch.enable_grad(), _without_hooks("jvp, jacfwd"):
+    with torch.enable_grad(), _Differentiating("jvp, jacfwd"):
         made = _fresh(primals)
         value, aux = _with_aux(func(*made), has_aux, "jvp")
         outputs, spec = tree_flatten(value)
@@ -287,7 +297,7 @@ def jvp(
     (tensor(0.), tensor(2.))
     """
     _check_tangents(primals, tangents)
-    with _without_hooks("jvp, jacfwd"), Level(Dual) as level:
+    with _Differentiating("jvp, jacfwd"), Level(Dual) as level:
         rest = iter(tree_leaves(tangents))
         given = tree_map(lambda p: _dual(p, next(rest), level), tuple(primals))
         value, aux = _with_aux(func(*given), has_aux, "jvp")
@@ -365,7 +375,7 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with torch.enable_grad(), _without_hooks("grad, vjp, jacrev, hessian"):
+        with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
             made, chosen = _chosen(args, argnums, "jacrev")
             _real(chosen, "jacrev", "inputs")
             value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")

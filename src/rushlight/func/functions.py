@@ -24,6 +24,8 @@ def on_batches(
     cls: type[Function], args: tuple, kwargs: dict, with_setup: bool, level: Level
 ) -> tuple:
     """(ctx, result) of a call with batches of `level` among its arguments."""
+    if not with_setup:
+        return recorded(cls, args, kwargs, with_setup)
     return recorded(cls, args, kwargs, with_setup, lambda: forward(cls, args, level))
 
 

@@ -162,6 +162,8 @@ def one_by_one(b: Batched) -> Any:
 
 @rule("masked_select", "aten.nonzero", "aten.masked_place")
 def dynamic(b: Batched) -> Any:
+    if "mask" in b.named and "mask" not in b.has:  # one for all: results have one shape
+        return looped(b)
     raise RuntimeError(
         f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{b.op.name}"
         ". If you are indexing with a mask, try torch.where() instead"

@@ -153,6 +153,9 @@ def update_running(
         _bump(running_mean)
         _bump(running_var)
         return
+    for t in (running_mean, running_var):
+        if isinstance(mean._array, Lifted) and t is not None and not isinstance(t._array, Lifted):
+            mean._array.refuse_update()
     recording, thread.grad = thread.grad, False
     try:
         if running_mean is not None:
