@@ -116,6 +116,11 @@ def scatter_reduce(rng, d):
     return some(rng, shape, d), index, dim, values, how, bool(rng.integers(2))
 
 
+def reduce_slices(rng, d):
+    how = ["sum", "mean", "prod", "amax", "amin"][rng.integers(5)]
+    return *add_slices(rng, d), how, bool(rng.integers(2))
+
+
 def gather_gradient(rng, d):
     shape, dim, index, values = along(rng, d)
     return shape, index, dim, values
@@ -212,6 +217,14 @@ def searchsorted(rng, d):
     return seq, some(rng, (*shape, m), d), bool(rng.integers(2)), np.dtype(np.int64)
 
 
+def isin(rng, d):
+    a = some(rng, any_shape(rng), d)
+    tests = some(rng, (long_or(rng, 1, 5, 33),), d)
+    if rng.integers(2):
+        tests[::2] = rng.choice(a.reshape(-1), tests[::2].shape)
+    return a, tests, bool(rng.integers(2))
+
+
 def unique(rng, d):
     return some(rng, any_shape(rng), d), False, True
 
@@ -225,6 +238,23 @@ def embedding_bag(rng, d):
     return some(rng, (rows, width), d), indices, offsets, factors, 0, -1
 
 
+def embedding_bag_gradient(rng, d):
+    weight, indices, offsets, factors, *_ = embedding_bag(rng, d)
+    padding_idx = int(rng.integers(-1, len(weight)))
+    bags = np.searchsorted(offsets, np.arange(indices.size), "right") - 1
+    sizes = np.bincount(bags[indices != padding_idx], minlength=len(offsets))
+    g, mode = (
+        some(rng, (len(offsets), weight.shape[1]), d),
+        0 if factors is not None else small(rng, 0, 2),
+    )
+    return g, indices, bags, sizes, factors, len(weight), mode, padding_idx
+
+
+def bag_factors_gradient(rng, d):
+    g, indices, bags, _, _, n, _, padding_idx = embedding_bag_gradient(rng, d)
+    return g, some(rng, (n, g.shape[1]), d), indices, bags, padding_idx
+
+
 def masked(rng, d):
     a = some(rng, any_shape(rng) or (3,), d)
     return a, np.asarray(some(rng, a.shape, F32) > 0)
@@ -233,6 +263,11 @@ def masked(rng, d):
 def masked_expand(rng, d):
     a, mask = masked(rng, d)
     return a[mask], mask
+
+
+def masked_place(rng, d):
+    z, mask = masked(rng, d)
+    return z, mask, some(rng, (max(0, int(mask.sum()) + int(rng.integers(-1, 4))),), d)
 
 
 def nonzero(rng, d):

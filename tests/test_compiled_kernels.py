@@ -492,6 +492,7 @@ def test_running(data):
     axis = data.draw(st.integers(-a.ndim, a.ndim - 1)) if a.ndim else 0
     compare("cumulative", a, axis, np.add, scale=sized(a))
     compare("cumulative", a, axis, np.multiply)
+    compare("logcumsumexp", data.draw(arrays(a.shape, a.dtype)), axis if a.ndim else None)
 
 
 @given(st.data())

@@ -29,6 +29,7 @@ def embedding_bag(
         t not in (f32, f64, f16, bf16)
         or weight.__class__ is not np.ndarray
         or not n
+        or not 0 <= mode < len(MODES)
         or not count * weight.shape[1]
         or (
             factors is not None
@@ -59,9 +60,11 @@ GRADIENT, FACTORS = Compiled(kernels.bags_gradient), Compiled(kernels.bag_factor
 def embedding_bag_gradient(
     g: Any, indices: Any, bags: Any, sizes: Any, factors: Any, n: int, mode: int, padding_idx: int
 ) -> Any:
-    if g.ndim != 2 or not indices.size or bags.dtype != I64 or sizes.dtype != I64:
+    if not fit(g, indices, bags) or sizes.dtype != I64 or sizes.shape != g.shape[:1]:
         return NotImplemented
-    if factors is not None and (mode == 1 or factors.dtype is not g.dtype):
+    if factors is not None and (
+        mode == 1 or factors.dtype is not g.dtype or factors.size != indices.size
+    ):
         return NotImplemented
     if g.dtype in REDUCED:
         wide = None if factors is None else cast(factors, F32)
@@ -72,20 +75,27 @@ def embedding_bag_gradient(
     g, bags, sizes = in_order(g), in_order(bags), in_order(sizes)
     i = np.ascontiguousarray(indices, I64)
     given = g if factors is None else in_order(factors)
-    out = np.empty((n, g.shape[1]), g.dtype)
+    out, bad = np.empty((n, g.shape[1]), g.dtype), np.zeros(1, I64)
     run = GRADIENT[factors is not None, mode == 1, g.dtype]
-    run(g, i, bags, sizes, given, out, i.size, g.shape[1], n, padding_idx)
-    return out
+    run(g, i, bags, sizes, given, out, bad, i.size, g.shape[1], len(g), n, padding_idx)
+    return NotImplemented if bad[0] else out
 
 
 @implements("bag_factors_gradient", dtypes=FLOATING, least=1)
 def bag_factors_gradient(g: Any, weight: Any, indices: Any, bags: Any, padding_idx: int) -> Any:
-    if g.ndim != 2 or not indices.size or bags.dtype != I64 or weight.dtype is not g.dtype:
+    if not fit(g, indices, bags) or weight.dtype is not g.dtype or weight.shape[1:] != g.shape[1:]:
         return NotImplemented
     if g.dtype in REDUCED:
         wide = bag_factors_gradient(cast(g, F32), cast(weight, F32), indices, bags, padding_idx)
         return cast(wide, g.dtype)
     out, i = np.empty(indices.size, g.dtype), np.ascontiguousarray(indices, I64)
-    run = FACTORS[(g.dtype,)]
-    run(in_order(g), in_order(weight), i, in_order(bags), out, i.size, g.shape[1], padding_idx)
-    return out
+    g, weight, bad = in_order(g), in_order(weight), np.zeros(1, I64)
+    FACTORS[(g.dtype,)](
+        g, weight, i, in_order(bags), out, bad, i.size, g.shape[1], len(g), len(weight), padding_idx
+    )
+    return NotImplemented if bad[0] else out
+
+
+def fit(g: Any, indices: Any, bags: Any) -> bool:
+    """Whether kernels take the gradients of bags, and the bag of each index."""
+    return g.ndim == 2 and bags.dtype == I64 and bags.size == indices.size > 0

@@ -520,14 +520,15 @@ def reduce_slices(
     """`z` along `axis` at index[k], and the k-th slice of `values`, reduced in place; `include` False: without what
     stood there. False, and nothing is written, where an index is out of range."""
     slices = (*z.shape[:axis], index.size, *z.shape[axis + 1 :])
+    index = contiguous(index)
     if (
         not fit(z, values)
         or values.shape != slices
-        or index.dtype not in INDEX
+        or index_type(index) is None
         or not apart(z, index)
     ):
         return reference.reduce_slices(z, index, axis, values, reduce, include)
-    index, values = contiguous(index), contiguous(values)
+    values = contiguous(values)
     if not include and not put_slices(z, index, axis, first_of(reduce, z.dtype), False):
         return False
     if not put(z, index, axis, values, WORDS[reduce]):

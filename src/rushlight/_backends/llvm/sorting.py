@@ -176,7 +176,7 @@ def one_of_many(a: Any, axis: int | None, keepdims: bool, which: int) -> tuple[A
         return None
     x, axis = np.require(a, requirements="CA"), axis % a.ndim
     n, before, behind = a.shape[axis], a.shape[:axis], a.shape[axis + 1 :]
-    if n >= 1 << 31:
+    if n >= 1 << 31 or which >= n:
         return None
     t: Any = of(a.dtype)
     k = kernels.key_type(t)
@@ -312,6 +312,8 @@ def isin(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
     if found is not None:
         return found
     if a.dtype not in SORTED or tests.dtype is not a.dtype or a.dtype.itemsize < 2:
+        return reference.isin(a, tests, invert)
+    if not a.ndim or not tests.size:
         return reference.isin(a, tests, invert)
     if a.dtype in REDUCED:
         a, tests = cpu.cast(a, F32), cpu.cast(tests, F32)

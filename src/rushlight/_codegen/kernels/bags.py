@@ -20,6 +20,15 @@ def rising(offsets, n, count):
     return wrong == 0
 
 
+@inline
+def within(indices, count, n):
+    """Whether all indices are from 0 to n - 1."""
+    wrong = i64(0)
+    for i in range(count):
+        wrong = wrong | i64(indices[i] < 0) | i64(indices[i] >= n)
+    return wrong == 0
+
+
 @kernel
 def bags(WEIGHTED, MODE, SIDE, weight: Ptr[T], indices: Ptr[i64], offsets: Ptr[i64], factors: Ptr[T],
          out: Ptr[T], bag: Ptr[i64], sizes: Ptr[i64], places: Ptr[i64], bad: Ptr[i64],
@@ -110,44 +119,53 @@ def largest_of(weight, indices, out, places, b, c, first, last, inner, padding, 
 
 @kernel
 def bags_gradient(WEIGHTED, MEAN, g: Ptr[T], indices: Ptr[i64], bag: Ptr[i64], sizes: Ptr[i64],
-                  factors: Ptr[T], out: Ptr[T], count: i64, inner: i64, n: i64, padding: i64):  # fmt: skip
-    """The gradient of the table of `bags`, out [n, inner]: in its row indices[i] the sum of g[bag[i]] (times
-    factors[i]; MEAN: over the size of the bag)."""
-    for lo, hi in parallel(inner, max(i64(256), 65536 // (count + n))):
-        for row in range(n):
-            for c in lanes(lo, hi):
-                out[row * inner + c] = T(0)
-        for i in range(count):
-            row = indices[i]
-            if row != padding:
-                p, q = g + bag[i] * inner, out + row * inner
-                if WEIGHTED:
-                    by = factors[i]
-                    for c in lanes(lo, hi):
-                        q[c] = q[c] + p[c] * by
-                elif MEAN:
-                    by = T(sizes[bag[i]])
-                    for c in lanes(lo, hi):
-                        q[c] = q[c] + p[c] / by
-                else:
-                    for c in lanes(lo, hi):
-                        q[c] = q[c] + p[c]
+                  factors: Ptr[T], out: Ptr[T], bad: Ptr[i64], count: i64, inner: i64, n: i64, rows: i64,
+                  padding: i64):  # fmt: skip
+    """The gradient of the table of `bags`, out [rows, inner]: in its row indices[i] the sum of g[bag[i]] (times
+    factors[i]; MEAN: over the size of the bag), of n bags. bad[0] = 1, and nothing is written, where an index or
+    a bag is out of range."""
+    if within(indices, count, rows) & within(bag, count, n):
+        for lo, hi in parallel(inner, max(i64(256), 65536 // (count + rows))):
+            for row in range(rows):
+                for c in lanes(lo, hi):
+                    out[row * inner + c] = T(0)
+            for i in range(count):
+                row = indices[i]
+                if row != padding:
+                    p, q = g + bag[i] * inner, out + row * inner
+                    if WEIGHTED:
+                        by = factors[i]
+                        for c in lanes(lo, hi):
+                            q[c] = q[c] + p[c] * by
+                    elif MEAN:
+                        by = T(max(sizes[bag[i]], i64(1)))
+                        for c in lanes(lo, hi):
+                            q[c] = q[c] + p[c] / by
+                    else:
+                        for c in lanes(lo, hi):
+                            q[c] = q[c] + p[c]
+    else:
+        bad[0] = 1
 
 
 @kernel
 def bag_factors_gradient(g: Ptr[T], weight: Ptr[T], indices: Ptr[i64], bag: Ptr[i64], out: Ptr[T],
-                         count: i64, inner: i64, padding: i64):  # fmt: skip
-    """The gradient of the factors of `bags`: out[i] = the inner product of g[bag[i]] and weight[indices[i]]."""
+                         bad: Ptr[i64], count: i64, inner: i64, n: i64, rows: i64, padding: i64):  # fmt: skip
+    """The gradient of the factors of `bags`: out[i] = the inner product of g[bag[i]] and weight[indices[i]]; bad
+    as `bags_gradient` has it."""
     L = width(T)
-    for lo, hi in parallel(count, rows_of(inner)):
-        for i in range(lo, hi):
-            s = splat(T(0), L)
-            if indices[i] != padding:
-                p, q = g + bag[i] * inner, weight + indices[i] * inner
-                for c in range(0, inner, L):
-                    here = iota(i64, L) < inner - c
-                    s = s + load(p + c, L, here) * load(q + c, L, here)
-            out[i] = total(s)
+    if within(indices, count, rows) & within(bag, count, n):
+        for lo, hi in parallel(count, rows_of(inner)):
+            for i in range(lo, hi):
+                s = splat(T(0), L)
+                if indices[i] != padding:
+                    p, q = g + bag[i] * inner, weight + indices[i] * inner
+                    for c in range(0, inner, L):
+                        here = iota(i64, L) < inner - c
+                        s = s + load(p + c, L, here) * load(q + c, L, here)
+                out[i] = total(s)
+    else:
+        bad[0] = 1
 
 
 @kernel
