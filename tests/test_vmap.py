@@ -283,3 +283,14 @@ def test_one_mask_for_all_elements():
     assert_close(rows, torch.eye(5)[mask])
     with pytest.raises(RuntimeError, match="output dynamic shape"):
         vmap(lambda v, m: v.masked_select(m))(X, X > 0)
+
+
+def test_cross_products():
+    a, b = X[:, :3], X[:, 2:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_close(vmap(torch.linalg.cross)(a, b), torch.linalg.cross(a, b))
+        got = vmap(lambda v, w: torch.linalg.cross(v[:, None], w, dim=0), (0, None))(a, b.T)
+    assert_close(
+        got, torch.stack([torch.linalg.cross(v[:, None].expand(3, 3), b.T, dim=0) for v in a])
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.dispatch.batch import RULES, Batched, in_front, looped
-from rushlight.func.rules.rules import front, rule
+from rushlight.func.rules.rules import behind, front, rule
 
 for path in (
     "linalg.cholesky_ex linalg.lu_factor_ex linalg.qr geqrf linalg.ldl_factor_ex linalg.eigh internal.eigvalsh "
@@ -49,3 +49,13 @@ def pinv(b: Batched) -> Any:
 @rule("_pdist_forward", "_grouped_mm", "aten.block_diag")
 def one_by_one(b: Batched) -> Any:
     return looped(b)
+
+
+@rule("linalg.cross")
+def cross(b: Batched) -> Any:
+    n = max(b.ndim("input"), b.ndim("other"))
+    return b.call(
+        input=in_front(b.expanded("input"), n),
+        other=in_front(b.expanded("other"), n),
+        dim=behind(b.named["dim"], n),
+    )
