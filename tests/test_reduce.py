@@ -234,18 +234,6 @@ def test_gradient_of_std_where_it_is_0():
     assert grad_of(lambda x: x.std(), [3.0, 3.0]) == [0, 0]
 
 
-def test_short_rows_are_added_in_pytorchs_order():
-    """At RUSHLIGHT_COMPILED=always by a kernel: the first, those from the fifth on, those between."""
-    for n in range(1, 8):
-        x = np.random.default_rng(n).random((200, n), np.float32)
-        rows = torch.tensor(x)
-        total = x[:, 0]
-        for k in [*range(4, n), *range(1, min(n, 4))]:
-            total = total + x[:, k]
-        wide = torch.cat([rows] * 200).sum(1).numpy()  # large: machine code
-        np.testing.assert_array_equal(wide[:200], total)
-
-
 def test_the_gradient_of_a_sum_has_the_dtype_of_the_input():
     x = torch.ones(3, requires_grad=True)
     x.sum(dtype=torch.float64).backward()

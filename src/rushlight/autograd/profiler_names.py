@@ -96,7 +96,10 @@ NAMES = {
     "internal.overlap_add": "unfold_backward",
     "internal.r2c": "_fft_r2c",
     "internal.resized": "constant_pad_nd",
+    "internal.solved": "_linalg_solve_ex",
     "internal.svdvals": "_linalg_svd",
+    "kron_of_matrices": "kron",
+    "internal.kron_of_matrices": "kron",
     "lu": "_lu_with_info",
     "nn.functional.grouped_mm": "_grouped_mm",
     # layers
@@ -190,8 +193,15 @@ def names(op: Any, values: list, inplace: bool = False) -> list[str]:
 # `_backward`.
 GRADIENTS = {
     "cdist": "_cdist_backward",
+    "cummax": "cummaxmin_backward",
+    "cummin": "cummaxmin_backward",
     "relu": "threshold_backward",
     **dict.fromkeys(
+        "_dim.max _dim.median _dim.min _dim.nanmedian kthvalue mode topk".split(),
+        "value_selecting_reduction_backward",
+    ),
+    **dict.fromkeys(
+        "_all.max _all.median _all.min _all.nanmedian amax amin aminmax internal.solved internal.svdvals linalg.svd "
         "_clamp_max_tensor _clamp_min_tensor _clamp_tensors aten.where clamp clamp_max clamp_min nn.functional._bce_with_logits "
         "nn.functional._reduced_bce_with_logits".split(),
         "",

@@ -46,23 +46,7 @@ def tree(v):
 
 @inline
 def row_total(p, n, F, T):
-    """The sum of F(x) over a row. Fewer than eight elements are added one by one in PyTorch's order: the first, those
-    from the fifth on, those between."""
-    s = T.loaded(0)
-    if n >= 8:
-        s = long_row_total(p, n, F, T)
-    elif n > 0:
-        s = F(p[0])
-        for i in range(4, n):
-            s = s + F(p[i])
-        for i in range(1, min(n, i64(4))):
-            s = s + F(p[i])
-    return s
-
-
-@inline
-def long_row_total(p, n, F, T):
-    """The sum of F(x) over a row by vectors."""
+    """The sum of F(x) over a row."""
     L = width(T)
     R = T.loaded
     sums = [splat(R(0), L) for _ in range(SIDE)]

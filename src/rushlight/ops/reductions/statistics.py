@@ -446,6 +446,17 @@ def check_weights(name: str, w: Tensor, n: int, kinds: str, words: str) -> None:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
+def one_by_one(w: Tensor) -> Tensor:
+    """The sum of weights, fewer than eight in PyTorch's order: all that is divided by it shows its last bit."""
+    if w.ndim != 1 or not 2 < len(w) < 8:
+        return w.sum()
+    each = w.unbind(0)
+    total = each[0]
+    for x in (*each[4:], *each[1:4]):
+        total = total + x
+    return total
+
+
 @composite(out=False)
 def cov(
     input: Tensor,
@@ -480,14 +491,14 @@ def cov(
     if aweights is not None:
         check_weights("aweights", aweights, n, "fV", "floating point")
         w = aweights if w is None else w * aweights
-    total = n if w is None else w.sum()
+    total = n if w is None else one_by_one(w)
     if w is not None and somewhere(total == 0):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (x if w is None else x * w).sum(1) / total
     if w is None or aweights is None or correction == 0:
         norm = total - correction
     else:
-        norm = total - correction * (w * aweights).sum() / total
+        norm = total - correction * one_by_one(w * aweights) / total
     few = norm <= 0
     if few if few.__class__ is bool else somewhere(few):
         warnings.warn(
