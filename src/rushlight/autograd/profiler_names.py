@@ -98,7 +98,6 @@ NAMES = {
     "internal.resized": "constant_pad_nd",
     "internal.solved": "_linalg_solve_ex",
     "internal.svdvals": "_linalg_svd",
-    "kron_of_matrices": "kron",
     "internal.kron_of_matrices": "kron",
     "lu": "_lu_with_info",
     "nn.functional.grouped_mm": "_grouped_mm",
