@@ -97,3 +97,21 @@ def test_jvp_gets_zeros_for_tensors_without_a_tangent():
         x = fwAD.make_dual(torch.tensor(1.0), torch.tensor(3.0))
         assert fwAD.unpack_dual(Sum.apply(2, x, torch.tensor(5.0))).tangent == 6
         assert fwAD.unpack_dual(Sum.apply(2, torch.tensor(5.0), x)).tangent == 3
+
+
+def test_a_view_made_before_its_base_is_written_has_the_tangent():
+    base = torch.zeros(4)
+    v = base[1:3]
+    w = v.view(2, 1)
+    with fwAD.dual_level():
+        base.copy_(fwAD.make_dual(torch.arange(4.0), torch.tensor([10.0, 20.0, 30.0, 40.0])))
+        assert fwAD.unpack_dual(v).tangent.tolist() == [20, 30]
+        assert fwAD.unpack_dual((w * 2).sum(1)).tangent.tolist() == [40, 60]
+        z, whole = torch.zeros(3), torch.zeros(2)
+        z[1:] = v
+        whole.copy_(v)
+        assert fwAD.unpack_dual(z).tangent.tolist() == [0, 20, 30]
+        assert fwAD.unpack_dual(whole).tangent.tolist() == [20, 30]
+        w[0] = 7
+        assert fwAD.unpack_dual(base).tangent.tolist() == [10, 0, 30, 40]
+    assert base.tolist() == [0, 7, 2, 3] and (v * 2).tolist() == [14, 4]

@@ -135,6 +135,12 @@ def test_tangent_is_the_gradient_the_other_way(row):
             inner(g, d) for g, d in zip(gradients, directions, strict=True) if g is not None
         )
         assert forward == pytest.approx(reverse, rel=1e-6, abs=1e-8)
+        for j in range(len(moving)):  # each alone: the others have no tangent
+            one = lambda x, j=j, f=f, moving=moving: f(*moving[:j], x, *moving[j + 1 :])
+            _, alone = jvp(one, (moving[j],), (directions[j],))
+            part = sum(inner(w, alone[k]) for w, k in zip(weights, kept, strict=True))
+            wanted = 0.0 if gradients[j] is None else inner(gradients[j], directions[j])
+            assert part == pytest.approx(wanted, rel=1e-6, abs=1e-8), f"input {j} alone"
         for v, o in zip(values, outs, strict=True):
             np.testing.assert_array_equal(v.detach()._array, o.detach()._array)
         return
@@ -159,3 +165,14 @@ def test_gradients_of_each_element():
     f = lambda w, x: (w @ x).tanh().prod()
     want = rushlight.stack([grad(f)(w, each) for each in x])
     rushlight.testing.assert_close(vmap(grad(f), (None, 0))(w, x), want)
+
+
+def test_tangents_of_some_of_a_list():
+    x, t = rushlight.ones(2), rushlight.tensor([3.0, 4.0])
+    joined = lambda x: rushlight.cat([x, rushlight.tensor([5, 6]), rushlight.tensor([7.0])])
+    assert jvp(joined, (x,), (t,))[1].tolist() == [3, 4, 0, 0, 0]
+
+
+def test_a_tangent_in_another_order_of_memory_has_the_same_views():
+    x, t = rushlight.ones(2, 3), rushlight.arange(6.0).reshape(3, 2).t()
+    assert jvp(lambda x: x.view(6), (x,), (t,))[1].tolist() == t.reshape(6).tolist()

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, bare, tangent_of
-from rushlight.dispatch.transforms import Level
+from rushlight.dispatch.transforms import Level, follow
 
 __all__ = [
     "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
@@ -105,6 +105,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """(value, tangent) of a tensor; the tangent is None if the tensor depends on no dual."""
     if not _level:
         return UnpackedDualTensor(tensor, None)
+    follow((tensor,))
     tangent = tangent_of(tensor, _level[-1])
     if not isinstance(tensor._array, Dual):
         return UnpackedDualTensor(tensor, None)

@@ -19,7 +19,9 @@ def as_bool(self: Tensor) -> bool:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
     if self.is_meta:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    return bool(a.truth() if hasattr(a.__class__, "truth") else a.reshape(-1)[0])
+    if a.__class__ is not np.ndarray and hasattr(a.__class__, "truth"):  # of a function transform
+        return bool(a.truth())
+    return bool(a.reshape(-1)[0])
 
 
 def only_element(self: Tensor) -> Any:

@@ -302,16 +302,16 @@ class Tensor:
         inputs: Any = None,
     ) -> None:
         """Add the gradient of this tensor with respect to every leaf of its graph to `leaf.grad`."""
-        import rushlight.autograd.engine  # replaces this method
+        import rushlight.autograd.engine  # noqa: F401 - replaces this method
 
-        del rushlight
         self.backward(gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
         """A tensor on the same memory, without history and with the same version counter."""
-        t = new(Tensor)
-        a, t._edge = _array_for(Tensor, self._array), None
-        t._array = a.detached() if hasattr(a.__class__, "detached") else a
+        t, a = new(Tensor), _array_for(Tensor, self._array)
+        if a.__class__ is not np.ndarray and hasattr(a.__class__, "detached"):
+            a = a.detached()
+        t._array, t._edge = a, None
         t._counter = self._counter or version_of(self)
         return t if self.__class__ in _plain_classes else _like_subclass(t, self)
 

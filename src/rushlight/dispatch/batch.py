@@ -24,7 +24,15 @@ from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
-from rushlight.dispatch.transforms import Level, Lifted, lifted, mapped, tensor, tensors_in
+from rushlight.dispatch.transforms import (
+    Level,
+    Lifted,
+    call_by_names,
+    lifted,
+    mapped,
+    tensor,
+    tensors_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,12 +96,10 @@ class Batch(Lifted):
     def copy_from(self, b: Any) -> None:
         """Write `b`, a lifted array or a number, into the tensor inside."""
         if not isinstance(b, Lifted):
-            self.value.copy_(b) if isinstance(b, Tensor) else self.value.fill_(
-                b.item() if isinstance(b, np.ndarray) else b
-            )
+            self.value.fill_(b.item() if isinstance(b, np.ndarray) else b)
             return
         if b.has and not self.has:
-            in_place_on_unmapped(self)
+            raise unmapped_write("aten::copy_", "other")
         value = b.value
         if self.has and not b.has and self.ndim == b.ndim:
             value = value.unsqueeze(0)
@@ -239,7 +245,7 @@ class Batched:
         """The result of the operator, or of another, for the arguments with some of them changed."""
         op = getattr(op or self.op, "op", op or self.op)
         values = {p: changed[p] if p in changed else self.named[p] for p in op.params}
-        return op_call(op, values)
+        return call_by_names(op, values)
 
     def run(self) -> Any:
         """The results: lifted arrays."""
@@ -264,11 +270,6 @@ class Batched:
         """The argument with `ndim` dimensions behind the batch, or with none in front where it has no batch."""
         t = self.named[name]
         return in_front(t, ndim) if name in self.has else t
-
-
-def op_call(op: Op, values: dict[str, Any]) -> Any:
-    n = op.n_positional
-    return op.function(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
 
 
 # -- rules of many operators -----------------------------------------------------------------------
@@ -303,18 +304,13 @@ def loop(b: Batched) -> Any:
             UserWarning,
             stacklevel=2,
         )
-    return looped(b)
-
-
-def looped(b: Batched) -> Any:
-    """As `loop`, for operators that have no other form."""
     import rushlight
 
     results = []
     for k in range(b.size):
         values = {n: mapped(v, lambda t, k=k: t._array.value.select(0, k) if t._array.has else t._array.value)
                   for n, v in b.outer.items()}  # fmt: skip
-        results.append(op_call(b.op, values))
+        results.append(call_by_names(b.op, values))
     if isinstance(results[0], Tensor):
         return rushlight.stack(results)
     return [rushlight.stack(list(each)) for each in zip(*results, strict=True)]
@@ -342,7 +338,3 @@ def unmapped_write(name: str, p: str) -> RuntimeError:
         f"more elements than `self`. This happened due to `{p}` being vmapped over but `self` not being vmapped over in "
         f"a vmap. Please try to use out-of-place operators instead of {name}."
     )
-
-
-def in_place_on_unmapped(a: Batch) -> NoReturn:
-    raise unmapped_write("aten::copy_", "other")

@@ -24,16 +24,18 @@ import numpy as np
 
 from rushlight._backends import cpu, devices
 from rushlight.autograd.graph import new
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
+from rushlight.dispatch.registry import OPS
 from rushlight.dispatch.transforms import (
     Level,
     Lifted,
+    call_by_names,
     levels,
     lifted,
     mapped,
@@ -301,6 +303,8 @@ def receive(t: Tensor, level: Level, written: Tensor | None) -> None:
     else:
         t._array = Dual(a, None, level)
         t._array.own_tangent(written)
+    if not level.received:
+        count_mode(+1)  # from here on each call looks for views of what received a tangent
     level.received.append(t)
 
 
@@ -332,11 +336,13 @@ def tangents(op: Op, named: dict[str, Any], results: list, level: Level) -> list
         if found is not NotImplemented:
             return list(found) if isinstance(found, (tuple, list)) else [found]
     if op.view or op.path in LINEAR:
-        return listed(
-            call(op, bared | {i: filled(bared[i], moved[i]) for i in op.inputs if has(moved[i])})
-        )
+        if op.view:
+            moved[op.inputs[0]] = laid_as(named[op.inputs[0]])
+        return listed(call_by_names(op, bared | {i: filled(bared[i], moved[i]) for i in op.inputs}))
     if op.path in PRODUCTS:
-        terms = [call(op, bared | {i: moved[i]}) for i in op.inputs if moved[i] is not None]
+        terms = [
+            call_by_names(op, bared | {i: moved[i]}) for i in op.inputs if moved[i] is not None
+        ]
         return [added(terms)]
     if op.elementwise and op.outputs is None and not op.rule_all:
         found = scaled(op, bared, moved, results[0], level)
@@ -345,19 +351,23 @@ def tangents(op: Op, named: dict[str, Any], results: list, level: Level) -> list
     return twice(op, bared, moved, results, level)
 
 
-def has(v: Any) -> bool:
-    return any(map(has, v)) if v.__class__ in (list, tuple) else v is not None
+def laid_as(t: Tensor) -> Tensor:
+    """The tangent of a tensor, in the order of memory of that, so that it has the same views."""
+    a, tangent = t._array, t._array.tangent
+    if tangent._array.strides != a.strides:
+        a.tangent = tangent = OPS["aten.laid_out"].function(tangent, a.strides)
+    return tangent
 
 
 def listed(v: Any) -> list:
     return list(v) if isinstance(v, (tuple, list)) else [v]
 
 
-def filled(v: Any, t: Any) -> Any:
-    """The tangents of an input, zeros in the place of None."""
+def filled(v: Any, t: Any, listed: bool = False) -> Any:
+    """The tangents of an input, zeros in the place of None; what is no number that moves, such as an index, as it is."""
     if v.__class__ in (list, tuple):
-        return [filled(x, y) for x, y in zip(v, t, strict=True)]
-    if not isinstance(v, Tensor) or v.dtype.kind < 2:
+        return [filled(x, y, True) for x, y in zip(v, t, strict=True)]
+    if not isinstance(v, Tensor) or t is None and v.dtype.kind < 2 and not listed:
         return v
     return v.new_zeros(v.shape) if t is None else t
 
@@ -367,11 +377,6 @@ def added(terms: list) -> Tensor:
     for t in terms[1:]:
         total = total + t
     return total
-
-
-def call(op: Op, values: dict[str, Any]) -> Any:
-    n = op.n_positional
-    return op.function(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
 
 
 def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> Any:
@@ -425,7 +430,7 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
             ts.append(t)
             return x
 
-        ys = listed(call(op, bared | {i: leaf(bared[i], moved[i]) for i in op.inputs}))
+        ys = listed(call_by_names(op, bared | {i: leaf(bared[i], moved[i]) for i in op.inputs}))
         wanted = [k for k, y in enumerate(ys) if isinstance(y, Tensor) and y.requires_grad]
         if not wanted:
             return [None] * len(results)
@@ -471,7 +476,9 @@ def with_bias(*factors: str) -> Callable:
 
     def rule(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Any:
         terms = [
-            call(op, bared | {i: moved[i], "bias": None}) for i in factors if moved[i] is not None
+            call_by_names(op, bared | {i: moved[i], "bias": None})
+            for i in factors
+            if moved[i] is not None
         ]
         if (t := moved["bias"]) is not None:
             n = results[0].dim() - 2 if op.path == "internal.convolution" else 0

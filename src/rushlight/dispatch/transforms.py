@@ -19,6 +19,7 @@ Note [Levels]
 
 from __future__ import annotations
 
+import itertools
 import threading
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -27,6 +28,8 @@ import numpy as np
 
 from rushlight._backends import cpu, devices
 from rushlight.autograd.graph import new
+from rushlight.autograd.state import count_mode
+from rushlight.autograd.views import View
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS
@@ -50,9 +53,7 @@ class Levels(threading.local):
 
 
 levels = Levels()
-_numbers = iter(
-    range(1, 1 << 62)
-)  # levels are never numbered alike, so that an escaped tensor is known
+_numbers = itertools.count(1)  # never the same again, so that an escaped tensor is known
 
 
 class Level:
@@ -77,6 +78,8 @@ class Level:
         self.alive = False
         for t in self.received or ():
             t._array = t._array.plain
+        if self.received:
+            count_mode(-1)
         levels.open.remove(self)
         opened.remove(self)
 
@@ -230,23 +233,26 @@ def tensors_in(values: Iterable) -> Iterable[Tensor]:
             yield from tensors_in(v)
 
 
-def top(values: Iterable) -> Lifted | None:
-    """The lifted array of the highest level among the arguments of a call."""
+def highest(arrays: Iterable) -> Lifted | None:
+    """The lifted array of the highest level among arrays."""
     found = None
-    for t in tensors_in(values):
-        a = t._array
+    for a in arrays:
         if isinstance(a, Lifted) and (found is None or a.level.number > found.level.number):
             found = a
     return found
 
 
+def top(values: Iterable) -> Lifted | None:
+    """The lifted array of the highest level among the arguments of a call."""
+    return highest(t._array for t in tensors_in(values))
+
+
 def top_of(arrays: Iterable) -> Lifted:
-    """The lifted array of the highest level among arrays."""
-    found = [a for a in arrays if isinstance(a, Lifted)]
-    highest = max(found, key=lambda a: a.level.number)
-    if not highest.level.alive and highest.holds_graphs:
-        escaped(highest)
-    return highest
+    """As `highest`, of arrays among which there is a lifted one. RuntimeError where it escaped from its level."""
+    found = highest(arrays)
+    if not found.level.alive and found.holds_graphs:
+        escaped(found)
+    return found
 
 
 def mapped(values: Any, function: Callable) -> Any:
@@ -256,6 +262,12 @@ def mapped(values: Any, function: Callable) -> Any:
     if values.__class__ in (list, tuple):
         return values.__class__([mapped(v, function) for v in values])
     return values
+
+
+def call_by_names(op: Op, values: dict[str, Any]) -> Any:
+    """The result of an operator for the values of its parameters."""
+    n = op.n_positional
+    return op.function(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
 
 
 def lifted(t: Tensor, level: Level) -> Tensor:
@@ -297,8 +309,22 @@ def beside(written: Tensor, src: Tensor, name: str) -> tuple[Tensor, Tensor]:
     return written, lifted(src, level)
 
 
+def follow(values: Iterable) -> None:
+    """Give views the tangents that their bases received after the views were made."""
+    for level in levels.open:
+        for t in tensors_in(values) if level.received else ():
+            e = t._edge
+            if e.__class__ is View and t._array.__class__ is np.ndarray:
+                a = e.base._array
+                if isinstance(a, Lifted) and a.level is level:
+                    from rushlight.dispatch.dual import receive
+
+                    receive(t, level, None)
+
+
 def interpret(call: Call) -> Any:
     """A call with lifted tensors among its arguments."""
+    follow((*call.values, call.out))
     found = top((*call.values, call.out))
     if found is None:
         return NOTHING

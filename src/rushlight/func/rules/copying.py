@@ -16,9 +16,9 @@ for path in "_to_device Tensor.zero Tensor.fill_number_ Tensor.fill_number".spli
 def copy(b: Batched) -> Any:
     wanted = b.named.get("memory_format")
     if wanted in (torch.channels_last, torch.channels_last_3d):
-        from rushlight.dispatch.batch import looped
+        from rushlight.dispatch.batch import loop
 
-        return looped(b)
+        return loop(b)
     return b.call()
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.batch import RULES, Batched, looped
+from rushlight.dispatch.batch import RULES, Batched, loop
 from rushlight.func.rules.rules import behind, rule
 
 
@@ -119,7 +120,7 @@ def along_index(b: Batched) -> Any:
     """The rule of writes of slices at a vector of indices."""
     ndim = b.ndim("input")
     if not ndim or "value" in b.has:
-        return looped(b)
+        return loop(b)
     changed = {
         i: b.expanded(i)
         for i in b.op.inputs
@@ -146,7 +147,7 @@ def along_index(b: Batched) -> Any:
         return x.scatter_reduce(
             dim, index, changed["source"].reshape(full), kind, include_self=b.named["include_self"]
         )
-    return looped(b)
+    return loop(b)
 
 
 for (
@@ -157,14 +158,27 @@ for (
 
 @rule("put", "masked_scatter")
 def one_by_one(b: Batched) -> Any:
-    return looped(b)
+    return loop(b)
 
 
 @rule("masked_select", "aten.nonzero", "aten.masked_place")
 def dynamic(b: Batched) -> Any:
-    if "mask" in b.named and "mask" not in b.has:  # one for all: results have one shape
-        return looped(b)
-    raise RuntimeError(
-        f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{b.op.name}"
-        ". If you are indexing with a mask, try torch.where() instead"
-    )
+    """The rule of operators with a mask: where all elements have the same, their results have one shape."""
+    if "mask" not in b.named or "mask" in b.has:
+        raise RuntimeError(
+            f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{b.op.name}"
+            ". If you are indexing with a mask, try torch.where() instead"
+        )
+    mask = b.named["mask"]
+    if b.op.name == "masked_select":
+        shape = torch.broadcast_shapes(b.shape("input"), mask.shape)
+        x = b.fronted("input", len(shape)).expand(b.size, *shape)
+        return x.reshape(b.size, -1).index_select(1, places(mask, shape))
+    grad, shape = b.named["grad"], b.named["shape"]
+    zeros = grad.new_zeros(b.size, prod(shape))
+    return zeros.index_copy(1, places(mask, shape), grad).reshape(b.size, *shape)
+
+
+def places(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The flat indices of the True elements of a mask that is broadcast."""
+    return mask.expand(shape).flatten().nonzero()[:, 0]

@@ -210,9 +210,9 @@ def laid_out(b: Batched) -> Any:
 @rule("aten.repeat_each")
 def repeat_each(b: Batched) -> Any:
     if "repeats" in b.has:
-        from rushlight.dispatch.batch import looped
+        from rushlight.dispatch.batch import loop
 
-        return looped(b)
+        return loop(b)
     dim, ndim = b.named["dim"], b.ndim("input")
     x = b.named["input"] if ndim else b.named["input"].unsqueeze(1)
     return b.call(input=x, dim=behind(dim, max(ndim, 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.dispatch.batch import RULES, Batched, in_front, looped
+from rushlight.dispatch.batch import RULES, Batched, in_front, loop
 from rushlight.func.rules.rules import behind, front, rule
 
 for path in (
@@ -48,7 +48,7 @@ def pinv(b: Batched) -> Any:
 
 @rule("_pdist_forward", "_grouped_mm", "aten.block_diag")
 def one_by_one(b: Batched) -> Any:
-    return looped(b)
+    return loop(b)
 
 
 @rule("linalg.cross")

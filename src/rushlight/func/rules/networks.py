@@ -6,7 +6,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.batch import RULES, Batched, in_front, loop, looped
+from rushlight.dispatch.batch import RULES, Batched, in_front, loop
 from rushlight.dispatch.registry import OPS
 from rushlight.func.rules.rules import examples, merged, parted, rule
 
@@ -340,7 +340,7 @@ def embedding(b: Batched) -> Any:
 def embedding_back(b: Batched) -> Any:
     rows = b.named["num_weights"]
     if b.named["padding_idx"] >= 0 or b.named["scale_grad_by_freq"]:
-        return looped(b)
+        return loop(b)
     start = torch.arange(0, b.size * rows, max(rows, 1)).reshape(
         (b.size, *(1,) * b.ndim("indices"))
     )

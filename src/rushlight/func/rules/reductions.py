@@ -6,7 +6,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.batch import RULES, Batched, looped
+from rushlight.dispatch.batch import RULES, Batched, loop
 from rushlight.func.rules.rules import all_behind, along, rule
 
 
@@ -124,18 +124,18 @@ def trace(b: Batched) -> Any:
 
 @rule("histc", "bincount", "_all.histogramdd", "segment_reduce", "_all.unique")
 def one_by_one(b: Batched) -> Any:
-    return looped(b)
+    return loop(b)
 
 
 @rule("_all.searchsorted")
 def searchsorted(b: Batched) -> Any:
     if b.has == {"input"} and b.ndim("sorted_sequence") == 1:
         return b.call()
-    return looped(b)
+    return loop(b)
 
 
 @rule("_all.isin")
 def isin(b: Batched) -> Any:
     if b.has == {"elements"}:
         return b.call()
-    return looped(b)
+    return loop(b)

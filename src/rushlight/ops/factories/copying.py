@@ -22,7 +22,7 @@ from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
 from rushlight.dispatch.record import make_node, unbroadcast
 from rushlight.dispatch.registry import Array, op, public
-from rushlight.dispatch.transforms import Lifted, beside
+from rushlight.dispatch.transforms import Lifted, beside, follow, opened
 from rushlight.ops.factories import arguments, creation
 
 if TYPE_CHECKING:
@@ -447,7 +447,7 @@ copy_into.grad(
 @public("Tensor")
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
-    if src.__class__ is Tensor and free(self) and src is not self:
+    if src.__class__ is Tensor and free(self) and src is not self and not opened:
         a, b = self._array, src._array
         if a.dtype is b.dtype and 0 not in a.strides and b.__class__ is np.ndarray:
             if src._edge is None or not thread.grad or edge_of(src) is None:
@@ -481,6 +481,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str) -> Tensor:
     if src._edge is not None and self.dtype.kind < 2:  # no gradient goes through integers
         src = src.detach()
+    if opened:
+        follow((self, src))
     if isinstance(self._array, Lifted) or isinstance(src._array, Lifted):
         self, src = beside(self, src, label)
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch.transforms import Lifted, opened, tensors_in
+from rushlight.dispatch.transforms import Lifted, follow, opened, tensors_in
 from rushlight.ops.indexing import indexing
 from rushlight.ops.indexing.gather import where
 from rushlight.ops.indexing.index_writes import index_add, index_copy
@@ -18,7 +18,10 @@ from rushlight.ops.layout.shape import broadcast_tensors
 
 def among(*values: Any) -> bool:
     """Whether a tensor of a transform is among the arguments."""
-    return bool(opened) and any(isinstance(t._array, Lifted) for t in tensors_in(values))
+    if not opened:
+        return False
+    follow(values)
+    return any(isinstance(t._array, Lifted) for t in tensors_in(values))
 
 
 def split(self: Tensor, index: Any) -> tuple[Tensor, list | None, bool]:

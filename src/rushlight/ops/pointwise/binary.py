@@ -80,7 +80,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
         if not isinstance(t, Tensor):
             raise TypeError(f"ldexp(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if not input.is_floating_point() or other._array.dtype.kind not in "iub":
-        return input * other.exp2()
+        return input * 2.0**other
     return _load_exponent(input, other)
 
 
