@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import pytest
 
 import rushlight as torch
 from rushlight._codegen import native
-from rushlight.cli import main
+from rushlight.cli import COMMANDS, DIFFERENT, main
 from rushlight.compiler import warming
 
 
@@ -105,3 +107,138 @@ def test_warm_for_a_script(tmp_path):
 def test_each_step_of_warming_runs():
     for name in ("losses", "optimizers", "arithmetic of int64"):
         warming.STEPS[name](torch)
+
+
+def document(capsys, *argv):
+    """The exit status and the JSON object that a command prints."""
+    status = main([*argv, "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_examples(name, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([name, "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert f"usage: rushlight {name}" in text
+    assert f"examples:\n  rushlight {name}" in text
+
+
+def test_the_list_of_commands_names_all(capsys):
+    main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+    assert "exit status" in text
+
+
+def test_info_as_json(capsys):
+    status, found = document(capsys, "info")
+    assert status is None
+    assert found["rushlight"] == torch.version.release
+    assert found["threads"] == torch.get_num_threads()
+    assert isinstance(found["extras"], dict)
+
+
+def test_statistics_of_tensors(tmp_path, capsys):
+    path = str(tmp_path / "checkpoint.pt")
+    content = {
+        "a": torch.tensor([0.0, 0.0, 3.0, float("nan")]),
+        "b": torch.tensor([[True, False]]),
+        "empty": torch.ones(0, 3),
+        "inf": torch.tensor([1.0, float("inf")], dtype=torch.bfloat16),
+        "step": 7,
+    }
+    torch.save(content, path)
+    _, found = document(capsys, "inspect", path, "--stats")
+    rows = {row["name"]: row for row in found["tensors"]}
+    assert list(rows) == ["a", "b", "empty", "inf"]
+    assert found["others"] == {"step": 7}
+    assert found["elements"] == 8
+    a = rows["a"]["statistics"]
+    assert (a["min"], a["max"], a["mean"], a["zeros"], a["nan"], a["inf"]) == (0, 3, 1, 2, 1, 0)
+    assert a["std"] == pytest.approx(2**0.5)
+    assert rows["b"]["statistics"]["mean"] == 0.5
+    assert rows["empty"]["statistics"]["max"] == "nan"
+    assert (rows["inf"]["statistics"]["inf"], rows["inf"]["statistics"]["max"]) == (1, "inf")
+    assert main(["inspect", path, "--stats", "--only", "b"]) is None
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["min", "max", "mean", "std", "zeros", "inf", "nan"]
+    assert lines[1].split() == [
+        "b",
+        "[1,",
+        "2]",
+        "bool",
+        "2",
+        "B",
+        "0",
+        "1",
+        "0.5",
+        "0.5",
+        "1",
+        "0",
+        "0",
+    ]
+    assert lines[2] == "1 tensors, 2 elements, 2 B"
+
+
+def test_the_difference_of_two_checkpoints(tmp_path, capsys):
+    old, new = (str(tmp_path / name) for name in ("old.pt", "new.pt"))
+    weights = {
+        "w": torch.ones(2, 2),
+        "b": torch.zeros(2),
+        "n": torch.tensor(1),
+        "gone": torch.ones(1),
+    }
+    torch.save({**weights, "epoch": 1}, old)
+    assert document(capsys, "inspect", old, old) == (
+        None,
+        {"same": True, "equal": 5, "only_first": [], "only_second": [], "changed": []},
+    )
+    del weights["gone"]
+    weights["w"] = torch.tensor([[1.0, 1.0], [1.0, 1.5]])
+    weights["n"] = torch.tensor([1])
+    torch.save({**weights, "more": 1, "epoch": 2}, new)
+    status, found = document(capsys, "inspect", old, new)
+    assert (status, found["same"], found["equal"]) == (DIFFERENT, False, 1)
+    assert (found["only_first"], found["only_second"]) == (["gone"], ["more"])
+    changed = {row["name"]: row for row in found["changed"]}
+    assert set(changed) == {"w", "n", "epoch"}
+    assert (changed["w"]["elements"], changed["w"]["largest_difference"]) == (1, 0.5)
+    assert changed["n"]["text"] == "[] int64 -> [1] int64"
+    assert changed["epoch"]["text"] == "1 -> 2"
+    assert main(["inspect", old, new, "--only", "w", "--atol", "0.5"]) is None
+    assert capsys.readouterr().out.startswith("1 equal, 0 changed")
+
+
+def test_convert_says_what_was_written(tmp_path, capsys):
+    source, target = (str(tmp_path / name) for name in ("a.pt", "b.pth"))
+    torch.save({"w": torch.ones(3, 2), "b": torch.ones(2)}, source)
+    status, found = document(capsys, "convert", source, target)
+    assert status is None
+    assert (found["tensors"], found["bytes"]) == (2, 32)
+
+
+def test_bench_times_what_is_asked_for(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # only ours, also where PyTorch is installed
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    _, found = document(capsys, "bench", "--only", "softmax", "--rounds", "1")
+    (row,) = found["cases"]
+    assert row["name"] == "softmax, 1000 x 1000"
+    assert row["rushlight"] > 0
+    with pytest.raises(SystemExit) as caught:
+        main(["bench", "--only", "no such case"])
+    assert caught.value.code == 2
+
+
+def test_the_status_of_a_program_is_the_status_of_run(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(sys.argv[1:])\nsys.exit(7)\n")
+    for argv in (["run", str(script), "--json", "-m", "x"], [str(script), "--json", "-m", "x"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "rushlight", *argv], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout) == (7, "['--json', '-m', 'x']\n")
+    module = [sys.executable, "-m", "rushlight", "run", "-m", "script", "--json"]
+    done = subprocess.run(module, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (7, "['--json']\n")

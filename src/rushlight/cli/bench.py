@@ -1,0 +1,99 @@
+"""Time a few operations; beside PyTorch, turn by turn in one process, where it is installed.
+
+examples:
+  rushlight bench
+  rushlight bench --only softmax
+  rushlight bench --json
+
+`benchmarks/` of the repository has the full measurements."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight.cli import MISUSED, fail, show
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", metavar="TEXT", default="", help="cases whose name has this text")
+    parser.add_argument("--rounds", type=int, default=30, help="turns of each side (30)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def cases(torch: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """(name, function to time), for Rushlight or PyTorch."""
+    torch.manual_seed(0)
+    a, b = torch.ones(4, requires_grad=True), torch.full((4,), 0.5)
+    yield "add, 4 elements, recorded", lambda: a + b
+
+    def chain() -> None:
+        x = a
+        for _ in range(20):
+            x = x * b + b
+        x.sum().backward()
+        a.grad = None
+
+    yield "chain of 40 operations, forward and backward", chain
+    m = torch.randn(512, 512)
+    yield "matrix product, 512 x 512", lambda: m @ m
+    big = torch.randn(1000, 1000)
+    yield "softmax, 1000 x 1000", lambda: big.softmax(1)
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+    optimizer = torch.optim.Adam(model.parameters())
+    x, y = torch.randn(64, 784), torch.randint(0, 10, (64,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    yield "training step, MLP 784-128-10, batch of 64", step
+
+
+def main(options: argparse.Namespace) -> None:
+    import rushlight
+
+    if options.rounds < 1:
+        fail("bench: --rounds must be at least 1", MISUSED)
+    libraries: list[Any] = [rushlight]
+    if importlib.util.find_spec("torch") is not None:
+        libraries.append(importlib.import_module("torch"))
+        libraries[1].set_num_threads(rushlight.get_num_threads())
+    both = zip(*(cases(library) for library in libraries), strict=True)
+    chosen = [pairs for pairs in both if options.only in pairs[0][0]]
+    if not chosen:
+        fail(f"bench: no case has {options.only!r} in its name", MISUSED)
+    if not options.json:
+        print(f"{'':44}  {'rushlight':>10}" + ("     PyTorch  ratio" if libraries[1:] else ""))
+    rows = []
+    for pairs in chosen:
+        medians = _medians([call for _, call in pairs], options.rounds)
+        rows.append({"name": pairs[0][0], "rushlight": medians[0], **_against(medians)})
+        if not options.json:
+            row = f"{pairs[0][0]:44}" + "".join(f"  {1e6 * t:7.1f} us" for t in medians)
+            print(row + (f"  {rows[-1]['ratio']:5.2f}" if medians[1:] else ""), flush=True)
+    if options.json:
+        show({"unit": "s", "threads": rushlight.get_num_threads(), "cases": rows})
+
+
+def _against(medians: list[float]) -> dict[str, float]:
+    return {"pytorch": medians[1], "ratio": medians[0] / medians[1]} if medians[1:] else {}
+
+
+def _medians(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
+    """The median time of one call of each, measured turn by turn."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, measured in zip(calls, times, strict=True):
+            start, count = time.perf_counter(), 0
+            while time.perf_counter() - start < 0.005:
+                call()
+                count += 1
+            measured.append((time.perf_counter() - start) / count)
+    return [statistics.median(each) for each in times]
