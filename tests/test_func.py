@@ -350,3 +350,40 @@ def test_gradients_of_custom_operators_and_distributions():
     twice.register_autograd(lambda ctx, g: g * 2)
     assert_close(grad(lambda x: twice(x).sum())(X), torch.full((3,), 2.0))
     assert grad(lambda x: torch.distributions.Dirichlet(x).rsample()[0])(X).shape == (3,)
+
+
+def test_modules_with_their_state_taken_out():
+    """`functorch`, the older package: modules that are called with their parameters, alone and stacked."""
+    from rushlight.compat import functorch
+
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+            self.weight = self.linear.weight
+            self.register_buffer("shift", torch.randn(3))
+
+        def forward(self, x):
+            return self.linear(x) @ self.weight + self.shift
+
+    models, x = [Tied() for _ in range(2)], torch.randn(4, 3)
+    call, params, buffers = functorch.make_functional_with_buffers(models[0])
+    assert [p.shape for p in params] == [(3, 3), (3,)] and len(buffers) == 1
+    assert_close(call(params, buffers, x), models[0](x))
+    assert_close(
+        call([p * 2 for p in params], buffers, x)[0],
+        (4 * (models[0](x) - buffers[0]) + buffers[0])[0],
+    )
+    with pytest.raises(RuntimeError, match="has buffers"):
+        functorch.make_functional(models[0])
+    stacked = functorch.combine_state_for_ensemble(models)
+    assert_close(
+        vmap(stacked[0], (0, 0, None))(*stacked[1:], x), torch.stack([m(x) for m in models])
+    )
+    frozen = functorch.make_functional(models[0].linear, disable_autograd_tracking=True)[1]
+    assert not any(p.requires_grad for p in frozen)
+    weights, of_buffers, call, names, _ = functorch.functional_init_with_buffers(Tied, (2,))()
+    assert weights[0].shape == (2, 3, 3) and names == ("weight", "linear.bias")
+    assert vmap(call, (0, 0, None))(weights, of_buffers, (x,)).shape == (2, 4, 3)
+    with pytest.warns(FutureWarning, match="use `torch.func.grad`"):
+        functorch.grad(torch.sin)

@@ -295,3 +295,17 @@ def test_cross_products():
     assert_close(
         got, torch.stack([torch.linalg.cross(v[:, None].expand(3, 3), b.T, dim=0) for v in a])
     )
+
+
+def test_chunks_and_parts_of_vmap():
+    from rushlight.compat.functorch.experimental import chunk_vmap
+    from rushlight.func.batching import restore_vmap
+
+    x = torch.randn(5, 3)
+    for chunks in (1, 2, 7):
+        assert_close(chunk_vmap(torch.sin, 0, 1, chunks=chunks)(x), x.sin().t())
+    values, dims = restore_vmap(lambda a, b, n: (a * b, b, n), (0, None, None), 5, "error")(
+        x, x[0], 2
+    )
+    assert dims == (0, None, None) and values[2] == 2
+    assert_close(values[0], x * x[0])

@@ -28,6 +28,11 @@ _RENAMED = {
     "torch.fx._symbolic_trace": "rushlight.fx._symbolic_trace",
     "torch.fx._pytree": "rushlight.fx._pytree",
     "torch._tensor": "rushlight.core.tensor",
+    "torch._functorch": "rushlight.func",
+    "torch._functorch.apis": "rushlight.func",
+    "torch._functorch.eager_transforms": "rushlight.compat.functorch.eager_transforms",
+    "torch._functorch.make_functional": "rushlight.compat.functorch",
+    "torch._functorch.vmap": "rushlight.func.batching",
     "torch._jit_internal": "rushlight.jit",
     "torch.utils._pytree": "rushlight.utils._pytree",
     "torch.utils._python_dispatch": "rushlight.utils._python_dispatch",
@@ -45,6 +50,8 @@ _RENAMED = {
     "torch.nn.parallel.scatter_gather": "rushlight.nn.scatter_gather",
     "torch.optim.adamw": "rushlight.optim.adam",
     "torchvision.ops.misc": "rushlight.vision.ops",
+    "functorch": "rushlight.compat.functorch",
+    "functorch.experimental": "rushlight.compat.functorch.experimental",
 }
 _PAGE = "docs/coverage.md lists what Rushlight has"
 
@@ -97,11 +104,11 @@ class _Name(str):
 
 
 class _Finder:
-    """Finds `torch...` and `torchvision...`, before every other finder."""
+    """Finds `torch...`, `torchvision...` and `functorch...`, before every other finder."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         top = fullname.partition(".")[0]
-        if top not in ("torch", "torchvision"):
+        if top not in ("torch", "torchvision", "functorch"):
             return None
         module = _module(fullname)
         if module is None:
@@ -150,6 +157,8 @@ def _module(fullname: str) -> ModuleType | None:
     if fullname in _RENAMED:
         return _imported(_RENAMED[fullname])
     top, *parts = fullname.split(".")
+    if top == "functorch":
+        return None
     if fullname == "torch._utils":
         return _names_in_pickles(fullname)
     if top == "torchvision":

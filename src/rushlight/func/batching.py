@@ -68,6 +68,48 @@ def vmap(
     return wrapper
 
 
+def mapped_size(func: Callable, in_dims: Any, args: tuple) -> int:
+    """The size of the dimension that `vmap(func, in_dims)` maps over, of these arguments."""
+    name, leaves = getattr(func, "__name__", repr(func)), tree_leaves(args)
+    return _size(
+        leaves,
+        _dims_of(in_dims, args, leaves, name),
+        f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)",
+    )
+
+
+def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str) -> Callable:
+    """A function that returns (the results of `func`, the mapped dimension of each of them or None).
+
+    Unlike under `vmap` there may be no mapped argument, and what has no mapped dimension gets none.
+    """
+
+    def inner(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        level = Level(Batch)
+        level.size, level.randomness = batch_size, randomness
+        leaves, spec = tree_flatten(args)
+        with level, randomly(level):
+            given = [
+                _handed_out(x, d, level)
+                for x, d in zip(leaves, _broadcast(in_dims, args), strict=True)
+            ]
+            found, form = tree_flatten(func(*tree_unflatten(given, spec), **kwargs))
+        values, dims = [], []
+        for x in found:
+            a = x._array if isinstance(x, Tensor) else None
+            own = isinstance(a, Batch) and a.level is level
+            values.append(a.value if own else x)
+            dims.append(0 if own and a.has else None)
+        return tree_unflatten(values, form), tree_unflatten(dims, form)
+
+    return inner
+
+
+def _handed_out(x: Any, dim: int | None, level: Level) -> Any:
+    """What a function gets that is mapped over this dimension of a tensor."""
+    return x if dim is None else tensor(Batch(x.movedim(dim, 0) if dim else x, level))
+
+
 def _mapped(
     func: Callable, leaves: list, spec: Any, dims: list, kwargs: dict, size: int, out_dims: Any, randomness: str,
     name: str,
@@ -78,10 +120,7 @@ def _mapped(
     level = Level(Batch)
     level.size, level.randomness = size, randomness
     with level, randomly(level):
-        given = [
-            x if d is None else tensor(Batch(x.movedim(d, 0) if d else x, level))
-            for x, d in zip(leaves, dims, strict=True)
-        ]
+        given = [_handed_out(x, d, level) for x, d in zip(leaves, dims, strict=True)]
         result = func(*tree_unflatten(given, spec), **kwargs)
         return _unwrapped(result, out_dims, level, size, name)
 
