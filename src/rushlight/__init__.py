@@ -83,7 +83,7 @@ _SUBMODULES = (
     "autograd backends compiler cpu cuda data distributed distributions fft func functional "
     "futures fx hub jit library linalg masked mps multiprocessing nested nn onnx ops optim overrides "
     "profiler quasirandom random return_types serialization signal sparse special storage testing "
-    "torch_version types utils version vision xpu"
+    "torch_version types utils version vision viz xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "

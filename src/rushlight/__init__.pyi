@@ -114,6 +114,7 @@ from rushlight import types as types
 from rushlight import utils as utils
 from rushlight import version as version
 from rushlight import vision as vision
+from rushlight import viz as viz
 from rushlight import xpu as xpu
 from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.random import manual_seed as manual_seed

@@ -13,7 +13,17 @@ from collections.abc import Iterator
 
 from rushlight.cli import show
 
-_EXTRAS = ("llvmlite", "scipy", "safetensors", "PIL", "matplotlib", "tqdm", "tensorboard", "cupy")
+_EXTRAS = (
+    "llvmlite",
+    "scipy",
+    "safetensors",
+    "PIL",
+    "matplotlib",
+    "tqdm",
+    "tensorboard",
+    "cupy",
+    "fast_sugiyama",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +79,7 @@ def _line(path: str) -> str:
 def _extras() -> Iterator[tuple[str, str]]:
     from importlib import metadata, util
 
-    names = {"PIL": "pillow"}
+    names = {"PIL": "pillow", "fast_sugiyama": "fast-sugiyama"}
     for name in _EXTRAS:
         if util.find_spec(name) is not None:
             try:
