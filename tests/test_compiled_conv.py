@@ -25,6 +25,8 @@ from rushlight._backends.llvm.conv_plans import (
     UNALIGNED,
 )
 from rushlight._backends.reference import conv as reference
+from rushlight._codegen.kernels import gemm
+from rushlight.core.dtype_sets import BF16
 
 # images, channels, channels out, sizes, kernel, stride, padding, dilation, groups
 CASES = {
@@ -292,14 +294,20 @@ def test_empty(n, c, o):
         assert np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize("case", ["uneven", "1x1", "1x1 strided", "patches", "1x1 of lines"])
+@pytest.mark.parametrize("last", [False, True], ids=["row-major", "channels last"])
+@pytest.mark.parametrize(
+    "case",
+    ["uneven", "1x1", "1x1 strided", "patches", "1x1 of lines", "many images", "4x4 stride 2", "groups",
+     "padding beyond the kernel", "three dimensions", "one dimension", "whole input", "pages apart"],
+)  # fmt: skip
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_halves_are_computed_in_float32(name, case):
+def test_halves_are_computed_in_float32(name, case, last):
     dtype = getattr(torch, name)
     eps = torch.finfo(dtype).eps
     case = CASES[case]
-    given = [a.astype(dtype.np) for a in arrays(case, np.float32)]
-    for way, args, _ in three_ways(case)(*given):
+    last = last and len(case[3]) > 1
+    given = [a.astype(dtype.np) for a in arrays(case, np.float32, last)]
+    for way, args, _ in three_ways(case, last)(*given):
         result = getattr(conv, way)(*args)
         expected = of_reference(way, args, lambda a: a.astype(np.float32))
         assert result.dtype == given[0].dtype
@@ -456,6 +464,19 @@ def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
     assert chosen(case, bias=ROW_MAJOR)[1] == "implicit_gemm"
     last = CHOICES["depthwise"][0]
     assert chosen(last, layout=STRIDED) == ("row_major_copies",) * 3
+
+
+@pytest.mark.skipif(not gemm.pairs(), reason="the processor multiplies no pairs of bfloat16")
+def test_pairs_of_bfloat16(of_default_sizes):
+    pairs, single = "implicit_gemm_of_bfloat16_pairs", "in_float32"
+    assert chosen(CHOICES["resnet 3x3"][0], BF16) == (single,) * 3  # Winograd's
+    assert chosen(CASES["1x1 strided"], BF16) == (pairs,) * 3
+    assert chosen(CASES["three dimensions"], BF16, layout=CHANNELS_LAST) == (pairs,) * 3
+    assert chosen(CASES["1x1"], BF16) == ("pointwise_bfloat16",) * 3
+    assert chosen(CASES["1x1"], BF16, bias=ROW_MAJOR)[:2] == (pairs, pairs)
+    one = (1, 16, 16, (9, 9, 9), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1)
+    assert chosen(one, BF16) == (pairs, pairs, single)  # one image is no pair
+    assert chosen(CASES["depthwise"], BF16) == (single,) * 3
 
 
 def test_all_candidates_stand_in_the_table():

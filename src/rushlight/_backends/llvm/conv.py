@@ -9,13 +9,24 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rushlight._backends.convolution import out_sizes
 from rushlight._backends.llvm import products, threshold, winograd
 from rushlight._backends.llvm.candidates import Candidate, first_fit, remembered
+from rushlight._backends.llvm.conv_arrays import (
+    Bias,
+    as_images,
+    as_rows,
+    bias_layout,
+    by_position,
+    converted,
+    dense,
+    layout_of,
+    pairs_of_channels,
+    pairs_of_images,
+)
 from rushlight._backends.llvm.conv_plans import (  # fmt: skip
     CHANNELS_LAST,
     FOREIGN,
@@ -27,6 +38,7 @@ from rushlight._backends.llvm.conv_plans import (  # fmt: skip
     depthwise_transposed_plan,
     direct_plan,
     forward_plan,
+    in_pairs,
     sizes_of,
     small_plan,
     transposed_plan,
@@ -36,7 +48,6 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.conv import by_channel
-from rushlight._backends.reference.pad import im2col
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import conv_direct, gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
@@ -53,7 +64,6 @@ SMALL = threshold(2_000)  # multiplications below which little is gained
 FEW = 200_000  # up to which copies of channels last take less time than thin products of matrices
 WHOLE = frozenset((I8, I16, I32, I64, U8))
 NUMBERS = FLOATING | WHOLE
-Bias = Any  # np.ndarray | None
 
 
 # -- the kernels -----------------------------------------------------------------------------------
@@ -105,52 +115,6 @@ def text(p: Problem) -> str:
 # -- arrays ----------------------------------------------------------------------------------------
 
 
-def layout_of(a: np.ndarray, shape: Ints, dtype: np.dtype) -> int:
-    """How an array (N, C, *sizes) lies in memory. FOREIGN: it is not as the problem says, which only the
-    reference takes (a dtype may be equal to another and not the same object)."""
-    if a.dtype is not dtype or a.shape != shape or a.__class__ is not np.ndarray:
-        return FOREIGN
-    flags = a.flags
-    if not flags.aligned:
-        return UNALIGNED
-    if flags.c_contiguous:
-        return ROW_MAJOR
-    return CHANNELS_LAST if by_position(a).flags.c_contiguous else STRIDED
-
-
-def bias_layout(bias: Bias, n: int, dtype: np.dtype) -> int | None:
-    """As `layout_of`; None where there is no bias."""
-    if bias is None:
-        return None
-    if bias.dtype is not dtype or bias.shape != (n,):
-        return FOREIGN
-    return ROW_MAJOR if bias.flags.aligned else UNALIGNED
-
-
-def by_position(a: np.ndarray) -> np.ndarray:
-    """A view (N, *sizes, C) of (N, C, *sizes)."""
-    return a.transpose(0, *range(2, a.ndim), 1)
-
-
-def as_rows(a: np.ndarray) -> np.ndarray:
-    """The matrix [positions, channels] of an array whose channels are innermost."""
-    return by_position(a).reshape(-1, a.shape[1])
-
-
-def as_images(a: np.ndarray, shape: Ints) -> np.ndarray:
-    """The inverse of `as_rows`: an array of this shape."""
-    return by_channel(a.reshape(shape[0], *shape[2:], shape[1]))
-
-
-def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy in another dtype, with channels innermost where they were."""
-    if not a.flags.aligned or not a.size:
-        return a.astype(dtype)
-    if a.ndim > 1 and not a.flags.c_contiguous and by_position(a).flags.c_contiguous:
-        return by_channel(products.converted(by_position(a), dtype))
-    return products.converted(a, dtype)
-
-
 @lru_cache(maxsize=64)
 def zeros(n: int, dtype: np.dtype) -> np.ndarray:
     """The bias of a convolution without one."""
@@ -171,11 +135,6 @@ def framed(a: np.ndarray, frame: tuple, p: Problem) -> np.ndarray:
     wide = np.empty(size, a.dtype)
     kernels.spread.compiled(E=t, T=t, L=sizes_of(t)["L"])(a, wide, plan)
     return wide
-
-
-def dense(a: np.ndarray, layout: int) -> np.ndarray:
-    """`a`, or a row-major copy where it has gaps."""
-    return np.ascontiguousarray(a) if layout == STRIDED else a
 
 
 # -- what problems have ----------------------------------------------------------------------------
@@ -223,43 +182,28 @@ def is_row_major(p: Problem) -> bool:
 # -- the candidates --------------------------------------------------------------------------------
 
 
-class Bfloat16Pairs(Candidate):
-    """Products of bfloat16 matrices, where the processor multiplies pairs of numbers: 1x1 windows, and
-    windows that do not overlap. Others would be written down several times; an odd K has no pairs."""
+class PointwiseBfloat16(Candidate):
+    """A 1x1 window on bfloat16 where the processor multiplies pairs of numbers: products of matrices do. A
+    bias of row-major arrays would be added to rounded numbers."""
 
-    name = "bfloat16_pairs_gemm"
+    name = "pointwise_bfloat16"
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        if p.dtype is not BF16 or prod(p.shapes[0]) <= SMALL // 10 or FOREIGN in p.layouts:
+        if p.dtype is not BF16 or not gemm.pairs() or not fits(p) or not is_pointwise(p):
             return False
-        weight = p.direction == "weight"
-        if p.channels_last or p.groups != 1 or not fits(p) or not gemm.pairs():
+        if FOREIGN in p.layouts or UNALIGNED in p.layouts:
             return False
-        if p.layouts[2] is not None or p.layouts[0] != ROW_MAJOR:
-            return False
-        if weight and p.layouts[1] != ROW_MAJOR:
-            return False
-        if p.direction == "transposed":
-            return p.y[1] % 2 == 0 and is_pointwise(p)
-        if p.x[1] * prod(p.kernel) % 2 or (
-            weight and p.out != out_sizes(p.sizes, p.kernel, p.stride, p.padding, p.dilation)
-        ):
-            return False
-        return is_pointwise(p) or not (
-            any(p.padding)
-            or max(p.dilation) > 1
-            or any(s < k for s, k in zip(p.stride, p.kernel, strict=True))
-        )
+        last = p.channels_last and Pointwise.applies(p)
+        return last or (is_row_major(p) and p.layouts[2] is None)
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
-        if is_pointwise(p):
-            columns = a.reshape(*a.shape[:2], -1)
-        else:
-            columns = im2col(a, p.kernel, p.dilation, p.padding, p.stride)
+        if p.channels_last:
+            return Pointwise.run(a, b, bias, p)
+        columns = a.reshape(*a.shape[:2], -1)
         if p.direction == "forward":
-            return products.matmul(b.reshape(len(b), -1), columns).reshape(p.y)
+            return products.matmul(b.reshape(b.shape[:2]), columns).reshape(p.y)
         if p.direction == "transposed":
             return products.matmul(b.reshape(b.shape[:2]).T, columns).reshape(p.x)
         columns = columns.swapaxes(0, 1).reshape(columns.shape[1], -1)
@@ -289,6 +233,36 @@ class Small(Candidate):
         return result
 
 
+class Bfloat16Pairs(Candidate):
+    """`ImplicitGemm` of bfloat16 where the processor multiplies pairs of numbers: of two channels, for the
+    gradient of a weight of two images. The last of an odd number of them is paired with zeros."""
+
+    name = "implicit_gemm_of_bfloat16_pairs"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        if p.dtype is not BF16 or not gemm.pairs() or FOREIGN in p.layouts:
+            return False
+        each, c = p.w[0] // p.groups, p.w[1]
+        summed = {"forward": c, "transposed": each, "weight": p.x[0]}[p.direction]
+        single = following(InFloat32, in_float32(p))
+        if single is DirectSmallChannels:
+            return p.direction != "weight" and min(c, each) >= 16
+        return single in (ImplicitGemm, Pointwise) and summed > 1
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        q = in_pairs(p)
+        if p.direction == "weight":
+            a, b = pairs_of_images(a, q.layouts[0]), pairs_of_images(b, q.layouts[1])
+        else:
+            forward = p.direction == "forward"
+            rows = p.w[1] if forward else p.w[0] // p.groups
+            a = pairs_of_channels(a, p.x[0] * p.groups, rows, q.shapes[0], q.layouts[0])
+            b = pairs_of_channels(b, p.w[0] if forward else p.groups, rows, q.w, ROW_MAJOR)
+        return implicit_gemm(a, b, bias, q, BF16)
+
+
 class InFloat32(Candidate):
     """Half types are computed in float32, and rounded once."""
 
@@ -312,6 +286,11 @@ class InFloat32(Candidate):
 @lru_cache(maxsize=256)
 def in_float32(p: Problem) -> Problem:
     return replace(p, dtype=F32)
+
+
+def following(candidate: type[Candidate], p: Problem) -> type[Candidate]:
+    """The candidate that computes a problem after `candidate` is through with it."""
+    return next(c for c in TABLE[TABLE.index(candidate) + 1 :] if c.applies(p))
 
 
 class Reference(Candidate):
@@ -526,33 +505,42 @@ class ImplicitGemm(Candidate):
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
-        a, t = dense(a, p.layouts[0]), of(p.dtype)
-        known = sizes_of(t)
-        result = reference.empty(p.shapes[2], p.dtype, p.channels_last)
-        if p.direction == "weight":
-            frame, plan = weight_plan(p)
-            splits = int(plan[Plan.SPLITS])
-            parts = np.empty(splits * result.size, p.dtype) if splits > 1 else result
-            g = dense(b, p.layouts[1])
-            a = framed(a, frame, p)
-            kernels.convolve_weight.compiled(**known)(a, g, result, parts, plan)
-            return result
-        if p.direction == "forward":
-            frame, plan = forward_plan(p)
-            a, weights, w = framed(a, frame, p), ROWS_OF_K, dense(b, p.layouts[1])
-        else:
-            frame, plan, reordering = transposed_plan(p)
-            a, weights, w = framed(a, frame, p), TURNED, np.ascontiguousarray(b)
-            if not plan[Plan.TAPS]:
-                weights, panels = PANELS, np.empty(plan[Plan.ROOM], p.dtype)
-                kernels.turn.compiled(E=t, T=t, L=known["L"])(w, panels, reordering)
-                w = panels
-        run = kernels.convolve.compiled(WEIGHTS=weights, B=t, **known)
-        run(a, w, given(bias, p), result, plan)
+        return implicit_gemm(a, b, bias, p, p.dtype)
+
+
+def implicit_gemm(
+    a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem, dtype: np.dtype
+) -> np.ndarray:
+    """A convolution of arrays of p.dtype, which is that of the result or pairs of it."""
+    a, t = dense(a, p.layouts[0]), of(p.dtype)
+    known = {**sizes_of(of(dtype)), "B": t}
+    result = reference.empty(p.shapes[2], dtype, p.channels_last)
+    if p.direction == "weight":
+        frame, plan = weight_plan(p)
+        splits = int(plan[Plan.SPLITS])
+        parts = np.empty(splits * result.size, known["T"].np) if splits > 1 else result
+        g = dense(b, p.layouts[1])
+        a = framed(a, frame, p)
+        kernels.convolve_weight.compiled(**known)(a, g, result, parts, plan)
         return result
+    if p.direction == "forward":
+        frame, plan = forward_plan(p)
+        a, weights, w = framed(a, frame, p), ROWS_OF_K, dense(b, p.layouts[1])
+    else:
+        frame, plan, reordering = transposed_plan(p)
+        a, weights, w = framed(a, frame, p), TURNED, np.ascontiguousarray(b)
+        if not plan[Plan.TAPS]:
+            weights, panels = PANELS, np.empty(plan[Plan.ROOM], p.dtype)
+            kernels.turn.compiled(E=t, T=t, L=known["L"])(w, panels, reordering)
+            w = panels
+    if bias is None:
+        bias = zeros(p.shapes[2][1], dtype)
+    run = kernels.convolve.compiled(WEIGHTS=weights, **known)
+    run(a, w, np.ascontiguousarray(bias), result, plan)
+    return result
 
 
 TABLE: tuple[type[Candidate], ...] = (
-    Bfloat16Pairs, Small, InFloat32, Reference, Pointwise, Winograd, FullWindow, DirectSmallChannels, Depthwise,
+    PointwiseBfloat16, Small, Bfloat16Pairs, InFloat32, Reference, Pointwise, Winograd, FullWindow, DirectSmallChannels, Depthwise,
     RowMajorCopies, ImplicitGemm,
 )  # fmt: skip

@@ -6,6 +6,7 @@ of `_codegen/kernels/conv.py` and `_codegen/kernels/conv_direct.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import product
 from math import prod
@@ -23,6 +24,7 @@ from rushlight._codegen.kernels.conv_direct import (
 )
 from rushlight._codegen.kernels.conv_small import small
 from rushlight._codegen.types import Type, of
+from rushlight.core.dtype_sets import I32
 
 if TYPE_CHECKING:
     from rushlight._backends.convolution import Problem
@@ -37,7 +39,30 @@ TILE_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile 
 CODE = 420  # multiply-adds in the code of a tile, at most
 WINDOWS = 6144  # elements of windows that are read at a time
 PARTS = 16  # of the lines of a depthwise weight's gradient, which are summed apart
-ROW_MAJOR, CHANNELS_LAST, STRIDED, UNALIGNED, FOREIGN = range(5)  # layouts: see conv.layout_of
+ROW_MAJOR, CHANNELS_LAST, STRIDED, UNALIGNED, FOREIGN = range(
+    5
+)  # layouts: see conv_arrays.layout_of
+
+
+@lru_cache(maxsize=256)
+def in_pairs(problem: Problem) -> Problem:
+    """A problem of bfloat16 with its channels (for the weight's gradient its images) in pairs, which are
+    whole numbers of 32 bits."""
+    p = problem
+    x, w, y, groups, (a, b, bias) = p.x, p.w, p.y, p.groups, p.layouts
+    half = lambda n: (n + 1) // 2
+    if p.direction == "weight":
+        x, y = (half(x[0]), *x[1:]), (half(y[0]), *y[1:])
+        a, b = (f if f == CHANNELS_LAST else ROW_MAJOR for f in (a, b))
+        return replace(p, x=x, y=y, dtype=I32, layouts=(a, b, bias))
+    rows = w[1] if p.direction == "forward" else w[0] // groups
+    if p.direction == "forward":
+        x, w = (x[0], half(rows) * groups, *x[2:]), (w[0], half(rows), *w[2:])
+    else:
+        y, w = (y[0], half(rows) * groups, *y[2:]), (half(rows) * groups, *w[1:])
+    last = a == CHANNELS_LAST and rows % 2 == 0  # then pairs lie beside each other in memory
+    layouts = CHANNELS_LAST if last else ROW_MAJOR, ROW_MAJOR, bias
+    return replace(p, x=x, w=w, y=y, dtype=I32, layouts=layouts)
 
 
 @lru_cache(maxsize=256)

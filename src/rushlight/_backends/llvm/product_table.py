@@ -402,8 +402,7 @@ def paired(a: np.ndarray) -> np.ndarray:
     columns = np.ascontiguousarray(a.swapaxes(-1, -2))
     *lead, k, n = columns.shape
     out = np.empty((*lead, k // 2, n), np.int32)
-    rows = columns.size // n
-    COMPILED[("paired",)](columns, out, rows, n, n)
+    COMPILED[("paired",)](columns, out, 1, columns.size // n, n)
     return out.swapaxes(-1, -2)
 
 

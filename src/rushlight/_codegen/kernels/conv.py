@@ -70,7 +70,10 @@ def tile(x, row, column, b, sums_at, to, k, rows, begin, T, MR, V, L):
         for r in unroll(MR):
             a = splat(at[r][o], L)
             for v in unroll(V):
-                sums[r][v] = added(bs[v], a, sums[r][v])
+                if typeof(x[0]) is T:
+                    sums[r][v] = added(bs[v], a, sums[r][v])
+                else:
+                    sums[r][v] = bf16_pairs(bs[v], a, sums[r][v])
     for r in unroll(MR):
         if r < rows:
             p = sums_at + to[r]
@@ -225,15 +228,15 @@ def turn_block(w, step, to, count, left, t_size, W, L):
 
 
 @kernel(quick=True)
-def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
-    """y = x convolved with w, plus bias, as `plan` says.
+def convolve(WEIGHTS, x: Ptr[B], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
+    """y = x convolved with w, plus bias, as `plan` says. B is E, or i32: pairs of bfloat16.
 
     WEIGHTS says what w is: ROWS_OF_K, [channels of the result, K]; PANELS, what `turn` makes; TURNED,
     the weights [O, C, TAPS] of a convolution whose transpose this is.
     """
     W = 2 * L
     for lo, hi in parallel(plan[Plan.CHUNKS], plan[Plan.GRAIN]):
-        panel = array(T, (DEPTH + L) * W)
+        panel = array(B, (DEPTH + L) * W)
         sums_at = array(T, (ROWS + L) * W)
         at, to = array(i64, ROWS), array(i64, ROWS)
         for t in range(lo, hi):
@@ -273,7 +276,8 @@ def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i
                             j += deep
                         phase = phase + 3
             to_y = y + o * plan[Plan.Y_CHANNEL]
-            write_places(sums_at, panel, to_y, plan, first, last, left, bias + o, E=E, L=L)
+            lines = bits(panel, Ptr[T])
+            write_places(sums_at, lines, to_y, plan, first, last, left, bias + o, E=E, L=L)
 
 
 @routine(apart=True)
@@ -300,8 +304,9 @@ def pack_places(g, plan, to, first, count, left, W, L):
 
 
 @kernel(quick=True)
-def convolve_weight(x: Ptr[T], g: Ptr[E], y: Ptr[E], parts: Ptr[T], plan: Ptr[i64]):
-    """y [O, K] = the sums over all places of g times what the windows read of x.
+def convolve_weight(x: Ptr[B], g: Ptr[B], y: Ptr[E], parts: Ptr[T], plan: Ptr[i64]):
+    """y [O, K] = the sums over all places of g times what the windows read of x. B is E, or i32: pairs
+    of bfloat16.
 
     Where the places are summed in parts, `parts` has room for a result of each.
     """
@@ -309,7 +314,7 @@ def convolve_weight(x: Ptr[T], g: Ptr[E], y: Ptr[E], parts: Ptr[T], plan: Ptr[i6
     k, column = plan[Plan.PHASES], plan + plan[Plan.PHASES + 2]
     size = plan[Plan.GROUPS] * plan[Plan.LANES] * k
     for lo, hi in parallel(plan[Plan.CHUNKS], plan[Plan.GRAIN]):
-        panel = array(T, (DEPTH + L) * W)
+        panel = array(B, (DEPTH + L) * W)
         sums_at = array(T, (ROWS + L) * W)
         at, to, line = array(i64, DEPTH), array(i64, DEPTH), array(i64, ROWS)
         for r in range(ROWS):

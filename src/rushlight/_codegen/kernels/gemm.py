@@ -288,14 +288,22 @@ def convert(a: Ptr[A], out: Ptr[B], n: i64):
 
 
 @kernel
-def pair_rows(a: Ptr[u16], out: Ptr[i32], rows: i64, n: i64, along: i64):
-    """Each number of an even row beside that of the odd row under it, as one: out [rows // 2, n]."""
-    for lo, hi in parallel(rows // 2, 32768 // n + 1):
+def pair_rows(a: Ptr[u16], out: Ptr[i32], outer: i64, rows: i64, n: i64):
+    """Each number of an even row beside that of the odd row under it, as one: a [outer, rows, n] to
+    out [outer, pairs, n]. Under a last even row are zeros."""
+    each = (rows + 1) // 2
+    for lo, hi in parallel(outer * each, 32768 // n + 1):
         for p in range(lo, hi):
-            upper, lower = a + 2 * p * along, a + (2 * p + 1) * along
+            row = p % each * 2
+            upper = a + (p // each * rows + row) * n
             to = out + p * n
-            for j in lanes(0, n):
-                to[j] = i32(upper[j]) | (i32(lower[j]) << 16)
+            if row + 1 < rows:
+                lower = upper + n
+                for j in lanes(0, n):
+                    to[j] = i32(upper[j]) | (i32(lower[j]) << 16)
+            else:
+                for j in lanes(0, n):
+                    to[j] = i32(upper[j])
 
 
 @inline
