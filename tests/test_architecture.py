@@ -29,7 +29,7 @@ LAYERS = [
     "rng",
     "autograd.state autograd.graph autograd.views autograd.tensor_hooks",
     "core.storage core.printing",
-    "core.tensor",
+    "core.tensor core.scalars",
     "autograd.hook_results autograd.engine core.return_types",
     "dispatch ops",  # how an operator is declared and called, and the table that finds them by name
     "ops.factories",  # the operators
@@ -88,6 +88,8 @@ LAZY = {
     ("core.storage", "ops.layout.memory"): "share_memory_() moves tensors, too",
     ("core.tensor", "autograd.engine"): "Tensor.backward",
     ("core.tensor", "dispatch"): "constructors of the class and subclasses that override functions",
+    ("core.scalars", "dispatch"): "numbers of tensors whose calls a __torch_dispatch__ gets",
+    ("dispatch.aten_names", "ops.layout"): "an index is named by its last step",
     ("core.tensor", "ops"): "constructors of the class",
     ("core.tensor", "serialization"): "pickle and deepcopy of a tensor",
 }

@@ -11,7 +11,7 @@ import pytest
 import rushlight as torch
 import rushlight.nn.functional as F
 import rushlight.ops
-from rushlight.autograd import profiler_names
+from rushlight.dispatch import aten_names as profiler_names
 from rushlight.dispatch.registry import OPS
 
 

@@ -12,8 +12,8 @@ import opdb
 import rushlight
 from opdb_rows import replace
 from rushlight import Tensor
-from rushlight.autograd import profiler_names
 from rushlight.core.tensor import _wrap
+from rushlight.dispatch import aten_names as profiler_names
 from rushlight.dispatch.registry import OPS
 
 torch = pytest.importorskip("torch")

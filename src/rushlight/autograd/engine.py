@@ -227,6 +227,8 @@ def accumulate(
         old = getattr(t, "_grad", None)
         if old is None:
             t._grad = first_gradient(t, g, mine)
+        elif dispatched(old):
+            old.add_(g) if not thread.grad else setattr(t, "_grad", plus(old, g))
         elif (
             thread.grad
             or old._edge is not None
@@ -244,6 +246,13 @@ def accumulate(
 
 
 AccumulateGrad.apply = accumulate  # type: ignore[assignment]
+
+
+def dispatched(t: Tensor) -> bool:
+    """Whether calls with `t` are handed to a `__torch_dispatch__`."""
+    if t.__class__ is Tensor:
+        return active.modes > 0 and thread.dispatch_modes != ()
+    return type(t).__torch_dispatch__.__func__ is not Tensor.__torch_dispatch__.__func__
 
 
 def holds_sparse(g: Tensor) -> bool:
@@ -270,6 +279,8 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
 
     `mine`: nothing else references the array.
     """
+    if dispatched(g):
+        return g.clone() if thread.grad and g._edge is not None else g.detach()
     a, like = g._array, t._array
     recorded = thread.grad and g._edge is not None
     if g.__class__ is not Tensor and hasattr(g, "_as_gradient"):  # a masked one
@@ -357,6 +368,10 @@ def first_of(out: Any, i: int) -> Tensor:
         raise RuntimeError(
             f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
         )
+    if dispatched(out):
+        import rushlight
+
+        return rushlight.ones_like(out.detach(), memory_format=rushlight.preserve_format)
     return one_like(out._array)
 
 
@@ -465,7 +480,7 @@ def backward_of_tensor(
 ) -> None:
     a = self._array
     if gradient is None and inputs is None and a.size == 1 and a.dtype.kind == "f":
-        if self.__class__ is Tensor and not thread.function_modes and not create_graph:
+        if self.__class__ is Tensor and not active.modes and not create_graph:
             return run([edge_from(self, 0)], [one_like(a)], bool(retain_graph), False)
     return backward(
         self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs

@@ -2,7 +2,7 @@
 
 While a profile is on, calls take the general way, which asks the interpreters; the engine passes each
 node to `run_node`, and nodes the kernels of rules to `_around_kernel`. No operator or node mentions the
-profiler, and it costs nothing while it is off. Events have the names of PyTorch's: `profiler_names`.
+profiler, and it costs nothing while it is off. Events have the names of PyTorch's: `dispatch/aten_names.py`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from rushlight._backends import sparse
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
 from rushlight.autograd.profiler_flops import flops_of
-from rushlight.autograd.profiler_names import names, names_of_gradient
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare, stub
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.aten_names import names, names_of_gradient
 from rushlight.dispatch.interpreters import INTERPRETERS, Call
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import around_kernels

@@ -25,6 +25,10 @@ class ThreadState(threading.local):
     function_modes: tuple = ()  # stack of active TorchFunctionModes
     function_disabled = False  # inside DisableTorchFunctionSubclass
     autocast: tuple | None = None
+    dispatch_modes: tuple = ()  # stack of active TorchDispatchModes
+    dispatch_disabled = (
+        False  # inside of what carries a call out without asking any `__torch_dispatch__`
+    )
 
 
 thread = ThreadState()

@@ -1,4 +1,4 @@
-"""Methods of `Tensor` that give a Python number: `bool(t)`, `int(t)`, `float(t)`, `complex(t)`, and `t` as an index."""
+"""Methods of `Tensor` that give Python numbers: `t.item()`, `bool(t)`, `int(t)`, `float(t)`, `complex(t)`, and `t` as an index."""
 
 from __future__ import annotations
 
@@ -6,8 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.autograd.state import active
+from rushlight.core.dtype_sets import BF16
+
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
+
+
+def handlers_of(t: Tensor) -> Any:
+    """The module that hands a call with `t` to a `__torch_dispatch__`, where there is any to ask; else None."""
+    from rushlight.dispatch import handlers
+
+    return handlers if handlers.asked((t,)) else None
+
+
+def item(self: Tensor) -> Any:
+    """The value of a tensor with one element, as a Python number."""
+    a = self._array
+    if (active.modes or a.__class__ is not np.ndarray) and (below := handlers_of(self)):
+        return below.value_of(self)
+    if a.size != 1:
+        raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
+    if a.__class__ is not np.ndarray and self.is_meta:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    v = a.item()
+    return v if v.__class__ is float or isinstance(v, int | complex) else float(v)
+
+
+def tolist(self: Tensor) -> Any:
+    """The values as nested Python lists (a number for a 0-d tensor)."""
+    a = self._array
+    if self.is_meta:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if a.dtype is BF16:
+        a = a.astype(np.float32)
+    return a.tolist()
 
 
 def as_bool(self: Tensor) -> bool:
@@ -17,6 +50,8 @@ def as_bool(self: Tensor) -> bool:
         if a.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    if active.modes or a.__class__ is not np.ndarray:
+        return bool(self.item())
     if self.is_meta:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     if a.__class__ is not np.ndarray and hasattr(a.__class__, "truth"):  # of a function transform
@@ -47,7 +82,8 @@ def as_int(self: Tensor) -> int:
 def as_float(self: Tensor) -> float:
     """The only element as a float."""
     a = self._array
-    if a.__class__ is np.ndarray and a.size == 1 and (value := a.item()).__class__ is float:
+    plain = a.__class__ is np.ndarray and not active.modes
+    if plain and a.size == 1 and (value := a.item()).__class__ is float:
         return value
     return float(real(only_element(self), "double"))
 

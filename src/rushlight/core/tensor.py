@@ -308,6 +308,8 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """A tensor on the same memory, without history and with the same version counter."""
+        if (active.modes or self.__class__ is not Tensor) and (below := scalars.handlers_of(self)):
+            return below.detached(self)
         t, a = new(Tensor), _array_for(Tensor, self._array)
         if a.__class__ is not np.ndarray and hasattr(a.__class__, "detached"):
             a = a.detached()
@@ -328,6 +330,8 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory, without history and with a new version counter."""
+        if (active.modes or self.__class__ is not Tensor) and (below := scalars.handlers_of(self)):
+            return below.detached(self, apart=True)
         t = new(Tensor)
         t._array, t._edge, t._counter = self._array, None, None
         return t if self.__class__ in _plain_classes else _like_subclass(t, self)
@@ -352,24 +356,7 @@ class Tensor:
 
     # -- values ------------------------------------------------------------------------------------
 
-    def item(self) -> Any:
-        """The value of a tensor with one element, as a Python number."""
-        a = self._array
-        if a.size != 1:
-            raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
-        if a.__class__ is not np.ndarray and self.is_meta:
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-        v = a.item()
-        return v if v.__class__ is float or isinstance(v, int | complex) else float(v)
-
-    def tolist(self) -> Any:
-        """The values as nested Python lists (a number for a 0-d tensor)."""
-        a = self._array
-        if self.is_meta:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        if a.dtype is BF16:
-            a = a.astype(np.float32)
-        return a.tolist()
+    item, tolist = scalars.item, scalars.tolist
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The memory as a NumPy array, without a copy. `force`: detach first, and copy if needed."""
@@ -549,6 +536,14 @@ class Tensor:
         from rushlight.dispatch import overrides
 
         return overrides.default(cls, func, types, args, kwargs)
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        from rushlight.dispatch import handlers
+
+        return handlers.undispatched(func, args, kwargs)
 
 
 def _existing_dim(a: np.ndarray, dim: int) -> int:

@@ -150,10 +150,19 @@ def named_values(op: Op, values: list) -> dict[str, Any]:
     return named
 
 
-def execute(op: Op, values: list, out: Any) -> Any:
+def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
+    """The results of a call as tensors, not yet recorded, and `named` with the intermediates."""
+    results = forward(op, named, keep=keep)
+    if op.intermediates:
+        results, named = split(op, results, named)
+    return wrap(op, named, results), named
+
+
+def execute(op: Op, values: list, out: Any, compute: Callable = computed) -> Any:
+    """The call without interpreters; `compute` stands for the stages unwrap, promote, run and wrap."""
     named = named_values(op, values)
     if op.variant is not None and (other := op.taken_over(named)) is not None:
-        return execute(other, [named[p] for p in other.params], out)
+        return execute(other, [named[p] for p in other.params], out, compute)
     tensors = on_one_device(op, named)
     if out is not None and thread.grad and any(t is not None and t.requires_grad for t in tensors):
         raise RuntimeError(
@@ -168,10 +177,7 @@ def execute(op: Op, values: list, out: Any) -> Any:
         and not (op.view and tensors[0] is not None and tensors[0]._counter is INFERENCE)
         and any(t is not None and t._edge is not None for t in tensors)
     )
-    results = forward(op, named, keep=recording)
-    if op.intermediates:
-        results, named = split(op, results, named)
-    wrapped = wrap(op, named, results)
+    wrapped, named = compute(op, named, recording)
     if recording:
         record(op, named, wrapped)
     result = packaged(op, wrapped)

@@ -15,7 +15,7 @@ from rushlight.autograd.views import View, check_writable, edge_of, hides_histor
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import C32
 from rushlight.core.tensor import INFERENCE, Tensor
-from rushlight.dispatch import overrides, results
+from rushlight.dispatch import handlers, overrides, results
 from rushlight.dispatch.general import (
     bind,
     forward,
@@ -108,27 +108,38 @@ def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
             f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
             f"{list(shape)}"
         )
-    old = None
-    if recording and op.differentiable:
-        first = op.inputs[0]
-        others = [i for i in op.inputs if isinstance(named[i], Tensor)]
-        if first in op.saved_names(tuple(i for i in others if op.rule_all or i in op.rules)):
-            old = new(Tensor)
-            old._array, old._edge, old._counter = a.copy(), edge_of(t), None
-        elif edge_of(t) is not None:
-            old = t
+    old = former(op, named, t) if recording else None
     write(t, r)
     if recording:
-        if op.differentiable:
-            before = new(Tensor) if old is None or old is t else old
-            if before is not old:
-                before._array, before._edge, before._counter = a, edge_before(t), None
-            named[op.inputs[0]] = before
-            node = make_node(op, named, [t], inplace=True)
-        else:
-            node = None
-        rebase(t, node)
+        record_write(op, named, t, old)
     return t
+
+
+def former(op: Op, named: dict, t: Tensor) -> Tensor | None:
+    """What stands for `t` as it was before a write: a copy where a rule reads it."""
+    if not op.differentiable:
+        return None
+    first = op.inputs[0]
+    others = [i for i in op.inputs if isinstance(named[i], Tensor)]
+    if first in op.saved_names(tuple(i for i in others if op.rule_all or i in op.rules)):
+        old = new(Tensor)
+        a = t._array
+        old._array = t.detach().clone()._array if handlers.asked((t,)) else a.copy()
+        old._edge, old._counter = edge_of(t), None
+        return old
+    return t if edge_of(t) is not None else None
+
+
+def record_write(op: Op, named: dict, t: Tensor, old: Tensor | None) -> None:
+    """Record the write that was just counted; `old`: what `former` gave."""
+    node = None
+    if op.differentiable:
+        before = new(Tensor) if old is None or old is t else old
+        if before is not old:
+            before._array, before._edge, before._counter = t._array, edge_before(t), None
+        named[op.inputs[0]] = before
+        node = make_node(op, named, [t], inplace=True)
+    rebase(t, node)
 
 
 def plainly(t: Any, *others: Any) -> bool:
@@ -178,9 +189,12 @@ def execute_write(op: Op, named: dict) -> Tensor:
     if recording:
         before._edge = edge_of(t)
         if op.inputs[0] in op.saved_names():
-            before._array = a.copy()
-    if isinstance(a, Lifted):
+            before._array = t.detach().clone()._array if handlers.asked((t,)) else a.copy()
+    if handlers.asked(named.values()) and not isinstance(a, Lifted):
+        handlers.carried["write"](op, named)
+    elif isinstance(a, Lifted):
         copy(a, forward(op, named))
+        bump(t)
     elif a.__class__ is not meta.Meta:
         given = [arrays[p] for p in op.params[1:]]
         n = op.n_positional - 1
@@ -192,7 +206,9 @@ def execute_write(op: Op, named: dict) -> Tensor:
                 complex32.write(op, a, write)
             else:
                 write(a)
-    bump(t)
+        bump(t)
+    else:
+        bump(t)
     if recording:
         rebase(t, make_node(op, named | {op.inputs[0]: before}, [t], inplace=True))
     return t

@@ -1,12 +1,18 @@
 """`torch.ops.aten`: operators under PyTorch's inner names, `torch.ops.aten.add.Tensor(x, y)`.
 
 An operator here is one function for all its overloads, so `add`, `add.Tensor` and `add.Scalar` are
-objects of their own (programs put them in tables) that call the same.
+objects of their own (programs put them in tables) that call the same. They are what a `__torch_dispatch__`
+gets, see Note [Below autograd].
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dispatch import overrides
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Operators"]
 
@@ -32,15 +38,35 @@ class OpOverload:
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket, self._overloadname = packet, overload
+        self._opname, self.namespace = packet.__name__, packet._namespace
         self.__name__ = f"{packet.__name__}.{overload}"
+        self.__qualname__ = self.__name__
+        self.__module__ = f"torch._ops.{packet._namespace}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
+        if overrides.thread.function_modes or any(
+            map(overrides.asks, (*args, *kwargs.values()) if kwargs else args)
+        ):
+            got = overrides.call_overrides(self, args, kwargs)
+            if got is not overrides.NOTHING:
+                return got
+        return self.overloadpacket.call(args, kwargs)
+
+    @property
+    def op(self) -> OpOverload:
+        """What is called."""
+        return self
 
     def name(self) -> str:
         """`aten::add.Tensor`; `aten::mm` for a default."""
         kept = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"{self.overloadpacket._qualified}{kept}"
+
+    def __reduce__(self) -> Any:
+        return overload_named, (self.namespace, self._opname, self._overloadname)
+
+    def __deepcopy__(self, memo: dict) -> OpOverload:
+        return self
 
     def __repr__(self) -> str:
         return (
@@ -49,6 +75,13 @@ class OpOverload:
 
     def __str__(self) -> str:
         return f"{self.overloadpacket}.{self._overloadname}"
+
+
+def overload_named(namespace: str, name: str, overload: str) -> Any:
+    """The overload of these names."""
+    import rushlight
+
+    return getattr(getattr(getattr(rushlight.ops, namespace), name), overload)
 
 
 class OpOverloadPacket:
@@ -62,14 +95,32 @@ class OpOverloadPacket:
     def __init__(self, namespace: str, name: str) -> None:
         self._namespace = namespace
         self.__name__, self._qualified = name, f"{namespace}::{name}"
+        self._called: Callable | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = _function(self.__name__)
-        if function is None:
+    def resolved(self) -> Callable | None:
+        """The function that the operator calls, or None."""
+        if self._called is None:
+            from rushlight.dispatch import aten_forms
+
+            own = aten_forms.called(self._namespace, self.__name__)
+            self._called = _function(self.__name__) if own is None else own
+        return self._called
+
+    def call(self, args: tuple, kwargs: dict) -> Any:
+        """What the operator gives."""
+        called = self.resolved()
+        if called is None:
             raise NotImplementedError(
                 f"torch.ops.{self}: Rushlight has no public operator of this name to call"
             )
-        return function(*args, **kwargs)
+        return called(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(args, kwargs)
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads that were asked for so far."""
+        return [name for name, v in vars(self).items() if isinstance(v, OpOverload)]
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
@@ -77,11 +128,24 @@ class OpOverloadPacket:
         self.__dict__[overload] = made = OpOverload(self, overload)
         return made
 
+    def __reduce__(self) -> Any:
+        return packet_named, (self._namespace, self.__name__)
+
+    def __deepcopy__(self, memo: dict) -> OpOverloadPacket:
+        return self
+
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
 
     def __str__(self) -> str:
         return f"{self._namespace}.{self.__name__}"
+
+
+def packet_named(namespace: str, name: str) -> Any:
+    """The operator of these names."""
+    import rushlight
+
+    return getattr(getattr(rushlight.ops, namespace), name)
 
 
 class Operators:

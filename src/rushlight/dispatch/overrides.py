@@ -20,6 +20,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes
 from rushlight.core.device import device as Device
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import handlers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -107,11 +108,13 @@ def renamed(kwargs: dict, params: Sequence[str]) -> dict:
     }
 
 
-def overridable(function: Callable, tensors: bool = True, face: Callable | None = None) -> Callable:
+def overridable(
+    function: Callable, tensors: bool = True, face: Callable | None = None, primitive: bool = False
+) -> Callable:
     """A plain function (no operator) that asks modes and overriding arguments first.
 
     `tensors`: whether arguments may be overriding. `face`: the public function, where that is another one,
-    which calls this one.
+    which calls this one. `primitive`: it is one call to a `__torch_dispatch__`.
     """
 
     code = function.__code__
@@ -129,6 +132,8 @@ def overridable(function: Callable, tensors: bool = True, face: Callable | None 
         for a in ((*args, *kwargs.values()) if kwargs else args) if tensors else ():
             if a.__class__ not in _PLAIN and asks(a):
                 return call_overrides(face or call, args, kwargs)
+        if primitive and handlers.asked(args):
+            return handlers.carried["make"](function, args, kwargs)
         return function(*args, **kwargs)
 
     return named(call, function)

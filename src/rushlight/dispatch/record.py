@@ -28,6 +28,7 @@ from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import COMPLEX, FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
+from rushlight.dispatch import handlers
 from rushlight.dispatch.transforms import Lifted
 
 if TYPE_CHECKING:
@@ -264,7 +265,9 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
             saved[n] = save(wrapped[of], True)
         elif what == INTERMEDIATE:
             v = named[n]
-            if devices.is_array(v):
+            if isinstance(v, Tensor):
+                saved[n] = save(v, False)
+            elif devices.is_array(v):
                 saved[n] = save(_wrap(v), False)
             else:
                 values[n] = v
@@ -398,6 +401,10 @@ def gradient(op: Op, rule: Rule, env: dict, record: bool) -> Any:
     """What a rule gives for the values `env`: by its kernel where nothing is recorded and there is one that
     takes them, else in operators."""
     if rule.kernel is not None and not record:
+        if handlers.asked(env.values()) and not any(
+            isinstance(t._array, Lifted) for t in handlers.tensors_in(env.values())
+        ):
+            return handlers.carried["gradient"](op, rule, env)
         found = from_arrays(op, rule, env)
         if found is not NotImplemented:
             return found
@@ -449,6 +456,8 @@ def watched(op: Op, kernel: Callable) -> Callable:
     """The kernel of a rule of `op`, as it is called while a mode is on."""
 
     def run(*values: Any) -> Any:
+        if thread.dispatch_modes:
+            raise RuntimeWarning  # the rule is called instead, whose operators the modes get
         call = functools.partial(kernel, *values)
         given = values if devices.is_array(values[0]) else values[1:]
         for enter in around_kernels:

@@ -77,12 +77,13 @@ PUBLIC: dict[str, tuple[Any, bool]] = {}  # plain functions: path -> (function, 
 
 def public(
     where: str = "", *, name: str | None = None, method: bool = False,
-    overridable: bool = False, doc: str | None = None,
+    overridable: bool = False, primitive: bool = False, doc: str | None = None,
 ) -> Callable:  # fmt: skip
     """Put a plain function (one that is no operator: `zeros`, `manual_seed`) under its public name.
 
     `where`: as for operators, "" the top namespace, "Tensor" a method only; `method`: both.
-    `overridable`: tensor subclasses and function modes are asked first. `doc`: the docstring of one of
+    `overridable`: tensor subclasses and function modes are asked first; `primitive`: it is one call to a
+    `__torch_dispatch__`, too. `doc`: the docstring of one of
     several functions with one definition, which gets `name` as its own, too.
     """
 
@@ -91,7 +92,7 @@ def public(
             function.__name__ = function.__qualname__ = name
             function.__doc__ = doc
         if overridable or (not where and function.__name__ in general.overrides.WHOLE):
-            function = general.overrides.overridable(function)
+            function = general.overrides.overridable(function, primitive=primitive)
         path = f"{where}.{name or function.__name__}" if where else name or function.__name__
         PUBLIC[path] = (function, method or where == "Tensor")
         return function

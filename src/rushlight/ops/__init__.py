@@ -13,7 +13,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("aten", "prims"):
+    if name in ("aten", "prims", "prim", "rushlight"):
         from rushlight.dispatch.overloads import Operators
 
         globals()[name] = found = Operators(name)

@@ -204,7 +204,7 @@ _LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
 
 def factory(function: Callable) -> Callable:
     """Declare a factory."""
-    return public()(overrides.overridable(function, tensors=False))
+    return public()(overrides.overridable(function, tensors=False, primitive=True))
 
 
 def plainly(options: dict, d: np.dtype | None) -> Any:
@@ -247,7 +247,7 @@ def shaped(make: Callable, draw: Callable | None = None) -> Callable:
                     return t
             return general(*args, **options)
 
-        general = overrides.overridable(function, False, call)
+        general = overrides.overridable(function, False, call, primitive=True)
         return public()(overrides.named(call, function))
 
     return declare
@@ -284,7 +284,7 @@ def shaped_as(make: Callable, numbers: int = 0) -> Callable:
                 return t
             return general(self, *args, **options)
 
-        general = overrides.overridable(function, True, call)
+        general = overrides.overridable(function, True, call, primitive=True)
         return overrides.named(call, function)
 
     return declare
@@ -326,7 +326,7 @@ def alike(
                         return t
             return general(*args, **options)
 
-        general = overrides.overridable(function, True, call)
+        general = overrides.overridable(function, True, call, primitive=True)
         return public()(overrides.named(call, function))
 
     return declare
@@ -352,7 +352,7 @@ def valued(make: Callable, draw: Callable | None = None) -> Callable:
                     return t
             return general(*args, **options)
 
-        general = overrides.overridable(function, False, call)
+        general = overrides.overridable(function, False, call, primitive=True)
         return public()(overrides.named(call, function))
 
     return declare

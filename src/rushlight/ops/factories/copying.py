@@ -18,7 +18,7 @@ from rushlight.core import dtypes, geometry, settings
 from rushlight.core.device import device as Device
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general, overrides, results
+from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
 from rushlight.dispatch.record import make_node, unbroadcast
 from rushlight.dispatch.registry import Array, op, public
@@ -279,16 +279,22 @@ def overwriting(name: str, node: str) -> Any:
     return declared.grad(input=lambda g: g.new_zeros(g.shape))
 
 
-def overwrite(t: Tensor, label: str, write: Callable, recorded: Any, **statics: Any) -> Tensor:
-    """Let `write(array)` fill the memory of `t`, count the write, record it."""
+def overwrite(
+    t: Tensor, label: str, write: Callable, recorded: Any, given: tuple = (), **statics: Any
+) -> Tensor:
+    """Let `write(array)` fill the memory of `t`, count the write, record it; `given`: the arguments of `label`."""
     recording = thread.grad and edge_of(t) is not None
     check_inplace(t, label, recording)
     a = t._array
     if isinstance(a, Lifted):
         a.overwrite(write, recorded is fill_diagonal_node)
-    elif a.__class__ is not meta.Meta:
-        write(a.view(np.ndarray) if a.__class__ is overrides.Tagged else a)
-    results.bump(t)
+        results.bump(t)
+    elif handlers.asked((t, *given)):
+        handlers.carried["overwrite"](t, label, given)
+    else:
+        if a.__class__ is not meta.Meta:
+            write(a.view(np.ndarray) if a.__class__ is overrides.Tagged else a)
+        results.bump(t)
     if recording:
         before = new(Tensor)
         before._array, before._edge, before._counter = a, edge_before(t), None
@@ -390,7 +396,7 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Any, tensor_node:
         )
     scalar = arguments.converted(arguments.number(label, value, 1, "value"), self._array.dtype)
     write = lambda a: devices.of(a).fill(a, scalar)
-    return overwrite(self, label, write, number_node)
+    return overwrite(self, label, write, number_node, (value,))
 
 
 @public(overridable=True)
@@ -429,7 +435,9 @@ def fill_diagonal_(self, fill_value, wrap=False):
             k = min(part.shape)
             devices.of(a).as_strided(part, (k,), (sum(strides),))[...] = scalar
 
-    return overwrite(self, "fill_diagonal_", write, fill_diagonal_node, wrap=wrap)
+    return overwrite(
+        self, "fill_diagonal_", write, fill_diagonal_node, (fill_value, wrap), wrap=wrap
+    )
 
 
 @op(where="Tensor", name="copy", node="CopyBackwards", method=False, out=False)
@@ -488,6 +496,11 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
     check_inplace(self, label, recording)
     a, b = self._array, src._array
+    if handlers.asked((self, src)) and not isinstance(a, Lifted):
+        handlers.carried["overwrite"](self, label, (src,))
+        if recording:
+            record_copy(self, src, recorded, name)
+        return self
     if b.__class__ is meta.Meta and a.__class__ is not meta.Meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     space = devices.of(a)
@@ -516,8 +529,13 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
         b = space.cast(b, a.dtype)
     write(self, b)
     if recording:
-        before = new(Tensor)
-        before._array, before._edge, before._counter = a, edge_before(self), None
-        named = {"input": before, name: src}
-        rebase(self, make_node(recorded.op, named, [self], inplace=True))
+        record_copy(self, src, recorded, name)
     return self
+
+
+def record_copy(t: Tensor, src: Tensor, recorded: Any, name: str) -> None:
+    """Record that `src`, the parameter `name` of `recorded`, was just written to `t`."""
+    before = new(Tensor)
+    before._array, before._edge, before._counter = t._array, edge_before(t), None
+    named = {"input": before, name: src}
+    rebase(t, make_node(recorded.op, named, [t], inplace=True))

@@ -502,7 +502,7 @@ def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pi
     return new_one("new_full", self, fill, shape, dtype, layout, device, pin_memory, requires_grad)
 
 
-@public("Tensor", overridable=True)
+@public("Tensor", overridable=True, primitive=True)
 def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=None, pin_memory=False,
                       requires_grad=False):  # fmt: skip
     """As `empty_strided`, with the dtype and device of this tensor."""

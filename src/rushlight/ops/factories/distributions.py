@@ -105,7 +105,7 @@ def plain(t: Tensor) -> np.ndarray:
 # -- the functions ---------------------------------------------------------------------------------
 
 
-@public(overridable=True)
+@public(overridable=True, primitive=True)
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None,
            device=None, pin_memory=False, requires_grad=False):  # fmt: skip
     """Normal numbers; mean and standard deviation are tensors, or numbers with a `size`.
@@ -156,7 +156,7 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
     return result if out is not None else recorded(result, node, *tensors)
 
 
-@public(method=True, overridable=True)
+@public(method=True, overridable=True, primitive=True)
 def bernoulli(input, p=None, *, generator=None, out=None):
     """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
     g = source(generator)
@@ -174,7 +174,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     return recorded(result, bernoulli_node if p is None else bernoulli_p_node, input)
 
 
-@public(method=True, overridable=True)
+@public(method=True, overridable=True, primitive=True)
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
     """Indices drawn with probabilities in proportion to `input` [k] or [m, k]: int64 [n] or [m, n]."""
     g = source(generator)
@@ -193,13 +193,13 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     )
 
 
-@public(overridable=True)
+@public(overridable=True, primitive=True)
 def poisson(input, generator=None):
     """Poisson counts with the rates in `input`, in its shape and dtype."""
     return drawn_of("poisson", rejection.poisson, poisson_node, generator, input)
 
 
-@public(overridable=True)
+@public(overridable=True, primitive=True)
 def binomial(count, prob, generator=None):
     """How many of `count` trials of probability `prob` succeed; floating tensors of one dtype."""
     return drawn_of("binomial", rejection.binomial, binomial_node, generator, count, prob)
@@ -232,13 +232,13 @@ def gamma_node(xp, input: Array):
 gamma_node.grad(input=lambda g, input, result: g * _standard_gamma_grad(input, result.detach()))
 
 
-@public(overridable=True)
+@public(overridable=True, primitive=True)
 def _sample_dirichlet(input, generator=None):
     """Points of the simplex with the concentrations in `input` [..., k]."""
     return drawn_of("_sample_dirichlet", rejection.dirichlet, dirichlet_node, generator, input)
 
 
-@public(overridable=True)
+@public(overridable=True, primitive=True)
 def _standard_gamma(input, generator=None):
     """Gamma numbers of shape `input` and scale 1."""
     return drawn_of("_standard_gamma", rejection.standard_gamma, gamma_node, generator, input)

@@ -226,7 +226,7 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, p
     )
 
 
-@public(overridable=True)
+@public(overridable=True, primitive=True)
 def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None,
                  device=None, pin_memory=False, requires_grad=False, memory_format=None):  # fmt: skip
     """Integers of [low, high), in the shape, dtype and memory order of `input`."""
@@ -256,7 +256,8 @@ def redrawn(t: Tensor, sampler: Callable, node: Any, generator: Any, *numbers: A
         sampler(t._array, *numbers, source(generator))
         (t._counter or version_of(t)).n += 1
         return t
-    return overwrite(t, sampler.__name__, drawing(sampler, generator, *numbers), node)
+    given = numbers if generator is None else (*numbers, generator)
+    return overwrite(t, sampler.__name__, drawing(sampler, generator, *numbers), node, given)
 
 
 @public("Tensor", overridable=True)

@@ -28,15 +28,23 @@ class At:
     `key` is a tuple of full slices and arrays (integers, or one truth value per element).
     """
 
-    __slots__ = ("key", "seen")
+    __slots__ = ("given", "key", "seen")
 
-    def __init__(self, key: tuple, tensors: Any) -> None:
+    def __init__(self, key: tuple, tensors: Any, given: Any = None) -> None:
         self.key = key
+        self.given = given  # the index tensors, None for a full slice; where it is None, one for each item of the key
         self.seen = [
             (t, 0 if (c := t._counter) is None else c.n)
             for t in tensors
             if t._counter is not INFERENCE
         ]
+
+    def indices(self) -> list:
+        """The index tensors as PyTorch's operators take them, None for a full slice."""
+        if self.given is not None:
+            return [*self.given]
+        rest = iter([t for t, _ in self.seen])
+        return [None if k.__class__ is slice else next(rest) for k in self.key]
 
     def check(self) -> tuple:
         """The key; RuntimeError when an index was written to since."""
@@ -104,7 +112,7 @@ def positions(a: np.ndarray, indices: Any) -> At:
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
                 + ", ".join(str(list(s)) for s in shapes)
             ) from None
-    return At(tuple(key), tensors)
+    return At(tuple(key), tensors, indices)
 
 
 def index_array(a: Any, b: Any) -> Any:

@@ -17,12 +17,12 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices, sparse
 from rushlight._backends.meta import Meta
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry
 from rushlight.core.dtype_sets import BOOL, COMPLEX, I64
 from rushlight.core.tensor import Tensor, _bump, _wrap
-from rushlight.dispatch import general, overrides, results
+from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, on_device_of
 from rushlight.dispatch.registry import public
 from rushlight.dispatch.transforms import opened as opened_levels
@@ -279,8 +279,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if opened_levels and lifted.among(self, value, index if index.__class__ is tuple else (index,)):
         lifted.setitem(self, index, value)
         return
-    own = xp if a.__class__ is ndarray else devices.of(a)
     given = c is Tensor or isinstance(value, Tensor)
+    if (active.modes or handlers.made) and handlers.asked((self, value, index)):
+        written = value if given else scalar_tensor(value, dtype=self.dtype)
+        recorded_write(self, index, written, not given)
+        return
+    own = xp if a.__class__ is ndarray else devices.of(a)
     v = value._array if given else quick_number(value, a.dtype)
     if v is None or own is not xp and not given:
         v = number_for(self, value)
@@ -323,12 +327,19 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     _bump(self)
 
 
-def recorded_write(self: Tensor, index: Any, value: Tensor) -> None:
-    """`self[index] = value` where one of them has a history."""
+def scalar_tensor(value: Any, dtype: Any) -> Tensor:
+    """A number as a tensor without dimensions, as a `__torch_dispatch__` gets it."""
+    import rushlight
+
+    return rushlight.tensor(value, dtype=dtype)
+
+
+def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False) -> None:
+    """`self[index] = value` where one of them has a history; `fills`: it was a number."""
     basic, found = read(self._array, index if index.__class__ is tuple else as_tuple(index))
     view = basic_index(self, basic) if changes(basic) else self
     if found is None:
-        view.copy_(without_leading_ones(value, view._array))
+        view.fill_(value) if fills else view.copy_(without_leading_ones(value, view._array))
     else:
         value = without_leading_ones(value, None)
         advanced.index_put_(view, advanced.positions(view._array, found), value)

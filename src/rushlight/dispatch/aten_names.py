@@ -272,3 +272,72 @@ BY_VALUES = {
     "nn.functional._slope": lambda values: values["of"].removesuffix("_tanh") + "_backward",
     "nn.functional.linear": linear,
 }
+
+
+# -- overloads -------------------------------------------------------------------------------------
+
+# Names with one overload for tensors and numbers alike, or with one that is not "default".
+ONE_OVERLOAD = {
+    **dict.fromkeys("add sub mul rsub_tensor isclose_ div true_divide".split(), "Tensor"),
+    "argsort": "default", "diff": "default", "expand_as": "default",
+    "index": "Tensor", "select": "int", "slice": "Tensor", "transpose": "int", "unbind": "int", "split": "Tensor",
+    "cross": "default", "rsub": "Scalar", "where": "self", "isin": "Tensor_Tensor", "bucketize": "Tensor",
+    "searchsorted": "Tensor", "scatter_reduce": "two", "var": "correction", "std": "correction",
+    "var_mean": "correction", "std_mean": "correction", "hsplit": "int", "repeat_interleave": "Tensor",
+    "upsample_nearest1d": "vec", "upsample_nearest2d": "vec", "upsample_nearest3d": "vec",
+    "upsample_linear1d": "vec", "upsample_bilinear2d": "vec", "upsample_trilinear3d": "vec",
+    "upsample_bicubic2d": "vec",
+}  # fmt: skip
+# Overloads that are named by whether the second argument is a tensor or a number.
+BY_SECOND = frozenset(
+    "eq ne lt le gt ge remainder fmod bitwise_and bitwise_or bitwise_xor fill masked_fill lerp xlogy".split()
+)
+
+
+def overload(name: str, named: dict) -> str:
+    """The overload of a call of the operator `name`; `named`: the values of the parameters."""
+    if name in (
+        "sum",
+        "mean",
+        "nansum",
+        "any",
+        "all",
+        "prod",
+        "max",
+        "min",
+        "median",
+        "nanmedian",
+        "norm",
+    ):
+        dim = named.get("dim")
+        if dim is None:
+            return "other" if named.get("other") is not None else "default"
+        if name in ("sum", "nansum"):
+            return "dim_IntList"
+        if name == "prod":
+            return "dim_int"
+        return "dims" if name in ("any", "all") and dim.__class__ in (tuple, list) else "dim"
+    if name in ("div", "divide") and named.get("rounding_mode") is not None:
+        return "Tensor_mode"
+    if name in ONE_OVERLOAD:
+        return ONE_OVERLOAD[name]
+    if name in BY_SECOND:
+        second = list(named.values())[2 if name == "masked_fill" else 1]
+        return "Tensor" if hasattr(second, "_array") else "Scalar"
+    if name == "pow":
+        base, exponent = list(named.values())[:2]
+        if not hasattr(base, "_array"):
+            return "Scalar"
+        return "Tensor_Tensor" if hasattr(exponent, "_array") else "Tensor_Scalar"
+    if name == "squeeze":
+        dim = named.get("dim")
+        return "default" if dim is None else "dims" if dim.__class__ in (tuple, list) else "dim"
+    if name == "scatter":
+        return "src" if "src" in named else "value"
+    if name == "index_fill":
+        return "int_Tensor" if hasattr(named.get("value"), "_array") else "int_Scalar"
+    if name in ("clamp", "clamp_min", "clamp_max"):
+        return (
+            "Tensor" if any(hasattr(v, "_array") for v in list(named.values())[1:]) else "default"
+        )
+    return "default"

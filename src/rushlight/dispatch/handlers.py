@@ -1,0 +1,128 @@
+"""Who is asked below autograd: modes and tensor subclasses with a `__torch_dispatch__`.
+
+`asked` says whether a call concerns any, `ask` gives the result of the call by the first that does not decline.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.state import thread
+from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+CLASSES: dict[type, bool] = {Tensor: False}  # whether a class of tensors has a `__torch_dispatch__`
+made: list[type] = []  # the classes of tensors that have one
+# How calls are carried out by handlers: what torch_dispatch.py and primitives.py put here.
+carried: dict[str, Callable] = {}
+
+
+def tensors_in(values: Iterable) -> Iterator[Tensor]:
+    """The tensors among the arguments of a call, those of lists too."""
+    for v in values:
+        if isinstance(v, Tensor):
+            yield v
+        elif v.__class__ in (list, tuple):
+            yield from tensors_in(v)
+
+
+def dispatches(cls: type) -> bool:
+    """Whether a class of tensors has a `__torch_dispatch__` of its own."""
+    found = CLASSES.get(cls)
+    if found is None:
+        own = getattr(cls.__torch_dispatch__, "__func__", cls.__torch_dispatch__)  # type: ignore[attr-defined]
+        found = CLASSES[cls] = own is not Tensor.__torch_dispatch__.__func__  # type: ignore[attr-defined]
+        if found:
+            import rushlight
+
+            rushlight.utils._python_dispatch  # noqa: B018  (loads what carries calls out)
+            made.append(cls)
+    return found
+
+
+def asked(values: Iterable) -> bool:
+    """Whether a call with these arguments is handed to a `__torch_dispatch__`."""
+    if thread.dispatch_disabled:
+        return False
+    if thread.dispatch_modes:
+        return True
+    return bool(made) and any(dispatches(t.__class__) for t in tensors_in(values))
+
+
+def owners(values: Iterable) -> list[type]:
+    """The classes that are asked, subclasses before their bases, else from the left."""
+    found: list[type] = []
+    for t in tensors_in(values):
+        cls = t.__class__
+        if dispatches(cls) and cls not in found:
+            at = next((i for i, other in enumerate(found) if issubclass(cls, other)), len(found))
+            found.insert(at, cls)
+    return found
+
+
+def ask(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of a call below autograd: the innermost mode is asked first, then the classes of the arguments."""
+    types = owners((*args, *kwargs.values()))
+    recording, thread.grad = thread.grad, False
+    modes = thread.dispatch_modes
+    try:
+        if modes:
+            thread.dispatch_modes = modes[:-1]
+            try:
+                result = modes[-1]._handler()(func, tuple(types), args, kwargs)
+            finally:
+                thread.dispatch_modes = modes
+            if result is not NotImplemented:
+                return result
+        for cls in types:
+            result = cls.__torch_dispatch__(func, tuple(types), args, kwargs)  # type: ignore[attr-defined]
+            if result is not NotImplemented:
+                return result
+    finally:
+        thread.grad = recording
+    asked = [f"mode object {modes[-1]!r}"] if modes else []
+    asked += [f"tensor subclass {cls!r}" for cls in types]
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch.ops.{func}'; all __torch_dispatch__ handlers returned NotImplemented:"
+        "\n\n" + "\n".join(f"  - {each}" for each in asked)
+    )
+
+
+class Undispatched:
+    """A block whose calls are carried out without asking any `__torch_dispatch__`."""
+
+    def __enter__(self) -> None:
+        self.before, thread.dispatch_disabled = thread.dispatch_disabled, True
+
+    def __exit__(self, *error: object) -> None:
+        thread.dispatch_disabled = self.before
+
+
+def undispatched(func: Any, args: tuple, kwargs: dict | None) -> Any:
+    """The result of a call without asking any handler: what `super().__torch_dispatch__` does."""
+    with Undispatched():
+        return func(*args, **(kwargs or {}))
+
+
+def detached(t: Tensor, apart: bool = False) -> Tensor:
+    """`t.detach()`, by a handler; `apart`: writes to one are not counted for the other."""
+    import rushlight
+
+    found = ask(rushlight.ops.aten.detach.default, (t,), {})
+    if not isinstance(found, Tensor):
+        raise RuntimeError(f"Unable to cast ({type(found)!r}) to Tensor")
+    if found is t:
+        raise RuntimeError("aten.detach.default: a handler may not return its argument")
+    found._edge = None
+    if apart:
+        found._counter = None
+    return found
+
+
+def value_of(t: Tensor) -> Any:
+    """`t.item()`, by a handler."""
+    import rushlight
+
+    return ask(rushlight.ops.aten._local_scalar_dense.default, (t,), {})

@@ -1,0 +1,206 @@
+"""Calls below autograd: modes with a `__torch_dispatch__`, and the graphs that `make_fx` makes of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight.autograd.state import active, thread
+from rushlight.fx.experimental.proxy_tensor import make_fx
+from rushlight.utils._python_dispatch import TorchDispatchMode
+
+
+class Names(TorchDispatchMode):
+    """Notes the operators that it gets."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def names(function, *args):
+    with Names() as mode:
+        function(*args)
+    return mode.seen
+
+
+def numbers(*shape):
+    return (torch.arange(torch.Size(shape).numel()) / 7 - 0.6).reshape(shape)
+
+
+@pytest.mark.parametrize(
+    ("function", "want"),
+    [
+        (lambda x: x + 1, "aten.add.Tensor"),
+        (lambda x: x**2, "aten.pow.Tensor_Scalar"),
+        (lambda x: x > 0, "aten.gt.Scalar"),
+        (lambda x: x.add_(1), "aten.add_.Tensor"),
+        (lambda x: x.zero_(), "aten.zero_.default"),
+        (lambda x: x.fill_(2.0), "aten.fill_.Scalar"),
+        (lambda x: x.copy_(x * 1), "aten.mul.Tensor aten.copy_.default"),
+        (lambda x: x.sum(0), "aten.sum.dim_IntList"),
+        (lambda x: x @ x, "aten.mm.default"),
+        (lambda x: x[1:, None, 0], "aten.slice.Tensor aten.unsqueeze.default aten.select.int"),
+        (lambda x: x[torch.ones(3) > 0], "aten.ones.default aten.gt.Scalar aten.index.Tensor"),
+        (lambda x: F.linear(x, x, x[0]), "aten.select.int aten.t.default aten.addmm.default"),
+        (lambda x: x.detach(), "aten.detach.default"),
+        (lambda x: torch.abs(x, out=x), "aten.abs.out"),
+        (lambda x: torch.tensor(1.0), "aten.lift_fresh.default"),
+        (lambda x: torch.zeros(2, 3), "aten.zeros.default"),
+        (lambda x: x.uniform_(), "aten.uniform_.default"),
+        (lambda x: x.to(torch.float64), "aten._to_copy.default"),
+    ],
+)
+def test_operators_have_their_inner_names(function, want):
+    x = numbers(3, 3)
+    plain = numbers(3, 3)
+    torch.manual_seed(0)
+    expected = function(plain)
+    torch.manual_seed(0)
+    with Names() as mode:
+        result = function(x)
+    assert mode.seen == want.split()
+    assert torch.equal(result, expected)
+    assert torch.equal(x, plain)
+
+
+def test_a_call_is_recorded_above_the_mode():
+    x = numbers(3).requires_grad_()
+    with Names() as mode:
+        y = (x * x).sum()
+        forward, mode.seen = mode.seen, []
+        y.backward()
+    assert forward == ["aten.mul.Tensor", "aten.sum.default"]
+    assert "aten.mul.Tensor" in mode.seen
+    assert torch.allclose(x.grad, 2 * x.detach())
+
+
+def test_a_mode_gives_other_results():
+    class Doubled(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            return result * 2 if func is torch.ops.aten.add.Tensor else result
+
+    x = numbers(2).requires_grad_()
+    with Doubled():
+        y = x + 1
+    assert torch.equal(y, (x + 1) * 2)
+    assert y.grad_fn.name() == "AddBackward0"
+
+
+def test_the_inner_mode_is_asked_first_and_sees_not_itself():
+    with Names() as outer, Names() as inner:
+        torch.ones(2)
+    assert outer.seen == inner.seen == ["aten.ones.default"]
+
+
+def test_nothing_is_left_after_an_error():
+    class Failing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise KeyError("of the mode")
+
+    before = active.modes
+    with pytest.raises(KeyError), Names(), Failing():
+        torch.ones(2)
+    assert thread.dispatch_modes == ()
+    assert active.modes == before
+    assert torch.is_grad_enabled()
+
+
+def test_a_mode_that_declines():
+    class Declining(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    expected = pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.ops.aten.ones")
+    with expected, Declining():
+        torch.ones(2)
+
+
+def test_versions_count_one_write():
+    x = numbers(3)
+    with Names():
+        x.add_(1)
+        x.zero_()
+    assert x._version == 2
+
+
+def test_views_in_a_mode_share_memory_and_history():
+    x = numbers(2, 3).requires_grad_()
+    with Names():
+        y = x * 1
+        y[0].mul_(2)
+        y.sum().backward()
+    assert torch.equal(x.grad, torch.tensor([[2.0] * 3, [1.0] * 3]))
+
+
+# -- make_fx -----------------------------------------------------------------------------------------
+
+
+def targets(traced):
+    return [str(n.target) for n in traced.graph.nodes if n.op == "call_function"]
+
+
+def written(x, y):
+    z = x * y
+    z[0] = 1.0
+    z.mul_(2)
+    return {"sum": z.sum(), "row": z[1:, 0]}
+
+
+def gradient(x, y):
+    return torch.func.grad(lambda x: (F.gelu(x @ y.t()) ** 2).mean())(x)
+
+
+def twice(x, y):
+    g = torch.func.grad(lambda x: (x.sigmoid() * y).sum())
+    return torch.func.grad(lambda x: (g(x) * y).sum())(x)
+
+
+def mapped(x, y):
+    return torch.func.vmap(lambda a, b: torch.outer(a, b).sin().sum(0))(x, y)
+
+
+def of_weights(x, y):
+    w = y.detach().clone().requires_grad_()
+    loss = F.cross_entropy(F.layer_norm(x, (3,)) @ w.t(), torch.tensor([0, 1]))
+    return torch.autograd.grad(loss, [w])[0]
+
+
+@pytest.mark.parametrize("function", [written, gradient, twice, mapped, of_weights])
+def test_a_graph_computes_what_the_function_does(function):
+    torch.manual_seed(0)
+    traced = make_fx(function)(torch.randn(2, 3), torch.randn(2, 3))
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    want, got = function(x, y), traced(x, y)
+    if isinstance(want, dict):
+        assert want.keys() == got.keys()
+        want, got = want.values(), got.values()
+    else:
+        want, got = [want], [got]
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(want, got, strict=True))
+    assert all(n.meta["val"].is_meta for n in traced.graph.nodes if n.op == "call_function" and isinstance(n.meta["val"], torch.Tensor))  # fmt: skip
+
+
+def test_constants_and_trees_of_arguments():
+    w = torch.nn.Parameter(numbers(3))
+    traced = make_fx(lambda a: a["x"] * w + a["y"][0])({"x": numbers(3), "y": [numbers(3) + 1]})
+    assert torch.equal(traced({"x": numbers(3), "y": [torch.ones(3)]}), numbers(3) * w + 1)
+    assert targets(traced) == ["aten.mul.Tensor", "aten.add.Tensor"]
+    assert traced._param_constant0 is w
+
+
+def test_a_table_of_decompositions():
+    table = {torch.ops.aten.sub.Tensor: lambda a, b: a + (-b)}
+    traced = make_fx(lambda x: x - x, table)(numbers(3))
+    assert targets(traced) == ["aten.neg.default", "aten.add.Tensor"]
+
+
+def test_control_flow_on_values_is_refused():
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(lambda x: x if x.sum() > 0 else -x)(numbers(3))
+    assert thread.dispatch_modes == ()
