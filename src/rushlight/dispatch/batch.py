@@ -56,6 +56,8 @@ class Batch(Lifted):
 
     def __init__(self, value: Tensor, level: Level, has: bool = True) -> None:
         self.value, self.level, self.has = value, level, has
+        if value._edge is not None and value.requires_grad:
+            level.history = True
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -63,6 +63,7 @@ class Level:
         self.kind, self.number, self.alive = kind, next(_numbers), False
         self.depth = -1  # the number of open levels with this one
         self.size, self.randomness = 0, "error"  # of a batch
+        self.history = False  # whether an array of it holds a tensor with a history from outside
         self.functional = True  # of `torch.func`, not of `autograd.forward_ad`
         # tensors from outside that got a tangent by a write; None where no level does that
         self.received: list[Tensor] | None = None if kind.holds_graphs else []
