@@ -283,9 +283,18 @@ def own(op: Op, inplace: bool) -> Callable:
     if inplace:
         from rushlight.dispatch import inplace as inplaces
 
-        return lambda t, *args, **kwargs: inplaces.bound(op, t, args, kwargs)
+        def write(t: Tensor, *args: Any, **kwargs: Any) -> Any:
+            return inplaces.bound(op, t, args, kwargs)
+
+        write.op = op  # type: ignore[attr-defined]
+        return write
     if op.intermediates:
-        return lambda *args, **kwargs: handlers.carried["call_kept"](op, args, kwargs)
+
+        def call_kept(*args: Any, **kwargs: Any) -> Any:
+            return handlers.carried["call_kept"](op, args, kwargs)
+
+        call_kept.op, call_kept.kept = op, True  # type: ignore[attr-defined]
+        return call_kept
     return with_tuples(op.function)
 
 
@@ -331,5 +340,6 @@ def gradient_overload(op: Op, rule: Any) -> OpOverload:
             env = dict(zip(rule.reads, values, strict=True))
             return record.gradient(op, rule, env, record.thread.grad)
 
+        call.gradient_of = op, rule  # type: ignore[attr-defined]
         packet._called = call
     return packet.default

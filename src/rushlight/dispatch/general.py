@@ -152,11 +152,7 @@ def named_values(op: Op, values: list) -> dict[str, Any]:
 
 def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
     """The results of a call as tensors, not yet recorded, and `named` with the intermediates."""
-    return as_tensors(op, named, forward(op, named, keep=keep))
-
-
-def as_tensors(op: Op, named: dict, results: Any) -> tuple[list, dict]:
-    """As `computed`, for what the forward gave."""
+    results = forward(op, named, keep=keep)
     if op.intermediates:
         results, named = split(op, results, named)
     return wrap(op, named, results), named
@@ -181,15 +177,11 @@ def execute(op: Op, values: list, out: Any, compute: Callable = computed) -> Any
         and not (op.view and tensors[0] is not None and tensors[0]._counter is INFERENCE)
         and any(t is not None and t._edge is not None for t in tensors)
     )
-    result = finished(op, *compute(op, named, recording), recording)
-    return result if out is None else write_out(op, out, result, tensors)
-
-
-def finished(op: Op, wrapped: list, named: dict, recording: bool) -> Any:
-    """What a call returns, for its results as tensors."""
+    wrapped, named = compute(op, named, recording)
     if recording:
         record(op, named, wrapped)
-    return packaged(op, wrapped)
+    result = packaged(op, wrapped)
+    return result if out is None else write_out(op, out, result, tensors)
 
 
 def some_sparse(values: Sequence, out: Any = None) -> bool:

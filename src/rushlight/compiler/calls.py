@@ -1,0 +1,356 @@
+"""What the nodes of a graph below autograd compute, as functions of arrays.
+
+`call_of` finds the operator that a node calls and does once what a call of it does every time: arguments are
+bound, numbers and arrays of other dtypes promoted, the kernel is looked up. What has no such form is called on
+tensors, as the public operator.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends import complex32, devices
+from rushlight._backends import cpu as xp
+from rushlight.core import dtypes
+from rushlight.core.dtype_sets import FLOATING, FULL, I64
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import general, registry
+from rushlight.dispatch.older_orders import ordered
+from rushlight.dispatch.overloads import OpOverload
+from rushlight.dispatch.record import NUMBERS
+from rushlight.fx import Node
+
+# Operators that give the array they are given; those that make an array of shapes and numbers alone.
+SAME = frozenset("alias detach lift_fresh".split())
+MAKERS = frozenset(
+    "arange empty_like eye full full_like linspace new_full new_ones new_zeros ones ones_like scalar_tensor "
+    "zeros zeros_like".split()
+)
+COPYING = frozenset(["copy_"])
+
+
+class Cast:
+    """An argument that comes to another dtype first."""
+
+    __slots__ = ("node", "dtype")
+
+    def __init__(self, node: Node, dtype: np.dtype) -> None:
+        self.node, self.dtype = node, dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cast) and (self.node, self.dtype) == (other.node, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.node, self.dtype))
+
+
+class Call:
+    """One node as `function(*args, **kwargs)`, of arrays: nodes and `Cast`s among the arguments are read.
+
+    `pure`: what it gives depends on its arguments alone, and it changes nothing. `writes`: the node whose memory is
+    written, which is what the call gives. `elementwise`: (function of a back end and arguments): what is computed
+    for each element.
+    """
+
+    __slots__ = ("node", "function", "args", "kwargs", "pure", "writes", "elementwise")
+
+    def __init__(
+        self, node: Node, function: Callable, args: tuple, kwargs: dict | None = None, *,
+        pure: bool = False, writes: Node | None = None, elementwise: Callable | None = None,
+    ) -> None:  # fmt: skip
+        self.node, self.function, self.args, self.kwargs = node, function, args, kwargs or {}
+        self.pure, self.writes, self.elementwise = pure, writes, elementwise
+
+    def reads(self) -> Iterator[Node]:
+        """The nodes among its arguments."""
+        return nodes_in((self.args, self.kwargs))
+
+    def run(self, value: Callable[[Node], Any]) -> Any:
+        """What it gives; `value` gives those of nodes."""
+        args, kwargs = filled(self.args, value), filled(self.kwargs, value)
+        return self.function(*args, **kwargs)
+
+
+def nodes_in(value: Any) -> Iterator[Node]:
+    """The nodes in nested arguments."""
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, Cast):
+        yield value.node
+    elif isinstance(value, (tuple, list)):
+        for v in value:
+            yield from nodes_in(v)
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from nodes_in(v)
+    elif isinstance(value, slice):
+        yield from nodes_in((value.start, value.stop, value.step))
+
+
+def filled(value: Any, of: Callable[[Node], Any]) -> Any:
+    """Nested arguments with the values of nodes in their places."""
+    if isinstance(value, Node):
+        return of(value)
+    if isinstance(value, Cast):
+        return xp.cast(of(value.node), value.dtype)
+    if isinstance(value, (tuple, list)):
+        items = [filled(v, of) for v in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, dict):
+        return {k: filled(v, of) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(*filled((value.start, value.stop, value.step), of))
+    return value
+
+
+# -- which call a node is ----------------------------------------------------------------------------
+
+
+def call_of(node: Node) -> Call:
+    """The call of a `call_function` node."""
+    target = node.target
+    if target is operator.getitem:
+        return Call(node, target, node.args, pure=True)
+    if not isinstance(target, OpOverload):
+        return on_tensors(node)
+    name = target._opname
+    if name in COPYING:
+        return copying(node)
+    function = target.overloadpacket.resolved()
+    if (of := getattr(function, "gradient_of", None)) is not None:
+        return gradient(node, *of) or on_tensors(node)
+    op = getattr(function, "op", None)
+    if op is None or op.composite or not plain(node):
+        return on_tensors(node, pure=name in MAKERS)
+    inplace = name.endswith("_") and not name.endswith("__")
+    try:
+        return on_arrays(node, op, inplace, getattr(function, "kept", False)) or on_tensors(node)
+    except (TypeError, RuntimeError):  # the operator says what is wrong when it is called
+        return on_tensors(node)
+
+
+def plain(node: Node) -> bool:
+    """Whether all tensors that a node reads and gives have dtypes that NumPy's arrays have, on the CPU."""
+    read = [n.meta.get("val") for n in nodes_in((node.args, node.kwargs))]
+    for v in (*read, node.meta.get("val")):
+        for t in v if isinstance(v, (tuple, list)) else (v,):
+            if isinstance(t, Tensor) and t._array.dtype is complex32.C32:
+                return False
+    return True
+
+
+def on_tensors(node: Node, pure: bool = False) -> Call:
+    """A call of the public operator."""
+    target: Any = node.target
+    name = getattr(target, "_opname", "")
+    inplace = name.endswith("_") and not name.endswith("__")
+    writes = node.args[0] if inplace else node.kwargs.get("out")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return array_of(
+            target(*map(tensor_of, args), **{k: tensor_of(v) for k, v in kwargs.items()})
+        )
+
+    call.__name__ = name or getattr(target, "__name__", "call")
+    return Call(node, call, node.args, dict(node.kwargs), pure=pure, writes=writes)  # type: ignore[arg-type]
+
+
+def tensor_of(v: Any) -> Any:
+    """Arrays, also those in lists, as tensors."""
+    if v.__class__ is np.ndarray:
+        return _wrap(v)
+    return type(v)(map(tensor_of, v)) if v.__class__ in (list, tuple) else v
+
+
+def array_of(v: Any) -> Any:
+    """Tensors, also those in tuples, as arrays."""
+    if isinstance(v, Tensor):
+        return v._array
+    return tuple(map(array_of, v)) if isinstance(v, (tuple, list)) else v
+
+
+def copying(node: Node) -> Call:
+    """`a.copy_(b)`."""
+    into, source, *_ = node.args
+
+    def copy(into: Any, source: Any) -> Any:
+        xp.copyto(into, source, casting="unsafe")
+        return into
+
+    if not isinstance(source, Node) or "c" in (kind_of(into), kind_of(source)):
+        return on_tensors(node)
+    made = Call(node, copy, (into, source), writes=into)  # type: ignore[arg-type]
+    made.elementwise = lambda space, value: space.cast(value(source), dtype_of(into))
+    return made
+
+
+def dtype_of(node: Any) -> np.dtype:
+    return node.meta["val"]._array.dtype
+
+
+def kind_of(node: Any) -> str:
+    return dtype_of(node).kind
+
+
+def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | None:
+    """The forward of an operator; None where it has no plain one."""
+    values, out = general.bind(op, tuple(map(tupled, node.args)), dict(node.kwargs))
+    if out is not None:
+        return None
+    named = dict(zip(op.params, ordered(op, values), strict=True))
+    if op.variant is not None:
+        known = {p: filled(v, lambda n: n.meta["val"]) for p, v in named.items()}
+        if (other := op.taken_over(known)) is not None:
+            op, named = other, {p: named[p] for p in other.params}
+    if op.composite or inplace and (op.write is not None or not op.elementwise):
+        return None
+    if op.promote is not None:
+        promoted(op, named)
+    elif not all(isinstance(n, Node) or n is None for i in op.inputs for n in listed(named[i])):
+        return None
+    forward = forward_of(op, named)
+    first = named[op.inputs[0]] if inplace else None
+    n = len(op.outputs) if type(op.outputs) is tuple else 1
+
+    def call(*values: Any) -> Any:
+        result = forward(xp, *values)
+        if op.intermediates:
+            return result if kept else result[0] if op.outputs is None else result[:n]
+        return result
+
+    def write(into: Any, *values: Any) -> Any:
+        xp.copyto(into, forward(xp, *values), casting="unsafe")
+        return into
+
+    order = tuple(named.values())
+    if inplace:
+        made = Call(node, write, (first, *order), writes=first)
+    elif op.kernel and not op.has_body:
+        made = Call(node, getattr(xp, op.kernel), tuple(named[i] for i in op.inputs), pure=True)
+    else:
+        made = Call(node, call, order, pure=is_pure(op))
+    call.__name__ = write.__name__ = op.name
+    if op.elementwise or op.path in ELEMENT_BY_ELEMENT:
+        made.elementwise = lambda space, value: forward(space, *filled_for(space, order, value))
+    return made
+
+
+# Operators that are not declared elementwise but compute one number for each of their first input.
+ELEMENT_BY_ELEMENT = frozenset(["threshold_backward"])
+
+
+def filled_for(space: Any, args: tuple, value: Callable) -> list:
+    """Arguments for a space that stands for a back end: casts are its own."""
+    return [
+        space.cast(value(a.node), a.dtype) if isinstance(a, Cast) else filled(a, value)
+        for a in args
+    ]
+
+
+def is_pure(op: registry.Op) -> bool:
+    """Whether an operator draws no random numbers."""
+    return "rng" not in op.declared.__code__.co_names and "dropout" not in op.path
+
+
+def forward_of(op: registry.Op, named: dict) -> Callable:
+    """The forward as a function of a back end and the values of all parameters."""
+    if op.has_body:
+        n = op.n_positional
+        rest = op.params[n:]
+        more = (True,) if op.intermediates else ()
+
+        def forward(space: Any, *values: Any) -> Any:
+            return op.declared(
+                space, *values[:n], *more, **dict(zip(rest, values[n:], strict=True))
+            )
+
+        return forward
+    at = [k for k, p in enumerate(op.params) if p in op.inputs]
+    kernel: str = op.kernel  # type: ignore[assignment]
+    return lambda space, *values: getattr(space, kernel)(*[values[k] for k in at])
+
+
+def tupled(v: Any) -> Any:
+    """Lists of numbers as tuples; lists with tensors stay lists."""
+    if isinstance(v, (list, tuple)):
+        items = [tupled(x) for x in v]
+        return items if any(isinstance(x, Node) for x in items) else tuple(items)
+    return v
+
+
+def listed(v: Any) -> Any:
+    return v if isinstance(v, (list, tuple)) else (v,)
+
+
+def promoted(op: registry.Op, named: dict) -> None:
+    """Bring the inputs to one dtype, as `general.promote` does with arrays."""
+    arrays: dict[str, Any] = {}
+    for i in op.inputs:
+        v = named[i]
+        if isinstance(v, list):
+            arrays[i] = [n.meta["val"]._array for n in v]
+        elif isinstance(v, Node):
+            arrays[i] = v.meta["val"]._array
+        elif isinstance(v, NUMBERS):
+            arrays[i] = v
+    if not any(devices.is_array(a) for a in arrays.values()):
+        raise TypeError("numbers only")
+    d = general.common_dtype(op, arrays)
+    if op.promote == "float" and d.kind < 2:
+        d = general.modes.get_default_dtype()
+    if op.accepts is not None and "bifc"[d.kind] not in op.accepts:
+        raise RuntimeError("not implemented")
+    for i, a in arrays.items():
+        if isinstance(a, list):
+            named[i] = [
+                n if b.dtype is d.np else Cast(n, d.np) for n, b in zip(named[i], a, strict=True)
+            ]
+        elif devices.is_array(a):
+            if a.dtype is not d.np:
+                named[i] = Cast(named[i], d.np)
+        else:
+            named[i] = number(a, d.np)
+
+
+def number(value: Any, d: np.dtype) -> Any:
+    """A number as kernels of a dtype take it."""
+    if d in FULL and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if d is I64 and value.__class__ is int and -(1 << 63) <= value < 1 << 63:
+        return value
+    return xp.number(value, d)
+
+
+def gradient(node: Node, op: registry.Op, rule: registry.Rule) -> Call | None:
+    """The kernel of a gradient rule; None where the rule itself runs."""
+    kernel: Any = rule.kernel
+    if kernel is None or not plain(node):
+        return None
+    env = dict(zip(rule.reads, map(tupled, node.args), strict=True))
+    values = tuple(env[n] for n in rule.kernel_names)
+    read = [v for v in values if isinstance(v, Node)]
+    if not read or dtype_of(read[0]) not in FLOATING:
+        return None
+    if isinstance(kernel, str):
+        if any(dtype_of(v) is not dtype_of(read[0]) for v in read):
+            return None
+        made = Call(node, getattr(xp, kernel), values, pure=True)
+        if all(v.meta["val"].shape == node.meta["val"].shape for v in read):
+            made.elementwise = lambda space, value: getattr(space, kernel)(*filled(values, value))
+        return made
+    otherwise = on_tensors(node).function
+
+    def call(given: tuple, *every: Any) -> Any:
+        found = kernel(xp, *given)
+        return otherwise(*every) if found is NotImplemented else found
+
+    call.__name__ = node.target._opname  # type: ignore[union-attr]
+    return Call(node, call, (values, *node.args), pure=True)
+
+
+def number_dtype(value: Any) -> np.dtype:
+    return dtypes.float64.np if isinstance(value, float) else I64

@@ -1,0 +1,226 @@
+"""Graphs of operators below autograd as programs: the back end of `torch.compile`.
+
+Note [How a graph is lowered]
+    `build` makes one `Call` of each node (`calls.py`), a function of arrays, and removes what nobody reads or what
+    was computed before. The first call of the program runs these one by one and notes what each gives: shape,
+    strides, dtype, and whose memory. From then on it is known what may be fused (`fusion.py`), and straight-line
+    Python is written that calls kernels; a debugger steps through it.
+
+    Order is kept where it can be seen: a call that writes to memory comes after all that read it before, and
+    before all that read it after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rushlight._backends import cpu as xp
+from rushlight._backends import llvm
+from rushlight.autograd.state import thread
+from rushlight.compiler.calls import SAME, Call, Cast, call_of, nodes_in
+from rushlight.core.tensor import Tensor, _bump, _wrap
+from rushlight.fx import Graph, Node
+
+__all__ = ["Program", "build"]
+
+
+def build(graph: Graph) -> Program:
+    """The program that computes what a graph of operators below autograd says.
+
+    >>> import rushlight as torch
+    >>> from rushlight.fx.experimental.proxy_tensor import make_fx
+    >>> x = torch.tensor([1.0, -2.0])
+    >>> program = build(make_fx(lambda x: (x.relu() * 2).sum())(x).graph)
+    >>> program(x)
+    (tensor(2.),)
+    """
+    llvm.activate("a graph is compiled")
+    return Program(graph)
+
+
+class Layout(NamedTuple):
+    """Where the elements of an array are: `offset` bytes behind the first of its root, the array whose memory it
+    views."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype
+    root: Node
+    offset: int
+
+
+class Program:
+    """A lowered graph: a function of its inputs, tensors or arrays, that gives a tuple of its outputs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.inputs = [n for n in graph.nodes if n.op == "placeholder"]
+        (result,) = [n.args[0] for n in graph.nodes if n.op == "output"]
+        self.outputs: tuple = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        self.constants = {n: attribute(graph, n) for n in graph.nodes if n.op == "get_attr"}
+        self.same: dict[Node, Node] = {}  # nodes that stand for the array of another
+        self.calls = self._simplified(graph)
+        self.layouts: dict[Node, Layout] = {}
+        self.source = ""
+        self._run: Callable[..., tuple] | None = None
+        self._written = [k for k, n in enumerate(self.inputs) if n in self._targets]
+
+    # -- graph ---------------------------------------------------------------------------------------
+
+    def _simplified(self, graph: Graph) -> list[Call]:
+        """The calls of a graph, less those that repeat another or that nobody reads."""
+        calls = [call_of(n) for n in graph.nodes if n.op == "call_function"]
+        roots: dict[Node, Node] = {}  # whose memory a node may view, as far as the graph tells
+        for call in calls:
+            read = [n for n in call.reads() if n is not call.node]
+            target = call.writes or next(iter(read), None)
+            roots[call.node] = roots.get(target, target) if target is not None else call.node
+        self._targets = {roots.get(c.writes, c.writes) for c in calls if c.writes is not None}
+        outputs = set(nodes_in(self.outputs))
+        known: dict[Any, Node] = {}
+        kept: list[Call] = []
+        for call in calls:
+            node = call.node
+            if getattr(node.target, "_opname", "") in SAME:
+                self.same[node] = self.at(node.args[0])  # type: ignore[arg-type]
+                continue
+            call.args, call.kwargs = renamed(call.args, self.at), renamed(call.kwargs, self.at)
+            if call.pure and call.kwargs.get("out") is None and node not in outputs:
+                key = call_key(call)
+                touched = any(roots.get(n, n) in self._targets for n in (node, *call.reads()))
+                if key is not None and not touched:
+                    if key in known:
+                        self.same[node] = known[key]
+                        continue
+                    known[key] = node
+            kept.append(call)
+        written = {c.node: c.writes for c in calls if c.writes is not None}
+        self._returned = [self._input(o, written) for o in self.outputs]
+        self.outputs = renamed(self.outputs, self.at)
+        needed = set(nodes_in(self.outputs))
+        alive: list[Call] = []
+        for call in reversed(kept):
+            if call.node in needed or not call.pure:
+                needed.update(call.reads())
+                alive.append(call)
+        return alive[::-1]
+
+    def _input(self, output: Any, written: dict[Node, Node]) -> int | None:
+        """The number of the input that an output is itself, or None."""
+        while output in written:
+            output = written[output]
+        return self.inputs.index(output) if output in self.inputs else None
+
+    def at(self, node: Node) -> Node:
+        """The node whose array another node stands for."""
+        return self.same.get(node, node)
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def __call__(self, *given: Any) -> tuple:
+        arrays = [g._array if isinstance(g, Tensor) else g for g in given]
+        recording, thread.grad = thread.grad, False
+        try:
+            if self._run is None:
+                results = self._first(arrays)
+            else:
+                results = self._run(*arrays)
+        finally:
+            thread.grad = recording
+        for k in self._written:
+            if isinstance(given[k], Tensor):
+                _bump(given[k])
+        return tuple(
+            [
+                wrapped(r) if k is None else given[k]
+                for k, r in zip(self._returned, results, strict=True)
+            ]
+        )
+
+    def _first(self, arrays: list) -> tuple:
+        """Run call by call, and note what each gives."""
+        values: dict[Node, Any] = dict(zip(self.inputs, arrays, strict=True))
+        values |= {n: t._array if isinstance(t, Tensor) else t for n, t in self.constants.items()}
+        for node, a in values.items():
+            self._note(node, a, values, ())
+        with np.errstate(all="ignore"):
+            for call in self.calls:
+                a = call.run(values.__getitem__)
+                if isinstance(a, np.generic):
+                    a = xp.asarray(a)
+                values[call.node] = a
+                self._note(call.node, a, values, call.reads())
+        from rushlight.compiler.straight_line import write
+
+        self.source, self._run = write(self, values)
+        return tuple([values[o] if isinstance(o, Node) else o for o in self.outputs])
+
+    def _note(self, node: Node, a: Any, values: dict, reads: Iterable[Node]) -> None:
+        """Note the layout of an array, and whose memory it is in."""
+        if a.__class__ is not np.ndarray:
+            return
+        root, offset = node, 0
+        for n in reads:
+            b = values[n]
+            for part in b if isinstance(b, tuple) else (b,):
+                if part.__class__ is np.ndarray and np.may_share_memory(a, part):
+                    if n in self.layouts:
+                        root = self.layouts[n].root
+                        offset = a.ctypes.data - part.ctypes.data + self.layouts[n].offset
+                    else:
+                        root, offset = n, 0
+        self.layouts[node] = Layout(a.shape, a.strides, a.dtype, root, offset)
+
+    def report(self) -> str:
+        """What runs: the program's text and that of its kernels. Empty before the first call."""
+        return self.source
+
+
+def attribute(graph: Graph, node: Node) -> Any:
+    """What a `get_attr` node stands for."""
+    found: Any = graph.owning_module
+    for part in node.target.split("."):  # type: ignore[union-attr]
+        found = getattr(found, part)
+    return found
+
+
+def renamed(value: Any, at: Callable[[Node], Node]) -> Any:
+    """Nested arguments with nodes replaced."""
+    if isinstance(value, Node):
+        return at(value)
+    if isinstance(value, Cast):
+        return Cast(at(value.node), value.dtype)
+    if isinstance(value, (tuple, list)):
+        items = [renamed(v, at) for v in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, dict):
+        return {k: renamed(v, at) for k, v in value.items()}
+    return value
+
+
+def call_key(call: Call) -> Any:
+    """What two calls have in common that give the same; None for what cannot be told."""
+
+    def told(v: Any) -> Any:
+        if isinstance(v, (list, tuple)):
+            return (v.__class__, *map(told, v))
+        if isinstance(v, dict):
+            return tuple((k, told(x)) for k, x in v.items())
+        if isinstance(v, np.ndarray):
+            return (v.dtype.str, v.shape, v.tobytes())
+        if isinstance(v, slice):
+            return ("slice", told(v.start), told(v.stop), told(v.step))
+        return (v.__class__, repr(v) if v.__class__ is float else v)
+
+    try:
+        key = (call.node.target, told(call.args), told(call.kwargs))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def wrapped(v: Any) -> Any:
+    return _wrap(v) if v.__class__ is np.ndarray else v
