@@ -387,3 +387,30 @@ def test_modules_with_their_state_taken_out():
     assert vmap(call, (0, 0, None))(weights, of_buffers, (x,)).shape == (2, 4, 3)
     with pytest.warns(FutureWarning, match="use `torch.func.grad`"):
         functorch.grad(torch.sin)
+
+
+def test_gradients_are_recorded_where_somebody_outside_wants_them():
+    """Second derivatives through captured tensors, batches, tangents and `vjp` functions that are called later."""
+    w, x, v = torch.tensor(1.5, requires_grad=True), torch.tensor([0.3, 0.7]), torch.ones(2)
+
+    def f(x):
+        return (w * x).sin().sum()
+
+    def by_w(of):
+        return torch.autograd.grad(of.sum(), w)[0]
+
+    expected = ((w * x).cos() - w * x * (w * x).sin()).sum().detach()
+    assert_close(by_w(grad(f)(x)), expected)
+    assert_close(by_w(vmap(grad(lambda a: (w * a).sin()))(x)), expected)
+    assert_close(by_w(vmap(grad(lambda a, b: (b * a).sin()), (0, None))(x, w)), expected)
+    assert_close(by_w(jvp(f, (x,), (v,))[1]), expected)
+    assert_close(by_w(jacrev(lambda a: (w * a).sin())(x)), expected)
+    assert_close(by_w(vjp(f, x)[1](torch.ones(()))[0]), expected)
+    value, call = vjp(lambda a: a.sin(), x)
+    assert_close(by_w(call(w * v)[0]), x.cos().sum())
+    # a tangent with a history: of the product of the Hessian with it
+    assert_close(by_w(jvp(grad(lambda a: (a**3).sum()), (x,), (w * v,))[1]), (6 * x).sum())
+    with torch.no_grad():
+        assert not grad(f)(x).requires_grad
+    assert not grad(lambda a: (a**2).sum())(x).requires_grad
+    assert grad(lambda b: grad(lambda a: (a * b) ** 3)(b))(torch.tensor(2.0)).item() == 15 * 2**4

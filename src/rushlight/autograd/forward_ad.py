@@ -96,6 +96,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Expected the primal to have no tangent: it is a dual of this level already"
         )
+    _level[-1].history |= tangent.requires_grad
     dual = tensor.view_as(tensor)
     dual._array = Dual(dual._array, tangent, _level[-1])
     return dual

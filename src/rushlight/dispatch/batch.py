@@ -21,7 +21,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.transforms import (
@@ -56,6 +56,8 @@ class Batch(Lifted):
 
     def __init__(self, value: Tensor, level: Level, has: bool = True) -> None:
         self.value, self.level, self.has = value, level, has
+        if value._edge is not None and value.requires_grad:
+            level.history = True
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -159,16 +161,20 @@ class Batch(Lifted):
             )
         if call.kind == "composite" and (op.path not in RULES or recorded(call.values)):
             return NOTHING
-        if call.kind == "inplace" and not any_mapped(call.values[0]):
+        if call.kind == "composite":
+            result = Batched(op, dict(zip(op.params, call.values, strict=True)), level).run()
+            return tensor(result) if isinstance(result, Batch) else tuple(map(tensor, result))
+        if call.kind == "call":
+            named = general.named_values(op, call.values)
+            if op.variant is not None and (other := op.taken_over(named)) is not None:
+                op, named = other, {p: named[p] for p in other.params}
+            general.input_tensors(op, named)
+            return Batched(op, named, level).result()
+        if not any_mapped(call.values[0]):
             for v in call.values[1:]:
                 cls.refuse_write(op.name + "_", v)
-        values = [mapped(v, lambda t: lifted(t, level)) for v in call.values]
-        if call.kind == "composite":
-            named = dict(zip(op.params, values, strict=True))
-            result = Batched(op, named, level).run()
-            return tensor(result) if isinstance(result, Batch) else tuple(map(tensor, result))
-        result = call.run(op, values, None)
-        return call.values[0] if call.kind == "inplace" else result
+        call.run(op, [mapped(v, lambda t: lifted(t, level)) for v in call.values], None)
+        return call.values[0]
 
     @classmethod
     def refuse_write(cls, name: str, v: Any) -> None:
@@ -177,16 +183,7 @@ class Batch(Lifted):
             raise unmapped_write(f"aten::{name}", "other")
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
-        results = Batched(op, named, self.level).run()
-        if not op.intermediates or (
-            results.__class__ is list and len(results) > 1 and op.outputs is None
-        ):
-            return results
-        # most rules do without them
-        return [
-            *(results if op.outputs is not None else (results,)),
-            *(None,) * len(op.intermediates),
-        ]
+        return Batched(op, named, self.level).forward()
 
 
 def recorded(values: Any) -> bool:
@@ -206,46 +203,73 @@ def in_front(value: Tensor, ndim: int) -> Tensor:
 class Batched:
     """A call of an operator on batches; see Note [Batching rules]."""
 
-    __slots__ = ("has", "level", "named", "op", "outer", "size")
+    __slots__ = ("given", "has", "history", "level", "named", "op", "size")
 
     def __init__(self, op: Op, named: dict[str, Any], level: Level) -> None:
-        named = {n: mapped(v, lambda t: lifted(t, level)) for n, v in named.items()}
-        self.op, self.level, self.outer = op, level, named
+        self.op, self.level, self.given = op, level, named
         self.named: dict[str, Any] = {}
         self.has: set[str] = set()
         self.size = -1
+        self.history = False  # whether a tensor of this level has one
         for name, v in named.items():
-            self.named[name] = mapped(v, self.taken)
-            if self.any_batch(v):
-                self.has.add(name)
+            if isinstance(v, Tensor):
+                v = self.taken(v, name)
+            elif v.__class__ in (list, tuple):
+                v = mapped(v, lambda t, name=name: self.taken(t, name))
+            self.named[name] = v
 
-    def taken(self, t: Tensor) -> Tensor:
+    def taken(self, t: Tensor, name: str) -> Tensor:
+        """What is inside of the argument `name`, or of a tensor of that list."""
         a = t._array
-        if not isinstance(a, Batch) or a.level is not self.level:
+        if a.__class__ is not Batch or a.level is not self.level:
             return t
+        if t._edge is not None:
+            self.history = True
         if a.has:
+            self.has.add(name)
             self.size = a.value._array.shape[0]
         return a.value
 
-    def any_batch(self, v: Any) -> bool:
-        if isinstance(v, Tensor):
-            a = v._array
-            return isinstance(a, Batch) and a.level is self.level and a.has
-        return v.__class__ in (list, tuple) and any(map(self.any_batch, v))
+    @property
+    def outer(self) -> dict[str, Any]:
+        """The arguments, all tensors at this level."""
+        return {n: mapped(v, lambda t: lifted(t, self.level)) for n, v in self.given.items()}
 
     def ndim(self, name: str) -> int:
         """The dimensions that the function sees."""
-        return self.outer[name]._array.ndim
+        return len(self.named[name]._array.shape) - (name in self.has)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape that the function sees."""
-        return self.outer[name]._array.shape
+        s = self.named[name]._array.shape
+        return s[1:] if name in self.has else s
 
     def call(self, op: Any = None, **changed: Any) -> Any:
         """The result of the operator, or of another, for the arguments with some of them changed."""
-        op = getattr(op or self.op, "op", op or self.op)
-        values = {p: changed[p] if p in changed else self.named[p] for p in op.params}
-        return call_by_names(op, values)
+        op = self.op if op is None else getattr(op, "op", op)
+        return call_by_names(op, self.named | changed if changed else self.named)
+
+    def result(self) -> Any:
+        """What the call returns: tensors of this level, recorded where one of its arguments has a history."""
+        op = self.op
+        recording = self.history and op.differentiable and thread.grad
+        named = self.outer if recording or op.view else self.named
+        if recording and op.view and named[op.inputs[0]]._counter is INFERENCE:
+            recording = False
+        return general.finished(op, *general.as_tensors(op, named, self.forward()), recording)
+
+    def forward(self) -> Any:
+        """The results and the intermediates of the operator: lifted arrays, None for what no rule asks for."""
+        op, results = self.op, self.run()
+        if not op.intermediates or (
+            results.__class__ is list and len(results) > 1 and op.outputs is None
+        ):
+            return results
+        # most rules do without them
+        return [
+            *(results if op.outputs is not None else (results,)),
+            *(None,) * len(op.intermediates),
+        ]
 
     def run(self) -> Any:
         """The results: lifted arrays."""
@@ -277,17 +301,18 @@ class Batched:
 
 def elementwise(b: Batched) -> Any:
     """Batches in front of all dimensions, so that broadcasting goes on behind them."""
-    op, inputs = b.op, [i for i in b.op.inputs if isinstance(b.outer.get(i), Tensor)]
-    ndim = max(b.ndim(i) for i in inputs)
-    changed = {i: b.fronted(i, ndim) for i in inputs}
-    if op.promote is not None and any(not b.ndim(i) for i in b.has):
+    op, named = b.op, b.named
+    ndims = {i: b.ndim(i) for i in op.inputs if isinstance(named[i], Tensor)}
+    ndim = max(ndims.values())
+    changed = {i: in_front(named[i], ndim) for i, n in ndims.items() if n != ndim and i in b.has}
+    if op.promote is not None and not all(ndims[i] for i in b.has):
         # A number of each element has a dimension now: what it gives way to is settled before.
-        arrays = {
-            i: b.outer[i]._array if isinstance(b.outer[i], Tensor) else b.outer[i]
-            for i in op.inputs
-        }
+        outer = b.outer
+        arrays = {i: outer[i]._array if i in ndims else outer[i] for i in op.inputs}
         d = general.common_dtype(op, {i: a for i, a in arrays.items() if a is not None})
-        changed = {i: t if t.dtype is d else t.to(d) for i, t in changed.items()}
+        for i in ndims:
+            t = changed.get(i, named[i])
+            changed[i] = t if t.dtype is d else t.to(d)
     return b.call(**changed)
 
 
@@ -306,10 +331,10 @@ def loop(b: Batched) -> Any:
         )
     import rushlight
 
-    results = []
+    results, outer = [], b.outer
     for k in range(b.size):
         values = {n: mapped(v, lambda t, k=k: t._array.value.select(0, k) if t._array.has else t._array.value)
-                  for n, v in b.outer.items()}  # fmt: skip
+                  for n, v in outer.items()}  # fmt: skip
         results.append(call_by_names(b.op, values))
     if isinstance(results[0], Tensor):
         return rushlight.stack(results)

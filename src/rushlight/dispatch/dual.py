@@ -28,7 +28,7 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import COMPLEX
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.registry import OPS
@@ -191,39 +191,86 @@ class Dual(Lifted):
         named = general.named_values(op, values)
         if op.variant is not None and (other := op.taken_over(named)) is not None:
             op, named = other, {p: named[p] for p in other.params}
-        values = [named[p] for p in op.params]
+        general.input_tensors(op, named)
         if (outer := graphs_below(level)) is not None:
-            values = [
-                mapped(v, lambda t: t if t._edge is None else at_least(t, outer)) for v in values
-            ]
-            named = dict(zip(op.params, values, strict=True))
-        result = call.run(op, values, None)
-        set_tangents(op, named, result, level)
-        return result
+            for n, v in named.items():
+                named[n] = mapped(v, lambda t: t if t._edge is None else at_least(t, outer))
+        return Moving(op, named, level).result()
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
-        level = self.level
-        bare = {
-            n: mapped(v, lambda t: tensor(bare_array(t._array, level))) for n, v in named.items()
+        """The results of a call whose level has ended: without tangents."""
+        plain = {
+            n: mapped(v, lambda t: tensor(bare_array(t._array, self.level)))
+            for n, v in named.items()
         }
-        results = general.forward(op, bare, keep=keep)
-        if not level.alive:
-            return results
-        several = op.outputs is not None or bool(op.intermediates)
-        n = (
-            len(op.outputs)
-            if isinstance(op.outputs, tuple)
-            else 1
-            if op.outputs is None
-            else len(results)
+        return general.forward(op, plain, keep=keep)
+
+
+class Moving:
+    """A call of an operator on duals."""
+
+    __slots__ = ("bared", "history", "level", "moved", "named", "op", "plain")
+
+    def __init__(self, op: Op, named: dict[str, Any], level: Level) -> None:
+        self.op, self.named, self.level = op, named, level
+        self.history = False
+        self.bared: dict[str, Any] = {}  # the arguments without their tangents, with their history
+        self.plain: dict[str, Any] = {}  # without both
+        self.moved: dict[str, Any] = {}  # the tangents of the inputs
+        for n, v in named.items():
+            if isinstance(v, Tensor):
+                a = v._array
+                dual = a.__class__ is Dual and a.level is level
+                self.moved[n] = a.tangent if dual else None
+                if v._edge is not None:
+                    self.history = True
+                    self.bared[n] = with_array(v, a.plain) if dual else v
+                    self.plain[n] = tensor(a.plain if dual else a)
+                else:
+                    self.bared[n] = self.plain[n] = tensor(a.plain) if dual else v
+            else:
+                self.bared[n] = self.plain[n] = v
+                if v.__class__ in (list, tuple):
+                    self.bared[n] = mapped(v, lambda t: bare(t, level))
+                    self.plain[n] = mapped(v, lambda t: tensor(bare_array(t._array, level)))
+                    self.history |= any(t._edge is not None for t in tensors_in(v))
+                self.moved[n] = tangents_of(v, level)
+
+    def result(self) -> Any:
+        """What the call returns: duals, recorded where one of its arguments has a history."""
+        op, level = self.op, self.level
+        recording = self.history and op.differentiable and thread.grad
+        if recording and op.view and self.named[op.inputs[0]]._counter is INFERENCE:
+            recording = False
+        arrays, several = self.forward(recording), op.outputs is not None
+        count = (
+            1 if not several else len(op.outputs) if op.outputs.__class__ is tuple else len(arrays)
         )
         made = [
-            Dual(a if not isinstance(a, np.generic) else cpu.asarray(a), None, level)
-            if k < n and a is not None and a.dtype.kind not in "bui"
-            else a
-            for k, a in enumerate(results if several else (results,))
+            Dual(a, None, level) if k < count and a is not None and a.dtype.kind not in "bui" else a
+            for k, a in enumerate(arrays)
         ]
-        return made if several else made[0]
+        whole = several or bool(op.intermediates)
+        tensors = general.as_tensors(op, self.named, made if whole else made[0])
+        result = general.finished(op, *tensors, recording)
+        if any(some(self.moved[i]) for i in op.inputs):
+            self.give_tangents(listed(result))
+        return result
+
+    def forward(self, keep: bool) -> list:
+        """The arrays of the results, and of what is kept beside them."""
+        if self.op.intermediates:
+            found = general.forward(self.op, self.plain, keep=keep)
+            return [cpu.asarray(a) if isinstance(a, np.generic) else a for a in found]
+        return [None if r is None else r._array for r in listed(call_by_names(self.op, self.plain))]
+
+    def give_tangents(self, results: list) -> None:
+        if not any(isinstance(r, Tensor) and r._array.__class__ is Dual for r in results):
+            return
+        found = tangents(self.op, self.named, self.bared, self.moved, results, self.level)
+        for r, t in zip(results, found, strict=True):
+            if r is not None and t is not None and r._array.__class__ is Dual:
+                r._array.tangent = t if t.dtype.kind is r.dtype.kind else t.to(r.dtype)
 
 
 def graphs_below(level: Level) -> Level | None:
@@ -264,6 +311,11 @@ def tangent_of(t: Any, level: Level) -> Tensor | None:
     """The tangent of a tensor at a level, or None."""
     a = t._array if isinstance(t, Tensor) else None
     return a.tangent if isinstance(a, Dual) and a.level is level else None
+
+
+def some(tangent: Any) -> bool:
+    """Whether there is a tangent, or one in a list of them."""
+    return any(map(some, tangent)) if tangent.__class__ is list else tangent is not None
 
 
 def tangents_of(v: Any, level: Level) -> Any:
@@ -311,26 +363,9 @@ def receive(t: Tensor, level: Level, written: Tensor | None) -> None:
 # -- tangents --------------------------------------------------------------------------------------
 
 
-def set_tangents(op: Op, named: dict[str, Any], result: Any, level: Level) -> None:
-    """Give the results of a call their tangents."""
-    results = list(result) if isinstance(result, (tuple, list)) else [result]
-    if not any(isinstance(r, Tensor) and isinstance(r._array, Dual) for r in results):
-        return
-    if all(tangent_of(t, level) is None for t in tensors_in(named[i] for i in op.inputs)):
-        return
-    found = tangents(op, named, results, level)
-    for r, t in zip(results, found, strict=True):
-        if r is not None and t is not None and isinstance(r._array, Dual):
-            if t.dtype.kind is not r.dtype.kind:
-                t = t.to(r.dtype)
-            r._array.tangent = t
-
-
-def tangents(op: Op, named: dict[str, Any], results: list, level: Level) -> list:
+def tangents(op: Op, named: dict, bared: dict, moved: dict, results: list, level: Level) -> list:
     """The tangents of the results of a call; None for one that is zero."""
     rule = RULES.get(op.path)
-    bared = {n: mapped(v, lambda t: bare(t, level)) for n, v in named.items()}
-    moved = {i: tangents_of(named[i], level) for i in op.inputs}
     if rule is not None:
         found = rule(op, bared, moved, results, level)
         if found is not NotImplemented:
@@ -400,7 +435,7 @@ def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> An
     terms = []
     for i in inputs:
         rule, t = op.rules[i], moved[i]
-        env["g"] = t.expand(y.shape)
+        env["g"] = t if t._array.shape == y._array.shape else t.expand(y.shape)
         terms.append(rule.function(**{n: env[n] for n in rule.names}))
     return added(terms)
 

@@ -152,7 +152,11 @@ def named_values(op: Op, values: list) -> dict[str, Any]:
 
 def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
     """The results of a call as tensors, not yet recorded, and `named` with the intermediates."""
-    results = forward(op, named, keep=keep)
+    return as_tensors(op, named, forward(op, named, keep=keep))
+
+
+def as_tensors(op: Op, named: dict, results: Any) -> tuple[list, dict]:
+    """As `computed`, for what the forward gave."""
     if op.intermediates:
         results, named = split(op, results, named)
     return wrap(op, named, results), named
@@ -177,11 +181,15 @@ def execute(op: Op, values: list, out: Any, compute: Callable = computed) -> Any
         and not (op.view and tensors[0] is not None and tensors[0]._counter is INFERENCE)
         and any(t is not None and t._edge is not None for t in tensors)
     )
-    wrapped, named = compute(op, named, recording)
+    result = finished(op, *compute(op, named, recording), recording)
+    return result if out is None else write_out(op, out, result, tensors)
+
+
+def finished(op: Op, wrapped: list, named: dict, recording: bool) -> Any:
+    """What a call returns, for its results as tensors."""
     if recording:
         record(op, named, wrapped)
-    result = packaged(op, wrapped)
-    return result if out is None else write_out(op, out, result, tensors)
+    return packaged(op, wrapped)
 
 
 def some_sparse(values: Sequence, out: Any = None) -> bool:

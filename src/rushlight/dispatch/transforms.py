@@ -63,6 +63,7 @@ class Level:
         self.kind, self.number, self.alive = kind, next(_numbers), False
         self.depth = -1  # the number of open levels with this one
         self.size, self.randomness = 0, "error"  # of a batch
+        self.history = False  # whether an array of it holds a tensor with a history from outside
         self.functional = True  # of `torch.func`, not of `autograd.forward_ad`
         # tensors from outside that got a tangent by a write; None where no level does that
         self.received: list[Tensor] | None = None if kind.holds_graphs else []
@@ -244,7 +245,17 @@ def highest(arrays: Iterable) -> Lifted | None:
 
 def top(values: Iterable) -> Lifted | None:
     """The lifted array of the highest level among the arguments of a call."""
-    return highest(t._array for t in tensors_in(values))
+    found = None
+    for v in values:
+        if isinstance(v, Tensor):
+            a = v._array
+        elif v.__class__ in (list, tuple):
+            a = top(v)
+        else:
+            continue
+        if isinstance(a, Lifted) and (found is None or a.level.number > found.level.number):
+            found = a
+    return found
 
 
 def top_of(arrays: Iterable) -> Lifted:
@@ -266,8 +277,10 @@ def mapped(values: Any, function: Callable) -> Any:
 
 def call_by_names(op: Op, values: dict[str, Any]) -> Any:
     """The result of an operator for the values of its parameters."""
-    n = op.n_positional
-    return op.function(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
+    n, params = op.n_positional, op.params
+    if n == len(params):
+        return op.function(*[values[p] for p in params])
+    return op.function(*[values[p] for p in params[:n]], **{p: values[p] for p in params[n:]})
 
 
 def lifted(t: Tensor, level: Level) -> Tensor:
@@ -324,8 +337,9 @@ def follow(values: Iterable) -> None:
 
 def interpret(call: Call) -> Any:
     """A call with lifted tensors among its arguments."""
-    follow((*call.values, call.out))
-    found = top((*call.values, call.out))
+    values = call.values if call.out is None else (*call.values, call.out)
+    follow(values)
+    found = top(values)
     if found is None:
         return NOTHING
     level = found.level

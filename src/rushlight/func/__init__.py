@@ -13,8 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight as torch
+from rushlight.autograd.engine import count
 from rushlight.autograd.functional import basis
+from rushlight.autograd.graph import AccumulateGrad
 from rushlight.autograd.saved_hooks import disable_saved_tensors_hooks
+from rushlight.autograd.views import edge_of
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
@@ -48,10 +51,25 @@ def _fresh(tree: Any) -> Any:
     return tree_map(fresh, tree)
 
 
-def _released(tree: Any, inner: list[Tensor]) -> Any:
-    """Results, cut from the graph unless they depend on tensors that the caller wants gradients of."""
-    own = {id(x) for x in inner if x.is_leaf}
-    recording = torch.is_grad_enabled()
+def _wanted(outputs: list[Tensor], own: list[Tensor], cotangents: Any = ()) -> bool:
+    """Whether gradients of `outputs` by `own` may be differentiated once more, from outside of the transform."""
+    return (
+        any(level.history for level in levels.open)
+        or any(c.requires_grad for c in cotangents)
+        or _reach_others(outputs, own)
+    )
+
+
+def _reach_others(tensors: list[Tensor], own: list[Tensor]) -> bool:
+    """Whether the graph of some tensors ends in a leaf that is not one of `own`."""
+    roots = [edge_of(t) for t in tensors if t.requires_grad]
+    leaves = {edge_of(x) for x in own}
+    return any(e.__class__ is AccumulateGrad and e not in leaves for e in count(roots))
+
+
+def _released(tree: Any, own: list[Tensor], wanted: bool = True) -> Any:
+    """Results, cut from the graph unless it is `wanted` and they depend on tensors that are not `own`."""
+    wanted = wanted and torch.is_grad_enabled()
 
     def release(x: Any) -> Any:
         if not isinstance(x, Tensor):
@@ -61,25 +79,9 @@ def _released(tree: Any, inner: list[Tensor]) -> Any:
             a.tangent = release(a.tangent)
         if not x.requires_grad:
             return x
-        return x if recording and _reaches_others(x, own) else apart(x)
+        return x if wanted and _reach_others([x], own) else apart(x)
 
     return tree_map(release, tree)
-
-
-def _reaches_others(x: Tensor, own: set[int]) -> bool:
-    """True if the graph of `x` ends in a leaf that is not one of `own`."""
-    if x.grad_fn is None:
-        return id(x) not in own
-    seen, ahead = set(), [x.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if (leaf := getattr(node, "variable", None)) is not None and id(leaf) not in own:
-            return True
-        ahead += [n for n, _ in node.next_functions if n is not None]
-    return False
 
 
 def _numbers(args: tuple, argnums: Any, of: str) -> tuple[int, ...]:
@@ -109,8 +111,13 @@ def _chosen(args: tuple, argnums: Any, of: str) -> tuple[tuple, Any]:
     return tuple(made), chosen
 
 
-def _gradients(outputs: list[Tensor], inputs: Any, cotangents: list | None) -> Any:
-    """The gradients of a tree of tensors; zeros where the outputs do not depend on them."""
+def _gradients(
+    outputs: list[Tensor], inputs: Any, cotangents: list | None, record: bool, keep: bool = True
+) -> Any:
+    """The gradients of a tree of tensors; zeros where the outputs do not depend on them.
+
+    `record`: whether they have gradients again; `keep`: whether the graph is needed again.
+    """
     leaves, spec = tree_flatten(inputs)
     wanted = [x for x in leaves if isinstance(x, Tensor) and x.requires_grad]
     pairs = [
@@ -122,7 +129,7 @@ def _gradients(outputs: list[Tensor], inputs: Any, cotangents: list | None) -> A
     if pairs and wanted:
         found = torch.autograd.grad(
             [o for o, _ in pairs], wanted, None if cotangents is None else [c for _, c in pairs],
-            retain_graph=True, create_graph=True, allow_unused=True,
+            retain_graph=keep or record, create_graph=record, allow_unused=True,
         )  # fmt: skip
     rest = iter(zip(wanted, found, strict=True))
     made = []
@@ -140,8 +147,10 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> tuple:
+        recording = torch.is_grad_enabled()
         with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
             made, chosen = _chosen(args, argnums, "grad_and_value")
+            own = _tensors(chosen)
             value = func(*made, **kwargs)
             value, aux = _with_aux(value, has_aux, "grad_and_value")
             if not isinstance(value, Tensor):
@@ -154,9 +163,10 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor "
                     f"with {value.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            gradient = _gradients([value], chosen, None)
-        gradient, value, aux = _released((gradient, value, aux), _tensors(chosen))
-        return gradient, (value, aux) if has_aux else value
+            wanted = recording and _wanted([value], own)
+            gradient = _gradients([value], chosen, None, wanted, keep=has_aux)
+        gradient, value = _released((gradient, value), own, wanted)
+        return gradient, (value, _released(aux, own)) if has_aux else value
 
     return wrapper
 
@@ -256,11 +266,13 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to "
                 f"the function. cotangents: {form}, primal output: {spec}"
             )
+        wanted = torch.is_grad_enabled() and _wanted(outputs, own, _tensors(leaves))
         with torch.enable_grad():
-            found = _gradients(outputs, made, leaves)
-        return _released(found, _tensors(made))
+            found = _gradients(outputs, made, leaves, wanted)
+        return _released(found, own, wanted)
 
-    released = _released(value, _tensors(made))
+    own = _tensors(made)
+    released = _released(value, own)
     return (released, vjp_fn, aux) if has_aux else (released, vjp_fn)
 
 
@@ -276,13 +288,14 @@ def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = Fa
                 "is not allowed with strict=True."
             )
         us = [at_innermost(torch.zeros_like(o)).requires_grad_() for o in outputs]
-        gradients = _tensors(_gradients(outputs, made, us))
+        gradients = _tensors(_gradients(outputs, made, us, True))
     inner = [*_tensors(made), *us]
 
     def jvp_fn(*tangents: Any) -> Any:
+        wanted = torch.is_grad_enabled() and _wanted(gradients, inner, _tensors(tangents))
         with torch.enable_grad():
-            found = _gradients(gradients, us, _tensors(tangents))
-        return _released(tree_unflatten(found, spec), inner)
+            found = _gradients(gradients, us, _tensors(tangents), wanted)
+        return _released(tree_unflatten(found, spec), inner, wanted)
 
     return _released(tree_unflatten(outputs, spec), inner), jvp_fn, aux
 
@@ -331,6 +344,7 @@ def _dual(primal: Any, tangent: Any, level: Level) -> Any:
             f"not supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
             f"{list(tangent.shape)}."
         )
+    level.history |= tangent.requires_grad
     primal = at_innermost(primal)
     dual = primal.view_as(primal)
     dual._array = Dual(dual._array, tangent, level)
@@ -375,13 +389,16 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recording = torch.is_grad_enabled()
         with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
             made, chosen = _chosen(args, argnums, "jacrev")
+            own = _tensors(chosen)
             _real(chosen, "jacrev", "inputs")
             value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")
             outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
             _real(value, "jacrev", "outputs")
-            rows = _rows(outputs, chosen, basis(outputs), chunk_size)
+            wanted = recording and _wanted(outputs, own)
+            rows = _rows(outputs, chosen, basis(outputs), chunk_size, wanted)
             parts = []
             flat, inner = tree_flatten(rows)
             shapes = [x.shape for x in tree_leaves(chosen)]
@@ -395,25 +412,27 @@ def jacrev(
                 ]
                 parts.append(tree_unflatten(each, inner))
             jacobian = tree_unflatten(parts, spec)
-        jacobian, aux = _released((jacobian, aux), _tensors(chosen))
-        return (jacobian, aux) if has_aux else jacobian
+        jacobian = _released(jacobian, own, wanted)
+        return (jacobian, _released(aux, own)) if has_aux else jacobian
 
     return wrapper
 
 
-def _rows(outputs: list, chosen: Any, cotangents: list, chunk_size: int | None) -> Any:
+def _rows(
+    outputs: list, chosen: Any, cotangents: list, chunk_size: int | None, record: bool
+) -> Any:
     """The gradients for each of the cotangents, stacked; without `vmap` for chunks of one."""
     n = sum(_sizes(outputs))
     if chunk_size == 1 and n:
-        each = [_gradients(outputs, chosen, [c[k] for c in cotangents]) for k in range(n)]
+        each = [_gradients(outputs, chosen, [c[k] for c in cotangents], record) for k in range(n)]
         columns = [tree_leaves(row) for row in each]
         stacked = [torch.stack(list(column)) for column in zip(*columns, strict=True)]
         return tree_unflatten(stacked, tree_flatten(each[0])[1])
     if not n:
-        return _gradients(outputs, chosen, cotangents)
+        return _gradients(outputs, chosen, cotangents, record)
 
     def row(*given: Tensor) -> Any:
-        return _gradients(outputs, chosen, list(given))
+        return _gradients(outputs, chosen, list(given), record)
 
     return vmap(row, chunk_size=chunk_size)(*cotangents)
 
