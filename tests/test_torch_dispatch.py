@@ -6,8 +6,15 @@ import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight._subclasses import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from rushlight.autograd.state import active, thread
 from rushlight.fx.experimental.proxy_tensor import make_fx
+from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
 
@@ -183,7 +190,8 @@ def test_a_graph_computes_what_the_function_does(function):
     else:
         want, got = [want], [got]
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(want, got, strict=True))
-    assert all(n.meta["val"].is_meta for n in traced.graph.nodes if n.op == "call_function" and isinstance(n.meta["val"], torch.Tensor))  # fmt: skip
+    calls = [n.meta["val"] for n in traced.graph.nodes if n.op == "call_function"]
+    assert any(isinstance(v, FakeTensor) and v.device.type == "cpu" for v in calls)
 
 
 def test_constants_and_trees_of_arguments():
@@ -204,3 +212,163 @@ def test_control_flow_on_values_is_refused():
     with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
         make_fx(lambda x: x if x.sum() > 0 else -x)(numbers(3))
     assert thread.dispatch_modes == ()
+
+
+def test_tracing_with_fake_tensors_touches_no_memory():
+    traced = make_fx(lambda x: (x @ x).sum(), tracing_mode="fake")(torch.empty(20, 20))
+    assert targets(traced) == ["aten.mm.default", "aten.sum.default"]
+    x = numbers(20, 20)
+    assert torch.allclose(traced(x), (x @ x).sum())
+
+
+# -- subclasses --------------------------------------------------------------------------------------
+
+
+class Wrapped(torch.Tensor):
+    """A tensor around another, which notes the operators that it gets."""
+
+    seen: list = []
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner, requires_grad=False):
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, strides=inner.stride(), storage_offset=inner.storage_offset(), dtype=inner.dtype,
+            device=inner.device, requires_grad=requires_grad,
+        )  # fmt: skip
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(str(func))
+        args, kwargs = pytree.tree_map_only(Wrapped, lambda t: t.inner, (args, kwargs or {}))
+        return pytree.tree_map_only(torch.Tensor, Wrapped, func(*args, **kwargs))
+
+
+@pytest.fixture
+def seen():
+    Wrapped.seen.clear()
+    return Wrapped.seen
+
+
+def test_a_wrapper_is_differentiated_above(seen):
+    x = Wrapped(numbers(3), requires_grad=True)
+    y = (x.sigmoid() * x).sum()
+    y.backward()
+    plain = numbers(3).requires_grad_()
+    (plain.sigmoid() * plain).sum().backward()
+    assert type(x.grad) is type(y) is Wrapped
+    assert torch.allclose(x.grad.inner, plain.grad)
+    assert seen[:1] == ["aten.sigmoid.default"]
+
+
+def test_views_and_writes_of_wrappers():
+    x = Wrapped(numbers(4))
+    v = x[1:]
+    before = x._version
+    v.mul_(2)
+    assert x._version == v._version == before + 1
+    assert torch.equal(x.inner[1:], numbers(4)[1:] * 2)
+    assert v._base is x
+    d = x.detach()
+    d.add_(1)
+    assert x._version == before + 2
+
+
+def test_what_a_wrapper_says_of_itself():
+    inner = numbers(4, 6).t()[1:]
+    x = Wrapped(inner)
+    assert (x.shape, x.stride(), x.storage_offset()) == (
+        inner.shape, inner.stride(), inner.storage_offset()
+    )  # fmt: skip
+    assert torch.Tensor._make_wrapper_subclass(Wrapped, (10**12,)).shape == (10**12,)
+    with pytest.raises(RuntimeError, match="is not supported for tensor subclasses"):
+        x.numpy()
+    with pytest.raises(RuntimeError, match="is not supported for tensor subclasses"):
+        x.tolist()
+    with pytest.raises(TypeError, match="must define __torch_dispatch__"):
+        torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,))
+    with pytest.raises(RuntimeError, match="already associated to a python object of type Wrapped"):
+        x.as_subclass(torch.nn.Parameter)
+
+
+def test_a_subclass_on_memory_calls_its_base():
+    class Counting(torch.Tensor):
+        calls = 0
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            Counting.calls += 1
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    x = torch.Tensor._make_subclass(Counting, numbers(3))
+    y = torch.Tensor._make_subclass(Counting, numbers(3), True)
+    z = x * y
+    assert Counting.calls == 1
+    assert torch.equal(z, numbers(3) ** 2)
+    assert z.requires_grad
+
+
+def test_a_wrong_result_of_a_handler():
+    class Wrong(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return "no tensor"
+
+    with pytest.raises(RuntimeError, match="Unable to cast"):
+        torch.Tensor._make_subclass(Wrong, numbers(2)).neg()
+
+
+# -- fake tensors ------------------------------------------------------------------------------------
+
+
+def test_a_training_step_on_fake_tensors():
+    with FakeTensorMode():
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten())
+        loss = model(torch.randn(2, 3, 6, 6)).pow(2).mean()
+        loss.backward()
+        assert torch.empty(10**6, 10**6).mm(torch.empty(10**6, 10**6)).shape == (10**6, 10**6)
+    assert isinstance(loss, FakeTensor)
+    assert model[0].weight.grad.shape == (8, 3, 3, 3)
+    assert repr(loss.detach()) == "FakeTensor(..., size=())"
+    assert thread.dispatch_modes == ()
+
+
+def test_fake_tensors_keep_their_device():
+    with FakeTensorMode() as mode:
+        x = torch.ones(2, device="cuda")
+        assert (x + 1).device == (torch.ones(2).to("cuda") * x).device == torch.device("cuda")
+        with pytest.raises(RuntimeError, match="found two different devices"):
+            x + torch.ones(2)
+    real = numbers(2, 3).requires_grad_()
+    fake = mode.from_tensor(real)
+    assert fake is mode.from_tensor(real)
+    assert fake.requires_grad
+    assert (fake * 2).shape == (2, 3)
+
+
+def test_values_of_fake_tensors():
+    real = numbers(2)
+    with FakeTensorMode() as mode:
+        assert (torch.tensor(3.0) + 1).item() == 4.0
+        x = torch.ones(3)
+        with pytest.raises(DataDependentOutputException, match="_local_scalar_dense"):
+            x.sum().item()
+        with pytest.raises(DynamicOutputShapeException, match="nonzero"):
+            x.nonzero()
+        with pytest.raises(RuntimeError, match="Cannot access data pointer"):
+            x.data_ptr()
+        with pytest.raises(AssertionError, match="Please convert all Tensors to FakeTensors first"):
+            mode.from_tensor(real) + real
+
+
+def test_views_of_fake_tensors_share_what_is_not_there():
+    with FakeTensorMode():
+        x = torch.zeros(4)
+        v = x[1:]
+        v.add_(1)
+    assert x._version == 1
+    assert v.storage_offset() == 1
+    assert v._base is x

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight.autograd.state import count_mode, thread
-from rushlight.core.stub import Block, stub
+from rushlight.core.stub import Block
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import methods, overrides
 
@@ -97,9 +97,14 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         thread.function_modes = self._modes
 
 
-@stub("no-op", "A call inside of `__torch_function__` may always dispatch again.")
 class enable_reentrant_dispatch(Block):
-    """Block without effect: a call inside `__torch_function__` may always dispatch again."""
+    """Block inside of a `__torch_dispatch__` in which calls are recorded for backward, as they were around it."""
+
+    def __enter__(self) -> None:
+        self._before, thread.grad = thread.grad, thread.grad_above
+
+    def __exit__(self, *exception: Any) -> None:
+        thread.grad = self._before
 
 
 # -- for user-defined functions ----------------------------------------------------------------------

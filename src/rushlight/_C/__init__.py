@@ -140,6 +140,13 @@ class PyTorchFileReader:
         return torch.from_numpy(content).view(dtype)[:0]
 
 
+def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
+    """Whether calls with a tensor are handed to a `__torch_dispatch__`."""
+    from rushlight.dispatch.handlers import asked
+
+    return asked((tensor,))
+
+
 def __getattr__(name: str) -> object:
     if name in ("_functorch", "_nn", "_profiler"):
         import importlib

@@ -1,7 +1,18 @@
-"""`torch._subclasses`: tensors without memory for PyTorch's compiler; here, tensors on `meta` are that."""
+"""`torch._subclasses`: fake tensors."""
 
 from __future__ import annotations
 
-from rushlight._subclasses.fake_tensor import FakeTensor, is_fake
+from rushlight._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+    is_fake,
+)
 
-__all__ = ["FakeTensor", "is_fake"]
+__all__ = [
+    "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode",
+    "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake",
+]  # fmt: skip

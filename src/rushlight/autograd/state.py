@@ -26,6 +26,7 @@ class ThreadState(threading.local):
     function_disabled = False  # inside DisableTorchFunctionSubclass
     autocast: tuple | None = None
     dispatch_modes: tuple = ()  # stack of active TorchDispatchModes
+    grad_above = True  # `grad` as it is around the `__torch_dispatch__` that is running
     dispatch_disabled = (
         False  # inside of what carries a call out without asking any `__torch_dispatch__`
     )

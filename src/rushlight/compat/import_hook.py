@@ -35,6 +35,8 @@ _RENAMED = {
     "torch._functorch.vmap": "rushlight.func.batching",
     "torch._jit_internal": "rushlight.jit",
     "torch.utils._pytree": "rushlight.utils._pytree",
+    "torch.utils._dtype_abbrs": "rushlight.utils._dtype_abbrs",
+    "torch.utils._mode_utils": "rushlight.utils._mode_utils",
     "torch.utils._python_dispatch": "rushlight.utils._python_dispatch",
     "torch.cuda.amp.common": "rushlight.cuda.amp",
     "torch.optim.lr_scheduler": "rushlight.optim.lr_scheduler",

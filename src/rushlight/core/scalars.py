@@ -13,10 +13,18 @@ if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
 
 
-def handlers_of(t: Tensor) -> Any:
-    """The module that hands a call with `t` to a `__torch_dispatch__`, where there is any to ask; else None."""
+def handlers_of(t: Tensor, become: type | None = None) -> Any:
+    """The module that hands a call with `t` to a `__torch_dispatch__`, where there is any to ask; else None.
+
+    `become`: RuntimeError where `t` is of a class with a `__torch_dispatch__`, which cannot become another.
+    """
     from rushlight.dispatch import handlers
 
+    if become is not None and handlers.dispatches(t.__class__):
+        raise RuntimeError(
+            f"Creating a new Tensor subclass {become.__name__} but the raw Tensor object is already associated to a "
+            f"python object of type {t.__class__.__name__}"
+        )
     return handlers if handlers.asked((t,)) else None
 
 
@@ -36,6 +44,8 @@ def item(self: Tensor) -> Any:
 def tolist(self: Tensor) -> Any:
     """The values as nested Python lists (a number for a 0-d tensor)."""
     a = self._array
+    if a.__class__ is not np.ndarray and handlers_of(self):
+        raise RuntimeError(".tolist() is not supported for tensor subclasses.")
     if self.is_meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if a.dtype is BF16:

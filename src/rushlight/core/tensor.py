@@ -362,6 +362,8 @@ class Tensor:
         """The memory as a NumPy array, without a copy. `force`: detach first, and copy if needed."""
         if force:
             return self.detach().cpu().numpy()
+        if self.__class__ is not Tensor and scalars.handlers_of(self):
+            raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if thread.grad and self.requires_grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -515,6 +517,7 @@ class Tensor:
     @staticmethod
     def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **_: Any) -> Any:
         """A tensor of class `cls` on the memory of `data`, without its history."""
+        scalars.handlers_of(data, cls)
         t = new(cls)
         t._array, t._edge, t._counter = _array_for(cls, data._array), None, None
         if require_grad:
@@ -523,6 +526,7 @@ class Tensor:
 
     def as_subclass(self, cls: type) -> Any:
         """The same memory and history as an instance of `cls`."""
+        scalars.handlers_of(self, cls)
         t = new(cls)
         t._array, t._edge, t._counter = _array_for(cls, self._array), self._edge, self._counter
         if t._edge.__class__ is AccumulateGrad:
@@ -565,14 +569,14 @@ def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
     """The array that a tensor of class `cls` holds: a `Tagged` one if the class overrides functions."""
     if a.__class__ is np.ndarray and cls is Tensor or not isinstance(a, np.ndarray):
         return a
-    if a.__class__.__name__ == "Meta":
+    if a.__class__.__name__ in ("Meta", "Shell"):
         return a
-    from rushlight.dispatch import overrides
+    from rushlight.dispatch import handlers, overrides
 
     if cls is Tensor:
         return a.view(np.ndarray) if a.__class__ is overrides.Tagged else a
     own = cls.__torch_function__
-    if overrides._same(own, overrides.disabled):
+    if overrides._same(own, overrides.disabled) and not handlers.dispatches(cls):
         return a if a.__class__ is not overrides.Tagged else a.view(np.ndarray)
     return a.view(overrides.Tagged)
 

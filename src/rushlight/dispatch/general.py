@@ -16,7 +16,7 @@ from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
-from rushlight.dispatch import overrides
+from rushlight.dispatch import handlers, overrides
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, intercept
 from rushlight.dispatch.older_orders import FACTORS_FIRST, factors_last, ordered
 from rushlight.dispatch.overrides import NUMPY_NAMES
@@ -247,7 +247,9 @@ def on_one_device(op: Op, named: dict) -> list:
     arrays = [t._array for t in tensors if t is not None]
     if len({a.__class__ for a in arrays}) < 2 or not op.elementwise and is_meta(arrays):
         return tensors
-    if any(isinstance(a, Lifted) for a in arrays):
+    if any(isinstance(a, Lifted) for a in arrays) or handlers.asked(
+        [t for t in tensors if t is not None]
+    ):
         return tensors
     home = devices.common(arrays, op.elementwise)
     if home is meta or all(devices.of(a) is home for a in arrays):

@@ -5,15 +5,21 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
+from rushlight._backends.shell import shell
+from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.state import thread
+from rushlight.core import dtypes, geometry, modes
+from rushlight.core.device import device as Device
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 CLASSES: dict[type, bool] = {Tensor: False}  # whether a class of tensors has a `__torch_dispatch__`
+HOLDERS: dict[type, Callable] = {}  # what holds tensors in calls of operators -> its tensors
 made: list[type] = []  # the classes of tensors that have one
 # How calls are carried out by handlers: what torch_dispatch.py and primitives.py put here.
 carried: dict[str, Callable] = {}
@@ -26,6 +32,8 @@ def tensors_in(values: Iterable) -> Iterator[Tensor]:
             yield v
         elif v.__class__ in (list, tuple):
             yield from tensors_in(v)
+        elif v.__class__ in HOLDERS:
+            yield from tensors_in(HOLDERS[v.__class__](v))
 
 
 def dispatches(cls: type) -> bool:
@@ -66,6 +74,7 @@ def ask(func: Any, args: tuple, kwargs: dict) -> Any:
     """The result of a call below autograd: the innermost mode is asked first, then the classes of the arguments."""
     types = owners((*args, *kwargs.values()))
     recording, thread.grad = thread.grad, False
+    above, thread.grad_above = thread.grad_above, recording
     modes = thread.dispatch_modes
     try:
         if modes:
@@ -81,7 +90,7 @@ def ask(func: Any, args: tuple, kwargs: dict) -> Any:
             if result is not NotImplemented:
                 return result
     finally:
-        thread.grad = recording
+        thread.grad, thread.grad_above = recording, above
     asked = [f"mode object {modes[-1]!r}"] if modes else []
     asked += [f"tensor subclass {cls!r}" for cls in types]
     raise TypeError(
@@ -116,8 +125,7 @@ def detached(t: Tensor, apart: bool = False) -> Tensor:
     if found is t:
         raise RuntimeError("aten.detach.default: a handler may not return its argument")
     found._edge = None
-    if apart:
-        found._counter = None
+    found._counter = None if apart else t._counter or version_of(t)
     return found
 
 
@@ -126,3 +134,36 @@ def value_of(t: Tensor) -> Any:
     import rushlight
 
     return ask(rushlight.ops.aten._local_scalar_dense.default, (t,), {})
+
+
+# -- tensors that wrap others ----------------------------------------------------------------------
+
+
+def make_wrapper(
+    cls: type, size: Any, strides: Any = None, storage_offset: int | None = None,
+    memory_format: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, dispatch_sizes_strides_policy: Any = None,
+    dispatch_device: bool = False, dispatch_layout: bool = False, _extra_dispatch_keys: Any = None,
+    storage_size: Any = None,
+) -> Any:  # fmt: skip
+    """A tensor of class `cls`, which has a `__torch_dispatch__`, without memory of its own."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError("cls must be a class of tensors")
+    if not dispatches(cls):
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    shape = tuple(map(index, size))
+    if strides is None and memory_format is not None and len(shape) in (4, 5):
+        if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+            strides = geometry.channels_last_strides(shape)
+    t = new(cls)
+    d = (modes.get_default_dtype() if dtype is None else dtype).np
+    strides = None if strides is None else tuple(map(index, strides))
+    on = Device("cpu" if device is None else device)
+    t._array = shell(shape, d, strides, storage_offset or 0, on, layout or dtypes.strided)
+    t._edge = t._counter = None
+    if requires_grad:
+        Tensor.requires_grad_(t)
+    return t
+
+
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper)  # type: ignore[attr-defined]

@@ -118,6 +118,8 @@ def write(t: Tensor, label: str, given: tuple) -> None:
     name = "default"
     if label == "fill_":
         name = "Tensor" if isinstance(given[0], Tensor) else "Scalar"
+    elif label == "set_":
+        name = "source_Tensor" if isinstance(given[0], Tensor) else "source_Storage"
     elif label == "bernoulli_":
         name = "Tensor" if isinstance(given[0], Tensor) else "float"
     elif label == "random_":

@@ -48,6 +48,8 @@ def save(t: Tensor, is_result: bool) -> Saved | SavedResult | Packed:
     """What keeps a tensor for backward."""
     if thread.saved_hooks:
         return Packed(t, is_result)
+    if is_result and t.__class__ is not Tensor and handlers.dispatches(t.__class__):
+        return SavedSubclass(t)
     return SavedResult(t) if is_result else Saved(t)
 
 
@@ -89,6 +91,26 @@ class SavedResult:
             stale(node, name, self.array.shape, self.array.dtype, self.version.n, self.seen)
         t = new(Tensor)
         t._array, t._counter, t._edge = self.array, self.version, edge
+        return t
+
+
+class SavedSubclass:
+    """A result whose class has a `__torch_dispatch__`: it is detached, since the tensor would hold its node."""
+
+    __slots__ = ("tensor", "version", "seen")
+
+    def __init__(self, t: Tensor) -> None:
+        refuse_inference(t._counter)
+        self.tensor, self.version = t.detach(), version_of(t)
+        self.seen = self.version.n
+
+    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
+        """The tensor, detached again and with this edge; RuntimeError when it was written to since."""
+        t = self.tensor
+        if self.version.n != self.seen:
+            stale(node, name, t.shape, t.dtype, self.version.n, self.seen)
+        t = t.detach()
+        t._edge, t._counter = edge, self.version
         return t
 
 

@@ -12,6 +12,7 @@ from rushlight._backends.sparse import Sparse, own
 from rushlight.autograd.tensor_hooks import warn_if_has_hooks
 from rushlight.core import dtypes, storage
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import handlers
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
@@ -114,6 +115,8 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
             "see whether a module holds a computed tensor as an attribute"
         )
     array: np.ndarray = tensor._array
+    if type(tensor) is not Tensor and handlers.dispatches(type(tensor)):
+        return _copied_wrapper(tensor, memo)
     if isinstance(array, Sparse):
         content: Any = own(array)
     else:
@@ -121,6 +124,24 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     made = rebuild(type(tensor), content, (), tensor.requires_grad, {})
     memo[id(tensor)] = made
     set_attributes(made, copy.deepcopy(attributes(tensor), memo))
+    if tensor.grad is not None:
+        made.grad = copy.deepcopy(tensor.grad, memo)
+    return made
+
+
+def _copied_wrapper(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
+    """A copy, by `clone`, of a tensor whose class has a `__torch_dispatch__`."""
+    made = tensor.detach().clone()
+    if type(made) is not type(tensor):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+            "properly implement clone() and for which cloning returns another instance of the same subclass. Implement "
+            "clone() properly, or give the class a __deepcopy__() of its own"
+        )
+    memo[id(tensor)] = made
+    made.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    if tensor.requires_grad:
+        made.requires_grad_()
     if tensor.grad is not None:
         made.grad = copy.deepcopy(tensor.grad, memo)
     return made

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import rushlight
+from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode, maybe_get_fake_mode
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.fx._symbolic_trace import Tracer
@@ -42,8 +43,9 @@ _VALUE = (
 class PythonKeyTracer(Tracer):
     """Makes nodes of operators; it knows the node that each tensor comes from."""
 
-    def __init__(self) -> None:
+    def __init__(self, fake_mode: FakeTensorMode | None = None) -> None:
         super().__init__(autowrap_modules=())
+        self.fake_mode = fake_mode or FakeTensorMode()
         self.root = Module()
         self.graph = Graph(tracer_cls=PythonKeyTracer)
         self.tensor_attrs, self._kept_constants = {}, []
@@ -71,23 +73,24 @@ class PythonKeyTracer(Tracer):
             if node is None:
                 prefix = "_param_constant" if isinstance(a, Parameter) else "_tensor_constant"
                 node = self.create_node("get_attr", self._constant(a, prefix), (), {})
-                set_meta(node, a)
+                self.set_meta(node, a)
                 self.track(a, node)
             return node
         return super().create_arg(a)
 
+    def set_meta(self, node: Node, value: Any) -> None:
+        """Note what a node gives, without its elements: `meta["val"]`, `meta["tensor_meta"]`."""
+        with _disable_current_modes():
+            node.meta["val"] = pytree.tree_map_only(Tensor, self.described, value)
+        if isinstance(value, Tensor):
+            node.meta["tensor_meta"] = _extract_tensor_metadata(value)
 
-def set_meta(node: Node, value: Any) -> None:
-    """Note what a node gives, without its elements: `meta["val"]`, `meta["tensor_meta"]`."""
-    with _disable_current_modes(), rushlight.no_grad():
-        node.meta["val"] = pytree.tree_map_only(Tensor, described, value)
-    if isinstance(value, Tensor):
-        node.meta["tensor_meta"] = _extract_tensor_metadata(value)
-
-
-def described(t: Tensor) -> Tensor:
-    """A tensor without memory of the shape, strides, dtype of another."""
-    return rushlight.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+    def described(self, t: Tensor) -> Tensor:
+        """A fake tensor of the shape, strides, dtype and device of `t` as it is now."""
+        if t.layout is not rushlight.strided:
+            return t
+        meta = rushlight.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+        return FakeTensor(self.fake_mode, meta, t.device).requires_grad_(t.requires_grad)
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
@@ -122,7 +125,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             func = rushlight.ops.aten.lift_fresh_copy.default
             result = result.clone() if result is args[0] else result
         node = self.tracer.create_node("call_function", func, given, options, func._opname)
-        set_meta(node, result)
+        self.tracer.set_meta(node, result)
         if name.endswith("_") and not name.endswith("__"):
             self.tracer.written(args[0], node)
         if isinstance(out := kwargs.get("out"), Tensor):
@@ -140,7 +143,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                     item = self.tracer.create_node(
                         "call_function", rushlight.fx.node.operator.getitem, (node, i), {}
                     )
-                    set_meta(item, part)
+                    self.tracer.set_meta(item, part)
                     self.track(part, item)
 
     @classmethod
@@ -206,7 +209,11 @@ def make_fx(
         )
 
     def trace(*args: Any) -> GraphModule:
-        tracer = PythonKeyTracer()
+        fake = maybe_get_fake_mode(args)
+        if tracing_mode != "real":
+            fake = fake or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs)
+            args = pytree.tree_map_only(Tensor, fake.from_tensor, args)
+        tracer = PythonKeyTracer(fake)
         mode = ProxyTorchDispatchMode(
             tracer, tracing_mode, decomposition_table, _error_on_data_dependent_ops
         )
@@ -219,8 +226,8 @@ def make_fx(
                 inputs.append(node)
                 if isinstance(leaf, Tensor):
                     tracer.track(leaf, node)
-                set_meta(node, leaf)
-        with mode:
+                tracer.set_meta(node, leaf)
+        with contextlib.nullcontext() if fake is None else fake, mode:
             result = f(*args)
         found, out_spec = pytree.tree_flatten(result)
         nodes = [tracer.create_arg(leaf) for leaf in found]

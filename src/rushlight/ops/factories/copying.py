@@ -121,7 +121,11 @@ def convert(
         memory_format = None
     if device.__class__ is str and device == "cpu" and a.__class__ is np.ndarray:
         device = None
-    if device is not None and devices.for_device(device) is not devices.of(a):
+    if device is not None and handlers.asked((t,)):
+        if (device := Device(device)) != t.device:
+            t, copy = to_device(t, device, t.device), False
+        a = t._array
+    elif device is not None and devices.for_device(device) is not devices.of(a):
         if a.__class__ is meta.Meta:
             raise NotImplementedError(
                 "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead "

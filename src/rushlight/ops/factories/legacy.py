@@ -17,6 +17,13 @@ from rushlight.ops.factories import arguments, construct, creation
 
 def legacy_new(cls: type, args: tuple, kwargs: dict) -> Any:
     """`Tensor(2, 3)` (uninitialised), `Tensor([1, 2])`, `Tensor(other)`, `Tensor()`."""
+    if (
+        cls is not Tensor
+        and args
+        and args[0].__class__ is not Tensor
+        and isinstance(args[0], Tensor)
+    ):
+        return Tensor.as_subclass(args[0], cls)
     t = made("Tensor", modes._default_dtype.np, args, kwargs, any_dtype=True)
     return t if cls is Tensor else t.as_subclass(cls)
 

@@ -12,7 +12,7 @@ from rushlight._backends import devices, meta
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import BOOL, I64
 from rushlight.core.tensor import INFERENCE, Tensor
-from rushlight.dispatch import overrides, results
+from rushlight.dispatch import handlers, overrides, results
 from rushlight.dispatch.inplace import execute_write
 from rushlight.dispatch.registry import Array, Op, Sizes, op, public
 from rushlight.dispatch.transforms import opened as opened_levels
@@ -56,6 +56,9 @@ class At:
                     f"expected version {version} instead. Index with a clone() of it."
                 )
         return self.key
+
+
+handlers.HOLDERS[At] = At.indices
 
 
 def positions(a: np.ndarray, indices: Any) -> At:
@@ -118,7 +121,7 @@ def positions(a: np.ndarray, indices: Any) -> At:
 def index_array(a: Any, b: Any) -> Any:
     """The array of an index tensor, where `a` is; indices may come from the CPU."""
     space = devices.of(a)
-    if (own := devices.of(b)) is space or space is meta or own is meta:
+    if (own := devices.of(b)) is space or isinstance(a, meta.Meta) or isinstance(b, meta.Meta):
         return b.view(ndarray) if b.__class__ is overrides.Tagged else b
     if own is not xp:
         raise RuntimeError(

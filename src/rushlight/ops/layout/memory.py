@@ -17,7 +17,7 @@ from rushlight.core import dtypes, geometry, storage
 from rushlight.core.device import current_accelerator
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
-from rushlight.dispatch import general, results
+from rushlight.dispatch import general, handlers, results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
 
@@ -66,6 +66,10 @@ def resize_as_(self, the_template, *, memory_format=None):
 @public("Tensor", overridable=True)
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Put this tensor on other memory: that of a tensor, or of a storage with offset, size, stride."""
+    if handlers.asked((self, source)):
+        more = () if size is None else (storage_offset, size, stride)
+        handlers.carried["overwrite"](self, "set_", (source, *more))
+        return self
     if source is None:
         self._array = devices.of(self._array).empty(0, self._array.dtype)
         return self
