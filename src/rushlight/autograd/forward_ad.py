@@ -41,7 +41,7 @@ def enter_dual_level() -> int:
             "Nested forward mode AD is not supported at the moment: a dual level is open already"
         )
     level = Level(Dual)
-    level.functional = False
+    level.functional, level.history = False, True  # programs may record what they like
     level.__enter__()
     _level.append(level)
     return 0
@@ -96,7 +96,6 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Expected the primal to have no tangent: it is a dual of this level already"
         )
-    _level[-1].history |= tangent.requires_grad
     dual = tensor.view_as(tensor)
     dual._array = Dual(dual._array, tangent, _level[-1])
     return dual

@@ -21,9 +21,11 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
+from rushlight.core import dtypes
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
+from rushlight.dispatch.record import gradient
 from rushlight.dispatch.transforms import (
     Level,
     Lifted,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rushlight.dispatch.interpreters import Call
-    from rushlight.dispatch.registry import Op
+    from rushlight.dispatch.registry import Op, Rule
 
 RULES: dict[str, Callable[[Batched], Any]] = {}  # path of an operator -> its batching rule
 
@@ -184,6 +186,35 @@ class Batch(Lifted):
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
         return Batched(op, named, self.level).forward()
+
+    def by_rule(self, op: Op, rule: Rule, env: dict[str, Any]) -> Any:
+        """The rule of an elementwise operator for the tensors inside, where all have one dtype."""
+        given = {n: env[n] for n in rule.reads}
+        tensors = [v for v in given.values() if isinstance(v, Tensor)]
+        if (
+            not op.elementwise
+            or op.outputs is not None
+            or len({t._array.dtype for t in tensors}) > 1
+            or any(v.__class__ in (tuple, list, dtypes.dtype) for v in given.values())
+        ):
+            return NotImplemented
+        ndim = max(len(t._array.shape) for t in tensors)
+        inner, has = {}, False
+        for n, v in given.items():
+            a = v._array if isinstance(v, Tensor) else None
+            if a.__class__ is Batch and a.level is self.level:
+                v = in_front(a.value, ndim) if a.has else a.value
+                has |= a.has
+            inner[n] = v
+        values = [v for v in inner.values() if isinstance(v, Tensor)]
+        recorded = any(v._edge is not None for v in values)
+        if recorded or len({v._array.shape for v in values}) > 1:
+            found = rule.function(**{n: inner[n] for n in rule.names})
+        else:
+            found = gradient(op, rule, inner, False)
+        if found._array.ndim != ndim + has:
+            return NotImplemented
+        return tensor(Batch(found, self.level, has))
 
 
 def recorded(values: Any) -> bool:

@@ -31,6 +31,7 @@ from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
+from rushlight.dispatch.record import gradient
 from rushlight.dispatch.registry import OPS
 from rushlight.dispatch.transforms import (
     Level,
@@ -192,9 +193,6 @@ class Dual(Lifted):
         if op.variant is not None and (other := op.taken_over(named)) is not None:
             op, named = other, {p: named[p] for p in other.params}
         general.input_tensors(op, named)
-        if (outer := graphs_below(level)) is not None:
-            for n, v in named.items():
-                named[n] = mapped(v, lambda t: t if t._edge is None else at_least(t, outer))
         return Moving(op, named, level).result()
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
@@ -213,7 +211,10 @@ class Moving:
 
     def __init__(self, op: Op, named: dict[str, Any], level: Level) -> None:
         self.op, self.named, self.level = op, named, level
-        self.history = False
+        self.history = any(t._edge is not None for t in tensors_in(named.values()))
+        if self.history and (outer := graphs_below(level)) is not None:
+            for n, v in named.items():
+                named[n] = mapped(v, lambda t: t if t._edge is None else at_least(t, outer))
         self.bared: dict[str, Any] = {}  # the arguments without their tangents, with their history
         self.plain: dict[str, Any] = {}  # without both
         self.moved: dict[str, Any] = {}  # the tangents of the inputs
@@ -222,19 +223,24 @@ class Moving:
                 a = v._array
                 dual = a.__class__ is Dual and a.level is level
                 self.moved[n] = a.tangent if dual else None
-                if v._edge is not None:
-                    self.history = True
-                    self.bared[n] = with_array(v, a.plain) if dual else v
-                    self.plain[n] = tensor(a.plain if dual else a)
-                else:
+                if v._edge is None:
                     self.bared[n] = self.plain[n] = tensor(a.plain) if dual else v
+                    continue
+                if not dual and v.requires_grad:
+                    level.history = True
+                self.plain[n] = tensor(a.plain if dual else a)
+                self.bared[n] = with_array(v, a.plain) if dual else v
             else:
                 self.bared[n] = self.plain[n] = v
                 if v.__class__ in (list, tuple):
                     self.bared[n] = mapped(v, lambda t: bare(t, level))
                     self.plain[n] = mapped(v, lambda t: tensor(bare_array(t._array, level)))
-                    self.history |= any(t._edge is not None for t in tensors_in(v))
+                    level.history |= any(
+                        t.requires_grad for t in tensors_in(v) if tangent_of(t, level) is None
+                    )
                 self.moved[n] = tangents_of(v, level)
+        if not level.history:  # nobody can differentiate tangents
+            self.bared = self.plain
 
     def result(self) -> Any:
         """What the call returns: duals, recorded where one of its arguments has a history."""
@@ -267,7 +273,13 @@ class Moving:
     def give_tangents(self, results: list) -> None:
         if not any(isinstance(r, Tensor) and r._array.__class__ is Dual for r in results):
             return
-        found = tangents(self.op, self.named, self.bared, self.moved, results, self.level)
+        level = self.level
+        values = results
+        if not level.history:
+            values = [
+                tensor(bare_array(r._array, level)) if isinstance(r, Tensor) else r for r in results
+            ]
+        found = tangents(self.op, self.named, self.bared, self.moved, values, level)
         for r, t in zip(results, found, strict=True):
             if r is not None and t is not None and r._array.__class__ is Dual:
                 r._array.tangent = t if t.dtype.kind is r.dtype.kind else t.to(r.dtype)
@@ -436,7 +448,10 @@ def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> An
     for i in inputs:
         rule, t = op.rules[i], moved[i]
         env["g"] = t if t._array.shape == y._array.shape else t.expand(y.shape)
-        terms.append(rule.function(**{n: env[n] for n in rule.names}))
+        recorded = thread.grad and any(
+            v._edge is not None for v in env.values() if isinstance(v, Tensor)
+        )
+        terms.append(gradient(op, rule, env, recorded))
     return added(terms)
 
 

@@ -29,7 +29,7 @@ from rushlight.core import dtypes
 from rushlight.core.dtype_sets import COMPLEX, FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch import handlers
-from rushlight.dispatch.transforms import Lifted
+from rushlight.dispatch.transforms import Lifted, highest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -422,14 +422,15 @@ class GeneralNode(OpNode):
 def gradient(op: Op, rule: Rule, env: dict, record: bool) -> Any:
     """What a rule gives for the values `env`: by its kernel where nothing is recorded and there is one that
     takes them, else in operators."""
-    if rule.kernel is not None and not record:
-        if handlers.asked(env.values()) and not any(
-            isinstance(t._array, Lifted) for t in handlers.tensors_in(env.values())
-        ):
+    found = NotImplemented
+    if not record and (a := highest([v._array for v in env.values() if isinstance(v, Tensor)])):
+        found = a.by_rule(op, rule, env)
+    elif not record and rule.kernel is not None:
+        if handlers.asked(env.values()):
             return handlers.carried["gradient"](op, rule, env)
         found = from_arrays(op, rule, env)
-        if found is not NotImplemented:
-            return found
+    if found is not NotImplemented:
+        return found
     return rule.function(**{n: env[n] for n in rule.names})
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rushlight.dispatch.interpreters import Call
-    from rushlight.dispatch.registry import Op
+    from rushlight.dispatch.registry import Op, Rule
 
 opened: list[Any] = []  # not empty while a level is open in some thread
 
@@ -118,6 +118,13 @@ class Lifted:
     def lift(cls, t: Tensor, level: Level) -> Tensor:
         """A tensor of another level at this one."""
         raise NotImplementedError
+
+    def by_rule(self, op: Op, rule: Rule, env: dict[str, Any]) -> Any:
+        """What a gradient rule gives for values of this level, not recorded, or NotImplemented."""
+        return NotImplemented
+
+    def __bool__(self) -> bool:
+        return True
 
     @property
     def flags(self) -> Flags:

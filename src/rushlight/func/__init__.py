@@ -344,7 +344,7 @@ def _dual(primal: Any, tangent: Any, level: Level) -> Any:
             f"not supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
             f"{list(tangent.shape)}."
         )
-    level.history |= tangent.requires_grad
+    level.history |= primal.requires_grad or tangent.requires_grad
     primal = at_innermost(primal)
     dual = primal.view_as(primal)
     dual._array = Dual(dual._array, tangent, level)
