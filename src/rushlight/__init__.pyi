@@ -81,6 +81,7 @@ from rushlight import cuda as cuda
 from rushlight import data as data
 from rushlight import distributed as distributed
 from rushlight import distributions as distributions
+from rushlight import export as export
 from rushlight import fft as fft
 from rushlight import func as func
 from rushlight import functional as functional

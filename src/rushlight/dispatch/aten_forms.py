@@ -207,6 +207,7 @@ CALLS: dict[str, Callable] = {
         else OPS()["_to_copy"].function(input, dtype, memory_format)
     ),
     "alias": lambda input: OPS()["aten.alias"].function(input),
+    "sym_size": lambda input, dim: input.shape[dim],
     "index": indexed,
     "index_put": index_put,
     "lift_fresh": lambda input: input,
@@ -275,7 +276,7 @@ def same(op: Op, name: str) -> bool:
     return getattr(function, "op", None) is op or function is op.public_function or op.path in SAME
 
 
-SAME: frozenset[str] = frozenset()
+SAME = frozenset(f"internal.adaptive_avg_pool{n}d" for n in (1, 2, 3))
 
 
 def own(op: Op, inplace: bool) -> Callable:
@@ -311,6 +312,8 @@ def with_tuples(function: Callable) -> Callable:
 
 def called(namespace: str, name: str) -> Callable | None:
     """What the operator `name` calls, where that is no public function."""
+    from rushlight.dispatch.overloads import _function
+
     if namespace == "rushlight":
         for op in OPS().values():
             if op.path.replace(".", "_") == name:
@@ -318,7 +321,10 @@ def called(namespace: str, name: str) -> Callable | None:
         return None
     if name in CALLS:
         return CALLS[name]
+    public = _function(name)
     for path in (f"aten.{name}", f"internal.{name}", f"nn.functional.{name}"):
+        if public is not None and not path.startswith("aten."):
+            return None  # its arguments are those of PyTorch's operator
         if (op := OPS().get(path)) is not None and not op.intermediates:
             return with_tuples(op.function)
     return None

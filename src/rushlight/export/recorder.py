@@ -1,0 +1,213 @@
+"""Records what a program does with tensors as a graph of ATen's operators, without writes.
+
+Note [How a program is exported]
+    The program runs once with real values. Its inputs, parameters and buffers are `Traced` tensors: a subclass that
+    shares the memory of a plain tensor. A `Recorder` is a function mode, so it gets each public function before
+    anything else does, also those that make tensors. It runs the function on the plain tensors, adds a node, and
+    returns `Traced` tensors around the results. What would read a value into Python raises, with the user's line;
+    a plain tensor that turns up is a constant.
+
+    The graph has no writes. A function that writes becomes the one that does not, and the written tensor stands
+    for the new node from there on; so do its views, and the tensor that it is a view of (aliases.py).
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.export import indexing
+from rushlight.export.aliases import Alias, overlap
+from rushlight.export.calls import (
+    RANDOM,
+    body_of,
+    call_of,
+    name_of,
+    running_statistics,
+    without_write,
+)
+from rushlight.export.errors import refuse, user_line
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node
+from rushlight.overrides import TorchFunctionMode
+from rushlight.utils._pytree import tree_leaves, tree_map
+
+__all__ = ["Recorder", "Traced"]
+
+READS = frozenset(
+    "item tolist numpy as_bool as_float as_int as_index as_complex __bool__ __int__ __float__ __index__ __complex__ "
+    "__array__ __contains__ is_nonzero equal allclose storage untyped_storage data_ptr apply_ map_ __dlpack__ "
+    "__reduce_ex__ __deepcopy__".split()
+)
+_SIZED_BY_VALUES = frozenset("nonzero masked_select unique unique_consecutive argwhere".split())
+
+
+class Traced(Tensor):
+    """A tensor of the program while it is exported. `plain` shares its memory; `alias` knows its node."""
+
+    plain: Tensor
+    alias: Alias
+
+
+class Recorder(TorchFunctionMode):
+    """While it is on, functions add nodes to `graph`.
+
+    `constants`: {name of a placeholder: tensor} of the plain tensors that turned up.
+    """
+
+    getitem = operator.getitem
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph = Graph()
+        self.constants: dict[str, Tensor] = {}
+        self._constants: dict[int, Alias] = {}
+        self._last_placeholder: Node | None = None
+
+    # -- values
+
+    def placeholder(self, name: str, value: Any) -> Any:
+        """An input of the graph: a traced tensor, or the value itself if it is no tensor."""
+        node = self._new_placeholder(name)
+        return self.traced(value, Alias(node)) if isinstance(value, Tensor) else value
+
+    def _new_placeholder(self, name: str) -> Node:
+        last = self._last_placeholder
+        with self.graph.inserting_after(last if last is not None else self.graph._root):
+            self._last_placeholder = self.graph.placeholder(name)
+        return self._last_placeholder
+
+    def traced(self, plain: Tensor, alias: Alias) -> Traced:
+        """A traced tensor around a plain one."""
+        t = plain.as_subclass(Traced)
+        t.plain, t.alias = plain, alias
+        return t
+
+    def alias_of(self, t: Tensor) -> Alias:
+        """The alias of a tensor; a plain one is a constant."""
+        if isinstance(t, Traced):
+            return t.alias
+        if id(t) not in self._constants:
+            node = self._new_placeholder(f"c_tensor_{len(self.constants)}")
+            node.stack_trace = user_line()
+            self.constants[node.name] = t
+            self._constants[id(t)] = Alias(node, constant=True)
+        return self._constants[id(t)]
+
+    def node_of(self, value: Any) -> Any:
+        """The node of a tensor as it is now; any other value as it is."""
+        if isinstance(value, Tensor):
+            value = self.alias_of(value)
+        return value.read(self) if isinstance(value, Alias) else value
+
+    def nodes(self, tree: Any) -> Any:
+        """`node_of` for all of a tree."""
+        return tree_map(self.node_of, tree)
+
+    def plain(self, tree: Any) -> Any:
+        """A tree with plain tensors in place of traced ones."""
+        return tree_map(lambda v: v.plain if isinstance(v, Traced) else v, tree)
+
+    def is_constant(self, value: Any) -> bool:
+        """Whether no input has a part in a value."""
+        return not isinstance(value, Traced) or value.alias.is_constant()
+
+    def emit(self, target: Any, *args: Any, **kwargs: Any) -> Node:
+        """Add a node that calls `target`."""
+        node = self.graph.call_function(target, args, kwargs)
+        node.stack_trace = user_line()
+        return node
+
+    # -- calls
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = name_of(func)
+        given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Traced)]
+        self._check(name, given)
+        if (body := body_of(func, name)) is not None:
+            with self:
+                return body(*args, **kwargs)
+        if name == "__getitem__":
+            return indexing.get(self, *args)
+        versions = [t.plain._version for t in given]
+        shapes = [t.plain.shape for t in given]
+        plain_args, plain_kwargs = self.plain((args, kwargs))
+        result = func(*plain_args, **plain_kwargs)
+        if name == "__setitem__":
+            return indexing.put(self, *args)
+        written = [t for t, n in zip(given, versions, strict=True) if t.plain._version != n]
+        if any(t.plain.shape != shape for t, shape in zip(given, shapes, strict=True)):
+            refuse(f"{name}: it changes the shape of a tensor in place, which cannot be exported")
+        results = [t for t in tree_leaves(result) if isinstance(t, Tensor)]
+        constant = all(map(self.is_constant, given)) and name not in RANDOM
+        if written and name == "batch_norm":
+            return self._batch_norm(func, args, kwargs, result)
+        if written:
+            written[0].alias.write(self, without_write(self, func, name, args, kwargs), constant)
+        elif not results:
+            return result
+        elif any(all(t is not each.plain for each in given) for t in results):
+            return self._record(func, name, args, kwargs, result, given, constant)
+        if len(written) > 1 or len(results) > 1:
+            refuse(f"{name}: a function that writes to several tensors cannot be exported")
+        return next((each for each in given if result is each.plain), result)
+
+    def _check(self, name: str, given: list[Traced]) -> None:
+        """Refuse what depends on the values of inputs."""
+        if name in READS and any(not t.alias.is_constant() for t in given):
+            name = name.replace("as_", "__") + "__" if name.startswith("as_") else name
+            refuse(
+                f"Tensor.{name}(): the program reads the value of a tensor that depends on its inputs. An exported "
+                "graph is for all values of them: use torch.where in the place of `if`, or compute this outside."
+            )
+        if name in _SIZED_BY_VALUES and any(not t.alias.is_constant() for t in given):
+            refuse(f"{name}: the size of its result depends on values, which cannot be exported")
+
+    def _record(
+        self,
+        func: Any,
+        name: str,
+        args: tuple,
+        kwargs: dict,
+        result: Any,
+        given: list,
+        constant: bool,
+    ) -> Any:
+        target, args, kwargs = call_of(func, name, args, kwargs, result)
+        called, options = self.nodes((args, kwargs))
+        node = self.emit(target, *called, **options)
+        kept = tree_map(lambda v: self.alias_of(v) if isinstance(v, Tensor) else v, (args, kwargs))
+
+        def wrap(t: Any, node: Node, nr: int | None) -> Any:
+            source = next((each for each in given if overlap(t, each.plain)), None)
+            if source is None:
+                return self.traced(t, Alias(node, constant=constant))
+            call = (target, *kept, nr)
+            return self.traced(t, Alias(node, source.alias, call, source.plain.shape, constant))
+
+        if isinstance(result, Tensor):
+            return wrap(result, node, None)
+        return self._several(node, result, wrap)
+
+    def _several(self, node: Node, result: Any, wrap: Any) -> Any:
+        found = []
+        for nr, t in enumerate(result):
+            picked = self.emit(operator.getitem, node, nr)
+            if isinstance(t, Tensor):
+                found.append(wrap(t, picked, nr))
+            else:
+                found.append(self._several(picked, t, wrap))
+        if isinstance(result, tuple) and hasattr(result, "_fields"):
+            return type(result)(*found)
+        return type(result)(found) if type(result) in (list, tuple) else type(result)(tuple(found))
+
+    def _batch_norm(self, func: Any, args: tuple, kwargs: dict, result: Tensor) -> Tensor:
+        """A batch norm in training mode: one without running statistics, and what is written to these."""
+        target, called, _ = call_of(func, "batch_norm", args, kwargs)
+        called = (*called[:3], None, None, *called[5:])
+        node = self.emit(target, *self.nodes(called))
+        for t, new in running_statistics(self, args, kwargs):
+            t.alias.write(self, new, constant=False)
+        return self.traced(result, Alias(node))

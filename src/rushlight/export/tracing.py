@@ -1,0 +1,366 @@
+"""`export`: runs a module under a recorder and makes an `ExportedProgram` of what it recorded."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import rushlight
+from rushlight.core.tensor import Tensor
+from rushlight.export.calls import RANDOM
+from rushlight.export.dynamic_shapes import Dim, assigned
+from rushlight.export.errors import ExportError, refuse
+from rushlight.export.exported_program import ExportedProgram
+from rushlight.export.graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from rushlight.export.recorder import Recorder, Traced
+from rushlight.export.unify import Symbols, resized, unified
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter
+from rushlight.fx.node import Node
+from rushlight.nn import Module
+from rushlight.nn.utils.stateless import _with_tensors
+from rushlight.utils._pytree import (
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
+
+__all__ = ["export"]
+
+
+def export(
+    mod: Module, args: tuple, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
+    strict: bool = False, preserve_module_call_signature: tuple = (),
+) -> ExportedProgram:  # fmt: skip
+    """The graph of what a module does for inputs like these, with all that it needs.
+
+    `dynamic_shapes`: {argument: {dimension: Dim}}, or the same in the structure of the arguments. What depends on
+    values of the inputs cannot be exported: ExportError names the line.
+
+    >>> import rushlight as torch
+    >>> program = export(torch.nn.Linear(3, 2), (torch.zeros(4, 3),), dynamic_shapes=({0: Dim("batch")},))
+    >>> program.graph_signature.parameters
+    ('weight', 'bias')
+    >>> program.module()(torch.zeros(7, 3)).shape
+    torch.Size([7, 2])
+    """
+    if not isinstance(mod, Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        raise ValueError(
+            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
+        )
+    kwargs = kwargs or {}
+    inputs = Inputs(mod, args, kwargs)
+    symbols = Symbols()
+    if isinstance(dynamic_shapes, (tuple, list)):  # by position
+        dynamic_shapes = dict(
+            zip(dict.fromkeys(p[0] for p in inputs.paths), dynamic_shapes, strict=False)
+        )
+    for name, path, t in inputs.tensors():
+        for d, dim in assigned(dynamic_shapes, path, t.dim(), name).items():
+            symbols.add(name, d, dim, t.shape[d])
+    first = _traced(mod, inputs, inputs.leaves)
+    if not symbols.roots:
+        return _program(mod, inputs, first, symbols)
+    try:
+        others = [_at_sizes(mod, inputs, symbols, n) for n in (1, 2)]
+        graph = unified([first.graph, *[each.graph for each in others]], symbols)
+    except ExportError:
+        if not all(hint is Dim.AUTO for hint in symbols.given.values()):
+            raise
+        return _program(mod, inputs, first, Symbols())
+    found = _program(mod, inputs, first, symbols, graph)
+    _verify(found, resized(inputs.names, inputs.leaves, symbols, 3), mod)
+    return found
+
+
+class Inputs:
+    """The arguments of a call as leaves with names, those of the parameters of `forward`."""
+
+    def __init__(self, mod: Module, args: tuple, kwargs: dict) -> None:
+        self.order = tuple(kwargs)
+        self.leaves, self.spec = tree_flatten((args, kwargs))
+        self.names: list[str] = []
+        self.paths: list[tuple] = []
+        try:
+            parameters = list(inspect.signature(mod.forward).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        given: list[Any] = [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+        for path, _ in tree_flatten_with_path((args, kwargs))[0]:
+            keys = [getattr(k, "idx", getattr(k, "key", getattr(k, "name", None))) for k in path]
+            if keys[0] == 0 and keys[1] < len(given):
+                keys = [given[keys[1]], *keys[2:]]
+            elif keys[0] == 0:
+                keys = [several, keys[1] - len(given), *keys[2:]]
+            else:
+                keys = keys[1:]
+            text = "_".join(str(k) for k in keys)
+            self.names.append("".join(c if c.isalnum() or c == "_" else "_" for c in text))
+            self.paths.append(tuple(keys))
+
+    def tensors(self) -> list[tuple[str, tuple, Tensor]]:
+        """(name, path, tensor)."""
+        rows = zip(self.names, self.paths, self.leaves, strict=True)
+        return [row for row in rows if isinstance(row[2], Tensor)]
+
+
+@dataclass
+class Trace:
+    """What one run of a program recorded."""
+
+    graph: Graph
+    input_specs: list[InputSpec]
+    output_specs: list[OutputSpec]
+    out_spec: Any
+    constants: dict[str, Tensor]
+    results: list
+
+
+def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
+    """Run the module on these inputs, recorded."""
+    recorder = Recorder()
+    specs: list[InputSpec] = []
+    state: dict[str, Any] = {}
+    known: dict[int, Any] = {}
+    parameters = dict(mod.named_parameters(remove_duplicate=False))
+    buffers = dict(mod.named_buffers(remove_duplicate=False))
+    missing = {n for n, _ in mod.named_buffers()} - mod.state_dict().keys()
+    for kind, prefix, table in (
+        (InputKind.PARAMETER, "p", parameters),
+        (InputKind.BUFFER, "b", buffers),
+    ):
+        for path, t in table.items():
+            if id(t) not in known:
+                name = f"{prefix}_{path.replace('.', '_')}"
+                plain = t if kind is InputKind.PARAMETER else t.detach().clone()
+                known[id(t)] = traced = recorder.placeholder(name, plain)
+                stays = None if kind is InputKind.PARAMETER else path not in missing
+                specs.append(InputSpec(kind, TensorArgument(traced.alias.node.name), path, stays))
+            state[path] = known[id(t)]
+    first_user = len(specs)
+    given = []
+    for name, leaf in zip(inputs.names, leaves, strict=True):
+        plain = (
+            leaf.detach().clone().requires_grad_(leaf.requires_grad)
+            if isinstance(leaf, Tensor)
+            else leaf
+        )
+        given.append(recorder.placeholder(name, plain))
+        node = recorder._last_placeholder
+        arg = (
+            TensorArgument(node.name)
+            if isinstance(leaf, Tensor)
+            else ConstantArgument(node.name, leaf)
+        )
+        specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
+    aliases = {
+        s.arg.name: t.alias
+        for s, t in zip(specs, [*_unique(state), *given], strict=True)
+        if isinstance(t, Traced)
+    }
+    args, kwargs = tree_unflatten(given, inputs.spec)
+    before = {path: {**m.__dict__} for path, m in mod.named_modules()}
+    with _with_tensors(mod, state, {}), recorder:
+        result = mod(*args, **kwargs)
+    _no_attributes_set(mod, before)
+    outputs, out_spec = tree_flatten(result)
+    output_specs, nodes = [], []
+    for spec in specs:
+        alias = aliases.get(spec.arg.name)
+        if alias is None or not alias.writes:
+            continue
+        if spec.kind is InputKind.PARAMETER:
+            refuse(
+                f"the program writes to the parameter {spec.target}, which cannot be exported", ""
+            )
+        kind = (
+            OutputKind.BUFFER_MUTATION
+            if spec.kind is InputKind.BUFFER
+            else OutputKind.USER_INPUT_MUTATION
+        )
+        node = alias.read(recorder)
+        nodes.append(node)
+        output_specs.append(
+            OutputSpec(kind, TensorArgument(node.name), spec.target or spec.arg.name)
+        )
+    for value in outputs:
+        node = recorder.node_of(value)
+        arg = TensorArgument(node.name) if isinstance(node, Node) else ConstantArgument("", value)
+        nodes.append(node)
+        output_specs.append(OutputSpec(OutputKind.USER_OUTPUT, arg, None))
+    recorder.graph.output(tuple(nodes))
+    constants = _drop_unused(recorder)
+    lifted = [InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(n), n) for n in constants]
+    _placeholders_in_order(
+        recorder.graph, [s.arg.name for s in (*specs[:first_user], *lifted, *specs[first_user:])]
+    )
+    specs[first_user:first_user] = lifted
+    return Trace(recorder.graph, specs, output_specs, out_spec, constants, recorder.plain(outputs))
+
+
+def _unique(state: dict) -> list:
+    return list({id(t): t for t in state.values()}.values())
+
+
+def _no_attributes_set(mod: Module, before: dict) -> None:
+    """Refuse a program that keeps a tensor of the call in an attribute."""
+    for path, m in mod.named_modules():
+        for name, value in list(m.__dict__.items()):
+            old = before.get(path, {}).get(name)
+            if value is not old and any(isinstance(t, Traced) for t in tree_leaves(value)):
+                m.__dict__[name] = old
+                if old is None:
+                    del m.__dict__[name]
+                where = f"{path}.{name}" if path else name
+                refuse(
+                    f"the program assigns a tensor to the attribute {where}; register it as a buffer",
+                    "",
+                )
+
+
+def _drop_unused(recorder: Recorder) -> dict[str, Tensor]:
+    """Remove what has no part in the outputs; returns the constants that stay."""
+    recorder.graph.eliminate_dead_code()
+    kept = {}
+    for node in recorder.graph.nodes:
+        if node.op == "placeholder" and node.name in recorder.constants:
+            if node.users:
+                kept[node.name] = recorder.constants[node.name].detach()
+            else:
+                recorder.graph.erase_node(node)
+    return kept
+
+
+def _placeholders_in_order(graph: Graph, names: list[str]) -> None:
+    """Put the placeholders into the order of the signature."""
+    nodes = {n.name: n for n in graph.nodes if n.op == "placeholder"}
+    last = graph._root
+    for name in names:
+        if last._next is not nodes[name]:
+            last.append(nodes[name])
+        last = nodes[name]
+
+
+def _at_sizes(mod: Module, inputs: Inputs, symbols: Symbols, nr: int) -> Trace:
+    sizes = symbols.sizes(nr)
+    try:
+        return _traced(mod, inputs, resized(inputs.names, inputs.leaves, symbols, nr))
+    except ExportError:
+        raise
+    except Exception as error:
+        text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        raise ExportError(
+            f"Constraints violated ({', '.join(sizes)})! The program does not run with other sizes of what is marked as "
+            f"dynamic: with {text} it raises {type(error).__name__}: {error}"
+        ) from error
+
+
+def _program(
+    mod: Module, inputs: Inputs, trace: Trace, symbols: Symbols, graph: Graph | None = None
+) -> ExportedProgram:
+    module = GraphModule(Module(), graph or trace.graph)
+    tensors = {
+        n: t.detach() if n not in dict(mod.named_parameters(remove_duplicate=False)) else t
+        for n, t in _state(mod).items()
+    }
+    wanted = {s.target for s in trace.input_specs}
+    signature = ExportGraphSignature(trace.input_specs, trace.output_specs)
+    left = {n: tensors[n] for n in signature.non_persistent_buffers}
+    state = {n: t for n, t in tensors.items() if n in wanted and n not in left}
+    called = {n.target: n.name for n in module.graph.nodes if n.op == "placeholder"}
+    dynamic = {called[name]: dims for name, dims in symbols.dims.items()}
+    found = ExportedProgram(
+        module, signature, state, left | trace.constants, (inputs.spec, inputs.order), trace.out_spec, symbols.ranges(),
+        tree_unflatten(inputs.leaves, inputs.spec), dynamic,
+    )  # fmt: skip
+    note_shapes(found, inputs.leaves)
+    _compare(found, inputs.leaves, trace.results)
+    return found
+
+
+def _state(mod: Module) -> dict[str, Tensor]:
+    return {
+        **dict(mod.named_parameters(remove_duplicate=False)),
+        **dict(mod.named_buffers(remove_duplicate=False)),
+    }
+
+
+class _Noting(Interpreter):
+    """Runs a graph and notes of each node what its value is, on the device meta."""
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+
+        def meta(t: Any) -> Any:
+            if not isinstance(t, Tensor):
+                return t
+            return rushlight.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+
+        if n.op != "output":
+            n.meta["val"] = tree_map(meta, result)
+        return result
+
+
+def note_shapes(program: ExportedProgram, leaves: list) -> None:
+    """Run the graph once; each node gets `meta["val"]`, its value without elements."""
+    with rushlight.no_grad():
+        _Noting(program.graph_module).run(*program._inputs(_copies(leaves)))
+
+
+def _copies(leaves: list) -> list:
+    return [t.detach().clone() if isinstance(t, Tensor) else t for t in leaves]
+
+
+def _compare(program: ExportedProgram, leaves: list, expected: list) -> None:
+    """Run the graph once: it must give what the program gave."""
+    names = {
+        getattr(getattr(n.target, "overloadpacket", n.target), "__name__", "")
+        for n in program.graph.nodes
+    }
+    if names & RANDOM:
+        return
+    with rushlight.no_grad():
+        found = program.graph_module(*program._inputs(_copies(leaves)))
+    found = found[len(found) - len(expected) :]
+    for nr, (a, b) in enumerate(zip(found, expected, strict=True)):
+        if isinstance(b, Tensor) and not (
+            a.dtype == b.dtype
+            and a.shape == b.shape
+            and rushlight.allclose(a, b.detach(), rtol=1e-3, atol=1e-4, equal_nan=True)
+        ):
+            refuse(
+                f"output {nr} of the exported graph differs from that of the program: it does something with tensors that "
+                "is not recorded, such as a computation by NumPy",
+                "",
+            )
+
+
+def _verify(program: ExportedProgram, leaves: list, mod: Module) -> None:
+    """Run graph and program with sizes that no trace had."""
+    before = {n: b.detach().clone() for n, b in mod.named_buffers()}
+    args, kwargs = tree_unflatten(_copies(leaves), program.in_spec[0])
+    try:
+        with rushlight.no_grad():
+            expected = tree_leaves(mod(*args, **kwargs))
+    finally:
+        with rushlight.no_grad():
+            for n, b in mod.named_buffers():
+                b.copy_(before[n])
+    _compare(program, leaves, expected)

@@ -1,0 +1,361 @@
+"""Programs exported as graphs: signature, writes, dynamic sizes, guards, files, what is refused."""
+
+import io
+import json
+import operator
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.export import Dim, ExportError, export, load, save
+
+
+class Function(nn.Module):
+    """A module around a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def targets(program):
+    return [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
+
+
+def agree(function, *args, other=None, **options):
+    """The program gives what the function gives, on the inputs it was exported for and on others."""
+    program = export(Function(function), args, **options)
+    for given in (args, other) if other is not None else (args,):
+        expected = function(*[a.clone() for a in given])
+        found = program.module()(*[a.clone() for a in given])
+        torch.testing.assert_close(found, expected)
+    return program
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+        self.register_buffer("calls", torch.zeros(()))
+        self.register_buffer("scale", torch.ones(4), persistent=False)
+        self.plain = torch.full((4,), 2.0)
+
+    def forward(self, x, flag=True):
+        self.calls.add_(1)
+        return {"y": self.layer(x) * self.scale + self.plain, "x": [x]}
+
+
+def test_signature_names_parameters_buffers_and_writes():
+    model = Counting()
+    program = export(model, (torch.ones(2, 3),), {"flag": False})
+    signature = program.graph_signature
+    assert signature.parameters == ("layer.weight", "layer.bias")
+    assert signature.inputs_to_parameters["p_layer_weight"] == "layer.weight"
+    assert signature.buffers == ("calls", "scale")
+    assert signature.non_persistent_buffers == ("scale",)
+    assert len(signature.lifted_tensor_constants) == 1
+    assert signature.user_inputs == ("x", False)
+    assert list(signature.buffers_to_mutate.values()) == ["calls"]
+    assert model.calls == 0
+    assert sorted(program.state_dict) == sorted(model.state_dict())
+
+
+def test_module_runs_the_graph_and_keeps_its_buffers():
+    model = Counting()
+    program = export(model, (torch.ones(2, 3),), {"flag": False})
+    module = program.module()
+    x = torch.randn(2, 3)
+    for _ in range(2):
+        torch.testing.assert_close(module(x, flag=False), model(x, flag=False))
+    assert module.calls == 2
+    assert list(module.state_dict()) == ["calls", "layer.weight", "layer.bias"]
+    module(x, flag=False)["y"].sum().backward()
+    assert module.layer.weight.grad.shape == (4, 3)
+
+
+def test_program_is_not_called():
+    with pytest.raises(RuntimeError, match=r"exported_program\.module\(\)"):
+        export(nn.ReLU(), (torch.ones(1),))(torch.ones(1))
+
+
+def test_writes_and_views_become_values():
+    def f(x):
+        y = x.clone()
+        y[:, 0] = 7
+        y += 1
+        row = y[1:]
+        row.mul_(2)
+        y.view(-1)[0] = 5
+        y.t()[2].relu_()
+        return y, row
+
+    program = agree(f, torch.randn(3, 4), other=(torch.randn(3, 4),))
+    assert not [t for t in targets(program) if t.rpartition(".")[0].endswith("_")]
+
+
+def test_index_tensors_and_masks_are_written_through():
+    index = torch.tensor([0, 2])
+
+    def f(x):
+        y = x * 1
+        y[index, 1:3] = -1.0
+        y[y > 0.5] = 0.0
+        y[..., None][0] = y[1][..., None]
+        return y[index], y[:, index], y[0, ::2]
+
+    agree(f, torch.randn(3, 4), other=(torch.randn(3, 4),))
+
+
+def test_input_that_is_written_to_is_named_and_written():
+    def f(x):
+        x.mul_(3)
+        return x + 1
+
+    program = export(Function(f), (torch.ones(2),))
+    assert list(program.graph_signature.user_inputs_to_mutate.values()) == ["args_0"]
+    x = torch.ones(2)
+    assert program.module()(x).tolist() == [4, 4]
+    assert x.tolist() == [3, 3]
+
+
+def test_batch_norm_in_training_writes_its_statistics():
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.ReLU(inplace=True))
+    program = export(model, (torch.randn(5, 3),))
+    assert sorted(program.graph_signature.buffers_to_mutate.values()) == [
+        "0.num_batches_tracked", "0.running_mean", "0.running_var"
+    ]  # fmt: skip
+    module, x = program.module(), torch.randn(5, 3)
+    torch.testing.assert_close(module(x), model(x))
+    torch.testing.assert_close(module.state_dict(), model.state_dict())
+
+
+@pytest.mark.parametrize(
+    "model, args",
+    [
+        (nn.LSTM(4, 5, 2), (torch.randn(3, 2, 4),)),
+        (nn.GRU(4, 5, bidirectional=True), (torch.randn(3, 2, 4),)),
+        (nn.TransformerEncoderLayer(8, 2, batch_first=False).eval(), (torch.randn(3, 2, 8),)),
+        (nn.MultiheadAttention(8, 2).eval(), 3 * (torch.randn(3, 2, 8),)),
+    ],
+    ids=["lstm", "gru", "encoder", "attention"],
+)
+def test_layers_with_a_dynamic_dimension(model, args):
+    n = Dim("n")
+    program = export(model, args, dynamic_shapes=tuple({1: n} for _ in args))
+    given = tuple(torch.randn(3, 7, a.shape[2]) for a in args)
+    torch.testing.assert_close(program.module()(*given), model(*given))
+
+
+# -- dynamic sizes ---------------------------------------------------------------------------------
+
+
+def test_sizes_become_expressions():
+    def f(x, y):
+        n, t = x.shape[0], x.shape[1]
+        mask = torch.tril(torch.ones(t, t))
+        z = (x.reshape(n * t) * t**-0.5).view(n, t)
+        return z @ mask, torch.arange(2 * t + 1), z[: n // 2], y.expand(n, t)
+
+    n, t = Dim("n"), Dim("t")
+    program = agree(
+        f, torch.randn(4, 6), torch.randn(1, 6), other=(torch.randn(9, 5), torch.randn(1, 5)),
+        dynamic_shapes={"args": ({0: n, 1: t}, {1: t})},
+    )  # fmt: skip
+    assert "aten.sym_size.int" in targets(program)
+    assert any(node.target is operator.floordiv for node in program.graph.nodes)
+
+
+def test_derived_dimensions_and_bounds():
+    half = Dim("half", min=2, max=8)
+    program = export(nn.Flatten(0), (torch.ones(6, 2),), dynamic_shapes=({0: 2 * half},))
+    module = program.module()
+    assert module(torch.ones(8, 2)).shape == (16,)
+    for size, guard in ((7, "%"), (2, ">= 4"), (18, "<= 16")):
+        with pytest.raises(AssertionError, match="Guard failed: .*" + guard):
+            module(torch.ones(size, 2))
+    assert program.range_constraints == {"half": (2, 8)}
+
+
+def test_program_that_depends_on_a_dynamic_size_is_refused():
+    def fixed(x):
+        return x.view(2, 3) * 1
+
+    def branch(x):
+        return x * 2 if x.shape[0] == 2 else x.exp()
+
+    for f in (fixed, branch):
+        with pytest.raises(ExportError, match=r"Constraints violated \(n\)"):
+            export(Function(f), (torch.ones(2, 3),), dynamic_shapes={"args": ({0: Dim("n")},)})
+
+
+def test_automatic_dimensions_fall_back():
+    def f(x):
+        return x.view(2, 3) * 1
+
+    program = export(Function(f), (torch.ones(2, 3),), dynamic_shapes={"args": ({0: Dim.AUTO},)})
+    with pytest.raises(AssertionError, match="Guard failed"):
+        program.module()(torch.ones(4, 3))
+
+
+# -- guards ----------------------------------------------------------------------------------------
+
+
+def test_inputs_are_checked():
+    module = export(Counting(), (torch.ones(2, 3),), {"flag": False}).module()
+    for bad in (torch.ones(2, 4), torch.ones(3, 3), torch.ones(2, 3).double(), torch.ones(2, 3, 1)):
+        with pytest.raises(AssertionError, match="Guard failed: x"):
+            module(bad, flag=False)
+    with pytest.raises(AssertionError, match="flag == False"):
+        module(torch.ones(2, 3), flag=True)
+    with pytest.raises(ValueError, match="kwarg keyword mismatch"):
+        module(torch.ones(2, 3))
+    with pytest.raises(ValueError, match="tree spec"):
+        module([torch.ones(2, 3)], flag=False)
+
+
+def test_dimensions_of_one_name_are_equal():
+    n = Dim("n")
+    program = export(
+        Function(lambda x, y: (x.sum(), y.sum())), (torch.ones(3), torch.ones(3)),
+        dynamic_shapes={"args": ({0: n}, {0: n})},
+    )  # fmt: skip
+    with pytest.raises(AssertionError, match=r"args_1\.size\(\)\[0\] == 4"):
+        program.module()(torch.ones(4), torch.ones(5))
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "f, what",
+    [
+        (lambda x: x if x.sum() > 0 else -x, "__bool__"),
+        (lambda x: x * x.sum().item(), "item"),
+        (lambda x: x[: int(x.sum())], "__int__"),
+        (lambda x: torch.from_numpy(x.numpy()), "numpy"),
+        (lambda x: x.tolist(), "tolist"),
+        (lambda x: x[x > 0], "mask"),
+        (lambda x: x.nonzero(), "nonzero"),
+        (lambda x: torch.add(x, x, out=x), "out="),
+    ],
+    ids="bool item int numpy tolist mask nonzero out".split(),
+)
+def test_what_depends_on_values_is_refused_with_the_line(f, what):
+    with pytest.raises(ExportError, match=what) as error:
+        export(Function(f), (torch.ones(3),))
+    assert "test_export.py" in str(error.value)
+    assert torch.ones(2).sum().item() == 2  # nothing is left on
+
+
+def test_attribute_that_keeps_a_tensor_is_refused():
+    class Keeps(nn.Module):
+        def forward(self, x):
+            self.last = x + 1
+            return x
+
+    model = Keeps()
+    with pytest.raises(ExportError, match="attribute last"):
+        export(model, (torch.ones(2),))
+    assert not hasattr(model, "last")
+
+
+def test_values_of_constants_may_be_read():
+    def f(x):
+        return x * torch.arange(4).sum().item() if torch.ones(1) > 0 else x
+
+    agree(f, torch.randn(3))
+
+
+def test_wrong_arguments_of_export():
+    with pytest.raises(ValueError, match="torch.nn.Module"):
+        export(lambda x: x, (torch.ones(1),))
+    with pytest.raises(ValueError, match="tuple"):
+        export(nn.ReLU(), torch.ones(1))
+    with pytest.raises(ExportError, match="no entry"):
+        export(nn.ReLU(), (torch.ones(1),), dynamic_shapes={"other": None})
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def saved(program):
+    file = io.BytesIO()
+    save(program, file)
+    file.seek(0)
+    return file
+
+
+def test_program_is_saved_and_loaded():
+    model = Counting()
+    program = export(
+        model, (torch.ones(2, 3),), {"flag": False},
+        dynamic_shapes={"x": {0: Dim("n", max=9)}, "flag": None},
+    )  # fmt: skip
+    again = load(saved(program))
+    assert again.graph_signature == program.graph_signature
+    assert again.range_constraints == program.range_constraints
+    assert targets(again) == targets(program)
+    x = torch.randn(5, 3)
+    module = again.module()
+    torch.testing.assert_close(module(x, flag=False), model(x, flag=False))
+    with pytest.raises(AssertionError, match="<= 9"):
+        module(torch.ones(10, 3), flag=False)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "aten.load.default",
+        "operator.call",
+        "builtins.eval",
+        "torch.save",
+        "Tensor.apply_",
+        "nn.os.system",
+    ],
+)
+def test_hostile_file_calls_nothing_but_operators(target):
+    file = saved(export(nn.ReLU(), (torch.ones(2),)))
+    content = torch.load(file)
+    program = json.loads(content["program"])
+    for node in program["nodes"]:
+        if node[0] == "call_function":
+            node[2] = target
+    content["program"] = json.dumps(program)
+    hostile = io.BytesIO()
+    torch.save(content, hostile)
+    hostile.seek(0)
+    with pytest.raises(RuntimeError, match="is no operator"):
+        load(hostile)
+
+
+def test_other_files_are_refused():
+    file = io.BytesIO()
+    torch.save({"a": torch.ones(1)}, file)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="no exported program"):
+        load(file)
+
+
+# -- decompositions --------------------------------------------------------------------------------
+
+
+def test_decompositions_give_operators_below_autograd():
+    model = nn.Linear(3, 4)
+    program = export(model, (torch.ones(2, 3),), dynamic_shapes=({0: Dim("n")},))
+    lower = program.run_decompositions()
+    assert "aten.addmm.default" in targets(lower)
+    assert "aten.linear.default" not in targets(lower)
+    x = torch.randn(6, 3)
+    torch.testing.assert_close(lower.module()(x), model(x))
+
+
+def test_decompositions_of_a_table():
+    program = export(nn.Sigmoid(), (torch.ones(2),))
+    table = {torch.ops.aten.sigmoid.default: lambda x: 1 / (1 + torch.exp(-x))}
+    lower = program.run_decompositions(table)
+    assert "aten.sigmoid.default" not in targets(lower)
+    torch.testing.assert_close(lower.module()(torch.ones(2)), torch.ones(2).sigmoid())
