@@ -1,0 +1,132 @@
+"""Runs the code blocks of one page and writes the page with what they printed and drew.
+
+    python docs/site/blocks.py SOURCE.md PAGE.md     # writes PAGE.md, figures beside it, and its code as code/PAGE.py
+
+All `python` blocks of a page run one after the other in one namespace, in an empty folder. Words after the language say
+what is special: `raises` (the block ends with an exception, which is shown), `fragment` (a part of a file that the text
+speaks of; it is shown only). Lines `$ command` of `console` blocks run in the same folder. Blocks of other languages are shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+FENCE = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
+
+
+class Page:
+    """One page while its blocks run."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self.source, self.target = source, target
+        self.namespace: dict[str, Any] = {"__name__": "__main__"}
+        self.figures = 0
+        self.code: list[str] = []
+
+    def run(self) -> str:
+        """The text of the page with all results."""
+        return FENCE.sub(self._block, self.source.read_text("utf-8"))
+
+    def _block(self, match: re.Match) -> str:
+        language, words, code = match[1], (match[2] or "").split(), match[3]
+        line = match.string.count("\n", 0, match.start()) + 2
+        if language == "console":
+            return "```console\n" + "".join(map(self._command, code.splitlines())) + "```\n"
+        if language != "python" or "fragment" in words:
+            return match[0]
+        shown = self._output(code, line, raises="raises" in words)
+        result = f"```python\n{code}```\n"
+        if shown.strip():
+            result += f"\n```{{code-block}} text\n:class: output\n\n{shown.rstrip()}\n```\n"
+        return result + self._pictures()
+
+    def _output(self, code: str, line: int, raises: bool) -> str:
+        """What the block prints. SystemExit with a message when it fails, or does not though it says so."""
+        where = f"{self.source.name}:{line}"
+        text = io.StringIO()
+        failed = ""
+        self.code.append(f"# {where}\n{code}")
+        program = compile("\n" * (line - 1) + code, str(self.source), "exec")
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+            try:
+                exec(program, self.namespace)
+            except Exception as error:
+                failed = "".join(traceback.format_exception_only(error))
+                if not raises:
+                    sys.exit(
+                        f"{where}: {traceback.format_exc()}",
+                    )
+        if raises and not failed:
+            sys.exit(f"{where}: the block says `raises` and does not")
+        return text.getvalue() + failed
+
+    def _pictures(self) -> str:
+        """The figures that are open, saved and closed."""
+        if "matplotlib.pyplot" not in sys.modules:
+            return ""
+        from matplotlib import pyplot
+
+        result = ""
+        for number in pyplot.get_fignums():
+            figure = pyplot.figure(number)
+            self.figures += 1
+            name = f"{self.target.stem}_{self.figures}.svg"
+            figure.savefig(self.target.parent / name, metadata={"Date": None}, bbox_inches="tight")
+            title = figure.get_suptitle() or figure.axes[0].get_title()
+            if not title:
+                sys.exit(
+                    f"{self.source.name}: figure {self.figures} has no title, which is its text for readers without pictures"
+                )
+            result += f"\n![{title}]({name})\n"
+            pyplot.close(figure)
+        return result
+
+    def _command(self, line: str) -> str:
+        if not line.startswith("$ "):
+            return ""
+        done = subprocess.run(
+            ["bash", "-c", line[2:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return f"{line}\n{done.stdout}"
+
+
+def main() -> None:
+    source, target = (Path(each).resolve() for each in sys.argv[1:])
+    os.environ |= {"MPLBACKEND": "agg", "COLUMNS": "100"}
+    warnings.simplefilter("always")
+    warnings.showwarning = lambda message, category, *_: print(f"{category.__name__}: {message}")
+    with contextlib.suppress(ImportError):
+        import matplotlib
+
+        matplotlib.rcParams |= {
+            "svg.hashsalt": "rushlight", "figure.figsize": (6.4, 3.2), "figure.dpi": 100,
+            "axes.spines.top": False, "axes.spines.right": False, "font.size": 10,
+        }  # fmt: skip
+    page = Page(source, target)
+    with tempfile.TemporaryDirectory() as here:
+        os.chdir(here)
+        text = page.run()
+        os.chdir(target.parent)
+    target.write_text(text, "utf-8")
+    if page.code:
+        code = target.parent / "code" / f"{target.stem}.py"
+        code.parent.mkdir(exist_ok=True)
+        code.write_text("\n".join(page.code), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
