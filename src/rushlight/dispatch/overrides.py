@@ -12,6 +12,7 @@ Note [How a subclass is noticed without looking]
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,12 @@ WHOLE = frozenset(
 )
 
 
+# Annotations and classes of arguments that have no `__torch_function__`.
+UNASKED = frozenset(
+    {"int", "float", "bool", "str", "Dims", "DType", "Sizes", "MemoryFormat", "tuple", "Bool"}
+)
+
+
 # NumPy's names for parameters, which PyTorch takes too. Printed functions take the first two.
 NUMPY_NAMES = {
     "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other",
@@ -136,7 +143,76 @@ def overridable(
             return handlers.carried["make"](function, args, kwargs)
         return function(*args, **kwargs)
 
-    return named(call, function)
+    if face is not None or not tensors or code.co_flags & 0x0C:  # it takes *args or **kwargs
+        return named(call, function)
+    return named(printed_at_first_call(function, call), function)
+
+
+def printed_at_first_call(function: Callable, slow: Callable) -> Any:
+    """`function` behind straight-line tests; any call that needs more goes to `slow`."""
+
+    def first(args: tuple, kwargs: dict) -> Any:
+        exec(asking_source(function), scope)
+        printed = scope.pop(function.__name__)
+        public.__code__ = printed.__code__
+        public.__defaults__, public.__kwdefaults__ = printed.__defaults__, printed.__kwdefaults__
+        return public(*args, **kwargs)
+
+    def again(rest: tuple, more: dict, values: dict) -> Any:
+        args = []
+        names = list(defaults)
+        while len(args) < n and values[names[len(args)]] is not NOTHING:
+            args.append(values[names[len(args)]])
+        while args and not rest and args[-1] is defaults[names[len(args) - 1]]:
+            args.pop()
+        kwargs = {p: values[p] for p in names[len(args) :] if values[p] is not defaults[p]}
+        return slow(*args, *rest, **kwargs, **more)
+
+    code = function.__code__
+    n = code.co_argcount
+    defaults = defaults_of(function)
+    scope = {"first": first, "plain": _PLAIN, "asks": asks, "active": active, "again": again}
+    scope |= {"defaults": defaults, "body": function}
+    public = FunctionType(_first_call.__code__, scope, function.__name__)
+    return public
+
+
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    return first(args, kwargs)  # noqa: F821 - it becomes a function with globals of its own
+
+
+def defaults_of(function: Callable) -> dict[str, Any]:
+    """The default of each parameter; NOTHING where it must be given."""
+    code, late = function.__code__, function.__defaults__ or ()
+    n = code.co_argcount
+    names = code.co_varnames[: n + code.co_kwonlyargcount]
+    found = dict.fromkeys(names, NOTHING)
+    found.update(zip(names[n - len(late) : n], late, strict=True))
+    return found | (function.__kwdefaults__ or {})
+
+
+def asking_source(function: Callable) -> str:
+    """The source of a function that tests the arguments of `function` one by one and calls it. Others take
+    more positional arguments, NumPy's names, and calls without what must be given."""
+    n, notes, name = function.__code__.co_argcount, function.__annotations__, function.__name__
+    head, tests, passed = [], [], []
+    for k, (p, default) in enumerate(defaults_of(function).items()):
+        if k == n:
+            head.append("*rest_")
+        head.append(f"{p}=defaults[{p!r}]")
+        passed.append(p if k < n else f"{p}={p}")
+        if default is NOTHING or str(notes.get(p)).removesuffix(" | None") not in UNASKED:
+            tests.append(f"{p}.__class__ not in plain and asks({p})")
+    if "*rest_" not in head:
+        head.append("*rest_")
+    tests = " or ".join(["rest_", "more_", "active.modes", *tests])
+    values = ", ".join(f"{p}={p}" for p in defaults_of(function))
+    return (
+        f"def {name}({', '.join(head)}, **more_):\n"
+        f"    if {tests}:\n"
+        f"        return again(rest_, more_, dict({values}))\n"
+        f"    return body({', '.join(passed)})\n"
+    )
 
 
 def named(call: Any, function: Callable) -> Any:
@@ -148,12 +224,15 @@ def named(call: Any, function: Callable) -> Any:
 
 
 def asks(a: Any) -> bool:
-    """Whether an argument, or an element of it, is overriding."""
+    """Whether an argument, or an element of it, is overriding, or is missing."""
     if a.__class__ is list or a.__class__ is tuple:
-        if _PLAIN.issuperset(map(type, a)):
+        for v in a:
+            if v.__class__ not in _PLAIN:
+                break
+        else:
             return False
         return any(v.__class__ not in _PLAIN and overriding(v) for v in a)
-    return isinstance(a, (tuple, list)) and any(map(overriding, a)) or overriding(a)
+    return isinstance(a, (tuple, list)) and any(map(overriding, a)) or a is NOTHING or overriding(a)
 
 
 def arguments(args: tuple, kwargs: dict) -> list:

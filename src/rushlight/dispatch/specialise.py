@@ -43,6 +43,7 @@ from rushlight.dispatch import (
     traced,
 )
 from rushlight.dispatch.nodes import node_class, number_class
+from rushlight.dispatch.overrides import UNASKED
 from rushlight.dispatch.record import OpNode, OutputInfo, record
 from rushlight.dispatch.registry import OPS
 
@@ -51,10 +52,6 @@ if TYPE_CHECKING:
 
     from rushlight.dispatch.registry import Op
 
-# Annotations and classes of arguments that have no `__torch_function__`.
-UNASKED = frozenset(
-    {"int", "float", "bool", "str", "Dims", "DType", "Sizes", "MemoryFormat", "tuple"}
-)
 OPERATORS = frozenset({*methods.OPERATORS.values(), "rsub"})
 PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), tuple, list, dtypes.dtype})
 
