@@ -28,11 +28,12 @@ REFERENCE = {
         "cdist cdist_gradient pdist pdist_gradient "
     ),
     "elementwise": (
-        "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign deg2rad fill floor "
-        "floor_divide fmod frac frexp heaviside hypot is_exact is_float isfinite isinf isnan "
-        "ldexp left_shift lerp logaddexp logaddexp2 logit nan_to_num nextafter power rad2deg "
-        "remainder reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign signbit "
-        "sinc threshold_gradient trunc trunc_divide with_wide_number "
+        "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign copysign_gradient "
+        "deg2rad fill floor floor_divide fmod frac frexp heaviside hypot is_exact is_float "
+        "isfinite isinf isnan ldexp left_shift lerp logaddexp logaddexp2 logit logit_gradient "
+        "nan_to_num nextafter power rad2deg remainder reverse_subtract right_shift rint "
+        "round_to rsqrt sgn sigmoid sign signbit sinc threshold_gradient trunc trunc_divide "
+        "with_wide_number "
     ),
     "fft": (
         "c2c c2r r2c transform_lines "
@@ -162,11 +163,12 @@ LLVM = {
         "cdist cdist_gradient pdist pdist_gradient "
     ),
     "elementwise": (
-        "add_scaled addcdiv addcmul angle cast ceil clip clip_arrays copysign deg2rad erf "
-        "erfc fill floor floor_divide fmod frac heaviside hypot isfinite isinf isnan "
-        "left_shift lerp logaddexp logaddexp2 logit nan_to_num nextafter power rad2deg "
-        "remainder reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign sinc "
-        "threshold_gradient trunc trunc_divide where with_wide_number xlogy "
+        "add_scaled addcdiv addcmul angle cast ceil clip clip_arrays copysign "
+        "copysign_gradient deg2rad erf erfc fill floor floor_divide fmod frac heaviside hypot "
+        "isfinite isinf isnan left_shift lerp logaddexp logaddexp2 logit logit_gradient "
+        "nan_to_num nextafter power rad2deg remainder reverse_subtract right_shift rint "
+        "round_to rsqrt sgn sigmoid sign sinc threshold_gradient trunc trunc_divide where "
+        "with_wide_number xlogy "
     ),
     "extremes": (
         "amax amin argmax argmin max_with_index min_with_index "

@@ -133,19 +133,21 @@ def overridable(
         if len(args) == 1 and args[0].__class__ is Tensor and not active.modes:
             return function(*args, **kwargs)
         if thread.function_modes:
-            got = call_overrides(face or call, args, kwargs)
+            got = call_overrides(shown, args, kwargs)
             if got is not NOTHING:
                 return got
         for a in ((*args, *kwargs.values()) if kwargs else args) if tensors else ():
             if a.__class__ not in _PLAIN and asks(a):
-                return call_overrides(face or call, args, kwargs)
+                return call_overrides(shown, args, kwargs)
         if primitive and handlers.asked(args):
             return handlers.carried["make"](function, args, kwargs)
         return function(*args, **kwargs)
 
-    if face is not None or not tensors or code.co_flags & 0x0C:  # it takes *args or **kwargs
+    if face is not None or primitive or not tensors or code.co_flags & 0x0C:  # *args, **kwargs
+        shown = face or call
         return named(call, function)
-    return named(printed_at_first_call(function, call), function)
+    shown = named(printed_at_first_call(function, call), function)
+    return shown
 
 
 def printed_at_first_call(function: Callable, slow: Callable) -> Any:

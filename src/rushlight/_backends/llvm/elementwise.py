@@ -157,6 +157,12 @@ threshold_gradient = implements("threshold_gradient")(Elementwise(elementwise.ab
 addcmul = implements("addcmul")(Elementwise(elementwise.add_product, 3, 1, CHEAP))
 addcdiv = implements("addcdiv")(Elementwise(elementwise.add_quotient, 3, 1, CHEAP))
 copysign = implements("copysign")(Elementwise(language.copysign, 2, 0, CHEAP))
+copysign_gradient = implements("copysign_gradient")(
+    Elementwise(arithmetic.copysign_gradient, 3, 0, CHEAP)
+)
+logit_gradient = implements("logit_gradient")(
+    Elementwise(arithmetic.logit_gradient, 2, 3, CHEAP, bounds=True)
+)
 hypot = implements("hypot")(Elementwise(arithmetic.hypot, 2))
 logaddexp = implements("logaddexp")(Elementwise(arithmetic.logaddexp, 2))
 logaddexp2 = implements("logaddexp2")(Elementwise(arithmetic.logaddexp2, 2))

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array, Number
 
 KERNELS = (
-    "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign deg2rad fill floor "
-    "floor_divide fmod frac frexp heaviside hypot is_exact is_float isfinite isinf isnan ldexp "
-    "left_shift lerp logaddexp logaddexp2 logit nan_to_num nextafter power rad2deg remainder "
-    "reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign signbit sinc "
-    "threshold_gradient trunc trunc_divide with_wide_number"
+    "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign copysign_gradient "
+    "deg2rad fill floor floor_divide fmod frac frexp heaviside hypot is_exact is_float "
+    "isfinite isinf isnan ldexp left_shift lerp logaddexp logaddexp2 logit logit_gradient "
+    "nan_to_num nextafter power rad2deg remainder reverse_subtract right_shift rint round_to "
+    "rsqrt sgn sigmoid sign signbit sinc threshold_gradient trunc trunc_divide "
+    "with_wide_number"
 ).split()
 
 ZERO = np.zeros((), F32)
@@ -336,6 +337,21 @@ def logit(a: Any, eps: float | None) -> Any:
     if eps is not None:
         a = np.minimum(np.maximum(a, a.dtype.type(eps)), a.dtype.type(1 - eps))
     return np.log(np.divide(a, 1 - a))
+
+
+@wide
+def logit_gradient(g: Any, a: Any, low: float, high: float, beyond: float) -> Any:
+    """g / (a (1 - a)) where `a` is between two numbers, else `beyond`."""
+    with np.errstate(all="ignore"):
+        inside = (a >= low) & (a <= high)
+        return np.where(inside, g / (a * (1 - a)), g.dtype.type(beyond))
+
+
+@wide
+def copysign_gradient(g: Any, a: Any, result: Any) -> Any:
+    """g times the sign that `copysign` gave `a`; 0 where `a` is 0."""
+    with np.errstate(all="ignore"):
+        return np.where(a == 0, g.dtype.type(0), g * (result / a))
 
 
 @wide

@@ -27,7 +27,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
             return xp.masked_select(a, k)
         return a[k]
     at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
-    if len(at) == 1 and key[at[0]].dtype.kind != "b":
+    if len(at) == 1 and key[at[0]].dtype.kind != "b" and a.flags.c_contiguous:  # else it copies `a`
         r = np.take(a, key[at[0]], axis=at[0])
     else:
         r = a[key]

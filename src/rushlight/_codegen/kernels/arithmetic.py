@@ -98,6 +98,18 @@ def logit(a, low, high):
 
 
 @inline
+def logit_gradient(g, a, low, high, beyond):
+    """g / (a (1 - a)) of what is between two numbers, else `beyond`."""
+    return select((a >= low) & (a <= high), g / (a * (1 - a)), beyond)
+
+
+@inline
+def copysign_gradient(g, a, result):
+    """g times the sign that `a` was given; 0 where it is 0."""
+    return select(a == 0, typeof(a)(0), g * (result / a))
+
+
+@inline
 def sinc(a):
     """sin(pi a) / (pi a), 1 at 0."""
     p = f64(a * 3.141592653589793)

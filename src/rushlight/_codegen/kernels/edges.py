@@ -39,31 +39,39 @@ def pad(MODE, a: Ptr[U], out: Ptr[U], value: i64, outer: i64, d: i64, h: i64, w:
             plane, first = r // h_out, r % h_out
             i, o = plane % d_out - d_low, plane // d_out
             rows = min(h_out - first, hi - r)
-            if MODE == "constant":
-                inside = (i >= 0) & (i < d)
-                begin, cut = max(w_low, i64(0)), max(0 - w_low, i64(0))
-                wide = min(w - cut, w_out - begin)
-                for e in range(rows):
-                    q, j = out + (r + e) * w_out, first + e - h_low
-                    if inside & (j >= 0) & (j < h):
+            inside = (i >= 0) & (i < d)
+            if MODE != "constant":
+                i = mirrored(i, d, MODE)
+                inside = inside | True
+            of, e = (o * d + i) * h, i64(0)
+            while e < rows:
+                q, j, together = out + (r + e) * w_out, first + e - h_low, i64(1)
+                here = inside & (j >= 0) & (j < h)
+                if (
+                    here & (w_out == w) & (w_low == 0)
+                ):  # rows that are not continued lie beside each other
+                    together = min(h - j, rows - e)
+                    move(q, a + (of + j) * w, together * w, False, U)
+                elif MODE == "constant":
+                    if here:
+                        begin, cut = max(w_low, i64(0)), max(0 - w_low, i64(0))
+                        wide = min(w - cut, w_out - begin)
                         for x in range(begin):
                             q[x] = v
-                        move(q + begin, a + (((o * d + i) * h + j) * w + cut), wide, False, U)
+                        move(q + begin, a + ((of + j) * w + cut), wide, False, U)
                         for x in range(begin + wide, w_out):
                             q[x] = v
                     else:
                         for x in lanes(0, w_out):
                             q[x] = v
-            else:
-                of = (o * d + mirrored(i, d, MODE)) * h
-                for e in range(rows):
-                    q, j = out + (r + e) * w_out, first + e - h_low
+                else:
                     p = a + (of + mirrored(j, h, MODE)) * w
                     for x in range(w_low):
                         q[x] = p[mirrored(x - w_low, w, MODE)]
                     move(q + w_low, p, w, False, U)
                     for x in range(w_low + w, w_out):
                         q[x] = p[mirrored(x - w_low, w, MODE)]
+                e += together
             r += rows
 
 
@@ -77,15 +85,22 @@ def pad_adjoint(MODE, a: Ptr[T], out: Ptr[T], outer: i64, d: i64, h: i64, w: i64
         for o in range(lo, hi):
             for i in range(d_wide):
                 of = (o * d + mirrored(i - d_low, d, MODE)) * h
-                for j in range(h_wide):
+                j = i64(0)
+                while j < h_wide:
                     p = a + ((o * d_wide + i) * h_wide + j) * w_wide
                     q = out + (of + mirrored(j - h_low, h, MODE)) * w
+                    together = i64(1)
+                    if (w_wide == w) & (
+                        j == h_low
+                    ):  # rows that are not continued lie beside each other
+                        together = h + 0
                     for x in range(w_low):
                         q[mirrored(x - w_low, w, MODE)] += p[x]
-                    for x in lanes(0, w):
+                    for x in lanes(0, together * w):
                         q[x] += p[w_low + x]
                     for x in range(w_low + w, w_wide):
                         q[mirrored(x - w_low, w, MODE)] += p[x]
+                    j += together
 
 
 # -- shape inference -------------------------------------------------------------------------------

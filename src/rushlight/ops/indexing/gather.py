@@ -357,7 +357,7 @@ CHOOSE.public_function = where
 def fill_masked(xp, input: Array, mask: Array, value: Any):
     """`input` with the number `value` where `mask` is True."""
     r = xp.where(check_mask("masked_fill", mask), fill_number(value, input), input)
-    return r if r.flags.c_contiguous else r.copy(order="C")
+    return xp.contiguous(r)
 
 
 fill_masked.grad(input=lambda g, mask: fill_masked(g, mask, 0))
@@ -415,7 +415,7 @@ def fill_masked_tensor(xp, input: Array, mask: Array, value: Array):
             f"value cannot be converted to type {dtypes.OF[input.dtype].name} without overflow"
         )
     r = xp.where(mask, value.astype(input.dtype), input)
-    return r if r.flags.c_contiguous else r.copy(order="C")
+    return xp.contiguous(r)
 
 
 fill_masked_tensor.grad(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
+EVERYTHING, BACK = slice(None), slice(None, None, -1)
+
 
 # -- order of the elements -------------------------------------------------------------------------
 
@@ -33,9 +35,8 @@ def flip(xp, input: Array, dims: Sizes):
     dims = geometry.wrap_dims(dims, input.ndim)
     if not input.ndim or not dims:
         return input.copy(order="K")
-    if input.flags.c_contiguous:
-        return xp.row_major(xp.flip(input, dims))
-    return xp.copy_like(xp.flip(input, dims), input)
+    turned = input[tuple([BACK if d in dims else EVERYTHING for d in range(input.ndim)])]
+    return xp.row_major(turned) if input.flags.c_contiguous else xp.copy_like(turned, input)
 
 
 flip.grad(input=lambda g, dims: g.flip(dims))

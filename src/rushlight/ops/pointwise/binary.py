@@ -58,8 +58,10 @@ def copysign(input: Array, other: Array):
 
 
 copysign.grad(
-    input=lambda g, input, result: g * (result / input).masked_fill(input == 0, 0), other=zero
+    input=lambda g, input, result: g * (result / input).masked_fill(input == 0, 0),
+    kernel="copysign_gradient",
 )
+copysign.grad(other=zero)
 
 
 @elementwise(kernel="nextafter", accepts="f", numbers=())

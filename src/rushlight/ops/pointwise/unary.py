@@ -72,7 +72,13 @@ def logit(xp, input: Array, eps: float | None = None):
     return xp.logit(input, eps)
 
 
-logit.grad(input=logit_slope)
+def logit_gradient(xp, g: Array, input: Array, eps: float | None) -> Array:
+    if eps is None:
+        return xp.logit_gradient(g, input, 0.0, 1.0, float("nan"))
+    return xp.logit_gradient(g, input, eps, 1 - eps, 0.0)
+
+
+logit.grad(input=logit_slope, kernel=logit_gradient)
 logit.alias("special.logit")
 
 
