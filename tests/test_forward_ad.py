@@ -115,3 +115,18 @@ def test_a_view_made_before_its_base_is_written_has_the_tangent():
         w[0] = 7
         assert fwAD.unpack_dual(base).tangent.tolist() == [10, 0, 30, 40]
     assert base.tolist() == [0, 7, 2, 3] and (v * 2).tolist() == [14, 4]
+
+
+def test_tangents_can_be_switched_off():
+    x, t = torch.tensor(0.5), torch.tensor(1.0)
+
+    def f(x):
+        with fwAD._set_fwd_grad_enabled(False):
+            shift = x**2
+        return x**2 - shift
+
+    assert torch.func.jvp(f, (x,), (t,))[1].item() == 1
+    assert torch.func.jvp(lambda x: torch.func.jvp(f, (x,), (t,))[1], (x,), (t,))[1].item() == 2
+    with fwAD._set_fwd_grad_enabled(False):
+        assert torch.func.jvp(lambda x: x * x, (x,), (t,))[1].item() == 1
+    assert fwAD._is_fwd_grad_enabled()

@@ -414,3 +414,43 @@ def test_gradients_are_recorded_where_somebody_outside_wants_them():
         assert not grad(f)(x).requires_grad
     assert not grad(lambda a: (a**2).sum())(x).requires_grad
     assert grad(lambda b: grad(lambda a: (a * b) ** 3)(b))(torch.tensor(2.0)).item() == 15 * 2**4
+
+
+@pytest.mark.parametrize("transform", [grad, vmap, lambda f: lambda x: jvp(f, (x,), (x,))])
+def test_what_autograd_alone_knows_is_refused_inside(transform):
+    def backward(x):
+        X.clone().sum().backward()
+        return x.sum()
+
+    with pytest.raises(RuntimeError, match=r"Tensor.requires_grad_\(\)"):
+        transform(lambda x: x.requires_grad_().sum())(X)
+    with pytest.raises(RuntimeError, match="autograd.functional"):
+        transform(lambda x: torch.autograd.functional.jacobian(torch.sin, x).sum())(X)
+    with pytest.raises(RuntimeError, match=r"Tensor.retain_grad\(\)"):
+        transform(lambda x: x.sin().retain_grad())(X)
+    with pytest.raises(RuntimeError, match=r"backward\(\) called inside"):
+        transform(backward)(X)
+    assert X.clone().requires_grad_().requires_grad  # nothing is left of it
+
+
+def test_tensors_inside_show_their_transforms():
+    seen = []
+
+    def f(x):
+        seen.append(repr(x * 1).replace("\n", "").replace(" ", ""))
+        return x.sum()
+
+    grad(lambda x: grad(f)(x).sum())(X)
+    vmap(grad(f))(X.reshape(1, 3))
+    grad(lambda x: vmap(f)(x).sum())(X.reshape(1, 3))
+    jvp(f, (X,), (X,))
+    vjp(lambda y: (f(X), y)[1], X)
+    values = "tensor([1.,2.,3.])"
+    row = "tensor([[1.,2.,3.]])"
+    assert seen == [
+        f"GradTrackingTensor(lvl=2,value=GradTrackingTensor(lvl=1,value={values}))",
+        f"GradTrackingTensor(lvl=2,value=BatchedTensor(lvl=1,bdim=0,value={row}))",
+        f"BatchedTensor(lvl=2,bdim=0,value=GradTrackingTensor(lvl=1,value={row}))",
+        f"GradTrackingTensor(lvl=1,value={values})",
+        values,
+    ]

@@ -21,7 +21,7 @@ import numpy as np
 
 from rushlight._backends import devices, llvm, sparse
 from rushlight._codegen.runtime import abi
-from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
+from rushlight.autograd.graph import AccumulateGrad, Output, count, new, version_of
 from rushlight.autograd.hook_results import replaced, replaced_all
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
@@ -97,24 +97,6 @@ def run(
                 leaves.clear()
     finally:
         thread.grad = recording
-
-
-def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]:
-    """Every node that the edges `roots` lead to, with the number of edges in between that lead to it.
-
-    `behind`: the edges of each node, where they are not its own.
-    """
-    found = dict.fromkeys(roots, 0)
-    nodes = [*found]
-    for node in nodes:
-        for e in node.edges if behind is None else behind.get(node, ()):
-            if e is not None:
-                if e in found:
-                    found[e] += 1
-                else:
-                    found[e] = 1
-                    nodes.append(e)
-    return found
 
 
 def plus(a: Tensor, b: Tensor) -> Tensor:
@@ -431,6 +413,11 @@ def backward(
     >>> w.grad
     tensor([4., 6.])
     """
+    if thread.transforms:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
@@ -480,7 +467,7 @@ def backward_of_tensor(
 ) -> None:
     a = self._array
     if gradient is None and inputs is None and a.size == 1 and a.dtype.kind == "f":
-        if self.__class__ is Tensor and not active.modes and not create_graph:
+        if self.__class__ is Tensor and not (active.modes or create_graph or thread.transforms):
             return run([edge_from(self, 0)], [one_like(a)], bool(retain_graph), False)
     return backward(
         self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs

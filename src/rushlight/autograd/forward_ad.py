@@ -15,6 +15,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import NamedTuple
 
+from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, bare, tangent_of
 from rushlight.dispatch.transforms import Level, follow
@@ -64,6 +65,24 @@ class dual_level:
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         exit_dual_level()
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether what is computed has tangents."""
+    return thread.tangents
+
+
+class _set_fwd_grad_enabled:
+    """A block in which what is computed has tangents, or has none."""
+
+    def __init__(self, mode: bool) -> None:
+        self.before, thread.tangents = thread.tangents, mode
+
+    def __enter__(self) -> None:
+        """Nothing: it is set already."""
+
+    def __exit__(self, *exc: object) -> None:
+        thread.tangents = self.before
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

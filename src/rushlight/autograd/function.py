@@ -31,7 +31,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, bare, tangent_of
 from rushlight.dispatch.record import OutputInfo, save, unbroadcast
 from rushlight.dispatch.results import bump
-from rushlight.dispatch.transforms import Level, levels, opened, tensor, top
+from rushlight.dispatch.transforms import Level, opened, tensor, top
 
 
 class FunctionCtx:
@@ -284,13 +284,9 @@ class Function(metaclass=FunctionMeta):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, {}
-        if not opened and not levels.running:
+        if not opened and not thread.transforms:
             return recorded(cls, args, kwargs, with_setup)[1]
-        if (
-            not with_setup
-            and cls._needs_setup_context
-            and (levels.running or any(level.functional for level in levels.open))
-        ):
+        if not with_setup and cls._needs_setup_context and thread.transforms:
             raise RuntimeError(
                 "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
                 "must override the setup_context staticmethod. For more details, please see "
@@ -326,6 +322,7 @@ def recorded(
     versions = {id(a): a._version for a in args if isinstance(a, Tensor) and not a.is_inference()}
     output = NOT_YET if forward is None else forward()
     was, thread.grad = thread.grad, False
+    had_tangents, thread.tangents = thread.tangents, False
     try:
         if with_setup:
             if output is NOT_YET:
@@ -334,7 +331,7 @@ def recorded(
         else:
             output = cls.forward(ctx, *args, **kwargs)
     finally:
-        thread.grad = was
+        thread.grad, thread.tangents = was, had_tangents
     several = isinstance(output, tuple)
     outputs = list(output) if several else [output]
     ctx.edges = edges
@@ -511,7 +508,9 @@ def once_differentiable(function: Callable) -> Callable:
             return outputs
         several = isinstance(outputs, tuple)
         tensors = outputs if several else (outputs,)
-        leaves = [o.detach().requires_grad_() if isinstance(o, Tensor) else o for o in tensors]
+        leaves = [
+            o.detach()._set_requires_grad(True) if isinstance(o, Tensor) else o for o in tensors
+        ]
         refused = Refuse.apply(*leaves)
         return refused if several else refused[0]
 

@@ -275,7 +275,9 @@ def hessian(
     _not_both(strict, vectorize, "hessian")
 
     def gradient(*xs: Tensor) -> Any:
-        xs = tuple(x if x.requires_grad else apart(at_innermost(x)).requires_grad_() for x in xs)
+        xs = tuple(
+            x if x.requires_grad else apart(at_innermost(x))._set_requires_grad(True) for x in xs
+        )
         out = func(*xs)
         _scalar(out, "hessian", strict)
         gs = _zeros_for(_gradients((out.reshape(()),), xs, None, True), xs)

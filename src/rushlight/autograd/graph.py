@@ -242,6 +242,24 @@ def node_and_output(e: Any) -> tuple[Any, int]:
     return (e.node, e.nr) if e.__class__ is Output else (e, 0)
 
 
+def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]:
+    """Every node that the edges `roots` lead to, with the number of edges in between that lead to it.
+
+    `behind`: the edges of each node, where they are not its own.
+    """
+    found = dict.fromkeys(roots, 0)
+    nodes = [*found]
+    for node in nodes:
+        for e in node.edges if behind is None else behind.get(node, ()):
+            if e is not None:
+                if e in found:
+                    found[e] += 1
+                else:
+                    found[e] = 1
+                    nodes.append(e)
+    return found
+
+
 class AccumulateGrad(Node):
     """The node of a leaf: adds the gradients that arrive to the leaf's `.grad`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from rushlight.autograd.graph import (
     AccumulateGrad,
@@ -14,6 +14,7 @@ from rushlight.autograd.graph import (
     hooks_of,
     node_and_output,
 )
+from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,19 @@ def retains_grad(self: Tensor) -> bool:
     return node.hooks is not None and nr in node.hooks.retain
 
 
+def refuse_inside(method: str, also: str = "") -> NoReturn:
+    """Raise: a method has no meaning in a function that a transform differentiates or maps."""
+    raise RuntimeError(
+        f"You are attempting to call Tensor.{method}(){also} inside of a function being transformed by a functorch "
+        "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, "
+        f"hessian) or call {method}() outside of a function being transformed instead."
+    )
+
+
 def retain_grad(self: Tensor) -> None:
     """Keep the gradient of this non-leaf tensor in `.grad` at the next backward."""
+    if thread.transforms:
+        refuse_inside("retain_grad")
     e = edge_of(self)
     if e is None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")

@@ -25,4 +25,4 @@ class Variable(metaclass=VariableMeta):
         from rushlight.ops.factories.construct import tensor
 
         own = tensor([]) if data is None else data.data
-        return own.requires_grad_() if requires_grad else own
+        return own._set_requires_grad(True) if requires_grad else own

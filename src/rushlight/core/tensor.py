@@ -186,10 +186,18 @@ class Tensor:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
-        self.requires_grad_(value)
+        self._set_requires_grad(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether backward stores the gradient of this leaf in `.grad`; floating and complex dtypes only."""
+        if thread.transforms:
+            tensor_hooks.refuse_inside(
+                "requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)"
+            )
+        return self._set_requires_grad(requires_grad)
+
+    def _set_requires_grad(self, requires_grad: bool) -> Tensor:
+        """`requires_grad_`, inside of function transforms too."""
         e = edge_of(self)
         if e is not None and e.edges:
             if requires_grad:
@@ -521,7 +529,7 @@ class Tensor:
         t = new(cls)
         t._array, t._edge, t._counter = _array_for(cls, data._array), None, None
         if require_grad:
-            Tensor.requires_grad_(t)  # the class is not asked: its attributes are not there yet
+            t._set_requires_grad(True)  # the class is not asked: its attributes are not there yet
         return t
 
     def as_subclass(self, cls: type) -> Any:

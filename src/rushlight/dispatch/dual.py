@@ -26,7 +26,7 @@ from rushlight._backends import cpu, devices
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View, edge_of
-from rushlight.core import dtypes
+from rushlight.core import dtypes, printing
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general
@@ -166,6 +166,8 @@ class Dual(Lifted):
         text = show(tensor(self.plain))
         if self.tangent is None or not self.level.alive:
             return text
+        if self.level.functional:
+            return printing.tracked(text, self.level.depth)
         return f"{text[:-1]}, tangent={show(self.tangent.detach())})"
 
     @classmethod
@@ -259,7 +261,7 @@ class Moving:
         whole = several or bool(op.intermediates)
         tensors = general.as_tensors(op, self.named, made if whole else made[0])
         result = general.finished(op, *tensors, recording)
-        if any(some(self.moved[i]) for i in op.inputs):
+        if thread.tangents and any(some(self.moved[i]) for i in op.inputs):
             self.give_tangents(listed(result))
         return result
 
@@ -475,7 +477,7 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
                 return [leaf(x, y) for x, y in zip(v, t, strict=True)]
             if t is None or not isinstance(v, Tensor):
                 return v
-            x = v.view_as(v) if v._edge is not None else apart(v).requires_grad_()
+            x = v.view_as(v) if v._edge is not None else apart(v)._set_requires_grad(True)
             xs.append(x)
             ts.append(t)
             return x
@@ -488,7 +490,7 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
             level
         )  # not the innermost: a rule of a batch above calls from below it
         zeros = [ys[k].new_zeros(ys[k].shape) for k in wanted]
-        us = [(z if below is None else at_least(z, below)).requires_grad_() for z in zeros]
+        us = [(z if below is None else at_least(z, below))._set_requires_grad(True) for z in zeros]
         gs = grad([ys[k] for k in wanted], xs, us, create_graph=True, allow_unused=True)
         pairs = [(g, t) for g, t in zip(gs, ts, strict=True) if g is not None and g.requires_grad]
         found: list = [None] * len(results)

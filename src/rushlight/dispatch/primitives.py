@@ -64,7 +64,7 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
     found = ask(aten(name, overload(name, args)), args, kwargs)
     if not isinstance(found, Tensor):
         raise RuntimeError(f"Unable to cast ({type(found)!r}) to Tensor")
-    return found.requires_grad_() if requires_grad else found
+    return found._set_requires_grad(True) if requires_grad else found
 
 
 def options(kwargs: dict, takes_device: bool) -> dict:
@@ -110,7 +110,7 @@ def lifted(function: Callable, args: tuple, kwargs: dict) -> Any:
     found = ask(aten("lift_fresh", "default"), (made.detach() if grad else made,), {})
     if not isinstance(found, Tensor):
         raise RuntimeError(f"Unable to cast ({type(found)!r}) to Tensor")
-    return found.requires_grad_() if grad else found
+    return found._set_requires_grad(True) if grad else found
 
 
 def write(t: Tensor, label: str, given: tuple) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 
 from rushlight._backends import cpu, devices
 from rushlight.autograd.graph import new
-from rushlight.autograd.state import count_mode
+from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
@@ -49,7 +49,6 @@ class Levels(threading.local):
 
     def __init__(self) -> None:
         self.open: list[Any] = []
-        self.running = 0  # calls of functions whose gradients `torch.func` takes
 
 
 levels = Levels()
@@ -61,7 +60,7 @@ class Level:
 
     def __init__(self, kind: type[Lifted]) -> None:
         self.kind, self.number, self.alive = kind, next(_numbers), False
-        self.depth = -1  # the number of open levels with this one
+        self.depth = -1  # the number of transforms that run, with this one
         self.size, self.randomness = 0, "error"  # of a batch
         self.history = False  # whether an array of it holds a tensor with a history from outside
         self.functional = True  # of `torch.func`, not of `autograd.forward_ad`
@@ -71,7 +70,8 @@ class Level:
     def __enter__(self) -> Level:
         self.alive = True
         levels.open.append(self)
-        self.depth = len(levels.open)
+        thread.transforms += self.functional
+        self.depth = thread.transforms
         opened.append(self)
         return self
 
@@ -82,6 +82,7 @@ class Level:
         if self.received:
             count_mode(-1)
         levels.open.remove(self)
+        thread.transforms -= self.functional
         opened.remove(self)
 
 

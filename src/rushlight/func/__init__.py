@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight as torch
-from rushlight.autograd.engine import count
+from rushlight.autograd.forward_ad import _set_fwd_grad_enabled as set_fwd_grad_enabled
 from rushlight.autograd.functional import basis
-from rushlight.autograd.graph import AccumulateGrad
+from rushlight.autograd.graph import AccumulateGrad, count
 from rushlight.autograd.saved_hooks import disable_saved_tensors_hooks
+from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
@@ -46,7 +47,7 @@ def _fresh(tree: Any) -> Any:
         x = at_innermost(x)
         if x.requires_grad:
             return x.view_as(x)
-        return apart(x).requires_grad_() if x.is_floating_point() or x.is_complex() else x
+        return apart(x)._set_requires_grad(True) if x.is_floating_point() or x.is_complex() else x
 
     return tree_map(fresh, tree)
 
@@ -148,9 +149,10 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> tuple:
         recording = torch.is_grad_enabled()
-        with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
+        own: list[Tensor] = []
+        with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian", own):
             made, chosen = _chosen(args, argnums, "grad_and_value")
-            own = _tensors(chosen)
+            own += _tensors(chosen)
             value = func(*made, **kwargs)
             value, aux = _with_aux(value, has_aux, "grad_and_value")
             if not isinstance(value, Tensor):
@@ -209,19 +211,27 @@ def _checked_outputs(value: Any, of: str) -> list[Tensor]:
 
 
 class _Differentiating(disable_saved_tensors_hooks):
-    """A block in which a function runs whose derivatives a transform takes: tensors are saved as they are."""
+    """A block in which a function runs whose derivatives a transform takes: tensors are saved as they are.
 
-    def __init__(self, of: str) -> None:
+    `own`: the tensors whose gradients it takes.
+    """
+
+    def __init__(self, of: str, own: list[Tensor] | None = None) -> None:
         super().__init__(
             f"torch.func.{{{of}}} don't yet support saved tensor hooks. Please open an issue with your use case."
         )
+        self.own = own
 
     def __enter__(self) -> None:
         super().__enter__()
-        levels.running += 1
+        if self.own is not None:
+            thread.transforms += 1
+            thread.tracking = (*thread.tracking, (thread.transforms, self.own))
 
     def __exit__(self, *exc: object) -> None:
-        levels.running -= 1
+        if self.own is not None:
+            thread.transforms -= 1
+            thread.tracking = thread.tracking[:-1]
         super().__exit__(*exc)
 
 
@@ -253,8 +263,10 @@ def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(func(*primals), a function from cotangents to the tuple of their products with the Jacobians)."""
-    with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
+    own: list[Tensor] = []
+    with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian", own):
         made = _fresh(primals)
+        own += _tensors(made)
         value, aux = _with_aux(func(*made), has_aux, "vjp")
     outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
 
@@ -271,15 +283,16 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
             found = _gradients(outputs, made, leaves, wanted)
         return _released(found, own, wanted)
 
-    own = _tensors(made)
     released = _released(value, own)
     return (released, vjp_fn, aux) if has_aux else (released, vjp_fn)
 
 
 def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = False) -> tuple:
     """(func(*primals), a function from tangents to the Jacobian's product with them, aux)."""
-    with torch.enable_grad(), _Differentiating("jvp, jacfwd"):
+    inner: list[Tensor] = []
+    with torch.enable_grad(), _Differentiating("jvp, jacfwd", inner):
         made = _fresh(primals)
+        inner += _tensors(made)
         value, aux = _with_aux(func(*made), has_aux, "jvp")
         outputs, spec = tree_flatten(value)
         if strict and not all(o.requires_grad for o in outputs):
@@ -287,9 +300,9 @@ def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = Fa
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
                 "is not allowed with strict=True."
             )
-        us = [at_innermost(torch.zeros_like(o)).requires_grad_() for o in outputs]
+        us = [at_innermost(torch.zeros_like(o))._set_requires_grad(True) for o in outputs]
         gradients = _tensors(_gradients(outputs, made, us, True))
-    inner = [*_tensors(made), *us]
+        inner += us
 
     def jvp_fn(*tangents: Any) -> Any:
         wanted = torch.is_grad_enabled() and _wanted(gradients, inner, _tensors(tangents))
@@ -310,7 +323,7 @@ def jvp(
     (tensor(0.), tensor(2.))
     """
     _check_tangents(primals, tangents)
-    with _Differentiating("jvp, jacfwd"), Level(Dual) as level:
+    with _Differentiating("jvp, jacfwd"), set_fwd_grad_enabled(True), Level(Dual) as level:
         rest = iter(tree_leaves(tangents))
         given = tree_map(lambda p: _dual(p, next(rest), level), tuple(primals))
         value, aux = _with_aux(func(*given), has_aux, "jvp")
@@ -390,9 +403,10 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         recording = torch.is_grad_enabled()
-        with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian"):
+        own: list[Tensor] = []
+        with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian", own):
             made, chosen = _chosen(args, argnums, "jacrev")
-            own = _tensors(chosen)
+            own += _tensors(chosen)
             _real(chosen, "jacrev", "inputs")
             value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")
             outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]

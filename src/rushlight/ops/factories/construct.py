@@ -543,7 +543,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             )
         return t
     if requires_grad:
-        return t if t.requires_grad else t.detach().requires_grad_()
+        return t if t.requires_grad else t.detach()._set_requires_grad(True)
     return t.detach() if t.requires_grad else t
 
 

@@ -53,7 +53,7 @@ def finished(array: np.ndarray, requires_grad: bool = False) -> Tensor:
             raise RuntimeError(
                 f"Only Tensors of floating point and complex dtype can require gradients, got {d}"
             )
-        t.requires_grad_()
+        t._set_requires_grad(True)
     return t
 
 
@@ -164,7 +164,7 @@ def made(
                 f"layout {layout} does not match layout of out parameter ({out.layout})"
             )
         t = filled_out(name, fill, shape, out, dtype)
-        return t.requires_grad_() if requires_grad else t
+        return t._set_requires_grad(True) if requires_grad else t
     d = element_type(name, dtype)
     if layout in SPARSE and name in ("zeros", "empty"):
         return sparse_zeros(name, shape, d, layout, device, requires_grad)

@@ -34,7 +34,7 @@ def made(values, dtype=None, device=None, requires_grad=False) -> Tensor:
     """A tensor of these values in the dtype asked for, the default one for None."""
     a = xp.asarray(values).astype((dtype or modes.get_default_dtype()).np)
     t = _wrap(devices.for_device(device).from_numpy(a))
-    return t.requires_grad_() if requires_grad else t
+    return t._set_requires_grad(True) if requires_grad else t
 
 
 # -- formulas: M points, `span` of them make the whole width ---------------------------------------

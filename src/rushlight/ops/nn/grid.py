@@ -113,7 +113,7 @@ def second(
     again = is_grad_enabled()
     with enable_grad():
         ts = [
-            t.clone() if t.requires_grad and again else t.detach().requires_grad_()
+            t.clone() if t.requires_grad and again else t.detach()._set_requires_grad(True)
             for t in (grad_output, input, grid)
         ]
         mode, padding = MODES[interpolation_mode], PADDINGS[padding_mode]

@@ -45,7 +45,7 @@ def on_cpu(name: str, device: Any) -> None:
 
 
 def finished(t: Tensor, requires_grad: bool) -> Tensor:
-    return t.requires_grad_() if requires_grad else t
+    return t._set_requires_grad(True) if requires_grad else t
 
 
 @public()
