@@ -325,12 +325,13 @@ def number(value: Any, d: np.dtype) -> Any:
     return xp.number(value, d)
 
 
-def gradient(node: Node, op: registry.Op, rule: registry.Rule) -> Call | None:
+def gradient(node: Node, op: registry.Op, rule: registry.Rule, back: Callable) -> Call | None:
     """The kernel of a gradient rule; None where the rule itself runs."""
     kernel: Any = rule.kernel
     if kernel is None or not plain(node):
         return None
-    env = dict(zip(rule.reads, map(tupled, node.args), strict=True))
+    given = back(*map(tupled, node.args), **node.kwargs)
+    env = dict(zip(rule.reads, given, strict=True))
     values = tuple(env[n] for n in rule.kernel_names)
     read = [v for v in values if isinstance(v, Node)]
     if not read or dtype_of(read[0]) not in FLOATING:

@@ -1,22 +1,14 @@
-"""How operators look below autograd: as which of PyTorch's inner operators, called with which arguments.
-
-`FORMS` are operators that PyTorch writes in others; a call is carried out as these. `ARGUMENTS` are those whose inner
-operator takes other arguments, and `CALLS` what its name calls then. All others are called with their own arguments,
-without those at their defaults. What PyTorch has no operator for is `torch.ops.rushlight.<path>`.
-"""
+"""Operators that PyTorch writes in others: below autograd a call of one is calls of these."""
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import aten_names, handlers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.dispatch.overloads import OpOverload
     from rushlight.dispatch.registry import Op
 
 MOST = (1 << 63) - 1  # the end of a slice that goes to the end
@@ -29,7 +21,11 @@ def torch() -> Any:
     return rushlight
 
 
-# -- operators that PyTorch writes in others -------------------------------------------------------
+def OPS() -> dict[str, Op]:
+    """The table of operators."""
+    from rushlight.dispatch import registry
+
+    return registry.OPS
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
@@ -117,38 +113,6 @@ def basic_index(input: Tensor, index: Any) -> Tensor:
     return found if found is not input else torch().ops.aten.alias(input)
 
 
-def sliced(
-    input: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Tensor:
-    """A slice of one dimension: `aten.slice.Tensor`."""
-    own = OPS()["aten.basic_index"]
-    cut = slice(start, None if end == MOST else end, step)
-    dim = dim + input.dim() if dim < 0 else dim
-    return own.function(input, (*[slice(None)] * dim, cut))
-
-
-FORMS: dict[str, Callable] = {
-    "aten.basic_index": basic_index,
-    "internal.adjoint_times": adjoint_times,
-    "internal.times_adjoint": times_adjoint,
-    "matmul": matmul,
-    "nn.functional.linear": linear,
-}
-
-
-# -- operators with other arguments ----------------------------------------------------------------
-
-
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """`aten.index_put`."""
-    return torch().index_put(input, tuple(indices), values, accumulate)
-
-
-def indexed(input: Tensor, indices: Any) -> Tensor:
-    """`aten.index.Tensor`: None stands for a full slice."""
-    return input[tuple([slice(None) if i is None else i for i in indices])]
-
-
 def is_one_slice(index: Any) -> tuple | None:
     """(dim, slice) of an index that cuts one dimension only."""
     items = index if index.__class__ is tuple else (index,)
@@ -158,194 +122,92 @@ def is_one_slice(index: Any) -> tuple | None:
     return None
 
 
-def slice_of(input: Tensor, index: Any) -> tuple:
-    """The arguments of `aten.slice`."""
-    dim, cut = is_one_slice(index)  # type: ignore[misc]
-    start, _, step = cut.indices(input.shape[dim])
-    args = (input, dim, start, MOST if cut.stop is None else cut.stop, step)
-    return (args[:-1] if step == 1 else args), {}
+def spread(input: Tensor, shape: tuple, dim: Any, keepdim: bool) -> Tensor:
+    """The gradient of a sum: expanded over the dimensions that were summed."""
+    if dim is not None and not keepdim and shape:
+        dims = (dim,) if isinstance(dim, int) else dim or range(len(shape))
+        for d in sorted(d % len(shape) for d in dims):
+            input = input.unsqueeze(d)
+    return input.expand(shape)
 
 
-def pooled(nd: int, keep: int) -> Callable:
-    """The arguments of `aten.max_pool2d_with_indices`, from windows."""
-
-    def arguments(input: Tensor, windows: Any) -> tuple:
-        w = windows
-        return (input, [*w.kernel], [*w.stride], [*w.padding], [*w.dilation]), {}
-
-    return arguments
-
-
-# path -> (PyTorch's name, the arguments of a call)
-ARGUMENTS: dict[str, tuple[str, Callable]] = {
-    "_log_softmax": ("_log_softmax", lambda input, dim: ((input, dim, False), {})),
-    "_softmax": ("_softmax", lambda input, dim: ((input, dim, False), {})),
-    "_to_copy": (
-        "_to_copy",
-        lambda input, **options: ((input,), {k: v for k, v in options.items() if v is not None}),
-    ),
-    "_to_device": ("_to_copy", lambda input, device, source: ((input,), {"device": device})),
-    "aten.basic_index": ("slice", slice_of),
-    "aten.index": ("index", lambda input, at: ((input, at.indices()), {})),
-    "aten.index_put": (
-        "index_put",
-        lambda input, values, at, accumulate: (
-            (input, at.indices(), values, *[True] * bool(accumulate)),
-            {},
-        ),
-    ),
-    "internal.convolution": ("convolution", lambda **values: (tuple(map(as_list, values.values())), {})),
-}  # fmt: skip
-
-CALLS: dict[str, Callable] = {
-    "_local_scalar_dense": lambda input: input.item(),
-    "_log_softmax": lambda input, dim, half_to_float=False: torch().log_softmax(input, dim),
-    "_softmax": lambda input, dim, half_to_float=False: torch().softmax(input, dim),
-    "_to_copy": lambda input, dtype=None, device=None, memory_format=None, **_: (
-        input.to(device, dtype, copy=True, memory_format=memory_format)
-        if device is not None
-        else OPS()["_to_copy"].function(input, dtype, memory_format)
-    ),
-    "alias": lambda input: OPS()["aten.alias"].function(input),
-    "sym_size": lambda input, dim: input.shape[dim],
-    "index": indexed,
-    "index_put": index_put,
-    "lift_fresh": lambda input: input,
-    "lift_fresh_copy": lambda input: input.clone(),
-    "slice": sliced,
-}
+def sum_to_size(input: Tensor, size: tuple) -> Tensor:
+    """Summed over the dimensions that `size` lacks, or has one element of."""
+    lead = input.dim() - len(size)
+    if lead < 0:
+        return NotImplemented
+    dims = [*range(lead)]
+    for d, n in enumerate(size):
+        if n == 1 and input.shape[lead + d] != 1:
+            dims.append(lead + d)
+    found = input.sum(dims, keepdim=True) if dims else input
+    return found.view(size) if lead else found if dims else torch().ops.aten.alias(input)
 
 
-def as_list(v: Any) -> Any:
-    """Sequences of numbers are lists in calls of PyTorch's operators."""
-    return [*v] if isinstance(v, tuple) else v
+def index_back(grad: Tensor, shape: tuple, at: Any) -> Tensor:
+    """The gradient of `x[indices]`: added into zeros."""
+    zeros = grad.new_zeros(shape)
+    return torch().index_put(zeros, at.indices(), grad, True)
 
 
-def OPS() -> dict[str, Op]:
-    """The table of operators."""
-    from rushlight.dispatch import registry
-
-    return registry.OPS
+def gather_back(grad: Tensor, index: Tensor, shape: tuple, dim: int) -> Tensor:
+    """The gradient of `gather`."""
+    return grad.new_zeros(shape).scatter_add(dim, index, grad)
 
 
-def overload_of(op: Op, named: dict, inplace: bool = False) -> tuple[OpOverload, tuple, dict]:
-    """(what a call of `op` is below autograd, its arguments); `named`: the values of all parameters."""
-    space = torch().ops
-    if op.path in ARGUMENTS:
-        name, arguments = ARGUMENTS[op.path]
-        args, kwargs = arguments(**{p: named[p] for p in op.params})
-    else:
-        values = [named[p] for p in op.params]
-        n = op.n_positional
-        args = tuple(values[:n])
-        while len(args) > 1 and is_default(op, op.params[len(args) - 1], args[-1]):
-            args = args[:-1]
-        args = tuple(map(as_list, args))
-        kwargs = {p: v for p, v in zip(op.params[n:], values[n:]) if not is_default(op, p, v)}
-        names = aten_names.names(op, values)
-        name = names[-1] if names else ""
-        if not name or not same(op, name):
-            packet = getattr(space.rushlight, op.path.replace(".", "_") + "_" * inplace)
-            if packet._called is None:
-                packet._called = own(op, inplace)
-            return packet.default, args, kwargs
-    if inplace and not name.endswith("_"):
-        name += "_"
-    packet = getattr(space.aten, name)
-    return getattr(packet, aten_names.overload(name.rstrip("_"), named)), args, kwargs
+def slices_back(grad: Tensor, index: Tensor, shape: tuple, dim: int) -> Tensor:
+    """The gradient of `index_select`."""
+    return grad.new_zeros(shape).index_add(dim, index, grad) if shape else NotImplemented
 
 
-def is_default(op: Op, p: str, value: Any) -> bool:
-    """Whether a parameter has its default value."""
-    if p not in op.defaults:
-        return False
-    default = op.defaults[p]
-    return value is default or (
-        value.__class__ is default.__class__ in (int, float, bool, str) and value == default
+def layer_norm(
+    input: Tensor, weight: Any, bias: Any, normalized_shape: tuple, eps: float
+) -> Tensor:
+    """The first result of `native_layer_norm`."""
+    return OPS()["_native_layer_norm"].function(input, weight, bias, normalized_shape, eps)[0]
+
+
+def group_norm(input: Tensor, weight: Any, bias: Any, num_groups: int, eps: float) -> Tensor:
+    """The first result of `native_group_norm`."""
+    return OPS()["_native_group_norm"].function(input, weight, bias, num_groups, eps)[0]
+
+
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Any, reduction: str, ignore_index: int, smoothing: float
+) -> Any:
+    """The negative log-likelihood of `log_softmax`."""
+    if smoothing or target.is_floating_point():
+        return NotImplemented
+    logs = torch().log_softmax(input, 1 if input.dim() > 1 else 0)
+    return torch().nn.functional.nll_loss(
+        logs, target, weight, ignore_index=ignore_index, reduction=reduction
     )
 
 
-@functools.cache
-def same(op: Op, name: str) -> bool:
-    """Whether PyTorch's operator `name` is called with the arguments of `op`."""
-    if op.intermediates:
-        return False
-    function = getattr(torch().ops.aten, name).resolved()
-    if function is None or name in CALLS:
-        return False
-    return getattr(function, "op", None) is op or function is op.public_function or op.path in SAME
+def max_pool(name: str) -> Callable:
+    """The first result of the pooling that gives indices."""
+
+    def pool(input: Tensor, windows: Any) -> Tensor:
+        return OPS()[f"internal.{name}_with_indices"].function(input, windows)[0]
+
+    return pool
 
 
-SAME = frozenset(f"internal.adaptive_avg_pool{n}d" for n in (1, 2, 3))
-
-
-def own(op: Op, inplace: bool) -> Callable:
-    """What calls an operator that PyTorch does not have, with its intermediates behind its results."""
-    if inplace:
-        from rushlight.dispatch import inplace as inplaces
-
-        def write(t: Tensor, *args: Any, **kwargs: Any) -> Any:
-            return inplaces.bound(op, t, args, kwargs)
-
-        write.op = op  # type: ignore[attr-defined]
-        return write
-    if op.intermediates:
-
-        def call_kept(*args: Any, **kwargs: Any) -> Any:
-            return handlers.carried["call_kept"](op, args, kwargs)
-
-        call_kept.op, call_kept.kept = op, True  # type: ignore[attr-defined]
-        return call_kept
-    return with_tuples(op.function)
-
-
-def with_tuples(function: Callable) -> Callable:
-    """A function that takes lists of numbers where `function` takes tuples."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        args = tuple([tuple(v) if v.__class__ is list else v for v in args])
-        return function(*args, **kwargs)
-
-    call.op = function.op  # type: ignore[attr-defined]
-    return call
-
-
-def called(namespace: str, name: str) -> Callable | None:
-    """What the operator `name` calls, where that is no public function."""
-    from rushlight.dispatch.overloads import _function
-
-    if namespace == "rushlight":
-        for op in OPS().values():
-            if op.path.replace(".", "_") == name:
-                return own(op, False)
-        return None
-    if name in CALLS:
-        return CALLS[name]
-    public = _function(name)
-    for path in (f"aten.{name}", f"internal.{name}", f"nn.functional.{name}"):
-        if public is not None and not path.startswith("aten."):
-            return None  # its arguments are those of PyTorch's operator
-        if (op := OPS().get(path)) is not None and not op.intermediates:
-            return with_tuples(op.function)
-    return None
-
-
-# -- kernels of gradient rules -----------------------------------------------------------------------
-
-
-def gradient_overload(op: Op, rule: Any) -> OpOverload:
-    """The operator that stands for the kernel of a gradient rule of `op`, and takes what the rule reads."""
-    of = "" if rule is op.rule_all else "_" + next(i for i, r in op.rules.items() if r is rule)
-    wrt = of if len(op.rules) > 1 else ""
-    packet = getattr(torch().ops.rushlight, f"{op.path.replace('.', '_')}_backward{wrt}")
-    if packet._called is None:
-
-        def call(*values: Any) -> Any:
-            from rushlight.dispatch import record
-
-            env = dict(zip(rule.reads, values, strict=True))
-            return record.gradient(op, rule, env, record.thread.grad)
-
-        call.gradient_of = op, rule  # type: ignore[attr-defined]
-        packet._called = call
-    return packet.default
+FORMS: dict[str, Callable] = {
+    "_all.expand": spread,
+    "_all.sum_to_size": sum_to_size,
+    "_group_norm": group_norm,
+    "_layer_norm": layer_norm,
+    "aten.gather_back": gather_back,
+    "aten.index_back": index_back,
+    "aten.slices_back": slices_back,
+    "internal.max_pool1d": max_pool("max_pool1d"),
+    "internal.max_pool2d": max_pool("max_pool2d"),
+    "internal.max_pool3d": max_pool("max_pool3d"),
+    "nn.functional._cross_entropy_loss": cross_entropy,
+    "aten.basic_index": basic_index,
+    "internal.adjoint_times": adjoint_times,
+    "internal.times_adjoint": times_adjoint,
+    "matmul": matmul,
+    "nn.functional.linear": linear,
+}

@@ -100,10 +100,9 @@ class OpOverloadPacket:
     def resolved(self) -> Callable | None:
         """The function that the operator calls, or None."""
         if self._called is None:
-            from rushlight.dispatch import aten_forms
+            from rushlight.dispatch import aten_calls
 
-            own = aten_forms.called(self._namespace, self.__name__)
-            self._called = _function(self.__name__) if own is None else own
+            self._called = aten_calls.called(self._namespace, self.__name__)
         return self._called
 
     def call(self, args: tuple, kwargs: dict) -> Any:

@@ -22,7 +22,7 @@ from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import MULTI, View, edge_of
 from rushlight.core.tensor import INFERENCE, Tensor
-from rushlight.dispatch import aten_forms, general, inplace, primitives, results
+from rushlight.dispatch import aten_calls, aten_forms, general, inplace, primitives, results
 from rushlight.dispatch.handlers import ask, asked, carried, made, tensors_in
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, INTERPRETERS
 from rushlight.dispatch.older_orders import ordered
@@ -78,8 +78,8 @@ def run(op: Op, values: list, out: Any) -> Any:
 
 def compute(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
     """The results of a call, by a handler, and `named` with the intermediates."""
-    func, args, kwargs = aten_forms.overload_of(op, named)
-    found = ask(func, args, kwargs)
+    func, args, kwargs = aten_calls.overload_of(op, named)
+    found = aten_calls.picked(op, ask(func, args, kwargs))
     several = op.outputs is not None or bool(op.intermediates)
     tensors = list(found) if several and isinstance(found, (tuple, list)) else [found]
     for k, t in enumerate(tensors):
@@ -132,7 +132,7 @@ def run_out(op: Op, values: list, out: Any) -> Any:
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad."
         )
-    func, args, kwargs = aten_forms.overload_of(op, named)
+    func, args, kwargs = aten_calls.overload_of(op, named)
     counts = [t._version for t in outs]
     ask(func.overloadpacket.out, args, kwargs | {"out": out})
     for t, count in zip(outs, counts, strict=True):
@@ -184,7 +184,7 @@ def run_inplace(op: Op, values: list, out: None = None) -> Tensor:
 
 def write(op: Op, named: dict) -> None:
     """Let a handler write what an operator computes into its first argument."""
-    func, args, kwargs = aten_forms.overload_of(op, named, inplace=True)
+    func, args, kwargs = aten_calls.overload_of(op, named, inplace=True)
     primitives.count_write(args[0], func, args, kwargs)
 
 
@@ -193,8 +193,8 @@ def write(op: Op, named: dict) -> None:
 
 def gradient(op: Op, rule: Any, env: dict) -> Any:
     """What the kernel of a rule gives, by a handler; NotImplemented where the rule runs instead."""
-    func = aten_forms.gradient_overload(op, rule)
-    return ask(func, tuple(env[n] for n in rule.reads), {})
+    func, args = aten_calls.gradient_overload(op, rule, env)
+    return ask(func, args, {})
 
 
 carried.update(

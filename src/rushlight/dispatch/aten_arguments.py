@@ -1,0 +1,312 @@
+"""Operators whose inner form in PyTorch takes other arguments: how to get these, and what takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core import dtypes
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.aten_forms import MOST, OPS, is_one_slice, torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def as_list(v: Any) -> Any:
+    """Sequences of numbers are lists in calls of PyTorch's operators."""
+    return [*v] if isinstance(v, tuple) else v
+
+
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """`aten.index_put`."""
+    return torch().index_put(input, tuple(indices), values, accumulate)
+
+
+def indexed(input: Tensor, indices: Any) -> Tensor:
+    """`aten.index.Tensor`: None stands for a full slice."""
+    return input[tuple([slice(None) if i is None else i for i in indices])]
+
+
+def sliced(
+    input: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Tensor:
+    """A slice of one dimension: `aten.slice.Tensor`."""
+    own = OPS()["aten.basic_index"]
+    cut = slice(start, None if end == MOST else end, step)
+    dim = dim + input.dim() if dim < 0 else dim
+    return own.function(input, (*[slice(None)] * dim, cut))
+
+
+def slice_of(input: Tensor, index: Any) -> tuple:
+    """The arguments of `aten.slice`."""
+    dim, cut = is_one_slice(index)  # type: ignore[misc]
+    start, _, step = cut.indices(input.shape[dim])
+    args = (input, dim, start, MOST if cut.stop is None else cut.stop, step)
+    return (args[:-1] if step == 1 else args), {}
+
+
+def place_of(grad: Tensor, shape: tuple, index: Any) -> tuple:
+    """The arguments of `aten.slice_backward`, or of `aten.select_backward`."""
+    items = index if index.__class__ is tuple else (index,)
+    if (one := is_one_slice(items)) is not None:
+        start, end, step = one[1].indices(shape[one[0]])
+        return (grad, [*shape], one[0], start, end, step), {}
+    return (grad, [*shape], len(items) - 1, items[-1]), {}
+
+
+def place_name(index: Any, **_: Any) -> str | None:
+    """Which of both; None for other indices."""
+    items = index if index.__class__ is tuple else (index,)
+    if is_one_slice(items) is not None:
+        return "slice_backward"
+    if items[-1].__class__ is int and all(i == slice(None) for i in items[:-1]):
+        return "select_backward"
+    return None
+
+
+def placed(grad: Tensor, shape: Any, dim: int, *cut: Any) -> Tensor:
+    """`aten.slice_backward(grad, sizes, dim, start, end, step)`, `aten.select_backward(grad, sizes, dim, index)`."""
+    at = slice(*cut) if len(cut) == 3 else cut[0]
+    dim = dim % len(shape)
+    return OPS()["aten.place"].function(grad, tuple(shape), (*[slice(None)] * dim, at))
+
+
+def deviation(input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> tuple:
+    """The arguments of `aten.var.correction`."""
+    dims = None if dim is None else [dim] if dim.__class__ is int else [*dim]
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    options = {"correction": correction} | ({"keepdim": True} if keepdim else {})
+    return (input, dims) if dims is not None else (input,), options
+
+
+def pooled(input: Tensor, windows: Any) -> tuple:
+    """The arguments of `aten.max_pool2d_with_indices`."""
+    w = windows
+    return (
+        input, [*w.kernel], [*w.stride], [*w.padding], [*w.dilation], *[True] * rounded_up(w),
+    ), {}  # fmt: skip
+
+
+def rounded_up(w: Any) -> bool:
+    """Whether there are windows that are not whole."""
+    each = zip(w.sizes, w.kernel, w.stride, w.padding, w.dilation, w.out, strict=True)
+    return any((n + 2 * p - d * (k - 1) - 1) // s + 1 != out for n, k, s, p, d, out in each)
+
+
+def reduced(name: str, path: str) -> tuple[Callable, Callable]:
+    """(the arguments of a loss with a number for its reduction, what takes them)."""
+
+    def arguments(input: Tensor, target: Tensor, reduction: str) -> tuple:
+        return (input, target, *[REDUCTIONS.index(reduction)] * (reduction != "mean")), {}
+
+    def call(input: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+        return OPS()[path].function(input, target, REDUCTIONS[reduction])
+
+    return arguments, call
+
+
+def likelihood(
+    input: Tensor, target: Tensor, weight: Any, reduction: str, ignore_index: int
+) -> tuple:
+    """The arguments of `aten.nll_loss_forward`."""
+    return (input, target, weight, REDUCTIONS.index(reduction), ignore_index), {}
+
+
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int
+) -> tuple:
+    """`aten.nll_loss_forward`: the loss, and the weights of all targets together."""
+    own = OPS()["nn.functional._nll_loss"].function
+    loss = own(input, target, weight, REDUCTIONS[reduction], ignore_index)
+    used = target != ignore_index
+    if not reduction:
+        total = input.new_zeros(())
+    elif weight is None:
+        total = used.sum().to(input.dtype)
+    else:
+        total = (weight[target * used] * used).sum()
+    return loss, total
+
+
+MSE, MSE_CALL = reduced("mse_loss", "nn.functional._mse_loss")
+to_contiguous = {"memory_format": dtypes.contiguous_format}
+DEVIATIONS = {
+    "std": ("std", deviation), "var": ("var", deviation),
+    "_pair.std_mean": ("std_mean", deviation), "_pair.var_mean": ("var_mean", deviation),
+}  # fmt: skip
+# path -> (PyTorch's name, or what gives it, the arguments of a call), and which of its results is the one of ours
+ARGUMENTS: dict[str, tuple] = {
+    **DEVIATIONS,
+    "_conjugates": ("conj_physical", lambda input: ((input,), {})),
+    "_embedding": (
+        "embedding",
+        lambda weight, indices, padding_idx, scale_grad_by_freq: (
+            (weight, indices)
+            + (
+                (padding_idx, *[True] * scale_grad_by_freq)
+                if padding_idx != -1 or scale_grad_by_freq
+                else ()
+            ),
+            {},
+        ),
+    ),
+    "_log_softmax": ("_log_softmax", lambda input, dim: ((input, dim, False), {})),
+    "_native_layer_norm": (
+        "native_layer_norm",
+        lambda input, weight, bias, normalized_shape, eps: (
+            (input, [*normalized_shape], weight, bias, eps),
+            {},
+        ),
+    ),
+    "_softmax": ("_softmax", lambda input, dim: ((input, dim, False), {})),
+    "_to_copy": (
+        "_to_copy",
+        lambda input, **options: ((input,), {k: v for k, v in options.items() if v is not None}),
+    ),
+    "_to_device": ("_to_copy", lambda input, device, source: ((input,), {"device": device})),
+    "aten.alias": ("alias", lambda input: ((input,), {})),
+    "aten.basic_index": ("slice", slice_of),
+    "aten.conj_copy": ("conj_physical", lambda input: ((input,), {})),
+    "aten.diagonal_place": (
+        "diagonal_backward",
+        lambda grad, shape, **more: ((grad, [*shape], *more.values()), {}),
+    ),
+    "aten.index": ("index", lambda input, at: ((input, at.indices()), {})),
+    "aten.index_put": (
+        "index_put",
+        lambda input, values, at, accumulate: (
+            (input, at.indices(), values, *[True] * bool(accumulate)),
+            {},
+        ),
+    ),
+    "aten.place": (place_name, place_of),
+    "aten.row_major": ("clone", lambda input: ((input,), to_contiguous)),
+    "aten.slice": (
+        "slice",
+        lambda input, dim, start, end, step: (
+            (input, dim, start, MOST if end is None else end, *[step] * (step != 1)),
+            {},
+        ),
+    ),
+    "aten.unfold_back": (
+        "unfold_backward",
+        lambda grad, shape, **more: ((grad, [*shape], *more.values()), {}),
+    ),
+    "internal.convolution": (
+        "convolution",
+        lambda **values: (tuple(map(as_list, values.values())), {}),
+    ),
+    "internal.max_pool1d_with_indices": ("max_pool1d_with_indices", pooled),
+    "internal.max_pool2d_with_indices": ("max_pool2d_with_indices", pooled),
+    "internal.max_pool3d_with_indices": ("max_pool3d_with_indices", pooled),
+    "nn.functional._mse_loss": ("mse_loss", MSE),
+    "nn.functional._nll_loss": ("nll_loss_forward", likelihood, 0),
+}
+
+
+def max_pool(n: int) -> Callable:
+    """`aten.max_pool2d_with_indices`."""
+
+    def call(input: Tensor, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil: bool = False):  # fmt: skip
+        given = [
+            tuple(v) if isinstance(v, list) else v for v in (kernel, stride, padding, dilation)
+        ]
+        pool = getattr(torch().nn.functional, f"max_pool{n}d")
+        return pool(input, *given, ceil, return_indices=True)
+
+    return call
+
+
+def to_copy(input: Tensor, dtype: Any = None, device: Any = None, memory_format: Any = None, **_: Any) -> Tensor:  # fmt: skip
+    """`aten._to_copy`."""
+    if device is not None:
+        return input.to(device, dtype, copy=True, memory_format=memory_format)
+    return OPS()["_to_copy"].function(input, dtype, memory_format)
+
+
+# what PyTorch's names call, where that is no public function of the name: a function, or an operator's path
+CALLS: dict[str, Callable | str] = {
+    "_local_scalar_dense": lambda input: input.item(),
+    "_log_softmax": lambda input, dim, half_to_float=False: torch().log_softmax(input, dim),
+    "_softmax": lambda input, dim, half_to_float=False: torch().softmax(input, dim),
+    "_to_copy": to_copy,
+    "alias": lambda input: OPS()["aten.alias"].function(input),
+    "convolution": "internal.convolution",
+    "diagonal_backward": lambda grad, sizes, *more: OPS()["aten.diagonal_place"].function(
+        grad, tuple(sizes), *more
+    ),
+    "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: OPS()[
+        "_embedding"
+    ].function(weight, indices, padding_idx, scale),
+    "index": indexed,
+    "index_put": index_put,
+    "lift_fresh": lambda input: input,
+    "lift_fresh_copy": lambda input: input.clone(),
+    "max_pool1d_with_indices": max_pool(1),
+    "max_pool2d_with_indices": max_pool(2),
+    "max_pool3d_with_indices": max_pool(3),
+    "mse_loss": MSE_CALL,
+    "nll_loss_forward": nll_loss,
+    "select_backward": placed,
+    "slice": sliced,
+    "slice_backward": placed,
+    "sym_size": lambda input, dim: input.shape[dim],
+    "unfold_backward": lambda grad, sizes, *more: OPS()["aten.unfold_back"].function(
+        grad, tuple(sizes), *more
+    ),
+}
+
+
+# -- kernels of gradient rules -----------------------------------------------------------------------
+
+
+def same(*values: Any) -> tuple:
+    """The arguments of PyTorch's operator are what the rule reads."""
+    return values
+
+
+# path -> (PyTorch's name, its arguments from what the rule reads, and back)
+GRADIENTS: dict[str, tuple[str, Callable, Callable]] = {
+    "hardshrink": ("hardshrink_backward", same, same),
+    "nn.functional._elu": (
+        "elu_backward",
+        lambda g, input, alpha, scale, input_scale: (g, alpha, scale, input_scale, False, input),
+        lambda g, alpha, scale, input_scale, is_result, input: (
+            g,
+            input,
+            alpha,
+            scale,
+            input_scale,
+        ),
+    ),
+    "nn.functional._glu": ("glu_backward", same, same),
+    "nn.functional._hardsigmoid": ("hardsigmoid_backward", same, same),
+    "nn.functional._hardswish": ("hardswish_backward", same, same),
+    "nn.functional._hardtanh": ("hardtanh_backward", same, same),
+    "nn.functional._leaky_relu": (
+        "leaky_relu_backward",
+        lambda g, input, slope: (g, input, slope, False),
+        lambda g, input, slope, is_result=False: (g, input, slope),
+    ),
+    "nn.functional._mish": ("mish_backward", same, same),
+    "nn.functional._silu": ("silu_backward", same, same),
+    "nn.functional.gelu": (
+        "gelu_backward",
+        lambda g, input, approximate: (
+            (g, input) + ((approximate,) if approximate != "none" else ())
+        ),
+        lambda g, input, approximate="none": (g, input, approximate),
+    ),
+    "nn.functional.softplus": ("softplus_backward", same, same),
+    "nn.functional.softshrink": ("softshrink_backward", same, same),
+    "relu": (
+        "threshold_backward",
+        lambda g, result: (g, result, 0),
+        lambda g, result, threshold: (g, result),
+    ),
+    "sigmoid": ("sigmoid_backward", same, same),
+    "tanh": ("tanh_backward", same, same),
+}
