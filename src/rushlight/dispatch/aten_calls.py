@@ -81,8 +81,8 @@ def same(op: Op, name: str) -> bool:
 SAME = frozenset(
     "_dim.max _dim.min _dim.median _dim.nanmedian _all.max _all.min _all.median _all.nanmedian _add_scaled _sub_scaled "
     "_rsub_scaled aten.masked_fill_tensor aten.scatter_src aten.scatter_value aten.index_fill_value "
-    internal.adaptive_avg_pool1d "
-    "internal.adaptive_avg_pool2d internal.adaptive_avg_pool3d aten.index_fill_tensor _clamp_tensors _clamp_min_tensor _clamp_max_tensor".split()
+    "aten.index_fill_tensor _clamp_tensors _clamp_min_tensor _clamp_max_tensor internal.adaptive_avg_pool1d "
+    "internal.adaptive_avg_pool2d internal.adaptive_avg_pool3d".split()
 )
 
 

@@ -11,7 +11,7 @@ import operator
 from typing import Any
 
 import rushlight
-from rushlight.dispatch.aten_forms import CALLS
+from rushlight.dispatch.aten_arguments import CALLS
 from rushlight.dispatch.index import FUNCTIONS
 from rushlight.dispatch.overloads import OpOverload
 from rushlight.export.calls import target_named
