@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import rushlight
 from rushlight._backends.meta import Meta
 from rushlight._backends.shell import NO_STORAGE, Shell
+from rushlight.autograd.graph import AccumulateGrad
 from rushlight.autograd.state import thread
 from rushlight.core.device import device as Device
 from rushlight.core.storage import offset
@@ -142,7 +143,7 @@ class FakeTensorConverter:
             meta = rushlight.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
         made = FakeTensor(fake_mode, meta, t.device)
         if t.requires_grad:
-            made.requires_grad_()
+            made._set_leaf_edge(AccumulateGrad(made))
         if getattr(t, "_is_param", False) or isinstance(t, rushlight.nn.Parameter):
             made._is_param = True
         self.made[id(t)] = (weakref.ref(t), made)

@@ -9,7 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends.shell import shell
-from rushlight.autograd.graph import new, version_of
+from rushlight.autograd.graph import AccumulateGrad, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.device import device as Device
@@ -162,7 +162,7 @@ def make_wrapper(
     t._array = shell(shape, d, strides, storage_offset or 0, on, layout or dtypes.strided)
     t._edge = t._counter = None
     if requires_grad:
-        Tensor.requires_grad_(t)
+        t._edge = AccumulateGrad(t)
     return t
 
 

@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from rushlight._backends import cpu, devices
+from rushlight._backends.meta import Meta
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.handlers import Undispatched
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS
 from rushlight.dispatch.overrides import NOTHING
 
@@ -365,9 +367,11 @@ def escaped(a: Lifted) -> NoReturn:
 
 def somewhere(t: Tensor) -> bool:
     """Whether a truth value holds: in a transform, for any element of the batches. False on the meta device."""
-    if t.is_meta:
+    a = innermost(t._array)
+    if isinstance(a, Meta):
         return False
-    return bool(tensor(innermost(t._array)).any())
+    with Undispatched():
+        return bool(tensor(a).any())
 
 
 def tensor(a: Any) -> Tensor:

@@ -16,6 +16,7 @@ from typing import Any
 
 import rushlight
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode, maybe_get_fake_mode
+from rushlight.autograd.graph import AccumulateGrad
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.fx._symbolic_trace import Tracer
@@ -90,7 +91,10 @@ class PythonKeyTracer(Tracer):
         if t.layout is not rushlight.strided:
             return t
         meta = rushlight.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
-        return FakeTensor(self.fake_mode, meta, t.device).requires_grad_(t.requires_grad)
+        made = FakeTensor(self.fake_mode, meta, t.device)
+        if t.requires_grad:
+            made._set_leaf_edge(AccumulateGrad(made))  # also inside of a transform
+        return made
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
