@@ -123,3 +123,103 @@ def check(function, kinds, calls=3):
         for a, b in zip(found, expected, strict=True):  # results that are inputs
             for x, y in zip(ours, theirs, strict=True):
                 assert (a is x) == (b is y)
+
+
+def loops_of(function, *inputs):
+    """The fused loops of a program that gives what the function gives."""
+    program = build(make_fx(function)(*[t.clone() for t in inputs]).graph)
+    for _ in range(2):
+        ours, theirs = [t.clone() for t in inputs], [t.clone() for t in inputs]
+        for a, b in zip([*program(*ours), *ours], [*function(*theirs), *theirs], strict=True):
+            same(a, b)
+    return program.loops
+
+
+def test_a_chain_with_a_broadcast_a_transpose_and_a_write_is_one_loop():
+    def function(x, y, b):
+        t = torch.nn.functional.gelu(x + b) * 2
+        u = t.sigmoid() * y.t() - 0.5
+        x.add_(u)
+        return u, torch.where(x > 0, x, u)
+
+    assert len(loops_of(function, torch.randn(40, 30), torch.randn(30, 40), torch.randn(30))) == 1
+
+
+def test_a_number_that_another_call_needs_first_keeps_loops_apart():
+    def function(x):
+        y = x.exp() + 1
+        return (
+            y.cumsum(0) * y - x,
+        )  # what cumsum reads is computed before, what it gives is read behind
+
+    assert len(loops_of(function, torch.randn(8, 5))) == 2
+
+
+def test_a_read_through_another_view_sees_a_write_in_order():
+    def function(x):
+        y = x[1:] * 2 + 1
+        x.mul_(3).add_(1)
+        z = x[1:] * 2 + y
+        x.sub_(1).neg_()
+        return y, z
+
+    loops_of(function, torch.randn(6, 4))
+
+
+def test_arrays_of_other_layouts_than_in_the_first_call_are_computed_too():
+    program = build(make_fx(lambda x: (x.exp() + 1).sqrt())(torch.randn(5, 6)).graph)
+    for x in (
+        torch.randn(5, 6),
+        torch.randn(6, 5).t(),
+        torch.randn(5, 12)[:, ::2],
+        torch.randn(5, 6),
+    ):
+        (found,) = program(x)
+        same(found, (x.exp() + 1).sqrt())
+
+
+def test_threads_change_no_bit():
+    x, y = torch.randn(300, 400), torch.randn(400)
+    program = build(make_fx(lambda x, y: ((x + y).tanh() * x, (x * y).sum(0)))(x, y).graph)
+    program(x, y)
+    before, found = torch.get_num_threads(), []
+    try:
+        for n in (1, 2):
+            torch.set_num_threads(n)
+            found.append([t.numpy().tobytes() for t in program(x, y)])
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
+def test_random_numbers_are_drawn_as_often_and_in_the_same_order():
+    def function(x):
+        return x + torch.rand(3), torch.rand(3), torch.nn.functional.dropout(x, 0.5)
+
+    x = torch.ones(3)
+    torch.manual_seed(0)
+    expected = [function(x) for _ in range(3)]
+    program = build(make_fx(function)(x).graph)
+    torch.manual_seed(0)
+    for row in expected:
+        for a, b in zip(program(x), row, strict=True):
+            same(a, b)
+
+
+def test_a_training_step_gives_the_gradients_of_eager():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 3)
+    )
+    parameters = list(model.parameters())
+
+    def step(x, y):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        return (loss.detach(), *torch.autograd.grad(loss, parameters))
+
+    x, y = torch.randn(4, 6), torch.tensor([0, 1, 2, 0])
+    program = build(make_fx(step)(x, y).graph)
+    for _ in range(3):
+        x = torch.randn(4, 6)
+        for a, b in zip(program(x, y), step(x, y), strict=True):
+            same(a, b.contiguous() if a.is_contiguous() else b.t().contiguous().t())

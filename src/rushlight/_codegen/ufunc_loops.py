@@ -14,6 +14,7 @@ from typing import Any
 
 from rushlight._codegen.kernels import arithmetic, math, trigonometry
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop, loop_of_vectors
+from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.language import sqrt
 from rushlight._codegen.parallel_ufuncs import CompiledLoop, Functions
 from rushlight._codegen.types import NUMBERS, Type, b1, f64, u16
@@ -103,3 +104,21 @@ def functions() -> dict[str, Functions]:
     for name in COMPARISONS.split():
         found[name] = {t.np: (function(name), t, b1) for t in floats + integers}
     return found
+
+
+def formula(name: str) -> Pointwise | None:
+    """What a ufunc computes for one element; None where the function of numbers is not ours."""
+    floats, integers = (tuple(NUMBERS[LETTERS[c]] for c in letters) for letters in ("fdeE", "li"))
+    both = floats + integers
+    if name in SAME.split():
+        return Pointwise(function(name), 2, types=floats if name == "divide" else both)
+    if name in COMPARISONS.split():
+        return Pointwise(function(name), 2, output=b1, types=both)
+    if name in ("logical_and", "logical_or", "logical_xor"):
+        return Pointwise(function(name), 2, output=b1, types=(*floats, b1))
+    if name == "logical_not":
+        return Pointwise(function(name), output=b1, types=(*floats, b1))
+    if name in (*PLAIN.split(), *SMOOTH.split()):
+        whole = integers if name in ("square", "absolute", "negative") else ()
+        return Pointwise(function(name), types=floats + whole)
+    return None

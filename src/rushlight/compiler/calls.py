@@ -24,13 +24,16 @@ from rushlight.dispatch.overloads import OpOverload
 from rushlight.dispatch.record import NUMBERS
 from rushlight.fx import Node
 
-# Operators that give the array they are given; those that make an array of shapes and numbers alone.
+# Operators that give the array that they are given; those that make an array of shapes and numbers alone.
 SAME = frozenset("alias detach lift_fresh".split())
 MAKERS = frozenset(
     "arange empty_like eye full full_like linspace new_full new_ones new_zeros ones ones_like scalar_tensor "
     "zeros zeros_like".split()
 )
-COPYING = frozenset(["copy_"])
+# In-place operators whose result is another view of the memory, which they leave as it is.
+RESHAPING = frozenset(
+    "as_strided_ resize_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ detach_".split()
+)
 
 
 class Cast:
@@ -52,18 +55,19 @@ class Call:
     """One node as `function(*args, **kwargs)`, of arrays: nodes and `Cast`s among the arguments are read.
 
     `pure`: what it gives depends on its arguments alone, and it changes nothing. `writes`: the node whose memory is
-    written, which is what the call gives. `elementwise`: (function of a back end and arguments): what is computed
-    for each element.
+    written, which is what the call gives. `view`: it gives another view of its first argument. `forward`: what is
+    computed, as a function of a back end and of what gives the values of nodes.
     """
 
-    __slots__ = ("node", "function", "args", "kwargs", "pure", "writes", "elementwise")
+    __slots__ = ("node", "function", "args", "kwargs", "pure", "writes", "view", "forward")
 
     def __init__(
         self, node: Node, function: Callable, args: tuple, kwargs: dict | None = None, *,
-        pure: bool = False, writes: Node | None = None, elementwise: Callable | None = None,
+        pure: bool = False, writes: Node | None = None, view: bool = False,
+        forward: Callable | None = None,
     ) -> None:  # fmt: skip
         self.node, self.function, self.args, self.kwargs = node, function, args, kwargs or {}
-        self.pure, self.writes, self.elementwise = pure, writes, elementwise
+        self.pure, self.writes, self.view, self.forward = pure, writes, view, forward
 
     def reads(self) -> Iterator[Node]:
         """The nodes among its arguments."""
@@ -118,7 +122,7 @@ def call_of(node: Node) -> Call:
     if not isinstance(target, OpOverload):
         return on_tensors(node)
     name = target._opname
-    if name in COPYING:
+    if name == "copy_":
         return copying(node)
     function = target.overloadpacket.resolved()
     if (of := getattr(function, "gradient_of", None)) is not None:
@@ -147,7 +151,7 @@ def on_tensors(node: Node, pure: bool = False) -> Call:
     """A call of the public operator."""
     target: Any = node.target
     name = getattr(target, "_opname", "")
-    inplace = name.endswith("_") and not name.endswith("__")
+    inplace = name.endswith("_") and not name.endswith("__") and name not in RESHAPING
     writes = node.args[0] if inplace else node.kwargs.get("out")
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -184,7 +188,7 @@ def copying(node: Node) -> Call:
     if not isinstance(source, Node) or "c" in (kind_of(into), kind_of(source)):
         return on_tensors(node)
     made = Call(node, copy, (into, source), writes=into)  # type: ignore[arg-type]
-    made.elementwise = lambda space, value: space.cast(value(source), dtype_of(into))
+    made.forward = lambda space, value: space.cast(value(source), dtype_of(into))
     return made
 
 
@@ -234,13 +238,12 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     else:
         made = Call(node, call, order, pure=is_pure(op))
     call.__name__ = write.__name__ = op.name
-    if op.elementwise or op.path in ELEMENT_BY_ELEMENT:
-        made.elementwise = lambda space, value: forward(space, *filled_for(space, order, value))
+    made.view = op.view and op.outputs is None
+    if not op.view and op.path == "_to_copy" and isinstance(dtype := named["dtype"], dtypes.dtype):
+        made.forward = lambda space, value: space.cast(value(named["input"]), dtype.np)
+    elif not op.view:
+        made.forward = lambda space, value: forward(space, *filled_for(space, order, value))
     return made
-
-
-# Operators that are not declared elementwise but compute one number for each of their first input.
-ELEMENT_BY_ELEMENT = frozenset(["threshold_backward"])
 
 
 def filled_for(space: Any, args: tuple, value: Callable) -> list:
@@ -340,8 +343,7 @@ def gradient(node: Node, op: registry.Op, rule: registry.Rule, back: Callable) -
         if any(dtype_of(v) is not dtype_of(read[0]) for v in read):
             return None
         made = Call(node, getattr(xp, kernel), values, pure=True)
-        if all(v.meta["val"].shape == node.meta["val"].shape for v in read):
-            made.elementwise = lambda space, value: getattr(space, kernel)(*filled(values, value))
+        made.forward = lambda space, value: getattr(space, kernel)(*filled(values, value))
         return made
     otherwise = on_tensors(node).function
 
@@ -350,8 +352,6 @@ def gradient(node: Node, op: registry.Op, rule: registry.Rule, back: Callable) -
         return otherwise(*every) if found is NotImplemented else found
 
     call.__name__ = node.target._opname  # type: ignore[union-attr]
-    return Call(node, call, (values, *node.args), pure=True)
-
-
-def number_dtype(value: Any) -> np.dtype:
-    return dtypes.float64.np if isinstance(value, float) else I64
+    made = Call(node, call, (values, *node.args), pure=True)
+    made.forward = lambda space, value: kernel(space, *filled(values, value))
+    return made

@@ -42,13 +42,16 @@ def build(graph: Graph) -> Program:
 
 
 class Layout(NamedTuple):
-    """Where the elements of an array are: `offset` bytes behind the first of its root, the array whose memory it
-    views."""
+    """Where the elements of an array are: `offset` bytes behind the first of its `base`, which it is a view of.
+
+    `root`: the node whose memory it may be in, as its base may be.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype
     root: Node
+    base: Node
     offset: int
 
 
@@ -63,7 +66,9 @@ class Program:
         self.same: dict[Node, Node] = {}  # nodes that stand for the array of another
         self.calls = self._simplified(graph)
         self.layouts: dict[Node, Layout] = {}
+        self._roots: dict[Node, Node] = {}  # whose memory the results of calls are in
         self.source = ""
+        self.loops: list[Any] = []  # the groups that run as one kernel each, from the first call on
         self._run: Callable[..., tuple] | None = None
         self._written = [k for k, n in enumerate(self.inputs) if n in self._targets]
 
@@ -72,6 +77,8 @@ class Program:
     def _simplified(self, graph: Graph) -> list[Call]:
         """The calls of a graph, less those that repeat another or that nobody reads."""
         calls = [call_of(n) for n in graph.nodes if n.op == "call_function"]
+        written = {c.node: c.writes for c in calls if c.writes is not None}
+        self._returned = [self._input(o, written) for o in self.outputs]
         roots: dict[Node, Node] = {}  # whose memory a node may view, as far as the graph tells
         for call in calls:
             read = [n for n in call.reads() if n is not call.node]
@@ -87,6 +94,8 @@ class Program:
                 self.same[node] = self.at(node.args[0])  # type: ignore[arg-type]
                 continue
             call.args, call.kwargs = renamed(call.args, self.at), renamed(call.kwargs, self.at)
+            if call.writes is not None:
+                self.same[node] = call.writes = self.at(call.writes)
             if call.pure and call.kwargs.get("out") is None and node not in outputs:
                 key = call_key(call)
                 touched = any(roots.get(n, n) in self._targets for n in (node, *call.reads()))
@@ -96,8 +105,6 @@ class Program:
                         continue
                     known[key] = node
             kept.append(call)
-        written = {c.node: c.writes for c in calls if c.writes is not None}
-        self._returned = [self._input(o, written) for o in self.outputs]
         self.outputs = renamed(self.outputs, self.at)
         needed = set(nodes_in(self.outputs))
         alive: list[Call] = []
@@ -143,39 +150,58 @@ class Program:
         """Run call by call, and note what each gives."""
         values: dict[Node, Any] = dict(zip(self.inputs, arrays, strict=True))
         values |= {n: t._array if isinstance(t, Tensor) else t for n, t in self.constants.items()}
+        known: list[Node] = []
         for node, a in values.items():
-            self._note(node, a, values, ())
+            self._note(node, a, values, known)
+            known.append(node)
         with np.errstate(all="ignore"):
             for call in self.calls:
                 a = call.run(values.__getitem__)
                 if isinstance(a, np.generic):
                     a = xp.asarray(a)
                 values[call.node] = a
-                self._note(call.node, a, values, call.reads())
+                if call.writes is None:
+                    self._note(call.node, a, values, call.reads(), call.view)
         from rushlight.compiler.straight_line import write
 
-        self.source, self._run = write(self, values)
+        self.source, self.loops, self._run = write(self, values)
         return tuple([values[o] if isinstance(o, Node) else o for o in self.outputs])
 
-    def _note(self, node: Node, a: Any, values: dict, reads: Iterable[Node]) -> None:
-        """Note the layout of an array, and whose memory it is in."""
-        if a.__class__ is not np.ndarray:
-            return
-        root, offset = node, 0
+    def _note(
+        self, node: Node, a: Any, values: dict, reads: Iterable[Node], view: bool = False
+    ) -> None:
+        """Note whose memory a result is in, and the layout of an array."""
+        root, base, offset = node, node, 0
         for n in reads:
-            b = values[n]
-            for part in b if isinstance(b, tuple) else (b,):
-                if part.__class__ is np.ndarray and np.may_share_memory(a, part):
-                    if n in self.layouts:
-                        root = self.layouts[n].root
-                        offset = a.ctypes.data - part.ctypes.data + self.layouts[n].offset
-                    else:
-                        root, offset = n, 0
-        self.layouts[node] = Layout(a.shape, a.strides, a.dtype, root, offset)
+            if any(np.may_share_memory(x, y) for x in arrays_in(a) for y in arrays_in(values[n])):
+                root = self.root(n)
+                if view and n in self.layouts:
+                    base, at = self.layouts[n].base, self.layouts[n].offset
+                    offset = address(a) - address(values[n]) + at
+        self._roots[node] = root
+        if a.__class__ is np.ndarray:
+            self.layouts[node] = Layout(a.shape, a.strides, a.dtype, root, base, offset)
+
+    def root(self, node: Node) -> Node:
+        """The node whose memory the result of another may be in."""
+        return self._roots.get(node, node)
 
     def report(self) -> str:
-        """What runs: the program's text and that of its kernels. Empty before the first call."""
-        return self.source
+        """What runs: the program's text and those of its loops in the kernel language. Empty before the first call."""
+        loops = [f"# loop{k}\n{loop.chain.text}" for k, loop in enumerate(self.loops)]
+        return "\n".join([self.source, *loops])
+
+
+def arrays_in(v: Any) -> list[np.ndarray]:
+    """The arrays of a result."""
+    if isinstance(v, (tuple, list)):
+        return [a for x in v for a in arrays_in(x)]
+    return [v] if v.__class__ is np.ndarray else []
+
+
+def address(a: np.ndarray) -> int:
+    """Where the first element of an array is."""
+    return a.__array_interface__["data"][0]
 
 
 def attribute(graph: Graph, node: Node) -> Any:

@@ -12,11 +12,12 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight.compiler.calls import Call, Cast, nodes_in
+from rushlight.compiler.fusion import Groups, Loop
 from rushlight.core.tensor import Tensor
 from rushlight.fx import Node
 
 if TYPE_CHECKING:
-    from rushlight.compiler.lowering import Program
+    from rushlight.compiler.lowering import Layout, Program
 
 _numbers = count(1)
 LITERALS = frozenset((int, bool, str, type(None)))
@@ -28,6 +29,7 @@ class Writer:
     def __init__(self) -> None:
         self.space: dict[str, Any] = {
             "__name__": "rushlight.compiler.program", "cast": xp.cast, "asarray": xp.asarray,
+            "empty": xp.empty, "ndarray": np.ndarray,
         }  # fmt: skip
         self.lines: list[str] = []
 
@@ -65,6 +67,33 @@ class Writer:
             text = f"asarray({text})"
         self.lines.append(f"{self.text(call.node)} = {text}")
 
+    def loop(self, loop: Loop, n: int) -> None:
+        """The lines of a fused group."""
+        for node in loop.fresh:
+            layout = loop.program.layouts[node]
+            self.lines.append(f"{self.text(node)} = {self.empty(layout)}")
+        arrays = ", ".join(map(self.text, loop.arrays))
+        names = [
+            self.constant(v, f"{what}{n}")
+            for what, v in (
+                ("loop", loop.kernel), ("plan", loop.plan), ("numbers", loop.numbers),
+                ("refused", loop.refused), ("one_by_one", loop.one_by_one),
+            )
+        ]  # fmt: skip
+        self.lines.append(f"{names[0]}([{arrays}], ndarray, {', '.join(names[1:4])})")
+        given = ", ".join(map(self.text, loop.reads()))
+        made = f"[{', '.join(map(self.text, loop.fresh))}] = " if loop.fresh else ""
+        self.lines.append(f"if {names[3]}[0]: {made}{names[4]}({given})")
+
+    def empty(self, layout: Layout) -> str:
+        """The text that makes an array of a layout that is dense."""
+        order = sorted(range(len(layout.shape)), key=lambda d: (-layout.strides[d], d))
+        dtype = self.constant(layout.dtype, layout.dtype.name)
+        made = f"empty({tuple(layout.shape[d] for d in order)}, {dtype})"
+        if order != sorted(order):
+            made += f".transpose({tuple(order.index(d) for d in range(len(order)))})"
+        return made
+
     def function(self, inputs: list[str]) -> tuple[str, Callable]:
         """(the text, the function)."""
         text = f"def program({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in self.lines)
@@ -74,26 +103,66 @@ class Writer:
         return text, self.space["program"]
 
 
-def write(program: Program, values: dict[Node, Any]) -> tuple[str, Callable[..., tuple]]:
-    """The text of a program and the function that it defines. `values`: what the nodes gave in the first run."""
+def write(
+    program: Program, values: dict[Node, Any]
+) -> tuple[str, list[Loop], Callable[..., tuple]]:
+    """The text of a program, its loops, and the function that it is. `values`: what the nodes gave in the first run."""
     writer = Writer()
     for node, t in program.constants.items():
         name = writer.constant(t, "t_" + node.name)
         tail = "._array" if isinstance(t, Tensor) else ""
         writer.lines.append(f"{writer.text(node)} = {name}{tail}")
-    last: dict[Node, int] = {}
-    for k, step in enumerate(program.calls):
-        for n in (step.node, *step.reads()):
-            last[n] = k
+    steps = needed(program, fused_steps(program))
     kept = set(nodes_in(program.outputs))
-    for k, step in enumerate(program.calls):
-        a = values[step.node]
-        writer.call(step, a.__class__ is np.ndarray and not a.ndim)
-        done = [n for n in {step.node, *step.reads()} if last[n] == k and n not in kept]
+    last = {n: k for k, step in enumerate(steps) for n in named_by(step)}
+    loops: list[Loop] = []
+    for k, step in enumerate(steps):
+        if isinstance(step, Loop):
+            writer.loop(step, len(loops))
+            loops.append(step)
+        else:
+            a = values[step.node]
+            writer.call(step, a.__class__ is np.ndarray and not a.ndim)
+        done = sorted({n.name for n in named_by(step) if last[n] == k and n not in kept})
         if done:
-            writer.lines.append(
-                f"del {', '.join(map(writer.text, sorted(done, key=lambda n: n.name)))}"
-            )
+            writer.lines.append("del " + ", ".join(f"v_{name}" for name in done))
     writer.lines.append(f"return {writer.text(program.outputs)}")
     text, function = writer.function([writer.text(n) for n in program.inputs])
-    return text, function
+    return text, loops, function
+
+
+def named_by(step: Call | Loop) -> list[Node]:
+    """The nodes that stand in the lines of a step."""
+    return step.arrays if isinstance(step, Loop) else [step.node, *step.reads()]
+
+
+def fused_steps(program: Program) -> list[Call | Loop]:
+    """The calls of a program, groups of them as loops."""
+    groups = Groups(program).ordered()
+    of = {c.node: k for k, group in enumerate(groups) for c in group}
+    outside: list[set[Node]] = [set(map(program.root, nodes_in(program.outputs))) for _ in groups]
+    for k, group in enumerate(groups):
+        for call in group:
+            for n in call.reads():
+                root = program.root(n)
+                if root in of and of[root] != k:
+                    outside[of[root]].add(root)
+    return [
+        Loop(program, group, outside[k]) if len(group) > 1 else group[0]
+        for k, group in enumerate(groups)
+    ]
+
+
+def needed(program: Program, steps: list[Call | Loop]) -> list[Call | Loop]:
+    """The steps that somebody reads, or that write: views that loops fold are not."""
+    read = set(nodes_in(program.outputs))
+    found: list[Call | Loop] = []
+    for step in reversed(steps):
+        if isinstance(step, Loop):
+            read.update(step.arrays)
+        elif step.pure and step.writes is None and step.node not in read:
+            continue
+        else:
+            read.update(step.reads())
+        found.append(step)
+    return found[::-1]

@@ -29,7 +29,7 @@ from rushlight.core.dtype_sets import FLOATING, I32, I64
 _relu = Pointwise(elementwise.relu, grain=CHEAP)
 
 
-@implements("relu")
+@implements("relu", formula=_relu)
 @before(_relu.entries())
 def relu(a: Any, out: np.ndarray | None = None) -> Any:
     """The larger of `a` and 0; NaN for NaN."""
@@ -228,7 +228,12 @@ _inside = Pointwise(of.clip_gradient, 2, 2, CHEAP, types=(f32, f64))
 _clipped = Elementwise(of.clip_gradient, 2, 2, CHEAP, True).bind(reference.clip_gradient)
 
 
-@implements("clip_gradient")
+@implements(
+    "clip_gradient",
+    formula=lambda xp, g, a, low, high: xp.apply(
+        _inside, g, a, -inf if low is None else low, inf if high is None else high
+    ),
+)
 @before(_inside.entries(lambda dtype: (-inf, inf)))
 def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
     """g where `a` is between the bounds, either may be None, or at one; else 0."""

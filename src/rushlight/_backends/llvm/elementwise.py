@@ -106,6 +106,10 @@ class Elementwise(Binding):
         self.ufuncs = Pointwise(*how)
         self.entries = self.ufuncs.entries(types=(f32, f64) if self.bounds else ANY)
 
+    @property
+    def formula(self) -> Pointwise:
+        return self.ufuncs
+
     def bind(self, reference: Callable) -> Callable:
         ufuncs, arrays, numbers, bounds = self.ufuncs, self.arrays, self.numbers, self.bounds
 
@@ -215,10 +219,11 @@ def round_to(a: Any, decimals: int) -> Any:
     return numpy_elementwise.round_to(a, decimals)
 
 
-_added = Elementwise(elementwise.add_scaled, 2, 1, CHEAP).bind(numpy_elementwise.add_scaled)
+_adding = Elementwise(elementwise.add_scaled, 2, 1, CHEAP)
+_added = _adding.bind(numpy_elementwise.add_scaled)
 
 
-@implements("add_scaled")
+@implements("add_scaled", formula=_adding.formula)
 @before(Pointwise(elementwise.add_scaled, 2, 1, CHEAP, types=(f32, f64)).entries())
 def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> Any:
     """a + factor * b; of half types the factor is rounded to half, the sum once."""
@@ -229,10 +234,16 @@ def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> An
 
 _number = Elementwise(elementwise.between, 2, 1, CHEAP)
 _by_number = _number.bind(numpy_elementwise.lerp)
-_by_arrays = Elementwise(elementwise.between, 3, 0, CHEAP).bind(numpy_elementwise.lerp)
+_arrays = Elementwise(elementwise.between, 3, 0, CHEAP)
+_by_arrays = _arrays.bind(numpy_elementwise.lerp)
 
 
-@implements("lerp")
+@implements(
+    "lerp",
+    formula=lambda xp, a, end, weight: xp.apply(
+        (_number if isinstance(weight, (int, float)) else _arrays).formula, a, end, weight
+    ),
+)
 @before(_number.entries)
 def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     """a + weight * (end - a), exact at both ends."""
@@ -257,6 +268,10 @@ class Divided(Binding):
         )
         floats, integers = self.ufuncs.entries(), self.integers.entries()
         self.entries = ByDtype(lambda d: (integers if d.kind in "iu" else floats)[d])
+
+    @property
+    def formula(self) -> Pointwise:
+        return self.ufuncs
 
     def bind(self, reference: Callable) -> Callable:
         ufuncs, integers = self.ufuncs, self.integers
@@ -296,7 +311,19 @@ _powers = before(_power.entries)(_power.bind(numpy_elementwise.power))
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
 
-@implements("power")
+def power_formula(space: Any, a: Any, b: Any) -> Any:
+    """The exponents that `power` takes by products and roots; NotImplemented for all others."""
+    simple = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
+    if b in simple:
+        return getattr(space, simple[b])(a)
+    if b == 3:
+        return space.apply(_cube, a)
+    if b in (-2, -0.5):
+        return space.reciprocal(space.square(a) if b == -2 else space.sqrt(a))
+    return NotImplemented
+
+
+@implements("power", formula=power_formula)
 def power(a: Any, b: Any) -> Any:
     """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
     if a.__class__ is np.ndarray and a.ndim and a.dtype in FLOATING:
@@ -344,7 +371,7 @@ trunc = implements("trunc")(Elementwise(language.trunc, 1, 0, CHEAP))
 rint = implements("rint")(Elementwise(language.rint, 1, 0, CHEAP))
 
 
-@implements("reverse_subtract")
+@implements("reverse_subtract", formula=lambda xp, a, b: xp.subtract(b, a))
 def reverse_subtract(a: Any, b: Any) -> Any:
     return cpu.subtract(b, a)
 
@@ -381,7 +408,7 @@ _casts = {
 }
 
 
-@implements("cast")
+@implements("cast", formula=lambda xp, a, to: xp.apply(_casts[to], a))
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
     if a.__class__ is np.ndarray and a.ndim and a.size >= SMALL and a.dtype is not to:
@@ -401,7 +428,12 @@ def range_of(d: np.dtype) -> tuple[Any, Any]:
     return -(1 << bits), (1 << bits) - 1
 
 
-@implements("clip")
+def clip_formula(space: Any, a: Any, low: Any, high: Any) -> Any:
+    least, most = range_of(a.dtype)
+    return space.apply(_bounded, a, least if low is None else low, most if high is None else high)
+
+
+@implements("clip", formula=clip_formula)
 @before(_bounded.entries(range_of))
 def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> np.ndarray:
     """`a` between two Python numbers, either may be None; NaN stays."""
@@ -429,7 +461,7 @@ def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> A
     return a if high is None else cpu.minimum(a, high, out=out)
 
 
-@implements("where")
+@implements("where", formula=lambda xp, condition, a, b: xp.select(condition, a, b))
 def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
     if (

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.index import REFERENCE
+from rushlight._backends.index import LLVM, REFERENCE
 from rushlight._backends.llvm import threshold
 from rushlight._codegen.native_entry import ByDtype, before
 
 KERNELS: dict[
     str, Any
 ] = {}  # by name, of the family files that were imported: kernels, or what makes them
+FORMULAS: dict[str, Any] = {}  # by name: what they compute for one element, see `formula`
 
 
 class Binding:
@@ -27,11 +28,26 @@ class Binding:
     entries: ByDtype | None = None
     name = ""
 
+    @property
+    def formula(self) -> Any:
+        """What the kernel computes for one element, see `formula`; None where it is not said."""
+        return None
+
     def bind(self, reference: Callable) -> Callable:
         raise NotImplementedError
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return kernel(self.name)(*args, **options)
+
+
+def formula(name: str) -> Any:
+    """What the kernel `name` computes for one element: a `Pointwise`, or a function of a back end and the kernel's
+    arguments that calls other kernels; None where it is not elementwise, or not said. Fused loops are made of these."""
+    family = LLVM.get(name)
+    if family is None:
+        return None
+    import_module(f"rushlight._backends.llvm.{family}")
+    return FORMULAS.get(name)
 
 
 def kernel(name: str) -> Callable:
@@ -53,20 +69,26 @@ def _call(made: Callable, name: str, reference: Callable) -> None:
 
 
 def implements(
-    name: str, *, dtypes: Container | None = None, least: int | None = None, array: int = 0
+    name: str,
+    *,
+    dtypes: Container | None = None,
+    least: int | None = None,
+    array: int = 0,
+    formula: Any = None,
 ) -> Callable[[Any], Callable]:
     """Register the compiled kernel `name`: a function with the reference's arguments, or a `Binding`.
 
     With `dtypes` or `least` the function sees only calls whose argument number `array` is an array (no
     NumPy number) of one of these dtypes with at least so many elements; the reference does all others, and
     those that the function answers with NotImplemented. Without them it calls the reference itself.
-    scripts/index.py reads `name`, so it is a string, or what a loop over the words of one names.
+    `formula`: what it computes for one element, see the function of this name. scripts/index.py reads `name`, so it
+    is a string, or what a loop over the words of one names.
     """
 
     def register(body: Any) -> Callable:
         if isinstance(body, Binding):
             body.name = name
-            made = body
+            made, FORMULAS[name] = body, body.formula
         elif dtypes is None and least is None:
             made = body
         else:
@@ -74,6 +96,8 @@ def implements(
             made = guarded(body, reference, dtypes, least, array)
             _call(made, name, reference)
         KERNELS[name] = made
+        if formula is not None:
+            FORMULAS[name] = formula
         return made
 
     return register

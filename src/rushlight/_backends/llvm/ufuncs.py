@@ -6,12 +6,17 @@ from collections.abc import Callable
 
 from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._codegen import parallel_ufuncs, ufunc_loops
+from rushlight._codegen.kernels.pointwise import Pointwise
 
 _LOOPS, _FUNCTIONS = ufunc_loops.loops(), ufunc_loops.functions()
 
 
 class Ufunc(Binding):
     """A ufunc with loops in place of those of NumPy's of the same name."""
+
+    @property
+    def formula(self) -> Pointwise | None:
+        return ufunc_loops.formula(self.name)
 
     def bind(self, reference: Callable) -> Callable:
         name = reference.__name__
