@@ -39,9 +39,11 @@ def test_modules_are_the_same_objects(tmp_path):
         import functorch
         from functorch.experimental import chunk_vmap
         from torch._functorch.eager_transforms import jvp
+        import torch._functorch.vmap
         import rushlight
 
         assert functorch is rushlight.compat.functorch and jvp is torch.func.jvp
+        assert torch.func.vmap is torch.vmap
         assert torch is rushlight and nn is rushlight.nn and F is rushlight.nn.functional
         assert DataLoader is Again and Conv2d is nn.Conv2d and Function is torch.autograd.Function
         assert rushlight.__spec__.name == "rushlight" and nn.__spec__.name == "rushlight.nn"

@@ -1,4 +1,4 @@
-"""Methods of `Tensor` that register hooks. A tensor's hooks are kept by the node of its edge."""
+"""Methods of `Tensor` that ask for gradients and register hooks. A tensor's hooks are kept by the node of its edge."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, NoReturn
 
 from rushlight.autograd.graph import (
+    INFERENCE,
     AccumulateGrad,
     HookTable,
     RemovableHandle,
@@ -16,6 +17,7 @@ from rushlight.autograd.graph import (
 )
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of
+from rushlight.core import dtypes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +41,31 @@ def refuse_inside(method: str, also: str = "") -> NoReturn:
         "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, "
         f"hessian) or call {method}() outside of a function being transformed instead."
     )
+
+
+def set_requires_grad(self: Tensor, requires_grad: bool) -> Tensor:
+    """`requires_grad_`, inside of function transforms too."""
+    e = edge_of(self)
+    if e is not None and e.edges:
+        if requires_grad:
+            return self
+        raise RuntimeError(
+            "you can only change requires_grad flags of leaf variables. If you want to use a "
+            "computed variable in a subgraph that doesn't require differentiation use "
+            "var_no_grad = var.detach()."
+        )
+    if not requires_grad:
+        self._set_leaf_edge(None)
+        return self
+    if dtypes.OF[self._array.dtype].kind < 2:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if self._counter is INFERENCE and not thread.inference:
+        raise RuntimeError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        )
+    if e.__class__ is not AccumulateGrad:
+        self._set_leaf_edge(AccumulateGrad(self))
+    return self
 
 
 def retain_grad(self: Tensor) -> None:

@@ -28,7 +28,7 @@ _RENAMED = {
     "torch.fx._symbolic_trace": "rushlight.fx._symbolic_trace",
     "torch.fx._pytree": "rushlight.fx._pytree",
     "torch._tensor": "rushlight.core.tensor",
-    "torch._functorch": "rushlight.func",
+    "torch._functorch": "rushlight.compat.functorch.eager_transforms",
     "torch._functorch.apis": "rushlight.func",
     "torch._functorch.eager_transforms": "rushlight.compat.functorch.eager_transforms",
     "torch._functorch.make_functional": "rushlight.compat.functorch",

@@ -196,29 +196,7 @@ class Tensor:
             )
         return self._set_requires_grad(requires_grad)
 
-    def _set_requires_grad(self, requires_grad: bool) -> Tensor:
-        """`requires_grad_`, inside of function transforms too."""
-        e = edge_of(self)
-        if e is not None and e.edges:
-            if requires_grad:
-                return self
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables. If you want to use a "
-                "computed variable in a subgraph that doesn't require differentiation use "
-                "var_no_grad = var.detach()."
-            )
-        if not requires_grad:
-            self._set_leaf_edge(None)
-            return self
-        if dtypes.OF[self._array.dtype].kind < 2:
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if self._counter is INFERENCE and not thread.inference:
-            raise RuntimeError(
-                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
-            )
-        if e.__class__ is not AccumulateGrad:
-            self._set_leaf_edge(AccumulateGrad(self))
-        return self
+    _set_requires_grad = tensor_hooks.set_requires_grad
 
     def _set_leaf_edge(self, edge: Any) -> None:
         if self._edge.__class__ is View:
