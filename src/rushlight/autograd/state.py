@@ -27,8 +27,7 @@ class ThreadState(threading.local):
     autocast: tuple | None = None
     dispatch_modes: tuple = ()  # stack of active TorchDispatchModes
     transforms = 0  # how many transforms of torch.func are running, one within the other
-    # those among them that take gradients, each with its depth and the tensors whose gradients it takes
-    tracking: tuple = ()
+    tracking: tuple = ()  # those among them that take gradients
     tangents = True  # results have tangents in forward mode
     grad_above = True  # `grad` as it is around the `__torch_dispatch__` that is running
     dispatch_disabled = (

@@ -17,9 +17,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight._backends.sparse import Coo, Sparse
-from rushlight.autograd.graph import count, new
 from rushlight.autograd.state import thread
-from rushlight.autograd.views import edge_of
 from rushlight.core import modes
 
 if TYPE_CHECKING:
@@ -246,8 +244,8 @@ def tensor_str(tensor: Tensor, *, contents: str | None = None) -> str:
     prefix = "tensor(" if own else f"{kind.__name__}("
     if isinstance(getattr(tensor, "_array", None), Sparse) and contents is None:
         return _sparse_str(tensor, prefix)
-    if thread.tracking and (depths := _tracking(tensor)):
-        apart = new(kind)
+    if depths := [t.depth for t in thread.tracking if t.tracks(tensor)]:
+        apart = object.__new__(kind)
         apart._array, apart._edge, apart._counter = tensor._array, None, None
         return functools.reduce(tracked, depths, tensor_str(apart))
     if hasattr(getattr(tensor, "_array", None).__class__, "describe"):
@@ -311,13 +309,6 @@ def _dtype_is_implied(dtype: DType, known_by_values: bool) -> bool:
         return dtype.name == default
     partner = "complex128" if default == "float64" else "complex64"
     return dtype.name in (default, partner, "int64", "bool")
-
-
-def _tracking(tensor: Tensor) -> list[int]:
-    """The depths of the running transforms that take gradients through a tensor, the outermost first."""
-    e = edge_of(tensor)
-    behind = {} if e is None else count([e])
-    return [depth for depth, own in thread.tracking if any(edge_of(x) in behind for x in own)]
 
 
 def tracked(text: str, depth: int) -> str:

@@ -226,7 +226,14 @@ class _Differentiating(disable_saved_tensors_hooks):
         super().__enter__()
         if self.own is not None:
             thread.transforms += 1
-            thread.tracking = (*thread.tracking, (thread.transforms, self.own))
+            self.depth = thread.transforms
+            thread.tracking = (*thread.tracking, self)
+
+    def tracks(self, tensor: Tensor) -> bool:
+        """Whether gradients go through a tensor to those of this transform."""
+        return tensor.requires_grad and not count([edge_of(tensor)]).keys().isdisjoint(
+            map(edge_of, self.own)
+        )
 
     def __exit__(self, *exc: object) -> None:
         if self.own is not None:
