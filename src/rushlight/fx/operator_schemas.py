@@ -24,8 +24,10 @@ class ArgsKwargsPair(NamedTuple):
     kwargs: dict[str, Any]
 
 
-# Keyword parameters that only NumPy has: they are other names for parameters that are there.
-_ALIASES = frozenset(("axis", "keepdims", "x", "a", "x1", "x2"))
+# Keyword parameters that only NumPy has, and the parameters that they are other names for.
+_ALIASES = {
+    "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other",
+}  # fmt: skip
 
 
 def _signature(function: Any) -> inspect.Signature | None:
@@ -35,7 +37,7 @@ def _signature(function: Any) -> inspect.Signature | None:
         return None
     kept = [
         p for p in found.parameters.values()
-        if not (p.kind is p.KEYWORD_ONLY and p.name in _ALIASES)
+        if not (p.kind is p.KEYWORD_ONLY and _ALIASES.get(p.name) in found.parameters)
     ]  # fmt: skip
     return found.replace(parameters=kept)
 

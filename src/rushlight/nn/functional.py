@@ -24,6 +24,13 @@ TOP = frozenset(
         "threshold threshold_ triplet_margin_loss"
     ).split()
 )
+# Names of torch.overrides that programs take from here.
+HOOKS = frozenset(
+    (
+        "handle_torch_function has_torch_function has_torch_function_unary "
+        "has_torch_function_variadic"
+    ).split()
+)
 INPLACE = frozenset(f"{n}_" for n in ("elu", "hardtanh", "leaky_relu"))
 
 
@@ -33,6 +40,10 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module("rushlight.nn.grad")
     names = methods.index.FUNCTIONS
+    if name in HOOKS:
+        from rushlight import overrides
+
+        return getattr(overrides, name)
     if f"nn.functional.{name}" in names:
         found = methods.function(f"nn.functional.{name}")
     elif name in TOP and name in names:
