@@ -255,9 +255,9 @@ CORE["aminmax"] = lambda x, *, dim=None, keepdim=False: (
 CORE["count_nonzero"] = CORE["count_nonzero.dim_IntList"] = lambda x, dim=None: (
     (x != 0).sum() if dim is None else (x != 0).sum(dim)
 )
-CORE["nansum"] = lambda x, dim=None, keepdim=False, *, dtype=None: torch.where(
-    x.isnan(), 0, x
-).sum(dim, keepdim=keepdim, dtype=dtype)
+CORE["nansum"] = lambda x, dim=None, keepdim=False, *, dtype=None: torch.where(x.isnan(), 0, x).sum(
+    dim, keepdim=keepdim, dtype=dtype
+)
 CORE["trace"] = lambda x: x.diagonal().sum()
 
 

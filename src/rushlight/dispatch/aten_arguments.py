@@ -202,6 +202,7 @@ ARGUMENTS: dict[str, tuple] = {
     "internal.max_pool1d_with_indices": ("max_pool1d_with_indices", pooled),
     "internal.max_pool2d_with_indices": ("max_pool2d_with_indices", pooled),
     "internal.max_pool3d_with_indices": ("max_pool3d_with_indices", pooled),
+    "nn.functional._logsigmoid": ("log_sigmoid", lambda input: ((input,), {})),
     "nn.functional._mse_loss": ("mse_loss", MSE),
     "nn.functional._nll_loss": ("nll_loss_forward", likelihood, 0),
 }
@@ -227,6 +228,19 @@ def to_copy(input: Tensor, dtype: Any = None, device: Any = None, memory_format:
     return OPS()["_to_copy"].function(input, dtype, memory_format)
 
 
+# Operators with the arguments of PyTorch's under another path: name -> (path, the defaults of the last parameters).
+BEHIND: dict[str, tuple[str, tuple]] = {
+    "elu": ("nn.functional._elu", (1.0, 1, 1)),
+    "glu": ("nn.functional._glu", (-1,)),
+    "hardsigmoid": ("nn.functional._hardsigmoid", ()),
+    "hardswish": ("nn.functional._hardswish", ()),
+    "hardtanh": ("nn.functional._hardtanh", (-1.0, 1.0)),
+    "leaky_relu": ("nn.functional._leaky_relu", (0.01,)),
+    "mish": ("nn.functional._mish", ()),
+    "silu": ("nn.functional._silu", ()),
+    "unfold": ("Tensor.unfold", (1,)),
+}
+
 # what PyTorch's names call, where that is no public function of the name: a function, or an operator's path
 CALLS: dict[str, Callable | str] = {
     "_local_scalar_dense": lambda input: input.item(),
@@ -245,6 +259,7 @@ CALLS: dict[str, Callable | str] = {
     "index_put": index_put,
     "lift_fresh": lambda input: input,
     "lift_fresh_copy": lambda input: input.clone(),
+    "log_sigmoid": "nn.functional._logsigmoid",
     "max_pool1d_with_indices": max_pool(1),
     "max_pool2d_with_indices": max_pool(2),
     "max_pool3d_with_indices": max_pool(3),

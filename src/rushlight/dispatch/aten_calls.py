@@ -11,7 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import aten_names, handlers
-from rushlight.dispatch.aten_arguments import ARGUMENTS, CALLS, GRADIENTS, as_list
+from rushlight.dispatch.aten_arguments import ARGUMENTS, BEHIND, CALLS, GRADIENTS, as_list
 from rushlight.dispatch.aten_forms import OPS, torch
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def overload_of(op: Op, named: dict, inplace: bool = False) -> tuple[OpOverload,
     if inplace and not name.endswith("_"):
         name += "_"
     packet = getattr(space.aten, name)
+    if inplace and name[:-1] in BEHIND:
+        packet._called = packet._called or own(op, inplace)
     return getattr(packet, aten_names.overload(name.rstrip("_"), named)), args, kwargs
 
 
@@ -81,7 +83,7 @@ def same(op: Op, name: str) -> bool:
 SAME = frozenset(
     "_dim.max _dim.min _dim.median _dim.nanmedian _all.max _all.min _all.median _all.nanmedian _add_scaled _sub_scaled "
     "_rsub_scaled aten.masked_fill_tensor aten.scatter_src aten.scatter_value aten.index_fill_value "
-    "aten.index_fill_tensor _clamp_tensors _clamp_min_tensor _clamp_max_tensor internal.adaptive_avg_pool1d "
+    "aten.index_fill_tensor _clamp_tensors _clamp_min_tensor _clamp_max_tensor "
     "internal.adaptive_avg_pool2d internal.adaptive_avg_pool3d".split()
 )
 
@@ -132,6 +134,18 @@ def loaded(path: str) -> Op:
     return OPS()[path]
 
 
+def with_defaults(op: Op, defaults: tuple) -> Callable:
+    """A function of an operator whose last parameters have defaults."""
+    named = dict(zip(op.params[len(op.params) - len(defaults) :], defaults, strict=True))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        left = {p: v for p, v in named.items() if p in op.params[len(args) :]}
+        return op.function(*args, **(left | kwargs))
+
+    call.op = op  # type: ignore[attr-defined]
+    return call
+
+
 def called(namespace: str, name: str) -> Callable | None:
     """What the operator `name` calls, where that is no public function."""
     if namespace == "rushlight":
@@ -141,7 +155,10 @@ def called(namespace: str, name: str) -> Callable | None:
         return None
     if name in CALLS:
         found = CALLS[name]
-        return with_tuples(OPS()[found].function) if isinstance(found, str) else found
+        return with_tuples(loaded(found).function) if isinstance(found, str) else found
+    if name in BEHIND:
+        path, defaults = BEHIND[name]
+        return with_defaults(loaded(path), defaults)
     if name in GRADIENT_NAMES:
         path, back = GRADIENT_NAMES[name]
         op = loaded(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import rushlight
 from rushlight.dispatch import methods
 
 # Functions of the top namespace that are public here too.
@@ -41,9 +42,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("rushlight.nn.grad")
     names = methods.index.FUNCTIONS
     if name in HOOKS:
-        from rushlight import overrides
-
-        return getattr(overrides, name)
+        return getattr(rushlight.overrides, name)
     if f"nn.functional.{name}" in names:
         found = methods.function(f"nn.functional.{name}")
     elif name in TOP and name in names:
