@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.aten_forms import MOST, OPS, is_one_slice, torch
+from rushlight.dispatch.aten_forms import MOST, OPS, is_one_slice, loaded, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ def reduced(name: str, path: str) -> tuple[Callable, Callable]:
         return (input, target, *[REDUCTIONS.index(reduction)] * (reduction != "mean")), {}
 
     def call(input: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
-        return OPS()[path].function(input, target, REDUCTIONS[reduction])
+        return loaded(path).function(input, target, REDUCTIONS[reduction])
 
     return arguments, call
 
@@ -119,7 +119,7 @@ def nll_loss(
     input: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int
 ) -> tuple:
     """`aten.nll_loss_forward`: the loss, and the weights of all targets together."""
-    own = OPS()["nn.functional._nll_loss"].function
+    own = loaded("nn.functional._nll_loss").function
     loss = own(input, target, weight, REDUCTIONS[reduction], ignore_index)
     used = target != ignore_index
     if not reduction:
@@ -252,9 +252,9 @@ CALLS: dict[str, Callable | str] = {
     "diagonal_backward": lambda grad, sizes, *more: OPS()["aten.diagonal_place"].function(
         grad, tuple(sizes), *more
     ),
-    "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: OPS()[
+    "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: loaded(
         "_embedding"
-    ].function(weight, indices, padding_idx, scale),
+    ).function(weight, indices, padding_idx, scale),
     "index": indexed,
     "index_put": index_put,
     "lift_fresh": lambda input: input,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import aten_names, handlers
 from rushlight.dispatch.aten_arguments import ARGUMENTS, BEHIND, CALLS, GRADIENTS, as_list
-from rushlight.dispatch.aten_forms import OPS, torch
+from rushlight.dispatch.aten_forms import OPS, loaded, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,15 +123,6 @@ def with_tuples(function: Callable) -> Callable:
 
     call.op = function.op  # type: ignore[attr-defined]
     return call
-
-
-def loaded(path: str) -> Op:
-    """An operator by its path; its family is loaded where it is not yet."""
-    if path not in OPS():
-        where, _, name = path.rpartition(".")
-        owner = functools.reduce(getattr, where.split(".") if where else (), torch())
-        getattr(owner, name.removeprefix("_"))
-    return OPS()[path]
 
 
 def with_defaults(op: Op, defaults: tuple) -> Callable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
@@ -26,6 +27,15 @@ def OPS() -> dict[str, Op]:
     from rushlight.dispatch import registry
 
     return registry.OPS
+
+
+def loaded(path: str) -> Op:
+    """An operator by its path; its family is loaded where it is not yet."""
+    if path not in OPS():
+        where, _, name = path.rpartition(".")
+        owner = functools.reduce(getattr, where.split(".") if where else (), torch())
+        getattr(owner, name.removeprefix("_"))
+    return OPS()[path]
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
