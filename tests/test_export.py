@@ -110,6 +110,12 @@ def test_index_tensors_and_masks_are_written_through():
     agree(f, torch.randn(3, 4), other=(torch.randn(3, 4),))
 
 
+def test_results_with_names():
+    program = agree(lambda x: (x.max(1), torch.topk(x, 2), x.sort(0)[1]), torch.randn(3, 4))
+    values = program.module()(torch.eye(3, 4))[0].values
+    assert values.tolist() == [1, 1, 1]
+
+
 def test_input_that_is_written_to_is_named_and_written():
     def f(x):
         x.mul_(3)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Functions that PyTorch writes in others in Python: what they call is recorded.
 IN_PYTHON = frozenset(
     "multi_head_attention_forward normalize softmin softsign tanhshrink local_response_norm gaussian_nll_loss lp_pool1d "
-    "lp_pool2d lp_pool3d gumbel_softmax multilabel_soft_margin_loss einsum".split()
+    "lp_pool2d lp_pool3d gumbel_softmax multilabel_soft_margin_loss".split()
 )
 RANDOM = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson normal_ uniform_ "
@@ -86,10 +86,17 @@ def _dropout(input, p=0.5, training=True):
     return input, p, training
 
 
+def _instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):  # fmt: skip
+    return input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
+
+
 # Functions of torch.nn.functional whose operator takes the arguments in another order, or all of them.
 _ORDERS = {
     "batch_norm": _batch_norm,
     "embedding": _embedding,
+    "instance_norm": _instance_norm,
     **dict.fromkeys("dropout alpha_dropout feature_alpha_dropout".split(), _dropout),
 }
 

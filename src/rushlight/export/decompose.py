@@ -11,7 +11,7 @@ from rushlight.export.errors import refuse
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature, OutputSpec, TensorArgument
 from rushlight.export.tracing import note_shapes
-from rushlight.export.unify import Symbols, resized, unified
+from rushlight.export.unify import resized, symbols_of, unified
 from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -23,13 +23,8 @@ from rushlight.utils._pytree import tree_leaves
 def decomposed(program: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgram:
     """The program with a graph of operators below autograd, and those of `table` as what its functions call."""
     leaves = tree_leaves(program.example_inputs)
-    symbols = Symbols()
+    symbols = symbols_of(program)
     names = program.graph_signature.user_input_names
-    by_name = dict(zip(names, leaves, strict=True))
-    for name, dims in program.dynamic.items():
-        for d, (root, factor, offset) in dims.items():
-            low, high = program.range_constraints[root]
-            symbols.know(name, d, (root, factor, offset), by_name[name].shape[d], low, high)
     runs = [0, 1, 2] if symbols.roots else [0]
     graphs = []
     for nr in runs:

@@ -199,9 +199,10 @@ class Recorder(TorchFunctionMode):
                 found.append(wrap(t, picked, nr))
             else:
                 found.append(self._several(picked, t, wrap))
-        if isinstance(result, tuple) and hasattr(result, "_fields"):
-            return type(result)(*found)
-        return type(result)(found) if type(result) in (list, tuple) else type(result)(tuple(found))
+        make = getattr(
+            type(result), "_make", type(result)
+        )  # named tuples take fields, not a sequence
+        return make(found)
 
     def _batch_norm(self, func: Any, args: tuple, kwargs: dict, result: Tensor) -> Tensor:
         """A batch norm in training mode: one without running statistics, and what is written to these."""

@@ -10,6 +10,7 @@ from rushlight.export.dynamic_shapes import Dim, Expression, fit
 from rushlight.export.errors import refuse
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
+from rushlight.utils._pytree import tree_leaves
 
 __all__ = ["Symbols", "unified"]
 
@@ -72,6 +73,17 @@ class Symbols:
     def ranges(self) -> dict[str, tuple[int, int | None]]:
         """{root: (min, max)}."""
         return {name: (low, high) for name, (_, low, high) in self.roots.items()}
+
+
+def symbols_of(program: Any) -> Symbols:
+    """The dynamic dimensions of an exported program."""
+    found = Symbols()
+    names = program.graph_signature.user_input_names
+    leaves = dict(zip(names, tree_leaves(program.example_inputs), strict=True))
+    for name, dims in program.dynamic.items():
+        for d, form in dims.items():
+            found.know(name, d, form, leaves[name].shape[d], *program.range_constraints[form[0]])
+    return found
 
 
 def resized(names: list[str], leaves: list, symbols: Symbols, nr: int) -> list:
