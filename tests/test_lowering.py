@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from rushlight.compiler.lowering import build
-from rushlight.fx.experimental.proxy_tensor import make_fx
+from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, make_fx
 
 UNARY = (
     "neg abs relu sigmoid tanh exp sqrt square sign floor silu gelu erf log1p reciprocal".split()
@@ -15,6 +15,14 @@ UNARY = (
 BINARY = "add sub mul div maximum minimum lt ge eq".split()
 DTYPES = [torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16]
 SHAPES = [(), (1,), (5,), (3, 5), (3, 1), (2, 3, 5), (2, 1, 5), (64, 70)]
+
+
+def built(function, *inputs, own=True):
+    """The program of a function, of our operators or of PyTorch's inner ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProxyTorchDispatchMode, "own_operators", own, raising=False)
+        graph = make_fx(function)(*[t.clone() for t in inputs]).graph
+    return build(graph)
 
 
 def call(name, *args):
@@ -104,14 +112,14 @@ def test_random_programs(data):
             st.tuples(st.sampled_from(SHAPES), st.sampled_from(DTYPES[:4])), min_size=1, max_size=3
         )
     )
-    check(steps_of(data.draw, kinds), kinds)
+    check(steps_of(data.draw, kinds), kinds, data.draw(st.booleans()))
 
 
-def check(function, kinds, calls=3):
+def check(function, kinds, own=True, calls=3):
     def fresh(seed):
         return [made(shape, dtype, seed + k) for k, (shape, dtype) in enumerate(kinds)]
 
-    program = build(make_fx(function)(*fresh(0)).graph)
+    program = built(function, *fresh(0), own=own)
     for seed in range(calls):
         ours, theirs = fresh(10 * seed), fresh(10 * seed)
         expected = function(*theirs)
@@ -127,7 +135,7 @@ def check(function, kinds, calls=3):
 
 def loops_of(function, *inputs):
     """The fused loops of a program that gives what the function gives."""
-    program = build(make_fx(function)(*[t.clone() for t in inputs]).graph)
+    program = built(function, *inputs)
     for _ in range(2):
         ours, theirs = [t.clone() for t in inputs], [t.clone() for t in inputs]
         for a, b in zip([*program(*ours), *ours], [*function(*theirs), *theirs], strict=True):
@@ -167,7 +175,7 @@ def test_a_read_through_another_view_sees_a_write_in_order():
 
 
 def test_arrays_of_other_layouts_than_in_the_first_call_are_computed_too():
-    program = build(make_fx(lambda x: (x.exp() + 1).sqrt())(torch.randn(5, 6)).graph)
+    program = built(lambda x: (x.exp() + 1).sqrt(), torch.randn(5, 6))
     for x in (
         torch.randn(5, 6),
         torch.randn(6, 5).t(),
@@ -180,7 +188,7 @@ def test_arrays_of_other_layouts_than_in_the_first_call_are_computed_too():
 
 def test_threads_change_no_bit():
     x, y = torch.randn(300, 400), torch.randn(400)
-    program = build(make_fx(lambda x, y: ((x + y).tanh() * x, (x * y).sum(0)))(x, y).graph)
+    program = built(lambda x, y: ((x + y).tanh() * x, (x * y).sum(0)), x, y)
     program(x, y)
     before, found = torch.get_num_threads(), []
     try:
@@ -199,7 +207,7 @@ def test_random_numbers_are_drawn_as_often_and_in_the_same_order():
     x = torch.ones(3)
     torch.manual_seed(0)
     expected = [function(x) for _ in range(3)]
-    program = build(make_fx(function)(x).graph)
+    program = built(function, x)
     torch.manual_seed(0)
     for row in expected:
         for a, b in zip(program(x), row, strict=True):
@@ -218,8 +226,24 @@ def test_a_training_step_gives_the_gradients_of_eager():
         return (loss.detach(), *torch.autograd.grad(loss, parameters))
 
     x, y = torch.randn(4, 6), torch.tensor([0, 1, 2, 0])
-    program = build(make_fx(step)(x, y).graph)
+    program = built(step, x, y)
     for _ in range(3):
         x = torch.randn(4, 6)
         for a, b in zip(program(x, y), step(x, y), strict=True):
-            same(a, b.contiguous() if a.is_contiguous() else b.t().contiguous().t())
+            same(a, b)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_the_divisor_of_a_cross_entropy_is_computed_anew(reduction):
+    def step(x, y):
+        x = x.detach().requires_grad_()
+        loss = torch.nn.functional.cross_entropy(x, y, reduction=reduction)
+        return loss.detach(), torch.autograd.grad(loss.sum(), x)[0]
+
+    x = torch.randn(4, 3)
+    for own in (False, True):
+        program = built(step, x, torch.tensor([0, 1, 2, 0]), own=own)
+        for y in ([0, 1, 2, 0], [0, -100, -100, 1], [2, 2, 2, -100]):
+            y = torch.tensor(y)
+            for a, b in zip(program(x, y), step(x, y), strict=True):
+                same(a, b)

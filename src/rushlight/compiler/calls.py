@@ -27,7 +27,7 @@ from rushlight.fx import Node
 # Operators that give the array that they are given; those that make an array of shapes and numbers alone.
 SAME = frozenset("alias detach lift_fresh".split())
 MAKERS = frozenset(
-    "arange empty_like eye full full_like linspace new_full new_ones new_zeros ones ones_like scalar_tensor "
+    "arange eye full full_like linspace new_full new_ones new_zeros ones ones_like scalar_tensor "
     "zeros zeros_like".split()
 )
 # In-place operators whose result is another view of the memory, which they leave as it is.
@@ -93,6 +93,61 @@ def nodes_in(value: Any) -> Iterator[Node]:
             yield from nodes_in(v)
     elif isinstance(value, slice):
         yield from nodes_in((value.start, value.stop, value.step))
+
+
+class Known:
+    """An array of which the shape and the dtype are known; a forward that asks for more raises."""
+
+    def __init__(self, node: Node | Cast, a: Any) -> None:
+        self.node, self.shape, self.dtype = node, a.shape, a.dtype
+        self.ndim, self.size = a.ndim, a.size
+
+
+class OneKernel:
+    """A back end whose kernels note how they are called, to find out whether a forward is one kernel."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple]] = []
+
+    def __getattr__(self, name: str) -> Callable:
+        def kernel(*args: Any) -> Any:
+            self.calls.append((name, args))
+            return self
+
+        return kernel
+
+    def cast(self, a: Known, to: np.dtype) -> Known:
+        """An array in another dtype, where it is an input."""
+        if not isinstance(a.node, Node):
+            raise TypeError("cast twice")
+        found = Known(Cast(a.node, to), a)
+        found.dtype = to
+        return found
+
+
+def peeled(call: Call) -> Call:
+    """A call whose forward is one kernel, of arguments that are known, as a call of this kernel."""
+    space = OneKernel()
+    try:
+        result = call.forward(space, lambda n: Known(n, n.meta["val"]._array))  # type: ignore[misc]
+    except Exception:  # it asks for more than is known
+        return call
+    if result is space and len(space.calls) == 1:
+        ((name, args),) = space.calls
+        if not any(v is space for v in args):
+            call.function = getattr(xp, name)
+            call.args, call.kwargs = taken_out(args), {}
+    return call
+
+
+def taken_out(v: Any) -> Any:
+    """Nested arguments with the nodes of known arrays in their places."""
+    if isinstance(v, Known):
+        return v.node
+    if isinstance(v, (tuple, list)):
+        items = [taken_out(x) for x in v]
+        return tuple(items) if isinstance(v, tuple) else items
+    return v
 
 
 def filled(value: Any, of: Callable[[Node], Any]) -> Any:
@@ -243,6 +298,8 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
         made.forward = lambda space, value: space.cast(value(named["input"]), dtype.np)
     elif not op.view:
         made.forward = lambda space, value: forward(space, *filled_for(space, order, value))
+        if not inplace and (kept or not op.intermediates):
+            return peeled(made)
     return made
 
 
@@ -354,4 +411,4 @@ def gradient(node: Node, op: registry.Op, rule: registry.Rule, back: Callable) -
     call.__name__ = node.target._opname  # type: ignore[union-attr]
     made = Call(node, call, (values, *node.args), pure=True)
     made.forward = lambda space, value: kernel(space, *filled(values, value))
-    return made
+    return peeled(made)

@@ -71,6 +71,7 @@ class Program:
         self.loops: list[Any] = []  # the groups that run as one kernel each, from the first call on
         self._run: Callable[..., tuple] | None = None
         self._written = [k for k, n in enumerate(self.inputs) if n in self._targets]
+        self.written: set[Node] = set()  # roots that calls write to, from the first call on
 
     # -- graph ---------------------------------------------------------------------------------------
 
@@ -130,10 +131,7 @@ class Program:
         arrays = [g._array if isinstance(g, Tensor) else g for g in given]
         recording, thread.grad = thread.grad, False
         try:
-            if self._run is None:
-                results = self._first(arrays)
-            else:
-                results = self._run(*arrays)
+            results = self.on_arrays(*arrays)
         finally:
             thread.grad = recording
         for k in self._written:
@@ -145,6 +143,10 @@ class Program:
                 for k, r in zip(self._returned, results, strict=True)
             ]
         )
+
+    def on_arrays(self, *arrays: Any) -> tuple:
+        """The program on arrays alone, without gradients: the arrays of its outputs."""
+        return self._first([*arrays]) if self._run is None else self._run(*arrays)
 
     def _first(self, arrays: list) -> tuple:
         """Run call by call, and note what each gives."""
@@ -160,7 +162,9 @@ class Program:
                 if isinstance(a, np.generic):
                     a = xp.asarray(a)
                 values[call.node] = a
-                if call.writes is None:
+                if call.writes is not None:
+                    self.written.add(self.root(call.writes))
+                else:
                     self._note(call.node, a, values, call.reads(), call.view)
         from rushlight.compiler.straight_line import write
 

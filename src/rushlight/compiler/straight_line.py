@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight.compiler.calls import Call, Cast, nodes_in
+from rushlight.compiler.calls import MAKERS, Call, Cast, nodes_in
 from rushlight.compiler.fusion import Groups, Loop
 from rushlight.core.tensor import Tensor
 from rushlight.fx import Node
@@ -116,19 +116,31 @@ def write(
     kept = set(nodes_in(program.outputs))
     last = {n: k for k, step in enumerate(steps) for n in named_by(step)}
     loops: list[Loop] = []
+    returned = set(map(program.root, kept))
     for k, step in enumerate(steps):
+        if isinstance(step, Call) and fixed(program, step, returned):
+            writer.space[writer.text(step.node)] = values[step.node]
+            continue
         if isinstance(step, Loop):
             writer.loop(step, len(loops))
             loops.append(step)
         else:
             a = values[step.node]
             writer.call(step, a.__class__ is np.ndarray and not a.ndim)
-        done = sorted({n.name for n in named_by(step) if last[n] == k and n not in kept})
+        local = {n for n in named_by(step) if writer.text(n) not in writer.space}
+        done = sorted({n.name for n in local if last[n] == k and n not in kept})
         if done:
             writer.lines.append("del " + ", ".join(f"v_{name}" for name in done))
     writer.lines.append(f"return {writer.text(program.outputs)}")
     text, function = writer.function([writer.text(n) for n in program.inputs])
     return text, loops, function
+
+
+def fixed(program: Program, call: Call, returned: set[Node]) -> bool:
+    """Whether a call gives the same elements every time, and nobody writes to them or takes them out."""
+    name = getattr(call.node.target, "_opname", "")
+    root = program.root(call.node)
+    return name in MAKERS and call.pure and root not in program.written and root not in returned
 
 
 def named_by(step: Call | Loop) -> list[Node]:

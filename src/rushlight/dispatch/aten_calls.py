@@ -27,11 +27,12 @@ DIMS = frozenset("sum mean nansum amax amin logsumexp".split())  # their dimensi
 def overload_of(op: Op, named: dict, inplace: bool = False) -> tuple[OpOverload, tuple, dict]:
     """(what a call of `op` is below autograd, its arguments); `named`: the values of all parameters."""
     space = torch().ops
-    if op.path in ARGUMENTS:
+    ours = handlers.own_operators()
+    if not ours and op.path in ARGUMENTS:
         name, arguments = ARGUMENTS[op.path][:2]
         given = {p: named[p] for p in op.params}
         name = name(**given) if callable(name) else name
-    if op.path in ARGUMENTS and name is not None:
+    if not ours and op.path in ARGUMENTS and name is not None:
         args, kwargs = arguments(**given)
     else:
         values = [named[p] for p in op.params]
@@ -43,7 +44,7 @@ def overload_of(op: Op, named: dict, inplace: bool = False) -> tuple[OpOverload,
         kwargs = {p: v for p, v in zip(op.params[n:], values[n:]) if not is_default(op, p, v)}
         if op.path in DIMS and len(args) > 1 and args[1].__class__ is int:
             args = (args[0], [args[1]], *args[2:])
-        names = aten_names.names(op, values)
+        names = () if ours else aten_names.names(op, values)
         name = names[-1] if names else ""
         if not name or not same(op, name):
             packet = getattr(space.rushlight, op.path.replace(".", "_") + "_" * inplace)
@@ -90,7 +91,7 @@ SAME = frozenset(
 
 def picked(op: Op, found: Any) -> Any:
     """The result of `op` among those of its inner operator."""
-    how = ARGUMENTS.get(op.path, ())
+    how = () if handlers.own_operators() else ARGUMENTS.get(op.path, ())
     return found[how[2]] if len(how) > 2 else found
 
 
@@ -172,7 +173,7 @@ def called(namespace: str, name: str) -> Callable | None:
 
 def gradient_overload(op: Op, rule: Any, env: dict) -> tuple[OpOverload, tuple]:
     """(the operator that stands for the kernel of a gradient rule of `op`, its arguments)."""
-    if op.path in GRADIENTS:
+    if op.path in GRADIENTS and not handlers.own_operators():
         name, arguments, _ = GRADIENTS[op.path]
         return getattr(torch().ops.aten, name).default, arguments(*[env[n] for n in rule.names])
     of = "" if rule is op.rule_all else "_" + next(i for i, r in op.rules.items() if r is rule)

@@ -50,6 +50,13 @@ def dispatches(cls: type) -> bool:
     return found
 
 
+def own_operators() -> bool:
+    """Whether the mode that is asked takes operators as they are declared here, not as PyTorch's inner ones: its class
+    says `own_operators = True`."""
+    modes = thread.dispatch_modes
+    return bool(modes) and getattr(modes[-1], "own_operators", False)
+
+
 def asked(values: Iterable) -> bool:
     """Whether a call with these arguments is handed to a `__torch_dispatch__`."""
     if thread.dispatch_disabled:

@@ -23,7 +23,7 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import MULTI, View, edge_of
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import aten_calls, aten_forms, general, inplace, primitives, results
-from rushlight.dispatch.handlers import ask, asked, carried, made, tensors_in
+from rushlight.dispatch.handlers import ask, asked, carried, made, own_operators, tensors_in
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, INTERPRETERS
 from rushlight.dispatch.older_orders import ordered
 from rushlight.dispatch.overrides import NOTHING
@@ -64,7 +64,7 @@ def run(op: Op, values: list, out: Any) -> Any:
     """`general.execute`, with a handler for a kernel."""
     if lifted((*values, out)):
         return general.execute(op, values, out)
-    form = aten_forms.FORMS.get(op.path)
+    form = None if own_operators() else aten_forms.FORMS.get(op.path)
     if form is not None:
         result = form(*values)
         if result is not NotImplemented:

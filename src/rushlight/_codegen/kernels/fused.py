@@ -85,18 +85,25 @@ def named(names: dict[str, Any], function: Any) -> str:
     return name
 
 
-@inline
-def alike(a, kind, plan, at):
-    """Whether an object is an aligned array of a class with the dtype, shape and strides that the plan tells."""
-    fits = a[abi.TYPE] == bits(kind, i64)
-    if fits:
-        n = dims_of(a)
-        fits = (a[abi.DTYPE] == plan[at]) & (n == plan[at + 1])
-        fits = fits & (i32(a[abi.FLAGS]) & abi.ALIGNED != 0)
+@routine(apart=True, quick=True)
+def alike(items: Header, count: i64, kind: Header, plan: Ptr[i64]) -> b1:
+    """Whether the objects in a list are aligned arrays of a class with the dtypes, shapes and strides that the plan
+    tells."""
+    fits = b1(1)
+    at = i64(0)
+    for k in range(count):
+        a = item_of(items, k)
+        n = plan[at + 1]
+        if a[abi.TYPE] != bits(kind, i64):
+            fits = b1(0)
+        if fits:
+            fits = (a[abi.DTYPE] == plan[at]) & (dims_of(a) == n)
+            fits = fits & (i32(a[abi.FLAGS]) & abi.ALIGNED != 0)
         if fits:
             for j in range(n):
                 fits = fits & (shape_of(a)[j] == plan[at + 2 + j])
                 fits = fits & (strides_of(a)[j] == plan[at + 2 + n + j])
+        at = at + 2 + 2 * n
     return fits
 
 
@@ -118,11 +125,7 @@ def fused(CHAIN, items: Header, kind: Header, plan: Ptr[i64], numbers: Ptr[i64],
     OPERANDS = CHAIN.loads + CHAIN.stores
     L = len(CHAIN.loads)
     N = len(OPERANDS)
-    fits = b1(1)
-    at = i64(D + N * (D + 1))
-    for k in range(CHAIN.arrays):
-        fits = fits & alike(item_of(items, k), kind, plan, at)
-        at = at + 2 + 2 * plan[at + 1]
+    fits = alike(items, i64(CHAIN.arrays), kind, plan + (D + N * (D + 1)))
     refused[0] = select(fits, i64(0), i64(1))
     if fits:
         size = [plan[d] for d in range(D)]

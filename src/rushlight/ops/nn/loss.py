@@ -11,6 +11,7 @@ from rushlight._backends import llvm
 from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import FLOATING, I64
 from rushlight.core.dtypes import int64, uint8
+from rushlight.dispatch.handlers import own_operators
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.softmax import log_softmax_of
@@ -111,12 +112,12 @@ def cross_entropy_loss(
         bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
         raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
     if reduction == "none":
-        return losses.astype(input.dtype, copy=False), sums, 1.0
+        return losses.astype(input.dtype, copy=False), sums, xp.asarray(1.0)
     if reduction == "sum":
         weights = 1.0
     else:
         total = total / weights if weights else float("nan")
-    return xp.asarray(total, input.dtype), sums, weights
+    return xp.asarray(total, input.dtype), sums, xp.asarray(weights)
 
 
 def cross_entropy_loss_rule(g, input, target, weight, reduction, ignore_index, label_smoothing):
@@ -140,7 +141,7 @@ def cross_entropy_loss_rule(g, input, target, weight, reduction, ignore_index, l
 def cross_entropy_loss_gradient(
     xp, g, input, target, weight, ignore_index, label_smoothing, sums, divisor
 ):
-    scale = 1 / divisor if divisor else float("nan")
+    scale = 1 / divisor.item() if divisor else float("nan")
     return xp.cross_entropy_gradient(
         g, input, target, weight, sums, ignore_index, label_smoothing, scale
     )
@@ -167,7 +168,7 @@ def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
             and weight._array.shape == shape[1:2]
             and weight._edge is None
         )
-        and not active.modes
+        and (not active.modes or active.modes == 1 and own_operators())
     )
 
 
