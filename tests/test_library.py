@@ -9,6 +9,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight.fx.experimental.proxy_tensor import make_fx
+from rushlight.utils._python_dispatch import TorchDispatchMode
 
 _numbers = itertools.count()
 
@@ -163,3 +165,114 @@ def test_schemas_of_functions():
             gone("x")
     with pytest.raises(RuntimeError, match="register_fake"):
         torch.library.get_ctx()
+
+
+# -- what registrations do ---------------------------------------------------------------------------
+
+
+def test_a_mode_gets_a_custom_operator(ns):
+    class Mode(TorchDispatchMode):
+        def __init__(self):
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, requires_grad=True)
+    op = sine(ns)
+    op.register_autograd(lambda ctx, g: (g, None))
+    with Mode() as mode:
+        y = op(x)
+    assert mode.seen[0] is getattr(torch.ops, ns).sine.default
+    assert torch.allclose(y, x.sin())
+    assert y.requires_grad
+
+
+def test_fake_tensors_and_graphs(ns):
+    @torch.library.custom_op(f"{ns}::repeated", mutates_args=())
+    def repeated(x: Tensor, n: int) -> Tensor:
+        return torch.from_numpy(x.numpy().repeat(n))
+
+    @repeated.register_fake
+    def _(x, n):
+        return x.new_empty(x.shape[0] * n)
+
+    traced = make_fx(lambda x: repeated(x, 2) + 1, tracing_mode="fake")(torch.ones(3))
+    calls = [n for n in traced.graph.nodes if n.op == "call_function"]
+    assert calls[0].target is getattr(torch.ops, ns).repeated.default
+    assert calls[0].meta["val"].shape == (6,)
+    assert traced(torch.arange(2.0)).tolist() == [1, 1, 2, 2]
+
+
+def test_a_batching_rule(ns):
+    @torch.library.custom_op(f"{ns}::scaled", mutates_args=())
+    def scaled(x: Tensor, by: float) -> Tensor:
+        return torch.from_numpy(x.numpy() * by)
+
+    seen = []
+
+    @scaled.register_vmap
+    def _(info, in_dims, x, by):
+        seen.append((info.batch_size, in_dims))
+        return scaled(x, by), in_dims[0]
+
+    x = torch.arange(6.0).reshape(2, 3)
+    got = torch.vmap(lambda x: scaled(x, 2.0), in_dims=1, out_dims=1)(x)
+    assert torch.equal(got, x * 2)
+    assert [size for size, _ in seen] == [3]
+
+
+def test_autocast_casts_the_arguments(ns):
+    @torch.library.custom_op(f"{ns}::kept", mutates_args=())
+    def kept(x: Tensor) -> Tensor:
+        assert not torch.is_autocast_enabled("cpu")
+        return x.clone()
+
+    kept.register_autocast("cpu", torch.bfloat16)
+    with torch.autocast("cpu"):
+        assert kept(torch.ones(2)).dtype is torch.bfloat16
+    assert kept(torch.ones(2)).dtype is torch.float32
+    with pytest.raises(ValueError, match="Unknown device type"):
+        kept.register_autocast("nowhere", torch.bfloat16)
+
+
+def test_a_rule_for_a_mode(ns):
+    op = sine(ns)
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise AssertionError("the rule is called in its place")
+
+    @op.register_torch_dispatch(Mode)
+    def _(mode, func, types, args, kwargs):
+        assert isinstance(mode, Mode)
+        return args[0] * 3
+
+    x = torch.ones(2)
+    with Mode():
+        result = op(x)
+    assert result.tolist() == [3, 3]
+
+
+def test_the_kernel_of_an_operator_of_pytorch_is_replaced():
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("sum", lambda x, *args, **options: x.new_full((), 7.0), "CPU")
+    x = torch.ones(2, requires_grad=True)
+    y = x.sum()
+    assert y.item() == 7
+    y.backward()
+    assert x.grad.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="already a kernel registered from python"):
+        library.impl("sum", torch.sum, "CPU")
+    del library
+    assert x.sum().item() == 2
+
+
+def test_libraries_that_are_refused():
+    with pytest.raises(ValueError, match="reserved namespace"):
+        torch.library.Library("prim", "DEF")
+    with pytest.raises(TypeError, match="Input function is required to be a callable"):
+        torch.library.Library("aten", "IMPL").impl("neg", [], "CPU")
+    with pytest.raises(RuntimeError, match="inconsistent with the dispatch key"):
+        torch.library.Library("aten", "IMPL", "CPU").impl("sum", torch.sum, "Conjugate")

@@ -15,15 +15,22 @@ tensor([2., 2.])
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rushlight.amp.autocast_mode import autocast, is_autocast_enabled
 from rushlight.autograd.function import Function
 from rushlight.autograd.saved_hooks import increment_version
 from rushlight.autograd.state import thread
 from rushlight.core.storage import root
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import kernels
+from rushlight.dispatch.handlers import ask, asked
+from rushlight.dispatch.overloads import OpOverload, OpOverloadPacket
+from rushlight.dispatch.transforms import Lifted
+from rushlight.utils._pytree import tree_map_only
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
@@ -45,8 +52,14 @@ class CustomOpDef:
         self._fake: Callable | None = None
         self._backward: Callable | None = None
         self._setup_context: Callable | None = None
+        self._vmap: Callable | None = None
+        self._autocast: dict[str, Any] = {}  # device type -> dtype of floating arguments
+        self._alone = False  # results may share memory with nothing
         self._init_fn: Callable | None = None
         self.__name__ = self._name
+        packet = OpOverloadPacket(self._namespace, self._name)
+        packet._called = self
+        self._opoverload: OpOverload = packet.default
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -55,11 +68,9 @@ class CustomOpDef:
         return f"{self._namespace}.{self._name}"
 
     @property
-    def default(self) -> CustomOpDef:
-        """The only overload: the operator itself."""
-        return self
-
-    _opoverload = default
+    def default(self) -> OpOverload:
+        """The only overload: what a `__torch_dispatch__` gets."""
+        return self._opoverload
 
     def name(self) -> str:
         """`namespace::name`."""
@@ -86,26 +97,44 @@ class CustomOpDef:
         """Set the gradient: `backward(ctx, *grads)` returns one for each argument; `setup_context(ctx, inputs, output)` saves for it."""
         self._backward, self._setup_context = backward, setup_context
 
-    @stub("no-op", "`vmap` runs the operator once for each element of the batch.")
     def register_vmap(self, func: Callable | None = None) -> Any:
-        """Has no effect: `vmap` runs the operator once for each element of the batch."""
-        return (lambda func: func) if func is None else func
+        """Set the batching rule `func(info, in_dims, *args)`, which gives (results, their dimensions); also a decorator."""
+        if func is None:
+            return self.register_vmap
+        if self._vmap is not None:
+            raise RuntimeError(f"{self}: there is a vmap rule already")
+        self._vmap = func
+        return func
 
-    @stub("no-op", "There is no `__torch_dispatch__`.")
     def register_torch_dispatch(self, torch_dispatch_class: Any, func: Any = None) -> Any:
-        """Has no effect: there is no `__torch_dispatch__`."""
-        return (lambda func: func) if func is None else func
+        """Set what is called in the place of the `__torch_dispatch__` of a class of modes, `func(mode, op, types, args,
+        kwargs)`, or of tensors, `func(op, types, args, kwargs)`; also a decorator."""
 
-    @stub("no-op", "Custom operators run in the dtypes of their arguments.")
+        def register(func: Callable) -> Callable:
+            self._opoverload.rules[torch_dispatch_class] = func
+            return func
+
+        return register if func is None else register(func)
+
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
-        """Has no effect: custom operators run in the dtypes of their arguments."""
+        """Set the dtype that floating arguments are cast to under `autocast`, which is off inside of the operator."""
+        if device_type not in ("cpu", "cuda"):
+            raise ValueError(f"Unknown device type: {device_type}")
+        self._autocast[device_type] = cast_inputs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         args, kwargs = bound.args, bound.kwargs
         self._check(bound.arguments)
+        if self._autocast and (dtype := self._dtype_of_autocast()) is not None:
+            cast = lambda t: t.to(dtype) if t.is_floating_point() and t.itemsize < 8 else t
+            with autocast("cpu", enabled=False):
+                args, kwargs = tree_map_only(Tensor, cast, (args, kwargs))
+                return self(*args, **kwargs)
         flat = list(_leaves(args))
+        if self._vmap is not None and any(isinstance(t._array, Lifted) for t in flat):
+            return self._recorded(flat, args, kwargs)
         if not (thread.grad and any(t.requires_grad for t in flat)):
             return self._run(args, kwargs)
         return self._recorded(flat, args, kwargs)
@@ -119,7 +148,14 @@ class CustomOpDef:
                     f"type '{type(value).__name__}'"
                 )
 
+    def _dtype_of_autocast(self) -> Any:
+        """The dtype for the arguments where autocast is on, else None."""
+        found = [d for kind, d in self._autocast.items() if is_autocast_enabled(kind)]
+        return found[0] if found else None
+
     def _run(self, args: tuple, kwargs: dict) -> Any:
+        if asked((*args, *kwargs.values())):
+            return ask(self._opoverload, *self._without_defaults(args, kwargs))
         tensors = list(_leaves([*args, *kwargs.values()]))
         if any(t.is_meta for t in tensors):
             if self._fake is None:
@@ -136,7 +172,8 @@ class CustomOpDef:
         # kernels run below autograd: `x.numpy()` works in them
         plain = [_detached(each) for each in args]
         result = kernel(*plain, **{name: _detached(each) for name, each in kwargs.items()})
-        self._check_result(result, tensors)
+        if self._alone:
+            self._check_result(result, tensors)
         names = self._signature.parameters
         changed = [
             dict(zip(names, [*args, *kwargs.values()], strict=False)).get(n) for n in self._mutates
@@ -144,6 +181,14 @@ class CustomOpDef:
         for t in _leaves(changed):
             increment_version(t)
         return result
+
+    def _without_defaults(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments without those at their defaults."""
+        defaults = [p.default for p in self._signature.parameters.values()]
+        while args and args[-1] is defaults[len(args) - 1]:
+            args = args[:-1]
+        named = self._signature.parameters
+        return args, {k: v for k, v in kwargs.items() if v is not named[k].default}
 
     def _check_result(self, result: Any, inputs: list[Tensor]) -> None:
         memories = {id(root(t._array)) for t in inputs}
@@ -161,18 +206,26 @@ class CustomOpDef:
         operator = self
 
         class Generated(Function):
-            _needs_setup_context = False
+            @staticmethod
+            def vmap(info: Any, in_dims: tuple, *given: Tensor) -> Any:
+                dims = iter(in_dims)
+                each = _map_tensors(args, lambda _: next(dims), None)
+                return operator._vmap(info, each, *_refilled(args, given), **kwargs)  # type: ignore[misc]
 
             @staticmethod
-            def forward(ctx: Any, *_: Tensor) -> Any:
-                result = operator._run(args, kwargs)
+            def forward(*given: Tensor) -> Any:
+                result = operator._run(_refilled(args, given), kwargs)
+                return tuple(result) if isinstance(result, list) else result
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
                 # `needs_input_grad` of a list of tensors is a list
                 needs = iter(ctx.needs_input_grad)
                 ctx.needs_input_grad = _map_tensors(args, lambda _: next(needs), False)
                 if operator._setup_context is not None:
                     more = {"keyword_only_inputs": kwargs} if kwargs else {}
-                    operator._setup_context(ctx, inputs=args, output=result, **more)
-                return tuple(result) if isinstance(result, list) else result
+                    whole = _refilled(args, inputs)
+                    operator._setup_context(ctx, inputs=whole, output=output, **more)
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
@@ -225,6 +278,12 @@ def _map_tensors(obj: Any, leaf: Callable, other: Any) -> Any:
     return other
 
 
+def _refilled(args: tuple, tensors: Iterable[Tensor]) -> Any:
+    """`args` with other tensors in the places of theirs, in order."""
+    rest = iter(tensors)
+    return tree_map_only(Tensor, lambda _: next(rest), args)
+
+
 def _for_tensors(operator: CustomOpDef, args: tuple, grads: tuple) -> Iterable[Any]:
     """The gradients of the tensors in `args`, from one gradient for each argument."""
     if len(grads) < len(args):
@@ -267,7 +326,7 @@ def custom_op(
         names = () if mutates_args == "unknown" else tuple(mutates_args)
         made = CustomOpDef(_qualified(name), inspect.signature(fn), names)
         made._init_fn = made.__wrapped__ = fn  # type: ignore[attr-defined]
-        made.__doc__ = fn.__doc__
+        made.__doc__, made._alone = fn.__doc__, True
         made.register_kernel(device_types, fn)
         OPERATORS[made._qualname] = made
         return made
@@ -403,6 +462,8 @@ class Library:
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
             raise ValueError("Unsupported kind: ", kind)
+        if ns in ("prim", "prims") and kind != "IMPL":
+            raise ValueError(f"{ns} is a reserved namespace: declare operators in another one")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
@@ -416,8 +477,23 @@ class Library:
         self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False
     ) -> None:
         """Set the function of an operator for a dispatch key: "CPU", "Meta", "CompositeImplicitAutograd"..."""
-        name = op_name if isinstance(op_name, str) else op_name._qualname
-        _implement(f"{self.ns}::{name.rpartition('::')[2]}", fn, dispatch_key or self.dispatch_key)
+        if not callable(fn):
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
+        name = op_name if isinstance(op_name, str) else op_name.name()
+        if "::" in name and name.partition("::")[0] != self.ns:
+            raise RuntimeError(f"{name}: the operator name does not match namespace {self.ns}")
+        if self.dispatch_key and dispatch_key not in ("", self.dispatch_key):
+            raise RuntimeError(
+                f"{name}: the dispatch key {dispatch_key} is inconsistent with the dispatch key {self.dispatch_key} of "
+                "the library"
+            )
+        key, short = dispatch_key or self.dispatch_key, name.rpartition("::")[2]
+        if self.ns == "aten":
+            weakref.finalize(self, kernels.replace(short.partition(".")[0], fn, key))
+        else:
+            _implement(f"{self.ns}::{short}", fn, key)
 
     @stub("no-op", "Only what was declared has a kernel.")
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
@@ -493,24 +569,21 @@ def register_autograd(
     _operator(op).register_autograd(backward, setup_context=setup_context)
 
 
-@stub("no-op", "`vmap` runs the operator once for each element of the batch.")
 def register_vmap(op: Any, func: Callable | None = None, /, **more: Any) -> Any:
-    """Has no effect, see `CustomOpDef.register_vmap`."""
+    """`CustomOpDef.register_vmap` of a declared operator, by its name; also as a decorator."""
     return _operator(op).register_vmap(func)
 
 
-@stub("no-op", "There is no `__torch_dispatch__`.")
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Any = None, /, **_: Any
 ) -> Any:
-    """Has no effect, see `CustomOpDef.register_torch_dispatch`."""
+    """`CustomOpDef.register_torch_dispatch` of a declared operator, by its name; also as a decorator."""
     return _operator(op).register_torch_dispatch(torch_dispatch_class, func)
 
 
-@stub("no-op", "Custom operators run in the dtypes of their arguments.")
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, **more: Any) -> None:
-    """Has no effect: custom operators run in the dtypes of their arguments."""
-    _operator(op)
+    """`CustomOpDef.register_autocast` of a declared operator, by its name."""
+    _operator(op).register_autocast(device_type, cast_inputs)
 
 
 @stub("absent", "There are no sizes that depend on values without numbers.")
@@ -570,13 +643,13 @@ class Namespace:
     def __init__(self, name: str) -> None:
         self.__name__ = name
 
-    def __getattr__(self, name: str) -> CustomOpDef:
+    def __getattr__(self, name: str) -> OpOverloadPacket:
         found = OPERATORS.get(f"{self.__name__}::{name}")
         if found is None:
             raise AttributeError(
                 f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'"
             )
-        return found
+        return found._opoverload.overloadpacket
 
     def __dir__(self) -> list[str]:
         start = self.__name__ + "::"

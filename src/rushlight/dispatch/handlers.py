@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -87,13 +88,16 @@ def ask(func: Any, args: tuple, kwargs: dict) -> Any:
         if modes:
             thread.dispatch_modes = modes[:-1]
             try:
-                result = modes[-1]._handler()(func, tuple(types), args, kwargs)
+                rule = func.rules.get(type(modes[-1]))
+                handler = modes[-1]._handler() if rule is None else partial(rule, modes[-1])
+                result = handler(func, tuple(types), args, kwargs)
             finally:
                 thread.dispatch_modes = modes
             if result is not NotImplemented:
                 return result
         for cls in types:
-            result = cls.__torch_dispatch__(func, tuple(types), args, kwargs)  # type: ignore[attr-defined]
+            handler = func.rules.get(cls) or cls.__torch_dispatch__  # type: ignore[attr-defined]
+            result = handler(func, tuple(types), args, kwargs)
             if result is not NotImplemented:
                 return result
     finally:

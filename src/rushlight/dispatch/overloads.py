@@ -38,6 +38,8 @@ class OpOverload:
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket, self._overloadname = packet, overload
+        # class of modes or tensors -> what is called in the place of its `__torch_dispatch__`
+        self.rules: dict[type, Callable] = {}
         self._opname, self.namespace = packet.__name__, packet._namespace
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.__name__

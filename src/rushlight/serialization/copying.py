@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse, own
+from rushlight.autograd.state import thread
 from rushlight.autograd.tensor_hooks import warn_if_has_hooks
 from rushlight.core import dtypes, storage
 from rushlight.core.tensor import Tensor, _wrap
@@ -131,7 +132,11 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
 
 def _copied_wrapper(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     """A copy, by `clone`, of a tensor whose class has a `__torch_dispatch__`."""
-    made = tensor.detach().clone()
+    recording, thread.grad = thread.grad, False
+    try:
+        made = tensor.clone()
+    finally:
+        thread.grad = recording
     if type(made) is not type(tensor):
         raise RuntimeError(
             "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "

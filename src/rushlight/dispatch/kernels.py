@@ -1,0 +1,71 @@
+"""Kernels of PyTorch's operators that a program replaces: `Library("aten", "IMPL").impl("sum", kernel, "CPU")`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.state import count_mode, thread
+from rushlight.dispatch import aten_calls, general
+from rushlight.dispatch.interpreters import INTERPRETERS
+from rushlight.dispatch.overrides import NOTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.dispatch.interpreters import Call
+    from rushlight.dispatch.registry import Op
+
+REPLACED: dict[str, Callable] = {}  # PyTorch's name of an operator -> the kernel
+
+
+def replace(name: str, kernel: Callable, key: str) -> Callable:
+    """Let `kernel` compute an operator on the CPU; returns what takes that back.
+
+    RuntimeError where a program has replaced it already; NotImplementedError for keys of other kinds of kernels.
+    """
+    if key not in ("", "CPU", "CompositeExplicitAutograd"):
+        raise NotImplementedError(
+            f"aten::{name}: a kernel for the key {key} cannot be replaced, only that of the CPU"
+        )
+    if name in REPLACED:
+        raise RuntimeError(
+            f"aten::{name}: there is already a kernel registered from python overriding it"
+        )
+    if not REPLACED:
+        INTERPRETERS.append(interpret)
+    REPLACED[name] = kernel
+    count_mode(+1)
+
+    def take_back() -> None:
+        if REPLACED.pop(name, None) is not None:
+            count_mode(-1)
+            if not REPLACED:
+                INTERPRETERS.remove(interpret)
+
+    return take_back
+
+
+def interpret(call: Call) -> Any:
+    """Let a call be computed by the kernel of a program, below autograd."""
+    if call.kind == "call" and call.run is general.execute:
+        name = aten_calls.aten_names.names(call.op, call.values)
+        if name and name[-1] in REPLACED:
+            call.run = run
+    return NOTHING
+
+
+def run(op: Op, values: list, out: Any) -> Any:
+    """`general.execute` with the kernel of a program."""
+    return general.execute(op, values, out, compute)
+
+
+def compute(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
+    """The results of a kernel of a program."""
+    kernel = REPLACED[aten_calls.aten_names.names(op, [*named.values()])[-1]]
+    _, args, kwargs = aten_calls.overload_of(op, named)
+    recording, thread.grad = thread.grad, False
+    try:
+        found = kernel(*args, **kwargs)
+    finally:
+        thread.grad = recording
+    return list(found) if op.outputs is not None else [found], named
