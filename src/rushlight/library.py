@@ -29,6 +29,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import kernels
 from rushlight.dispatch.handlers import ask, asked
 from rushlight.dispatch.overloads import OpOverload, OpOverloadPacket
+from rushlight.dispatch.schemas import infer_schema, signature_of
 from rushlight.dispatch.transforms import Lifted
 from rushlight.utils._pytree import tree_map_only
 
@@ -343,108 +344,6 @@ def _qualified(name: str) -> str:
     return f"{namespace}::{short.partition('.')[0]}"
 
 
-_TYPES = {
-    "Tensor": "Tensor", "float": "float", "int": "SymInt", "bool": "bool", "str": "str", "complex": "complex",
-    "dtype": "ScalarType", "device": "Device", "number": "Scalar", "None": "()", "NoneType": "()",
-}  # fmt: skip
-
-
-def infer_schema(
-    prototype_function: Callable, /, *, mutates_args: Any = (), op_name: str | None = None
-) -> str:
-    """PyTorch's schema of a function, from its annotations. ValueError for a parameter or a result without a type.
-
-    >>> from rushlight import Tensor
-    >>> def f(x: Tensor, n: int = 2) -> Tensor: ...
-    >>> infer_schema(f, mutates_args=())
-    '(Tensor x, SymInt n=2) -> Tensor'
-    """
-    import inspect
-
-    parts, alone = [], False
-    signature = inspect.signature(prototype_function, eval_str=True)
-    for name, p in signature.parameters.items():
-        if p.annotation is inspect.Parameter.empty:
-            raise ValueError(
-                f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}"
-            )
-        if p.kind is p.KEYWORD_ONLY and not alone:
-            parts.append("*")
-            alone = True
-        kind = _schema_type(p.annotation)
-        if mutates_args == "unknown" or name in mutates_args:
-            kind = kind.replace("Tensor", f"Tensor(a{len(parts)}!)", 1)
-        default = "" if p.default is inspect.Parameter.empty else f"={p.default}"
-        parts.append(f"{kind} {name}{default}")
-    if signature.return_annotation is inspect.Signature.empty:
-        raise ValueError(
-            f"infer_schema(func): no return type annotation was provided. Got func with signature {signature}"
-        )
-    return f"{op_name or ''}({', '.join(parts)}) -> {_schema_type(signature.return_annotation)}"
-
-
-def _schema_type(annotation: Any) -> str:
-    import types
-    import typing
-
-    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType) and type(None) in inner:
-        (rest,) = [t for t in inner if t is not type(None)]
-        return _schema_type(rest) + "?"
-    if origin is tuple:
-        return f"({', '.join(map(_schema_type, inner))})"
-    if origin is not None and inner:  # list, Sequence
-        return f"{_schema_type(inner[0])}[]"
-    name = "None" if annotation is None else getattr(annotation, "__name__", str(annotation))
-    if name not in _TYPES:
-        raise ValueError(
-            f"infer_schema(func): unsupported type {annotation} (Tensor, int, float, bool, str, complex, dtype, device, "
-            "lists of them and optional ones are known)"
-        )
-    return _TYPES[name]
-
-
-def _signature(schema: str) -> tuple[str, inspect.Signature, tuple[str, ...]]:
-    """(name, parameters, names of mutated parameters) of `name(Tensor x, float y=1.0, *, int[] z=[]) -> Tensor`."""
-    import inspect
-    import re
-
-    match = re.match(r"\s*([\w.:]*)\s*\((.*)\)\s*->", schema, re.DOTALL)
-    if match is None:
-        raise RuntimeError(
-            f"cannot read the schema {schema!r}: name(Type x, ...) -> Type is expected"
-        )
-    kind, parameters, written = inspect.Parameter.POSITIONAL_OR_KEYWORD, [], []
-    # commas inside brackets are no separators
-    for part in re.findall(r"(?:[^,\[(]|\[[^\]]*\]|\([^)]*\))+", match[2]):
-        part = part.strip()
-        if part == "*":
-            kind = inspect.Parameter.KEYWORD_ONLY
-            continue
-        declared, _, default = part.partition("=")
-        if "=" in part and declared.rstrip().endswith("["):
-            raise RuntimeError(f"cannot read {part!r} in the schema {schema!r}")
-        annotation, _, name = declared.strip().rpartition(" ")
-        if not annotation:
-            raise RuntimeError(f"{part!r} in the schema {schema!r} has no type and name")
-        if "!" in annotation:
-            written.append(name)
-        given = _literal(default.strip()) if default else inspect.Parameter.empty
-        parameters.append(
-            inspect.Parameter(name, kind, default=given, annotation=annotation.strip())
-        )
-    return match[1], inspect.Signature(parameters), tuple(written)
-
-
-def _literal(text: str) -> Any:
-    import ast
-
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
-
 class Library:
     """Operators of the namespace `ns`, declared by schemas (`define`) and implemented by `impl`.
 
@@ -468,7 +367,7 @@ class Library:
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declare an operator; returns its name."""
-        name, signature, written = _signature(schema)
+        name, signature, written = signature_of(schema)
         qualified = _qualified(f"{self.ns}::{name.rpartition('::')[2]}")
         OPERATORS[qualified] = CustomOpDef(qualified, signature, written)
         return name
