@@ -104,9 +104,32 @@ def test_missing_library_is_named_with_its_extra(monkeypatch):
         torch.onnx.export(nn.ReLU(), torch.ones(1))
 
 
-def test_older_opsets_are_refused():
-    with pytest.raises(OnnxExporterError, match="opset_version=11"):
-        torch.onnx.export(nn.ReLU(), torch.ones(1), opset_version=11)
+def test_older_opset():
+    program = agree(nn.Sequential(nn.Linear(3, 2), nn.Tanh()), torch.randn(4, 3), opset_version=15)
+    assert program.model_proto.opset_import[0].version == 15
+
+
+def test_opset_that_lacks_operators():
+    with pytest.warns(UserWarning, match="stays in opset 18"):
+        program = torch.onnx.export(nn.ReLU(), torch.randn(4, 3), opset_version=13)
+    assert program.model_proto.opset_import[0].version == 18
+
+
+def test_unknown_parameters_are_refused():
+    with pytest.raises(TypeError, match="dynamic_axis"):
+        torch.onnx.export(nn.ReLU(), torch.ones(1), dynamic_axis={})
+    torch.onnx.export(nn.ReLU(), torch.ones(1), optimize=True, verify=False)
+
+
+def test_conversions_of_users():
+    def lgamma(g, x):
+        return g.op("Mul", x, g.constant(3.0, x.dtype))
+
+    table = {torch.ops.aten.lgamma.default: lgamma}
+    program = torch.onnx.export(
+        Function(lambda x: x.lgamma()), torch.ones(2), custom_translation_table=table
+    )
+    assert program(torch.ones(2))[0].tolist() == [3, 3]
 
 
 def test_newer_opset():

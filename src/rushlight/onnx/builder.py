@@ -58,8 +58,8 @@ class Operand:
 class Builder:
     """`nodes` and `initializers` are what was added; `result` is what is known of the call that is converted."""
 
-    def __init__(self, onnx: Any, opset: int) -> None:
-        self.onnx, self.opset = onnx, opset
+    def __init__(self, onnx: Any, opset: int, custom: dict[Any, Callable]) -> None:
+        self.onnx, self.opset, self.custom = onnx, opset, custom
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
         self.names: set[str] = set()
@@ -200,7 +200,7 @@ class Builder:
             return args[0][args[1]]
         packet = getattr(node.target, "overloadpacket", node.target)
         name = packet.__name__
-        found = CONVERSIONS.get(name)
+        found = self.custom.get(node.target) or self.custom.get(packet) or CONVERSIONS.get(name)
         line = f"\n\n{node.stack_trace}" if node.stack_trace else ""
         if found is None:
             raise OnnxExporterError(

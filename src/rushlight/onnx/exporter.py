@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from typing import Any
 
 import rushlight
@@ -17,12 +18,17 @@ from rushlight.export.unify import resized, symbols_of
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.nn import Module
-from rushlight.onnx.builder import Builder, OnnxExporterError, Operand
+from rushlight.onnx.builder import Builder, Operand
 from rushlight.utils._pytree import tree_leaves, tree_map
 
 __all__ = ["ONNXProgram", "export", "is_in_onnx_export"]
 
-OPSET = 18
+OPSET = 18  # that of the conversions
+# Parameters of PyTorch's function that change nothing about the model.
+_WITHOUT_EFFECT = frozenset(
+    "report optimize verify profile dump_exported_program artifacts_dir fallback operator_export_type custom_opsets "
+    "export_modules_as_functions autograd_inlining".split()
+)
 _exporting = False
 
 
@@ -44,21 +50,21 @@ def export(
     export_params: bool = True, verbose: bool | None = None, input_names: Any = None, output_names: Any = None,
     opset_version: int | None = None, dynamic_axes: Any = None, dynamic_shapes: Any = None,
     keep_initializers_as_inputs: bool = False, dynamo: bool = True, external_data: bool = True,
-    do_constant_folding: bool = True, training: Any = None, **options: Any,
+    do_constant_folding: bool = True, training: Any = None, custom_translation_table: Any = None, **options: Any,
 ) -> ONNXProgram:  # fmt: skip
     """Convert a module, called with these arguments, to ONNX, and write it to `f` if that is given.
 
     A module is exported in evaluation mode, unless `training` asks for another. `dynamic_axes`:
     {name: {dimension: name of it}} or {name: [dimensions]}, by `input_names`; `dynamic_shapes`: as for
-    `torch.export.export`, names in place of `Dim` too. The model is checked by `onnx.checker`.
+    `torch.export.export`, names in place of `Dim` too. `custom_translation_table`: {operator: function of a `Builder` and
+    the arguments of the call}. The model is checked by `onnx.checker`.
     """
     global _exporting
+    if unknown := options.keys() - _WITHOUT_EFFECT:
+        raise TypeError(f"export() got an unexpected keyword argument {sorted(unknown)[0]!r}")
     onnx = library("onnx")
-    opset = OPSET if opset_version is None else opset_version
-    if opset < OPSET:
-        raise OnnxExporterError(
-            f"opset_version={opset}: conversions are written for opset {OPSET} and later ones"
-        )
+    wanted = OPSET if opset_version is None else opset_version
+    opset = max(wanted, OPSET)
     args = args if isinstance(args, tuple) else (args,)
     before, _exporting = _exporting, True
     try:
@@ -69,17 +75,36 @@ def export(
                 model, args, kwargs or {}, dynamic_shapes, dynamic_axes, input_names, training
             )
         )
-        proto = Conversion(
-            onnx, program, opset, input_names, output_names, dynamic_axes or {}
-        ).model(export_params, keep_initializers_as_inputs)
+        made = Conversion(onnx, program, opset, input_names, output_names, dynamic_axes or {})
+        proto = made.model(
+            export_params, keep_initializers_as_inputs, custom_translation_table or {}
+        )
     finally:
         _exporting = before
+    if wanted < OPSET:
+        proto = _older(onnx, proto, wanted)
     found = ONNXProgram(proto, program)
     if f is not None:
         found.save(f)
     onnx.checker.check_model(
         proto if proto.ByteSize() < 1 << 30 or f is None else os.fspath(f), full_check=True
     )
+    return found
+
+
+def _older(onnx: Any, proto: Any, opset: int) -> Any:
+    """The model in an older opset; as it is, with a warning, where that has no such operators."""
+    try:
+        found = onnx.version_converter.convert_version(proto, opset)
+        onnx.checker.check_model(found, full_check=True)
+    except Exception as error:
+        warnings.warn(
+            f"the model stays in opset {OPSET}: it cannot be written in opset {opset} ({error})".split(
+                "\n"
+            )[0],
+            stacklevel=3,
+        )
+        return proto
     return found
 
 
@@ -240,11 +265,11 @@ class Conversion:
         dtype = self.seen[0][node][1]
         return self.onnx.helper.make_tensor_value_info(name, builder.type_of(dtype), dims)
 
-    def model(self, export_params: bool, keep: bool) -> Any:
+    def model(self, export_params: bool, keep: bool, custom: dict) -> Any:
         """The model as ONNX has it."""
         importlib.import_module("rushlight.onnx.conversions")  # fills the table
 
-        builder = Builder(self.onnx, self.opset)
+        builder = Builder(self.onnx, self.opset, custom)
         operands: dict[Any, Any] = {}
         inputs, weights = [], []
         nodes = list(self.program.graph.nodes)
