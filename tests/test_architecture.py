@@ -102,7 +102,7 @@ DEFAULT_BUDGET = 600
 # Packages that may be absent: they are imported where they are used, with an error that names the extra.
 OPTIONAL = (
     *("llvmlite", "scipy", "safetensors", "PIL", "matplotlib", "tqdm", "cupy", "tensorboard"),
-    *("fast_sugiyama", "onnx", "onnxruntime"),
+    *("fast_sugiyama", "onnx", "onnxruntime", "mpi4py"),
     *("torch", "pytest", "hypothesis"),
 )
 

@@ -1,47 +1,78 @@
-"""`torch.distributed` with one process: `is_available` is False; functions for several processes raise."""
+"""`torch.distributed` on MPI: `init_process_group` joins a job, collectives move tensors between its processes.
+
+It needs the extra `distributed` (mpi4py and an MPI library). docs/adr/0014-distributed-on-mpi.md says how it is built.
+"""
 
 from __future__ import annotations
 
-from rushlight.compat.unavailable import functions
-from rushlight.core.stub import declare
-from rushlight.distributed.absent import REASON, absent_class, refuse
+import importlib
+import os
+from typing import Any
 
-__all__ = ["is_available", "is_initialized"]
-
-_FUNCTIONS = frozenset(
-    "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all barrier broadcast "
-    "broadcast_object_list destroy_process_group gather get_backend get_rank get_world_size "
-    "init_process_group irecv isend monitored_barrier new_group recv reduce reduce_scatter scatter "
-    "send".split()
+from rushlight.distributed.store import (
+    DistBackendError,
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+    FileStore,
+    HashStore,
+    PrefixStore,
+    QueueEmptyError,
+    Store,
 )
 
-declare("absent", REASON, __name__, " ".join(_FUNCTIONS))
+__all__ = [
+    "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore", "PrefixStore",
+    "QueueEmptyError", "Store", "is_available", "is_gloo_available", "is_mpi_available", "is_nccl_available",
+    "is_torchelastic_launched",
+]  # fmt: skip
+
+_HOMES = ("groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work")  # fmt: skip
+_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups"}  # fmt: skip
+_MODULES = frozenset("device_mesh distributed_c10d nn optim rpc tensor".split())
 
 
 def is_available() -> bool:
-    """False: Rushlight runs in one process."""
+    """True: there is `torch.distributed`. `is_mpi_available` tells whether the extra is installed."""
+    return True
+
+
+def is_mpi_available() -> bool:
+    """Whether mpi4py and an MPI library are there."""
+    from rushlight.distributed import world
+
+    return world.is_installed()
+
+
+def is_gloo_available() -> bool:
+    """Whether "gloo" can be asked for, which means MPI."""
+    return is_mpi_available()
+
+
+def is_nccl_available() -> bool:
+    """False: there is no CUDA."""
     return False
 
 
-def is_initialized() -> bool:
-    """False: there is no process group."""
-    return False
+def is_torchelastic_launched() -> bool:
+    """Whether `torchrun` started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-is_nccl_available = is_gloo_available = is_mpi_available = is_torchelastic_launched = is_available
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    homes = [_NAMES[name]] if name in _NAMES else _HOMES
+    for home in homes:
+        module = importlib.import_module(f"{__name__}.{home}")
+        if name in _NAMES or name in module.__all__:
+            found = globals()[name] = getattr(module, name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class ReduceOp:
-    """The names of reductions over processes."""
-
-    SUM, PRODUCT, MIN, MAX, BAND, BOR, BXOR, AVG = range(8)
-
-
-ProcessGroup = absent_class(__name__, "ProcessGroup")
-
-from rushlight.distributed import device_mesh, rpc  # noqa: E402, F401  attributes without an import
-
-__getattr__ = functions(
-    globals(), _FUNCTIONS, refuse, "RuntimeError: Rushlight runs in one process.",
-    ": Rushlight runs in one process; docs/coverage.md lists what it has",
-)  # fmt: skip
+def __dir__() -> list[str]:
+    homes = [importlib.import_module(f"{__name__}.{home}") for home in _HOMES]
+    return sorted(
+        {*globals(), *_NAMES, *_MODULES, *(name for home in homes for name in home.__all__)}
+    )

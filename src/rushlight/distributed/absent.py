@@ -1,4 +1,4 @@
-"""What stands for functions and classes of several processes: they can be imported, and raise when they are called."""
+"""What stands for functions and classes that are not there: they can be imported, and raise when they are called."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import Any, NoReturn
 
 from rushlight.core.stub import stub
 
-REASON = "There is one process."
+REASON = "Not there yet: process groups and their collectives are."
 
 
 def refuse(name: str) -> NoReturn:
-    """Raise RuntimeError: `name` needs several processes."""
+    """Raise RuntimeError: `name` is not there."""
     raise RuntimeError(
-        f"Distributed package doesn't have a back end built in: torch.distributed.{name} needs several "
-        "processes, and Rushlight runs in one. Ask torch.distributed.is_available() first"
+        f"torch.distributed: {name} is not there; docs/coverage.md lists what Rushlight has"
     )
 
 
@@ -25,7 +24,7 @@ def absent_class(module: str, name: str) -> type:
 
     body = {
         "__new__": __new__,
-        "__doc__": "Has no instances: there is one process.",
+        "__doc__": "Has no instances: it is not there.",
         "__module__": module,
     }
     return stub("absent", REASON)(type(name, (), body))

@@ -9,7 +9,5 @@ from rushlight.distributed.absent import REASON, absent_class, refuse
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
 DeviceMesh = absent_class(__name__, "DeviceMesh")
-init_device_mesh = function(
-    __name__, "init_device_mesh", refuse, "RuntimeError: Rushlight runs in one process."
-)
+init_device_mesh = function(__name__, "init_device_mesh", refuse, "RuntimeError: it is not there.")
 declare("absent", REASON, __name__, "init_device_mesh")

@@ -13,6 +13,4 @@ _FUNCTIONS = frozenset(
 )
 declare("absent", REASON, __name__, " ".join(_FUNCTIONS))
 
-__getattr__ = functions(
-    globals(), _FUNCTIONS, refuse, "RuntimeError: Rushlight runs in one process."
-)
+__getattr__ = functions(globals(), _FUNCTIONS, refuse, "RuntimeError: it is not there.")

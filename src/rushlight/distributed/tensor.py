@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor`: tensors spread over processes. There are none: for `isinstance`."""
+"""`torch.distributed.tensor`: tensors spread over processes, for `isinstance`; there are none yet."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from rushlight.core.tensor import Tensor
 __all__ = ["DTensor"]
 
 
-@stub("absent", "There is one process: nothing is an instance.")
+@stub("absent", "Not there yet: nothing is an instance.")
 class DTensor(Tensor):
     """A tensor of which every process holds a part: `isinstance(x, DTensor)` is False here."""

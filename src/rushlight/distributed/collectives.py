@@ -1,0 +1,458 @@
+"""The public functions that move tensors between the processes of a group."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.distributed.groups import GroupMember, _resolve, get_global_rank, get_group_rank
+from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.reductions import ReduceOp, supports_complex
+from rushlight.distributed.work import Work, progress
+
+__all__ = [
+    "P2POp", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_reduce", "all_reduce_coalesced",
+    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "gather", "irecv", "isend",
+    "monitored_barrier", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
+]  # fmt: skip
+
+
+def _check(value: Any, name: str) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+            f"             but got {type(value)} instead."
+        )
+
+
+def _check_list(values: Any, name: str) -> None:
+    if not isinstance(values, list | tuple) or not all(isinstance(v, Tensor) for v in values):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+            f"             but got {type(values)} instead."
+        )
+
+
+def _check_dtypes(tensors: Sequence[Tensor]) -> None:
+    for each in tensors:
+        if each.dtype is not tensors[0].dtype:
+            raise ValueError(
+                "Invalid usage of tensors with different dtypes"
+                f"Found {tensors[0].dtype} and  {each.dtype}"
+            )
+
+
+def _check_sizes(name: str, tensors: Sequence[Tensor], like: Tensor, count: int) -> None:
+    if len(tensors) != count:
+        raise RuntimeError(
+            f"ProcessGroup::{name}: invalid output tensor list at index 0 (expected length {count}, got {len(tensors)})"
+        )
+    for k, each in enumerate(tensors):
+        if each.shape != like.shape:
+            raise RuntimeError(
+                f"ProcessGroup::{name}: invalid tensor size at index {k} "
+                f"(expected {tuple(like.shape)}, got {tuple(each.shape)})"
+            )
+
+
+def _group(group: Any, name: str) -> ProcessGroup | None:
+    """The group; None, with a warning, if this process is not in it."""
+    if group is not None and group == GroupMember.NON_GROUP_MEMBER:
+        rank = _resolve(None).rank()
+        warnings.warn(
+            f"Running {name} on global rank {rank} which does not belong to the given group.",
+            stacklevel=3,
+        )
+        return None
+    return _resolve(group)
+
+
+def _end(work: Work, async_op: bool) -> Work | None:
+    """Wait, or let the work go on by itself."""
+    if async_op:
+        return progress(work)
+    work.wait()
+    return None
+
+
+def _check_complex(name: str, tensors: Sequence[Tensor], op: Any) -> None:
+    if any(each.is_complex() for each in tensors) and not supports_complex(op):
+        raise ValueError(f"{name} does not support {op} on complex tensors")
+
+
+def _root(group: ProcessGroup, rank: int | None, group_rank: int | None, among: Any) -> int:
+    """The number in the group of a root that is given as a rank in the job or in the group."""
+    if group_rank is not None:
+        if rank is not None:
+            raise ValueError("Can't specify both group_rank and global_rank")
+        return group_rank
+    if rank is None:
+        raise ValueError("Must specify global_rank or group_rank")
+    return rank if among is None else get_group_rank(group, rank)
+
+
+def all_reduce(
+    tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Give every process the reduction of what all have, in place."""
+    _check(tensor, "tensor")
+    if (known := _group(group, "all_reduce")) is None:
+        return None
+    _check_complex("all_reduce", [tensor], op)
+    return _end(known.allreduce(tensor, op), async_op)
+
+
+def all_reduce_coalesced(
+    tensors: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Any:
+    """`all_reduce` of several tensors."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else tensors
+    _check_list(tensors, "tensors")
+    _check_dtypes(tensors)
+    if (known := _group(group, "all_reduce_coalesced")) is None:
+        return None
+    _check_complex("all_reduce", tensors, op)
+    return _all([known.allreduce(each, op) for each in tensors], async_op)
+
+
+class _Several(Work):
+    """Several works as one."""
+
+    def __init__(self, works: list[Work]) -> None:
+        super().__init__(
+            works[0]._call, [], None, [t for work in works for t in work.result()], works
+        )
+        self._works = works
+
+    def _test(self) -> bool:
+        left = [each for each in self._works if not each._test()]  # ask for all
+        if left:
+            return False
+        self._error = next((each._error for each in self._works if each._error), None)
+        with self._lock:
+            if not self._done:
+                self._end()
+        return True
+
+
+def _all(works: list[Work], async_op: bool) -> Work | None:
+    return _end(_Several(works), async_op)
+
+
+def broadcast(
+    tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
+) -> Work | None:  # fmt: skip
+    """Give every process what `src` has, in place."""
+    _check(tensor, "tensor")
+    if (known := _group(group, "broadcast")) is None:
+        return None
+    return _end(known.broadcast(tensor, _root(known, src, group_src, group)), async_op)
+
+
+def reduce(
+    tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
+    """Give the process `dst` the reduction of what all have, in place."""
+    _check(tensor, "tensor")
+    if (known := _group(group, "reduce")) is None:
+        return None
+    _check_complex("reduce", [tensor], op)
+    return _end(known.reduce(tensor, _root(known, dst, group_dst, group), op), async_op)
+
+
+def all_gather(
+    tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Put what each process has into the list, everywhere."""
+    _check_list(tensor_list, "tensor_list")
+    _check(tensor, "tensor")
+    _check_dtypes([*tensor_list, tensor])
+    if (known := _group(group, "all_gather")) is None:
+        return None
+    _check_sizes("allgather", tensor_list, tensor, known.size())
+    return _end(known.allgather(tensor_list, tensor), async_op)
+
+
+def all_gather_coalesced(
+    output_tensor_lists: Sequence[Sequence[Tensor]], input_tensor_list: Sequence[Tensor], group: Any = None,
+    async_op: bool = False,
+) -> Any:  # fmt: skip
+    """`all_gather` of several tensors."""
+    _check_list(input_tensor_list, "input_tensor_list")
+    if (known := _group(group, "all_gather_coalesced")) is None:
+        return None
+    works = []
+    for k, tensor in enumerate(input_tensor_list):
+        outputs = [each[k] for each in output_tensor_lists]
+        _check_sizes("allgather", outputs, tensor, known.size())
+        works.append(known.allgather(outputs, tensor))
+    return _all(works, async_op)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Put what each process has, one after the other, into one tensor, everywhere."""
+    _check(output_tensor, "output_tensor")
+    _check(input_tensor, "input_tensor")
+    _check_dtypes([input_tensor, output_tensor])
+    if (known := _group(group, "all_gather_into_tensor")) is None:
+        return None
+    if output_tensor.numel() != known.size() * input_tensor.numel():
+        raise RuntimeError(
+            "ProcessGroup::allgather: invalid tensor size: output tensor size must be equal to world_size times "
+            f"input tensor size, got {output_tensor.numel()} for {known.size()} times {input_tensor.numel()}"
+        )
+    return _end(known.allgather(output_tensor, input_tensor), async_op)
+
+
+def gather(
+    tensor: Tensor, gather_list: Sequence[Tensor] | None = None, dst: int | None = None, group: Any = None,
+    async_op: bool = False, group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
+    """Put what each process has into the list of the process `dst` (0)."""
+    _check(tensor, "tensor")
+    if gather_list:
+        _check_list(gather_list, "gather_list")
+        _check_dtypes([*gather_list, tensor])
+    if (known := _group(group, "gather")) is None:
+        return None
+    if dst is None and group_dst is None:
+        group_dst = 0
+    root = _root(known, dst, group_dst, group)
+    if known.rank() == root:
+        if not gather_list:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        _check_sizes("gather", gather_list, tensor, known.size())
+    elif gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    return _end(known.gather(gather_list, tensor, root), async_op)
+
+
+def scatter(
+    tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int | None = None, group: Any = None,
+    async_op: bool = False, group_src: int | None = None,
+) -> Work | None:  # fmt: skip
+    """Give each process its tensor of the list of the process `src` (0)."""
+    _check(tensor, "tensor")
+    if scatter_list:
+        _check_list(scatter_list, "scatter_list")
+        _check_dtypes([*scatter_list, tensor])
+    if (known := _group(group, "scatter")) is None:
+        return None
+    if src is None and group_src is None:
+        group_src = 0
+    root = _root(known, src, group_src, group)
+    if known.rank() == root:
+        if not scatter_list:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        _check_sizes("scatter", scatter_list, tensor, known.size())
+    elif scatter_list:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    return _end(known.scatter(tensor, scatter_list, root), async_op)
+
+
+def reduce_scatter(
+    output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:  # fmt: skip
+    """Give each process the reduction of what all have for it in their lists."""
+    _check(output, "output")
+    _check_list(input_list, "input_list")
+    _check_dtypes([*input_list, output])
+    if (known := _group(group, "reduce_scatter")) is None:
+        return None
+    _check_complex("reduce_scatter", [output], op)
+    if len(input_list) != known.size():
+        raise RuntimeError("invalid input tensor list size, must be world size")
+    _check_sizes("reduce_scatter", input_list, output, known.size())
+    return _end(known.reduce_scatter(output, input_list, op), async_op)
+
+
+def reduce_scatter_tensor(
+    output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Give each process its part of the reduction of one tensor."""
+    _check(output, "output")
+    _check(input, "input")
+    _check_dtypes([input, output])
+    if (known := _group(group, "reduce_scatter_tensor")) is None:
+        return None
+    _check_complex("reduce_scatter_tensor", [output], op)
+    if input.numel() != known.size() * output.numel():
+        raise RuntimeError(
+            "input tensor must be the same size as output size times world size: "
+            f"{input.numel()} elements, and {known.size()} times {output.numel()}"
+        )
+    return _end(known.reduce_scatter(output, [input], op), async_op)
+
+
+def all_to_all(
+    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None,
+    async_op: bool = False,
+) -> Work | None:  # fmt: skip
+    """Send each process its tensor of the list, and get one from each."""
+    _check_list(output_tensor_list, "output_tensor_list")
+    _check_list(input_tensor_list, "input_tensor_list")
+    _check_dtypes([*output_tensor_list, *input_tensor_list])
+    if (known := _group(group, "all_to_all")) is None:
+        return None
+    for name, given in (("output", output_tensor_list), ("input", input_tensor_list)):
+        if len(given) != known.size():
+            raise RuntimeError(
+                f"ProcessGroup::alltoall: {name} tensor list size {len(given)} does not match world size {known.size()}"
+            )
+    return _end(known.alltoall(output_tensor_list, input_tensor_list), async_op)
+
+
+def _rows(tensor: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:
+    length = len(tensor) if tensor.dim() else 1
+    if not sizes:
+        if length % count:
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        return [length // count] * count
+    if len(sizes) != count:
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != length:
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")
+    return list(sizes)
+
+
+def all_to_all_single(
+    output: Tensor, input: Tensor, output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None, group: Any = None, async_op: bool = False,
+) -> Work | None:  # fmt: skip
+    """Send each process its rows of a tensor, and get rows from each."""
+    _check(output, "output")
+    _check(input, "input")
+    _check_dtypes([output, input])
+    if (known := _group(group, "all_to_all_single")) is None:
+        return None
+    rows_in = _rows(input, input_split_sizes, known.size())
+    rows_out = _rows(output, output_split_sizes, known.size())
+    return _end(known.alltoall_single(output, input, rows_out, rows_in), async_op)
+
+
+def _other(group: Any, rank: int | None, group_rank: int | None, what: str) -> tuple:
+    known = _resolve(group)
+    number = _root(known, rank, group_rank, group)
+    if number == known.rank():
+        raise ValueError(
+            f"Invalid {what} rank: {what} rank should not be the same as the rank of the current process."
+        )
+    if not 0 <= number < known.size():
+        raise ValueError(f"Invalid {what} rank: {number} is not in the group of {known.size()}")
+    return known, number
+
+
+def _non_member(group: Any, name: str) -> bool:
+    return (
+        group is not None and group == GroupMember.NON_GROUP_MEMBER and _group(group, name) is None
+    )
+
+
+def isend(
+    tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
+) -> Work | None:  # fmt: skip
+    """Start to send a tensor."""
+    _check(tensor, "tensor")
+    if _non_member(group, "isend"):
+        return None
+    known, number = _other(group, dst, group_dst, "destination")
+    return progress(known.send(tensor, number, tag))
+
+
+def irecv(
+    tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
+) -> Work | None:  # fmt: skip
+    """Start to receive a tensor, in place; without `src` from any process."""
+    _check(tensor, "tensor")
+    if _non_member(group, "irecv"):
+        return None
+    return progress(_receive(tensor, src, group, tag, group_src))
+
+
+def _receive(tensor: Tensor, src: int | None, group: Any, tag: int, group_src: int | None) -> Work:
+    if src is None and group_src is None:
+        return _resolve(group).recv(tensor, None, tag)
+    known, number = _other(group, src, group_src, "source")
+    return known.recv(tensor, number, tag)
+
+
+def send(
+    tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
+) -> None:  # fmt: skip
+    """Send a tensor."""
+    _check(tensor, "tensor")
+    if _non_member(group, "send"):
+        return
+    known, number = _other(group, dst, group_dst, "destination")
+    known.send(tensor, number, tag).wait()
+
+
+def recv(
+    tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
+) -> int:  # fmt: skip
+    """Receive a tensor, in place. Returns the rank that sent it, -1 outside of the group."""
+    _check(tensor, "tensor")
+    if _non_member(group, "recv"):
+        return -1
+    work = _receive(tensor, src, group, tag, group_src)
+    work.wait()
+    return get_global_rank(_resolve(group), work.source_rank())
+
+
+class P2POp:
+    """A call of `isend` or `irecv` for `batch_isend_irecv`."""
+
+    def __init__(
+        self, op: Callable, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:  # fmt: skip
+        if op not in (isend, irecv):
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                "``torch.distributed.irecv``."
+            )
+        _check(tensor, "tensor")
+        self.op, self.tensor, self.group, self.tag = op, tensor, _resolve(group), tag
+        self.group_peer = _root(self.group, peer, group_peer, group)
+        self.peer = self.group.ranks[self.group_peer]
+
+    def __repr__(self) -> str:
+        return (
+            f"P2POp({self.op.__name__}, peer={self.peer}, {self.tensor.shape}, {self.tensor.dtype})"
+        )
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Start several calls of `isend` and `irecv`."""
+    if not all(isinstance(each, P2POp) for each in p2p_op_list):
+        raise ValueError(
+            "Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``."
+        )
+    return [
+        each.op(each.tensor, group=each.group, tag=each.tag, **{name: each.group_peer})
+        for each in p2p_op_list
+        for name in ["group_dst" if each.op is isend else "group_src"]
+    ]
+
+
+def barrier(
+    group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None
+) -> Work | None:  # fmt: skip
+    """Wait until all processes of the group have come here."""
+    if (known := _group(group, "barrier")) is None:
+        return None
+    return _end(known.barrier(timeout), async_op)
+
+
+def monitored_barrier(
+    group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
+    """A barrier that says who did not come: rank 0 raises with the first one, or with all."""
+    if (known := _group(group, "monitored_barrier")) is not None:
+        known.monitored_barrier(timeout, wait_all_ranks)

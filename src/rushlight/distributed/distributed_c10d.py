@@ -1,0 +1,25 @@
+"""`torch.distributed.distributed_c10d`: the module that programs import the names of `torch.distributed` from."""
+
+from __future__ import annotations
+
+from rushlight.distributed.collectives import *  # noqa: F403
+from rushlight.distributed.groups import *  # noqa: F403
+from rushlight.distributed.groups import (  # noqa: F401
+    _get_default_group,
+    _resolve,
+    default_pg_timeout,
+)
+from rushlight.distributed.objects import *  # noqa: F403
+from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.reductions import *  # noqa: F403
+from rushlight.distributed.reductions import _make_nccl_premul_sum  # noqa: F401
+from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous  # noqa: F401
+from rushlight.distributed.store import *  # noqa: F403
+from rushlight.distributed.tcp_store import TCPStore
+from rushlight.distributed.work import Work
+
+__all__ = ["ProcessGroup", "TCPStore", "Work"]
+
+
+def _get_default_store():
+    return _get_default_group().store

@@ -1,0 +1,367 @@
+"""Process groups: the default one, which `init_process_group` makes, and groups of some of its processes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from rushlight.distributed import world
+from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.rendezvous import rendezvous
+from rushlight.distributed.store import PrefixStore, Store
+from rushlight.distributed.tcp_store import TCPStore
+
+__all__ = [
+    "Backend", "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_global_rank",
+    "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
+    "group", "init_process_group", "is_backend_available", "is_initialized", "new_group", "new_subgroups",
+    "new_subgroups_by_enumeration",
+]  # fmt: skip
+
+default_pg_timeout = timedelta(minutes=30)
+
+
+class Backend(str):
+    """The name of a backend, in small letters. All mean MPI on the CPU."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = (
+        "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
+    )  # fmt: skip
+    backend_list = [UNDEFINED, GLOO, NCCL, MPI]
+    default_device_backend_map = {"cpu": MPI}
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, got {name!r}")
+        return str.__new__(cls, name.lower())
+
+
+_TAKEN = {"mpi", "gloo", "nccl", "undefined"}
+
+
+class GroupMember:
+    """`NON_GROUP_MEMBER` is what `new_group` gives processes that are not in the group."""
+
+    NON_GROUP_MEMBER = -100
+    WORLD: ProcessGroup | None = None
+
+
+class _Group(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:  # PyTorch's name
+        return GroupMember.WORLD
+
+
+class group(metaclass=_Group):
+    """`group.WORLD` is the default group."""
+
+
+_groups: dict[str, ProcessGroup] = {}
+_rounds = 0  # how often this process made a default group
+_said: set[str] = set()
+
+
+def is_initialized() -> bool:
+    """Whether there is a default group.
+
+    >>> is_initialized()
+    False
+    """
+    return GroupMember.WORLD is not None
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether a backend of this name can be asked for: mpi, gloo and nccl, which all mean MPI."""
+    return backend.lower() in _TAKEN - {"undefined"} and world.is_installed()
+
+
+def _engine(backend: Any) -> str:
+    """The name that was asked for. Says once that MPI carries the data."""
+    name = Backend(Backend.UNDEFINED if backend is None else backend)
+    for each in name.split(","):
+        if each.split(":")[-1] not in _TAKEN:
+            raise ValueError(
+                f"Distributed package doesn't have {each.upper()} built in: Rushlight has mpi; gloo and nccl mean the same"
+            )
+    if name not in ("mpi", "undefined") and name not in _said:
+        _said.add(name)
+        warnings.warn(f"backend '{name}' means MPI on tensors of the CPU here", stacklevel=3)
+    return name
+
+
+def init_process_group(
+    backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None,
+    world_size: int = -1, rank: int = -1, store: Store | None = None, group_name: str = "",
+    pg_options: Any = None, device_id: Any = None, _ranks: list[int] | None = None,
+) -> None:  # fmt: skip
+    """Join the job and make the default group.
+
+    Processes that mpiexec started are a job already. Others meet in `store`, or in the one at `init_method`:
+    `env://` (RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the default), `tcp://host:port`, `file:///path`.
+    """
+    if GroupMember.WORLD is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    if store is not None and world_size <= 0:
+        raise AssertionError("world_size must be positive if using store")
+    if store is not None and rank < 0:
+        raise AssertionError("rank must be non-negative if using store")
+    name = _engine(backend)
+    if timeout is not None and not isinstance(timeout, timedelta):
+        raise TypeError(
+            f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
+        )
+    timeout = timeout or default_pg_timeout
+    if store is None and _is_mpi_s(world_size):
+        job = world.join(None, -1, -1, timeout)
+        store = _store_of_mpi(job, timeout)
+    else:
+        if store is None:
+            store, rank, world_size = next(
+                rendezvous(init_method or "env://", rank, world_size, timeout)
+            )
+        round_ = store.add("rounds", 1) - 1  # the store may serve several jobs, one after the other
+        store = PrefixStore(f"default_pg/{round_ // max(world_size, 1)}", store)
+        job = world.join(lambda: store, rank, world_size, timeout)
+    job.watch(store)
+    global _rounds
+    _rounds += 1
+    world.meet(store, f"made/{_rounds}", job.rank, job.size, timeout)
+    members = list(range(job.size))
+    GroupMember.WORLD = _group(
+        job.communicator.Dup(), members, store, timeout, name, "0", "default_pg"
+    )
+
+
+def _is_mpi_s(size: int) -> bool:
+    """Whether the job is the one that mpiexec started, and not one that a store makes."""
+    if not world.launched():
+        return False
+    size = size if size > 0 else int(os.environ.get("WORLD_SIZE", "-1"))
+    given = os.environ.get("PMI_SIZE") or os.environ.get("OMPI_COMM_WORLD_SIZE")
+    return size < 0 or given is None or int(given) == size
+
+
+def _store_of_mpi(job: world.World, timeout: timedelta) -> Store:
+    """A store that rank 0 serves, whose address MPI carries."""
+    address, served = None, None
+    if job.rank == 0:
+        served = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout, wait_for_workers=False)
+        address = (socket.gethostname(), served.port)
+    world.settle(job.communicator.Ibarrier(), timeout)
+    host, port = job.communicator.bcast(address)
+    if served is not None:
+        return served
+    here = host == socket.gethostname()
+    return TCPStore("127.0.0.1" if here else host, port, timeout=timeout)
+
+
+def _group(
+    communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str, desc: str
+) -> ProcessGroup:  # fmt: skip
+    made = ProcessGroup(
+        communicator, ranks, PrefixStore(f"group/{name}", store), timeout,
+        "mpi" if backend == "undefined" else backend, name, desc,
+    )  # fmt: skip
+    _groups[name] = made
+    return made
+
+
+def _get_default_group() -> ProcessGroup:
+    """The default group. ValueError without one."""
+    if GroupMember.WORLD is None:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call init_process_group."
+        )
+    return GroupMember.WORLD
+
+
+def _resolve(group: Any) -> ProcessGroup:
+    """The group that an argument means."""
+    if group is None:
+        return _get_default_group()
+    _get_default_group()
+    if not isinstance(group, ProcessGroup) or _groups.get(group.group_name) is not group:
+        raise ValueError(
+            f"Group {group} is not registered, please create group with torch.distributed.new_group API"
+        )
+    return group
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Forget a group; without one, or with the default one, all groups."""
+    if group == GroupMember.NON_GROUP_MEMBER:
+        return
+    known = GroupMember.WORLD if group is None else group
+    if known is None:
+        raise AssertionError("Process group cannot be None")
+    if _groups.get(known.group_name) is not known:
+        raise ValueError("Invalid process group specified or has been destroyed")
+    if known is GroupMember.WORLD:
+        GroupMember.WORLD = None
+        _groups.clear()
+    else:
+        del _groups[known.group_name]
+
+
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """The number of this process in a group, -1 if it is not in it."""
+    if group is not None and group == GroupMember.NON_GROUP_MEMBER:
+        return -1
+    return _resolve(group).rank()
+
+
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """How many processes a group has, -1 if this one is not in it."""
+    if group is not None and group == GroupMember.NON_GROUP_MEMBER:
+        return -1
+    return _resolve(group).size()
+
+
+def get_backend(group: ProcessGroup | None = None) -> Backend:
+    """The name of the backend that was asked for."""
+    return Backend(_resolve(group).backend)
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """The backend of each device: "cpu:mpi"."""
+    return f"cpu:{_resolve(group).backend}"
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """The ranks in the job of the processes of a group."""
+    return list(_resolve(group).ranks)
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The number in a group of a rank in the job."""
+    if group is None:
+        raise ValueError(
+            "Group None is not registered, please create group with torch.distributed.new_group API"
+        )
+    known = _resolve(group)
+    if global_rank not in known.ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return known.ranks.index(global_rank)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The rank in the job of a number in a group."""
+    known = _resolve(group)
+    if not 0 <= group_rank < known.size():
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return known.ranks[group_rank]
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The number of this process on its machine: LOCAL_RANK."""
+    for name in ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"):
+        if name in os.environ:
+            return int(os.environ[name])
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, "
+        "assuming you are not running in a multi-device context and want the code to run locally instead."
+    )
+
+
+def get_pg_count() -> int:
+    """How many groups there are."""
+    return len(_groups)
+
+
+def new_group(
+    ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: Any = None, pg_options: Any = None,
+    use_local_synchronization: bool = False, group_desc: str | None = None, device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:  # fmt: skip
+    """A group of some processes. All processes of the job call it, in the same order."""
+    default = _get_default_group()
+    size = default.size()
+    members = list(range(size)) if ranks is None else [int(each) for each in ranks]
+    if len(members) > size:
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by init_process_group"
+        )
+    for each in members:
+        if not 0 <= each < size:
+            raise ValueError(
+                f"Rank {each} is out of range. Valid ranks are 0 to {size - 1} (world_size={size})"
+            )
+    if len(set(members)) != len(members):
+        raise ValueError(f"ranks list must not contain duplicate entries, got {members}")
+    if sort_ranks:
+        members = sorted(members)
+    name = _next_name(members, use_local_synchronization)
+    if default.rank() not in members:
+        return GroupMember.NON_GROUP_MEMBER
+    limit = timeout or default.timeout
+    mine, store = members.index(default.rank()), PrefixStore(f"new/{name}", default.store)
+    world.meet(store, "joined", mine, len(members), limit)
+    chosen = default.communicator.group.Incl(members)
+    tag = int(name.rsplit("/", 1)[-1]) % 32767
+    communicator = default.communicator.Create_group(chosen, tag)
+    asked = default.backend if backend is None else _engine(backend)
+    return _group(
+        communicator, members, default.store, limit, asked, name, group_desc or "undefined"
+    )
+
+
+_names = 0
+_local_names: dict[tuple[int, ...], int] = {}
+
+
+def _next_name(members: list[int], local: bool) -> str:
+    """A name that all members make alike: groups are counted, or those of just these members."""
+    global _names
+    if not local:
+        _names += 1
+        return str(_names)
+    count = _local_names[tuple(members)] = _local_names.get(tuple(members), 0) + 1
+    return f"{'_'.join(map(str, members))}/{count}"
+
+
+def new_subgroups(
+    group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None,
+    backend: Any = None, pg_options: Any = None, group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:  # fmt: skip
+    """Groups of `group_size` neighbours each: this process's, and all."""
+    size = get_world_size()
+    if group_size is None:
+        raise ValueError("group_size is needed on the CPU")
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    if size < group_size:
+        raise ValueError(
+            f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})"
+        )
+    if size % group_size:
+        raise ValueError(f"The world size ({size}) must be divisible by 'group_size={group_size}'")
+    ranks = [list(range(k, k + group_size)) for k in range(0, size, group_size)]
+    return new_subgroups_by_enumeration(ranks, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | None = None, backend: Any = None,
+    pg_options: Any = None, group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:  # fmt: skip
+    """Groups of the given ranks, none in two: this process's, and all."""
+    if ranks_per_subgroup_list is None or len(ranks_per_subgroup_list) == 0:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    seen: set[int] = set()
+    for ranks in ranks_per_subgroup_list:
+        if both := seen & set(ranks):
+            raise ValueError(f"Rank {min(both)} has appeared in both subgroups")
+        seen |= set(ranks)
+    made = [
+        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        for ranks in ranks_per_subgroup_list
+    ]
+    mine = [each for each in made if each != GroupMember.NON_GROUP_MEMBER]
+    return (mine[0] if mine else None), made

@@ -1,0 +1,149 @@
+"""`ReduceOp`, and what MPI calls dtypes and reductions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import rushlight
+from rushlight.core.tensor import Tensor
+from rushlight.distributed import world
+
+__all__ = ["ReduceOp", "supports_complex"]
+
+
+class RedOpType(enum.Enum):
+    """The kinds of reductions."""
+
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+
+    def __str__(self) -> str:
+        return f"RedOpType.{self.name}"
+
+
+class ReduceOp:
+    """A reduction over processes: `ReduceOp.SUM` and so on. PREMUL_SUM has a factor."""
+
+    RedOpType = RedOpType
+    SUM, AVG, PRODUCT, MIN, MAX = (
+        RedOpType.SUM, RedOpType.AVG, RedOpType.PRODUCT, RedOpType.MIN, RedOpType.MAX
+    )  # fmt: skip
+    BAND, BOR, BXOR, PREMUL_SUM = (
+        RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR, RedOpType.PREMUL_SUM
+    )  # fmt: skip
+
+    def __init__(self, op: RedOpType, factor: Any = None) -> None:
+        self.op, self.factor = RedOpType(op), factor
+
+    def __eq__(self, other: object) -> bool:
+        return self.op is (other.op if isinstance(other, ReduceOp) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.op)
+
+    def __repr__(self) -> str:
+        return repr(self.op)
+
+
+def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
+    """The sum of what every process has, times a factor."""
+    return ReduceOp(RedOpType.PREMUL_SUM, factor)
+
+
+def kind(op: Any) -> RedOpType:
+    """The kind of a reduction."""
+    if isinstance(op, ReduceOp):
+        return op.op
+    if not isinstance(op, RedOpType):
+        raise TypeError(f"expected a ReduceOp, got {op!r}")
+    return op
+
+
+_OF_COMPLEX = (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM)
+
+
+def supports_complex(reduceOp: Any) -> bool:
+    """Whether complex tensors can be reduced so."""
+    return kind(reduceOp) in _OF_COMPLEX
+
+
+_TYPES = {
+    "float32": "FLOAT", "float64": "DOUBLE", "int8": "INT8_T", "int16": "INT16_T", "int32": "INT32_T",
+    "int64": "INT64_T", "uint8": "UINT8_T", "uint16": "UINT16_T", "uint32": "UINT32_T", "uint64": "UINT64_T",
+}  # fmt: skip
+_OPERATIONS = {
+    "SUM": "SUM", "AVG": "SUM", "PREMUL_SUM": "SUM", "PRODUCT": "PROD", "MIN": "MIN", "MAX": "MAX", "BAND": "BAND",
+    "BOR": "BOR", "BXOR": "BXOR",
+}  # fmt: skip
+_OF_BOOL = {
+    "SUM": "LOR", "PREMUL_SUM": "LOR", "PRODUCT": "LAND", "MIN": "LAND", "MAX": "LOR", "BAND": "LAND", "BOR": "LOR",
+    "BXOR": "LXOR",
+}  # fmt: skip
+
+
+@lru_cache
+def datatype(dtype: Any) -> Any:
+    """MPI's name for a dtype; where it has none, so many bytes."""
+    mpi = world.world.mpi
+    if dtype is rushlight.bool:
+        return mpi.UINT8_T
+    if dtype.name in _TYPES:
+        return getattr(mpi, _TYPES[dtype.name])
+    return mpi.BYTE.Create_contiguous(dtype.itemsize).Commit()
+
+
+@lru_cache
+def operation(reduction: RedOpType, dtype: Any) -> Any:
+    """MPI's operation, or one of ours where MPI does not know the dtype. RuntimeError where there is none."""
+    mpi, name = world.world.mpi, reduction.name
+    if dtype is rushlight.bool:
+        if name not in _OF_BOOL:
+            raise RuntimeError("result type Float can't be cast to the desired output type Bool")
+        return getattr(mpi, _OF_BOOL[name])
+    if name in ("BAND", "BOR", "BXOR") and (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"Cannot use ReduceOp.{name} with non-integral dtype")
+    if dtype.name in _TYPES:
+        return getattr(mpi, _OPERATIONS[name])
+    return mpi.Op.Create(_combined(_FUNCTIONS[_OPERATIONS[name]], dtype), commute=True)
+
+
+_FUNCTIONS: dict[str, Callable] = {
+    "SUM": lambda a, b: a + b,
+    "PROD": lambda a, b: a * b,
+    "MIN": lambda a, b: rushlight.minimum(a, b),
+    "MAX": lambda a, b: rushlight.maximum(a, b),
+}
+
+
+def _combined(function: Callable, dtype: Any) -> Callable:
+    """The function that MPI calls with two buffers: the second takes the result."""
+    wide = (
+        rushlight.float32
+    )  # sums of narrow floats are computed in float32 and rounded once a step
+
+    def combine(source: Any, target: Any, _: Any) -> None:
+        with rushlight.no_grad():
+            bytes_ = [
+                rushlight.frombuffer(each, dtype=rushlight.uint8) for each in (source, target)
+            ]
+            a, b = (each.view(dtype) for each in bytes_)
+            b.copy_(function(a.to(wide), b.to(wide)))
+
+    return combine
+
+
+def prepared(tensor: Tensor, op: Any) -> Tensor:
+    """What goes into the sum: times the factor of PREMUL_SUM."""
+    factor = getattr(op, "factor", None)
+    return tensor if factor is None else tensor * factor
+
+
+def average(tensor: Tensor, op: Any, size: int) -> None:
+    """Divide a sum by the number of processes, for AVG."""
+    if kind(op) is RedOpType.AVG:
+        if tensor.is_floating_point():
+            tensor.div_(size)
+        else:
+            tensor.copy_(rushlight.div(tensor, size, rounding_mode="trunc"))

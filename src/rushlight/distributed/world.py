@@ -1,0 +1,203 @@
+"""The MPI job that this process belongs to: how it is joined, and how it is left.
+
+Note [Nothing waits inside of MPI]
+MPI's own waiting is a loop that takes all of a processor. So only calls that start something or ask whether it is done
+are used; who waits asks again and again, after a while with pauses (work.py). That also gives timeouts, which MPI lacks.
+Where MPI has no such call (making a communicator), the members meet in the store first.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import glob
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from rushlight.distributed import pmi
+from rushlight.distributed.store import DistBackendError, DistStoreError, PrefixStore, Store
+from rushlight.distributed.tcp_store import TCPStore
+
+__all__ = ["World", "is_installed", "join", "launched"]
+
+EXTRA = "pip install 'rushlight[distributed]'"
+LEAVING = 10.0  # seconds that a process waits for the others when it ends
+_THREADS = 3  # MPI_THREAD_MULTIPLE
+
+world: World | None = None  # a process belongs to one job, and joins it once
+
+
+class World:
+    """The processes of a job, and MPI's communicator of all."""
+
+    def __init__(self, mpi: Any, library: Any, endpoint: pmi.Endpoint | None) -> None:
+        self.mpi, self.library, self.endpoint = mpi, library, endpoint
+        self.launched = endpoint is None
+        self.communicator = mpi.COMM_WORLD
+        self.communicator.Set_errhandler(mpi.ERRORS_RETURN)
+        mpi.COMM_SELF.Set_errhandler(mpi.ERRORS_RETURN)
+        self.rank, self.size = self.communicator.rank, self.communicator.size
+        self.process = os.getpid()
+        self.failed = False  # something did not come to its end: leave without waiting for anybody
+        self.stores: list[Store] = []
+        atexit.register(self.leave)
+
+    def watch(self, store: Store) -> None:
+        """Tell the store who this is, so that the others hear of it if this process dies."""
+        below = getattr(store, "_underlying_non_prefix_store", store)
+        if isinstance(below, TCPStore) and below not in self.stores:
+            below._call("hello", str(self.rank))
+            self.stores.append(below)
+
+    def leave(self) -> None:
+        """End MPI together with the others, if nothing went wrong and they end, too."""
+        if os.getpid() != self.process:
+            return  # a forked child
+        failed = self.failed or getattr(sys, "last_value", None) is not None
+        if failed and self.launched:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            self.communicator.Abort(1)  # mpiexec ends the others
+        if failed:
+            return
+        for store in self.stores:
+            try:
+                store._call("bye")
+            except RuntimeError:
+                pass  # who served it has ended
+        limit = timedelta.max if self.launched else timedelta(seconds=LEAVING)
+        if settle(self.communicator.Ibarrier(), limit):
+            if self.endpoint is not None:
+                self.endpoint.ending = True
+            self.library.MPI_Finalize()  # by mpi4py, the interpreter could not answer meanwhile
+            if self.endpoint is not None:
+                self.endpoint.end()
+
+
+def settle(request: Any, timeout: timedelta) -> bool:
+    """Wait with pauses until MPI has carried something out; False if that takes longer than the timeout."""
+    end, pause = time.monotonic() + timeout.total_seconds(), 0.0002
+    while not request.Test():
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.01)
+    return True
+
+
+def is_installed() -> bool:
+    """Whether mpi4py and an MPI library are there."""
+    try:
+        _import()
+    except (ImportError, RuntimeError, DistBackendError):
+        return False
+    return True
+
+
+def _import() -> Any:
+    try:
+        import mpi4py
+
+        mpi4py.rc.initialize = mpi4py.rc.finalize = False
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise DistBackendError(
+            "Distributed package doesn't have MPI built in: torch.distributed needs mpi4py and an MPI library, "
+            f"which are an extra of Rushlight: {EXTRA} ({error})"
+        ) from error
+    return MPI
+
+
+def launched() -> bool:
+    """Whether mpiexec or srun started this process."""
+    return any(name in os.environ for name in pmi.LAUNCHERS)
+
+
+def join(open_store: Callable[[], Store] | None, rank: int, size: int, timeout: timedelta) -> World:
+    """The job of `size` processes that meet in a store, or the one that mpiexec started (`open_store` None)."""
+    global world
+    if world is not None and world.process == os.getpid():
+        if open_store is not None and (rank, size) != (world.rank, world.size):
+            raise DistBackendError(
+                f"this process is rank {world.rank} of {world.size} since it joined MPI, and cannot become rank "
+                f"{rank} of {size}: start a new process"
+            )
+        return world
+    if world is not None:
+        raise DistBackendError(
+            "a process that was forked after init_process_group cannot use MPI: start processes by 'spawn'"
+        )
+    mpi = _import()
+    library = ctypes.CDLL(mpi.__file__)  # by ctypes, since mpi4py keeps the interpreter for itself
+    endpoint = None
+    if not mpi.Is_initialized():
+        if open_store is None:
+            _start(library)
+        else:
+            endpoint = _start_in_store(mpi, library, open_store(), rank, size, timeout)
+    elif open_store is not None and mpi.COMM_WORLD.size != size:
+        raise DistBackendError(
+            f"MPI was started before init_process_group, as a job of {mpi.COMM_WORLD.size}; {size} were asked for"
+        )
+    world = World(mpi, library, endpoint)
+    if settle(world.communicator.Ibarrier(), timeout):
+        for (
+            path
+        ) in _mapped_files():  # without names nothing of them is left, whatever ends the processes
+            try:
+                os.unlink(path)
+            except OSError:
+                pass  # another process of this machine was quicker
+    return world
+
+
+def _start(library: Any) -> None:
+    provided = ctypes.c_int()
+    if status := library.MPI_Init_thread(None, None, _THREADS, ctypes.byref(provided)):
+        raise DistBackendError(f"MPI did not start: error {status}")
+    if provided.value != _THREADS:
+        raise DistBackendError("this MPI library was built without MPI_THREAD_MULTIPLE")
+
+
+def _start_in_store(
+    mpi: Any, library: Any, store: Store, rank: int, size: int, timeout: timedelta
+) -> pmi.Endpoint:
+    name = mpi.Get_library_version()
+    if "Open MPI" in name:
+        raise DistBackendError(
+            "Open MPI joins only processes that its own mpiexec started: use `mpiexec -n 2 python script.py`, or an "
+            "MPI library that descends from MPICH (pip install mpich)"
+        )
+    if rank == 0:
+        store.set("job", f"rushlight_{os.getpid()}_{time.time_ns()}")
+    meet(store, "joined", rank, size, timeout)
+    job = store.get("job").decode()
+    with pmi.serve(PrefixStore("pmi", store), job, rank, size, timeout) as endpoint:
+        _start(library)
+    return endpoint
+
+
+def meet(store: Store, name: str, rank: int, size: int, timeout: timedelta) -> None:
+    """Wait in the store until all have come. DistStoreError with the ranks that have not."""
+    store.set(f"{name}/{rank}", "")
+    try:
+        store.wait([f"{name}/{each}" for each in range(size)], timeout)
+    except DistStoreError as error:
+        missing = [each for each in range(size) if not store.check([f"{name}/{each}"])]
+        raise DistStoreError(
+            f"Timed out after {round(timeout.total_seconds())} seconds waiting for clients. "
+            f"{size - len(missing)}/{size} clients joined; missing are the ranks {missing}."
+        ) from error
+
+
+def _mapped_files() -> set[str]:
+    """The files in memory that MPICH maps."""
+    if not glob.glob("/proc/self/maps"):
+        return set()
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        found = (line.split()[-1] for line in maps if "/dev/shm/mpich_" in line)
+        return {path for path in found if path.startswith("/dev/shm/mpich_")}

@@ -1,0 +1,258 @@
+"""What the processes of `test_distributed.py` run: `python distributed_programs.py NAME`, once for each rank."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from datetime import timedelta
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed as dist
+
+DTYPES = [
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int32, torch.int64,
+    torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.complex64, torch.complex128,
+]  # fmt: skip
+
+
+def start(backend="mpi", **options):
+    dist.init_process_group(backend, timeout=timedelta(seconds=120), **options)
+    return dist.get_rank(), dist.get_world_size()
+
+
+def reductions():
+    rank, size = start()
+    ranks = range(1, size + 1)
+    for dtype in DTYPES:
+        x = torch.full((3, 2), rank + 1).to(dtype)
+        dist.all_reduce(x)
+        assert x.dtype is dtype and x.flatten().tolist() == [sum(ranks)] * 6, (dtype, x)
+    expected = {"SUM": sum(ranks), "PRODUCT": [2, 24][size == 4], "MIN": 1, "MAX": size}
+    for dtype in (torch.float32, torch.int64, torch.bfloat16, torch.float16):
+        for name, value in expected.items():
+            x = torch.full((4,), rank + 1).to(dtype)
+            dist.all_reduce(x, op=getattr(dist.ReduceOp, name))
+            assert x.tolist() == [value] * 4, (dtype, name, x)
+    bits = [1 << k for k in range(size)]
+    for name, value in {"BAND": 0, "BOR": sum(bits), "BXOR": sum(bits)}.items():
+        x = torch.tensor([bits[rank]])
+        dist.all_reduce(x, op=getattr(dist.ReduceOp, name))
+        assert x.item() == value, (name, x)
+        with pytest.raises(RuntimeError, match="non-integral"):
+            dist.all_reduce(torch.ones(1), op=getattr(dist.ReduceOp, name))
+    x = torch.tensor([float(rank)])
+    dist.all_reduce(x, op=dist.ReduceOp.AVG)
+    assert x.item() == (size - 1) / 2
+    flags = torch.tensor([rank == 0, False, True])
+    dist.all_reduce(flags)
+    assert flags.tolist() == [True, False, True]
+    with pytest.raises(ValueError, match="MAX on complex"):
+        dist.all_reduce(torch.ones(1, dtype=torch.complex64), op=dist.ReduceOp.MAX)
+    columns = torch.arange(6.0).view(2, 3).t()  # not contiguous
+    dist.all_reduce(columns)
+    assert torch.equal(columns, size * torch.arange(6.0).view(2, 3).t())
+    every_second = torch.ones(8)
+    dist.all_reduce(every_second[::2])
+    assert every_second.tolist() == [size, 1] * 4
+    dist.all_reduce(torch.empty(0))
+    scalar = torch.tensor(1.0)
+    dist.all_reduce(scalar)
+    assert scalar.item() == size
+    big = torch.ones(300_000)
+    dist.all_reduce(big)
+    assert big.min() == big.max() == size
+    x = torch.tensor([rank + 1.0])
+    dist.reduce(x, dst=size - 1)
+    assert x.item() == (sum(ranks) if rank == size - 1 else rank + 1)
+    out = torch.zeros(2)
+    dist.reduce_scatter(out, [torch.full((2,), float(k)) for k in range(size)])
+    assert out.tolist() == [rank * size] * 2
+    dist.reduce_scatter_tensor(out, torch.arange(2.0 * size))
+    assert out.tolist() == [2 * rank * size, (2 * rank + 1) * size]
+
+
+def moves():
+    rank, size = start()
+    for dtype in [*DTYPES, torch.bool, torch.float8_e5m2]:
+        x = (torch.arange(6).view(2, 3).t() + rank).to(dtype)
+        dist.broadcast(x, src=1)
+        assert x.tolist() == (torch.arange(6).view(2, 3).t() + 1).to(dtype).tolist(), dtype
+    mine = torch.tensor([[rank, 10 * rank]])
+    rows = [torch.zeros(1, 2, dtype=torch.int64) for _ in range(size)]
+    dist.all_gather(rows, mine)
+    whole = [[k, 10 * k] for k in range(size)]
+    assert torch.cat(rows).tolist() == whole
+    one = torch.zeros(size, 2, dtype=torch.int64)
+    dist.all_gather_into_tensor(one, mine)
+    assert one.tolist() == whole
+    rows = [torch.zeros(1, 2, dtype=torch.int64) for _ in range(size)] if rank == 1 else None
+    dist.gather(mine, rows, dst=1)
+    assert rank != 1 or torch.cat(rows).tolist() == whole
+    target = torch.zeros(2)
+    dist.scatter(target, [torch.full((2,), float(k)) for k in range(size)] if rank == 0 else None)
+    assert target.tolist() == [rank, rank]
+    given = [torch.full((k + 1,), 10.0 * rank + k) for k in range(size)]
+    got = [torch.zeros(rank + 1) for _ in range(size)]
+    dist.all_to_all(got, given)
+    assert [each.tolist() for each in got] == [[10.0 * k + rank] * (rank + 1) for k in range(size)]
+    out = torch.zeros(size, 2)
+    dist.all_to_all_single(out, torch.full((size, 2), float(rank)))
+    assert out[:, 0].tolist() == list(range(size))
+    rows_of = [[1 + (k + r) % 2 for k in range(size)] for r in range(size)]  # r sends k so many
+    sent = torch.full((sum(rows_of[rank]), 3), float(rank))
+    counts = [rows_of[r][rank] for r in range(size)]
+    out = torch.zeros(sum(counts), 3)
+    dist.all_to_all_single(out, sent, counts, rows_of[rank])
+    assert out[:, 0].tolist() == [r for r in range(size) for _ in range(counts[r])]
+    following, before = (rank + 1) % size, (rank - 1) % size
+    x, y = torch.full((2, 2), float(rank)), torch.zeros(2, 2).t()
+    works = [dist.isend(x, following), dist.irecv(y, before)]
+    assert all(work.wait() for work in works) and y[0, 0] == before
+    y.zero_()
+    ops = [dist.P2POp(dist.isend, x, following), dist.P2POp(dist.irecv, y, before)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    assert y[1, 1] == before
+    if rank == 0:
+        dist.send(torch.arange(3), 1, tag=7)
+        dist.send(torch.arange(100_000), 1, tag=8)
+    elif rank == 1:
+        z, large = torch.zeros(3, dtype=torch.int64), torch.zeros(100_000, dtype=torch.int64)
+        assert dist.recv(large, 0, tag=8) == 0 and large[-1] == 99_999
+        assert dist.recv(z, tag=7) == 0 and z.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="should not be the same"):
+        dist.send(x, rank)
+    with pytest.raises(TypeError, match="type torch.Tensor"):
+        dist.all_reduce([x])
+    with pytest.raises(RuntimeError, match="invalid tensor size"):
+        dist.all_gather([torch.zeros(3) for _ in range(size)], torch.zeros(2))
+    with pytest.raises(ValueError, match="must be specified on source rank|must NOT be"):
+        dist.scatter(target, [x] if rank else None)
+
+
+def asynchronous():
+    rank, size = start()
+    works, tensors = [], [torch.full((50_000,), float(k)) for k in range(8)]
+    for each in tensors:
+        works.append(dist.all_reduce(each, async_op=True))
+    futures = [work.get_future().then(lambda f: f.wait()[0][0].item() / size) for work in works]
+    assert [future.wait() for future in futures] == list(range(8))
+    for k, work in enumerate(works):
+        assert (
+            work.wait() and work.is_completed() and work.is_success() and work.exception() is None
+        )
+        assert tensors[k][-1] == k * size and work.result()[0] is tensors[k]
+    columns = torch.ones(3, 2).t()
+    dist.broadcast(columns, 0, async_op=True).wait()
+    with pytest.raises(RuntimeError, match="sourceRank"):
+        works[0].source_rank()
+    work = dist.all_reduce_coalesced([torch.ones(2), torch.ones(3)], async_op=True)
+    work.wait()
+    assert [each.tolist() for each in work.result()] == [[size] * 2, [size] * 3]
+
+
+def objects():
+    rank, size = start()
+    found = [None] * size
+    dist.all_gather_object(found, {"rank": rank, "long": "x" * 100 * rank})
+    assert [each["rank"] for each in found] == list(range(size)) and len(found[1]["long"]) == 100
+    dist.gather_object((rank, torch.ones(2)), found if rank == 0 else None)
+    assert rank or [each[0] for each in found] == list(range(size))
+    values = ["a", {1: 2}, torch.arange(3)] if rank == 1 else [None] * 3
+    dist.broadcast_object_list(values, src=1)
+    assert values[:2] == ["a", {1: 2}] and values[2].tolist() == [0, 1, 2]
+    mine = [None]
+    dist.scatter_object_list(
+        mine, [f"for {k}" * (k + 1) for k in range(size)] if rank == 0 else None
+    )
+    assert mine[0] == f"for {rank}" * (rank + 1)
+    if rank == 0:
+        dist.send_object_list([1, "two"], 1)
+    elif rank == 1:
+        got = [None, None]
+        assert dist.recv_object_list(got, 0) == 0 and got == [1, "two"]
+
+
+def groups():
+    rank, size = start()
+    assert dist.get_backend() == "mpi" and dist.is_initialized() and dist.group.WORLD.size() == size
+    pair = dist.new_group([0, 1])
+    x = torch.ones(1)
+    if rank < 2:
+        dist.all_reduce(x, group=pair)
+        assert x.item() == 2 and dist.get_world_size(pair) == 2
+    else:
+        assert dist.get_rank(pair) == -1
+        with pytest.warns(UserWarning, match="does not belong"):
+            assert dist.all_reduce(x, group=pair) is None
+    last = dist.new_group([size - 1])
+    if rank == size - 1:
+        dist.all_reduce(x, group=last)
+        assert dist.get_group_rank(last, rank) == 0 and dist.get_global_rank(last, 0) == rank
+    mine, every = dist.new_subgroups(size // 2)
+    assert len(every) == 2 and dist.get_world_size(mine) == size // 2
+    y = torch.tensor([float(rank)])
+    dist.broadcast(y, src=dist.get_process_group_ranks(mine)[0], group=mine)
+    assert y.item() == rank // (size // 2) * (size // 2)
+    with pytest.raises(ValueError, match="out of range"):
+        dist.new_group([size])
+    dist.barrier()
+    dist.monitored_barrier()
+    dist.destroy_process_group()
+    assert not dist.is_initialized()
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        dist.all_reduce(x)
+    start()
+    dist.barrier()
+
+
+def late():
+    """The last rank does not come to the second call: the others name it."""
+    dist.init_process_group("mpi", timeout=timedelta(seconds=120))
+    rank, size = dist.get_rank(), dist.get_world_size()
+    dist.barrier()
+    store = dist.distributed_c10d._get_default_store()
+    if rank < size - 1:
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+        with pytest.raises(
+            RuntimeError, match=rf"Timed out waiting 2000ms for all_reduce .*\[{size - 1}\]"
+        ):
+            work.wait(timedelta(seconds=2))
+        dist.group.WORLD.set_timeout(timedelta(seconds=2))
+        store.set(f"ended/{rank}", "")
+    store.wait([f"ended/{k}" for k in range(size - 1)], timedelta(seconds=100))
+    match = rf"Rank {size - 1} failed to pass" if rank == 0 else "reached monitoredBarrier, but"
+    if rank < size - 1:
+        with pytest.raises(RuntimeError, match=match):
+            dist.monitored_barrier(timeout=timedelta(seconds=2))
+    if rank == size - 1:
+        store.set("seen", "")
+    else:
+        store.wait(["seen"], timedelta(seconds=100))  # rank 0 serves the store
+
+
+def dies():
+    """The last rank is killed while the others wait for it: they name it, long before the timeout."""
+    rank, size = start()
+    dist.barrier()
+    if rank == size - 1:
+        os.kill(os.getpid(), 9)
+    with pytest.raises(RuntimeError, match=rf"rank {size - 1} is gone.*Connection closed by peer"):
+        dist.all_reduce(torch.ones(1))
+
+
+def raises():
+    rank, size = start()
+    dist.barrier()
+    if rank == 1:
+        raise ValueError("rank one is unwell")
+    dist.all_reduce(torch.ones(1))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    globals()[sys.argv[1]]()
+    print("done", dist.get_rank() if dist.is_initialized() else "")

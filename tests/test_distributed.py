@@ -1,0 +1,224 @@
+"""Several processes: stores, collectives, groups, faults. Jobs of 2 and 4 ranks run where mpi4py is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed as dist
+
+PROGRAMS = pathlib.Path(__file__).parent / "distributed_programs.py"
+LIMIT = int(
+    os.environ.get("RUSHLIGHT_TEST_LIMIT", "120")
+)  # seconds, of which a job needs few: only a job that hangs meets it
+MPI = importlib.util.find_spec("mpi4py") is not None and dist.is_mpi_available()
+needs_mpi = pytest.mark.skipif(not MPI, reason="needs the extra `distributed`")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def environment(**more: object) -> dict[str, str]:
+    source = str(pathlib.Path(torch.__file__).parents[1])
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "MPI_", "OMPI"))}
+    return (
+        kept | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"} | {k: str(v) for k, v in more.items()}
+    )
+
+
+def ended(processes: list[subprocess.Popen]) -> list[tuple[int, str]]:
+    """Exit status and output of each; after the limit, or an error here, none is left."""
+    try:
+        outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    finally:
+        for process in processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
+    return [(p.returncode, text) for p, text in zip(processes, outputs)]
+
+
+def started(command: list[str], **more: object) -> subprocess.Popen:
+    return subprocess.Popen(
+        command, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def job(name: str, ranks: int) -> list[tuple[int, str]]:
+    """Run a function of distributed_programs.py in plain processes that meet by env://."""
+    port = free_port()
+    return ended([
+        started([sys.executable, str(PROGRAMS), name], RANK=k, WORLD_SIZE=ranks, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        for k in range(ranks)
+    ])  # fmt: skip
+
+
+def check(results: list[tuple[int, str]]) -> None:
+    for status, text in results:
+        assert status == 0 and "done" in text, text
+
+
+def left_in_memory() -> list[str]:
+    folder = pathlib.Path("/dev/shm")
+    return sorted(p.name for p in folder.glob("mpich_shm_*")) if folder.is_dir() else []
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("name", ["reductions", "moves", "asynchronous", "objects", "groups"])
+def test_job(name, ranks):
+    check(job(name, ranks))
+
+
+@needs_mpi
+def test_under_mpiexec():
+    mpiexec = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which(
+        "mpiexec"
+    )
+    if mpiexec is None:
+        pytest.skip("no mpiexec")
+    ((status, text),) = ended(
+        [started([mpiexec, "-n", "2", sys.executable, str(PROGRAMS), "moves"])]
+    )
+    assert status == 0 and text.count("done") == 2, text
+    ((status, text),) = ended(
+        [started([mpiexec, "-n", "2", sys.executable, str(PROGRAMS), "raises"])]
+    )
+    assert status != 0 and "rank one is unwell" in text
+
+
+@needs_mpi
+def test_a_rank_that_does_not_come_is_named():
+    check(job("late", 2))
+
+
+@needs_mpi
+def test_a_rank_that_dies_is_named():
+    before = left_in_memory()
+    *others, last = job("dies", 4)
+    assert last[0] == -signal.SIGKILL
+    check(others)
+    assert left_in_memory() == before
+
+
+def by_file(rank: int, path: str) -> None:
+    dist.init_process_group("mpi", f"file://{path}", rank=rank, world_size=2)
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2]
+
+
+def by_tcp(rank: int, port: int) -> None:
+    dist.init_process_group("mpi", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    assert x.tolist() == [2, 2]
+
+
+@needs_mpi
+def test_spawn(tmp_path):
+    from rushlight import multiprocessing
+
+    multiprocessing.spawn(by_file, args=(str(tmp_path / "store"),), nprocs=2)
+    multiprocessing.spawn(by_tcp, args=(free_port(),), nprocs=2)
+
+
+def test_missing_extra_is_named():
+    code = (
+        "import sys; sys.modules['mpi4py'] = None\n"
+        "import rushlight.distributed as dist\n"
+        "assert dist.is_available() and not dist.is_mpi_available()\n"
+        "dist.init_process_group('mpi', rank=0, world_size=1, store=dist.HashStore())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "rushlight[distributed]" in done.stderr
+
+
+def test_calls_before_init():
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        dist.get_rank()
+    with pytest.raises(ValueError, match="environment variable \\w+ expected, but not set"):
+        dist.init_process_group("mpi", "env://")
+    with pytest.raises(RuntimeError, match="No rendezvous handler for xx://"):
+        dist.init_process_group("mpi", "xx://a", rank=0, world_size=1)
+    with pytest.raises(AssertionError, match="world_size must be positive"):
+        dist.init_process_group("mpi", store=dist.HashStore())
+    assert not dist.is_initialized()
+
+
+# -- stores ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["hash", "file", "tcp", "prefix"])
+def store(request, tmp_path):
+    if request.param == "file":
+        return dist.FileStore(str(tmp_path / "store"))
+    if request.param == "tcp":
+        return dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    made = dist.HashStore()
+    return dist.PrefixStore("front", made) if request.param == "prefix" else made
+
+
+def test_store(store):
+    store.set("a", "1")
+    store.set("b", b"\x00\xff")
+    assert store.get("a") == b"1" and store.multi_get(["a", "b"]) == [b"1", b"\x00\xff"]
+    assert store.check(["a", "b"]) and not store.check(["a", "c"])
+    assert store.add("n", 3) == 3 and store.add("n", -1) == 2 and store.get("n") == b"2"
+    assert store.compare_set("k", "", "v") == b"v" and store.compare_set("k", "x", "w") == b"v"
+    assert store.compare_set("k", "v", "w") == b"w" and store.compare_set("none", "x", "w") == b"x"
+    store.append("k", "!")
+    assert store.get("k") == b"w!"
+    assert store.delete_key("k") and not store.delete_key("k")
+    store.queue_push("q", "1")
+    assert store.queue_len("q") == 1 and store.queue_pop("q") == b"1"
+    with pytest.raises(dist.QueueEmptyError):
+        store.queue_pop("q", block=False)
+    assert {"a", "b", "n"} == {key.removeprefix("front/") for key in store.list_keys()}
+    with pytest.raises(dist.DistStoreError, match="wait timeout after 20ms, keys: /c"):
+        store.wait(["c"], timedelta(milliseconds=20))
+    assert issubclass(dist.DistStoreError, RuntimeError)
+
+
+def test_get_waits_for_another_thread(store):
+    other = threading.Timer(0.05, lambda: store.clone().set("late", "here"))
+    other.start()
+    assert store.get("late") == b"here"
+    other.join()
+
+
+def test_clients_of_a_tcp_store():
+    served = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    client = dist.TCPStore("127.0.0.1", served.port)
+    client.set("x", "y" * 200_000)
+    assert served.get("x") == b"y" * 200_000
+    with pytest.raises(dist.DistNetworkError, match="timed out after 100ms"):
+        dist.TCPStore("127.0.0.1", free_port(), timeout=timedelta(milliseconds=100))
+    with pytest.raises(dist.DistStoreError, match="1/2 clients joined"):
+        dist.TCPStore("127.0.0.1", 0, 2, is_master=True, timeout=timedelta(milliseconds=100))
+
+
+def test_a_file_store_is_shared(tmp_path):
+    one, two = (dist.FileStore(str(tmp_path / "store"), 2) for _ in range(2))
+    one.set("a", "b")
+    assert two.get("a") == b"b" and two.add("n", 1) == 1 and one.add("n", 1) == 2
+    del one, two
+    assert not (tmp_path / "store").exists()
