@@ -242,6 +242,10 @@ def dies():
         os.kill(os.getpid(), 9)
     with pytest.raises(RuntimeError, match=rf"rank {size - 1} is gone.*Connection closed by peer"):
         dist.all_reduce(torch.ones(1))
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"heard/{rank}", "")
+    if rank == 0:  # it serves the store
+        store.wait([f"heard/{k}" for k in range(size - 1)], timedelta(seconds=100))
 
 
 def raises():

@@ -39,10 +39,11 @@ class Server:
         self.selector.register(self.socket, selectors.EVENT_READ)
         self.names: dict[socket.socket, str] = {}
         self.pending: dict[socket.socket, bytes] = {}
+        self.stopped = False  # it ends when the next connection does
         threading.Thread(target=self._serve, name="TCPStore", daemon=True).start()
 
     def _serve(self) -> None:
-        while True:
+        while not self.stopped:
             for key, _ in self.selector.select():
                 source: Any = key.fileobj
                 if source is self.socket:
@@ -59,6 +60,9 @@ class Server:
                     received = b""
                 if not received:
                     self._end(source)
+        for source in [self.socket, *self.pending]:
+            source.close()
+        self.selector.close()
 
     def _read(self, source: socket.socket, text: bytes) -> None:
         """Answer each whole request in `text`; keep the rest."""
@@ -118,6 +122,7 @@ class TCPStore(Store):
     ) -> None:  # fmt: skip
         super().__init__()
         self._timeout, self.host, self.libuvBackend = timeout, host_name, use_libuv
+        self._shared = multi_tenant
         self._server = _served(port, multi_tenant, master_listen_fd) if is_master else None
         self.port = self._server.port if self._server else port
         self._lock = threading.Lock()
@@ -166,6 +171,12 @@ class TCPStore(Store):
     def clone(self) -> TCPStore:
         """A store on the same table with a connection of its own."""
         return TCPStore(self.host, self.port, timeout=self._timeout, wait_for_workers=False)
+
+    def __del__(self) -> None:
+        if getattr(self, "_socket", None) is not None:
+            if self._server is not None and not self._shared:
+                self._server.stopped = True
+            self._socket.close()
 
     def __repr__(self) -> str:
         return f"TCPStore(client=TCPClient({self.host}:{self.port}), server={self._server and 'TCPServer'})"

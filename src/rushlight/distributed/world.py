@@ -43,7 +43,7 @@ class World:
         self.rank, self.size = self.communicator.rank, self.communicator.size
         self.process = os.getpid()
         self.failed = False  # something did not come to its end: leave without waiting for anybody
-        self.stores: list[Store] = []
+        self.stores: list[TCPStore] = []
         atexit.register(self.leave)
 
     def watch(self, store: Store) -> None:
@@ -63,6 +63,8 @@ class World:
             sys.stderr.flush()
             self.communicator.Abort(1)  # mpiexec ends the others
         if failed:
+            if any(store._server for store in self.stores):
+                time.sleep(1.0)  # the others learn by this process's store what is wrong
             return
         for store in self.stores:
             try:
