@@ -602,3 +602,11 @@ def test_sequences_of_halves_are_rounded_step_by_step(dtype):
     assert torch.linspace(-1.7, 2.3, n, dtype=d).equal(want.to(d))
     assert torch.arange(0, 200, 2, dtype=d).tolist() == list(range(0, 200, 2))
     assert torch.arange(1, 2, 0.25, dtype=d).tolist() == [1, 1.25, 1.5, 1.75]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64, torch.float32])
+def test_like_a_large_tensor_in_another_order_of_memory(dtype):
+    x = torch.zeros(40, 50, 30, dtype=dtype).permute(2, 0, 1)
+    for y, value in ((torch.zeros_like(x), 0), (torch.ones_like(x), 1), (torch.full_like(x, 3), 3)):
+        assert y.stride() == x.stride()
+        assert (y == value).all()

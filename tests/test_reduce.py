@@ -421,3 +421,13 @@ def test_renorm_measures_halves_in_float32_and_refuses_integers():
     assert r.is_contiguous() and torch.equal(r[0], x[0] * factor) and torch.equal(r[1], x[1])
     with pytest.raises(RuntimeError, match="floating point or complex"):
         torch.ones(2, 2, dtype=torch.int64).renorm(2, 0, 1.0)
+
+
+def test_variance_of_all_elements_in_any_order_of_memory():
+    x = torch.arange(60000.0, dtype=torch.float64).reshape(20, 30, 100).sin()
+    for dims in ((2, 1, 0), (1, 2, 0), (0, 2, 1)):
+        y = x.permute(dims)
+        assert torch.allclose(y.var(), x.var(), rtol=1e-12)
+        assert y.var(keepdim=True, dim=(0, 1, 2)).shape == (1, 1, 1)
+        strided = y[:, ::2]
+        assert torch.allclose(strided.var(), strided.contiguous().var(), rtol=1e-12)

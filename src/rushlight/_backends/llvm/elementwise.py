@@ -17,6 +17,7 @@ import numpy as np
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import Binding, implements
+from rushlight._backends.llvm.views import as_it_lies
 from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._codegen import language
@@ -503,6 +504,8 @@ _BITS: dict[int, tuple[np.dtype, Any]] = {1: (U8, u8), 2: (U16, u16), 4: (U32, u
 @implements("fill")
 def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number."""
+    if a.__class__ is np.ndarray and a.size >= MANY and not a.flags.c_contiguous:
+        a = as_it_lies(a)
     if a.__class__ is np.ndarray and a.size >= MANY and a.flags.carray and a.size:
         if a.itemsize in _BITS and a.dtype.isnative:
             unsigned, t = _BITS[a.itemsize]

@@ -407,11 +407,9 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
 
 
 @implements("variance")
-@of_copies(VARIANCE)
+@of_copies(VARIANCE, any_order=True)
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean): the squared distances from the mean summed."""
-    if out_of_order(a):
-        a = row_major(a)
     blocks = arranged(a, axis)
     if blocks is None or blocks[2] != 1 or blocks[1] <= correction:
         return reference.variance(a, axis, keepdims, correction)

@@ -77,17 +77,25 @@ def out_of_order(a: Any) -> bool:
     return a.__class__ is np.ndarray and not a.flags.c_contiguous and 0 not in a.strides
 
 
-def of_copies(entries: ByDtype) -> Callable[[Callable], Callable]:
-    """Put native entries before a function, which get arrays of another order in memory as row-major copies."""
+def as_it_lies(a: np.ndarray) -> np.ndarray:
+    """A view with the dimensions in the order that they have in memory."""
+    return a.transpose(sorted(range(a.ndim), key=lambda d: -abs(a.strides[d])))
+
+
+def of_copies(entries: ByDtype, any_order: bool = False) -> Callable[[Callable], Callable]:
+    """Put native entries before a function, which get arrays of another order in memory as row-major copies;
+    with `any_order`, where all dimensions are reduced (axis None), the array as it lies in memory."""
 
     def decorated(function: Callable) -> Callable:
         def behind(*given: Any) -> Any:
+            if any_order and given[1] is None and out_of_order(given[0]):
+                given = (as_it_lies(given[0]), *given[1:])
             copies = [row_major(a) if out_of_order(a) else a for a in given]
             if any(a is not b for a, b in zip(given, copies, strict=True)):
                 found = entries[given[0].dtype](*copies)
                 if found is not None:
                     return found
-            return function(*given)
+            return function(*copies)
 
         return before(entries)(behind)
 

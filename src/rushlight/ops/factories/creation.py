@@ -111,6 +111,14 @@ _PLAIN = FULL | {BOOL, U8, I8, I16, I32, I64}
 LARGE = 16384  # elements from which a conversion by the back end's kernel pays
 
 
+def fill(a: Any, value: Any) -> None:
+    """`a[...] = value`, a number of its dtype."""
+    if a.size < LARGE:
+        a.fill(value)
+    else:
+        xp.fill(a, value)
+
+
 def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = None) -> Any:
     """A copy of `a`, in another memory format, another dtype."""
     if dtype is not None and dtype is not a.dtype:
@@ -430,12 +438,12 @@ def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
     return alike(getattr(xp, name), fill or (lambda a: None))(function)
 
 
-declare_like("zeros", "Zeros", lambda a: a.fill(0))
-declare_like("ones", "Ones", lambda a: a.fill(1))
+declare_like("zeros", "Zeros", lambda a: fill(a, 0))
+declare_like("ones", "Ones", lambda a: fill(a, 1))
 empty_like = declare_like("empty", "Memory", None)
 
 
-@alike(xp.full, lambda a, value: a.fill(value), numbers=1)
+@alike(xp.full, fill, numbers=1)
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """`fill_value` in the shape, dtype and (by default) memory order of `input`."""

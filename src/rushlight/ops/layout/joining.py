@@ -48,19 +48,21 @@ def split_lengths(xp, input: Array, split_sizes: Any, dim: int = 0):
     if not input.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = geometry.wrap_dim(dim, input.ndim)
-    for n in split_sizes:
-        if n < 0:
-            raise RuntimeError(
-                "split_with_sizes expects split_sizes have only non-negative entries, but got "
-                f"split_sizes={list(split_sizes)}"
-            )
+    if split_sizes and min(split_sizes) < 0:
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(split_sizes)}"
+        )
     if sum(split_sizes) != input.shape[dim]:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {input.shape[dim]} (input tensor's "
             f"size at dimension {dim}), but got split_sizes={list(split_sizes)}"
         )
-    before, ends = (EVERYTHING,) * dim, itertools.accumulate(split_sizes)
-    return [input[(*before, slice(end - n, end))] for n, end in zip(split_sizes, ends)]
+    each = zip(split_sizes, itertools.accumulate(split_sizes), strict=True)
+    if not dim:
+        return [input[end - n : end] for n, end in each]
+    before = (EVERYTHING,) * dim
+    return [input[(*before, slice(end - n, end))] for n, end in each]
 
 
 split_lengths.grad(input=lambda g, dim: join_back(g, dim))

@@ -86,6 +86,8 @@ def within(g: Any, inside: Any) -> Any:
 
 @elementwise(where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if")
 def clamp_between(xp, input: Array, min_val: float, max_val: float):
+    if input.dtype.kind == "i":
+        min_val, max_val = int(min_val), int(max_val)
     return xp.hardtanh(input, min_val, max_val)
 
 
