@@ -130,3 +130,25 @@ def test_tangents_can_be_switched_off():
     with fwAD._set_fwd_grad_enabled(False):
         assert torch.func.jvp(lambda x: x * x, (x,), (t,))[1].item() == 1
     assert fwAD._is_fwd_grad_enabled()
+
+
+def test_tangents_of_a_number_that_fills_a_mask():
+    x, v = torch.randn(4), torch.tensor(2.0)
+    mask = torch.tensor([True, False, True, False])
+    with fwAD.dual_level():
+        d = fwAD.make_dual(v, torch.ones(()))
+        for t in (x.masked_fill(mask, d), x.clone().masked_fill_(mask, d)):
+            assert fwAD.unpack_dual(t).tangent.tolist() == [1, 0, 1, 0]
+
+
+def test_views_follow_bases_under_vmap():
+    def f(x, y):
+        x = x.clone()
+        view = x[0]
+        x.copy_(y)
+        return view, x
+
+    x, y, t = torch.randn(3, 2, 4), torch.randn(3, 2, 4), torch.randn(3, 2, 4)
+    both = torch.func.vmap(lambda x, y, t: torch.func.jvp(lambda y: f(x, y), (y,), (t,)))
+    _, (of_view, of_base) = both(x, y, t)
+    assert torch.equal(of_view, t[:, 0]) and torch.equal(of_base, t)

@@ -454,3 +454,26 @@ def test_tensors_inside_show_their_transforms():
         f"GradTrackingTensor(lvl=1,value={values})",
         values,
     ]
+
+
+def test_functions_with_default_arguments():
+    class Chosen(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, k=1):
+            return x[k] * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.k = inputs
+            ctx.shape = x.shape
+
+        @staticmethod
+        def backward(ctx, g):
+            r = g.new_zeros(ctx.shape)
+            r[ctx.k] = 2 * g
+            return r, None
+
+    assert_close(grad(Chosen.apply)(X), torch.tensor([0.0, 2.0, 0.0]))
+    assert_close(grad(lambda x: Chosen.apply(x, 2))(X), torch.tensor([0.0, 0.0, 2.0]))

@@ -309,3 +309,35 @@ def test_chunks_and_parts_of_vmap():
     )
     assert dims == (0, None, None) and values[2] == 2
     assert_close(values[0], x * x[0])
+
+
+def test_writes_at_indices_of_each_element_and_of_numbers():
+    """One call for all elements, without the loop's warning; numbers without dimensions too."""
+    x, s = torch.randn(3, 4), torch.randn(3, 2)
+    index, value = torch.tensor([[0, 2], [1, 3], [3, 0]]), torch.randn(3)
+    one = torch.zeros(1, dtype=torch.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for f, args in (
+            (lambda x, i, s: x.index_copy(0, i, s), (x, index, s)),
+            (lambda x, i, s: x.index_add(0, i, s, alpha=2), (x, index, s)),
+            (lambda x, i, v: x.index_fill(0, i, v), (x, index, value)),
+            (lambda x, v: x.index_fill(0, one, v), (x, value)),
+            (lambda v, s: v.index_copy(0, one, s[:1]), (value, s)),
+            (lambda v: v.index_fill(0, one, 2.0), (value,)),
+            (lambda x, s: torch.block_diag(x, s[0], s.unsqueeze(1), torch.ones(2)), (x, s)),
+        ):
+            expected = torch.stack([f(*each) for each in zip(*args, strict=True)])
+            assert_close(vmap(f)(*args), expected)
+
+
+def test_refusals_of_operators_stay_under_vmap():
+    with pytest.raises(RuntimeError, match="same number of dimensions"):
+        vmap(torch.linalg.cross)(torch.randn(2, 5, 5, 3), torch.randn(2, 5, 3))
+    image, weight = torch.ones(2, 1, 2, 4, 4).long(), torch.ones(2, 3, 2, 3, 3).long()
+    with pytest.raises(RuntimeError, match="bias type"):
+        vmap(torch.nn.functional.conv2d)(image, weight, torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::equal"):
+        vmap(torch.equal)(torch.ones(2, 3), torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="inplace"):
+        vmap(lambda a, b: a.copy_(b), (None, 0))(torch.ones(3), torch.ones(2, 3))

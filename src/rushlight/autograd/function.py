@@ -278,7 +278,7 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` on the arguments and record it."""
         with_setup = cls.setup_context is not Function.setup_context
-        if with_setup and kwargs:
+        if with_setup and (kwargs or getattr(cls.forward, "__defaults__", None)):
             import inspect
 
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)

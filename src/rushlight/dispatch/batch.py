@@ -103,7 +103,7 @@ class Batch(Lifted):
             self.value.fill_(b.item() if isinstance(b, np.ndarray) else b)
             return
         if b.has and not self.has:
-            raise unmapped_write("aten::copy_", "other")
+            raise unmapped_write("inplace arithmetic", "other")
         value = b.value
         if self.has and not b.has and self.ndim == b.ndim:
             value = value.unsqueeze(0)
@@ -127,6 +127,12 @@ class Batch(Lifted):
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
             "place, were not batched. Set track_running_stats to False, pass the statistics as mapped arguments, or use "
             "torch.func.replace_all_batch_norm_modules_"
+        )
+
+    def equal(self, a: Tensor, b: Tensor) -> NoReturn:
+        raise RuntimeError(
+            "Batching rule not implemented for aten::equal. We could not generate a fallback: each element has its own "
+            "truth value"
         )
 
     def truth(self) -> NoReturn:
@@ -182,7 +188,9 @@ class Batch(Lifted):
     def refuse_write(cls, name: str, v: Any) -> None:
         """RuntimeError where `v`, which would be written into a tensor from outside, has a batch."""
         if any_mapped(v):
-            raise unmapped_write(f"aten::{name}", "other")
+            raise unmapped_write(
+                "inplace arithmetic" if name == "copy_" else f"aten::{name}", "other"
+            )
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
         return Batched(op, named, self.level).forward()
@@ -212,7 +220,7 @@ class Batch(Lifted):
             found = rule.function(**{n: inner[n] for n in rule.names})
         else:
             found = gradient(op, rule, inner, False)
-        if found._array.ndim != ndim + has:
+        if found._array.shape[has:] != env["g"]._array.shape:
             return NotImplemented
         return tensor(Batch(found, self.level, has))
 

@@ -149,6 +149,9 @@ class Dual(Lifted):
         a = self.plain
         a.overwrite(write, apart) if isinstance(a, Lifted) else write(a)
 
+    def equal(self, a: Tensor, b: Tensor) -> bool:
+        return bare(a, self.level).equal(bare(b, self.level))
+
     def truth(self) -> bool:
         return bool(tensor(self.plain))
 
@@ -453,7 +456,10 @@ def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> An
         recorded = thread.grad and any(
             v._edge is not None for v in env.values() if isinstance(v, Tensor)
         )
-        terms.append(gradient(op, rule, env, recorded))
+        term = gradient(op, rule, env, recorded)
+        if term._array.shape != y._array.shape:  # a sum, of an input that has fewer elements
+            return NotImplemented
+        terms.append(term)
     return added(terms)
 
 

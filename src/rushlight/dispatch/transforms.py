@@ -337,7 +337,7 @@ def follow(values: Iterable) -> None:
     for level in levels.open:
         for t in tensors_in(values) if level.received else ():
             e = t._edge
-            if e.__class__ is View and t._array.__class__ is np.ndarray:
+            if e.__class__ is View and getattr(t._array, "level", None) is not level:
                 a = e.base._array
                 if isinstance(a, Lifted) and a.level is level:
                     from rushlight.dispatch.dual import receive

@@ -22,7 +22,7 @@ from rushlight.autograd.views import edge_of
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
-from rushlight.dispatch.transforms import Level, Lifted, at_innermost, inside, levels
+from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
 from rushlight.func.batching import vmap
 from rushlight.func.rearrangement import rearrange
 from rushlight.nn.utils.stateless import functional_call
@@ -277,9 +277,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         value, aux = _with_aux(func(*made), has_aux, "vjp")
     outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
 
-    def vjp_fn(*cotangents: Any, **options: Any) -> Any:
-        given = cotangents[0] if len(cotangents) == 1 else cotangents
-        leaves, form = tree_flatten(given)
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        leaves, form = tree_flatten(cotangents)
         if form != spec:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to "
@@ -335,6 +334,7 @@ def jvp(
         given = tree_map(lambda p: _dual(p, next(rest), level), tuple(primals))
         value, aux = _with_aux(func(*given), has_aux, "jvp")
         leaves, spec = _checked_outputs(value, "jvp"), tree_flatten(value)[1]
+        follow(leaves)
         found = [tangent_of(x, level) for x in leaves]
         if strict and any(t is None for t in found):
             raise RuntimeError(

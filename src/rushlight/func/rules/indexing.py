@@ -118,36 +118,39 @@ for (
 
 def along_index(b: Batched) -> Any:
     """The rule of writes of slices at a vector of indices."""
-    ndim = b.ndim("input")
-    if not ndim or "value" in b.has:
-        return loop(b)
-    changed = {
-        i: b.expanded(i)
-        for i in b.op.inputs
-        if i not in ("index", "value") and isinstance(b.named.get(i), Tensor)
-    }
+    ndim, path = b.ndim("input"), b.op.path
+    sources = [i for i in ("input", "source") if i in b.named]
+    x, *source = [b.expanded(i) for i in sources]
+    index = b.named["index"]
+    if single := not ndim:
+        ndim, x, source = 1, x.unsqueeze(1), [s.reshape(b.size, -1) for s in source]
+        index = index if "index" in b.has else index.reshape(-1)
     dim = behind(b.named["dim"], ndim)
-    if "index" not in b.has:
-        return b.call(**changed, dim=dim)
-    x, index = changed["input"], b.named["index"].reshape(b.size, -1)
+    if b.has.isdisjoint(("index", "value")):
+        got = b.call(**dict(zip(sources, (x, *source))), index=index, dim=dim)
+        return got.reshape(b.size) if single else got
+    index = b.expanded("index").reshape(b.size, -1)
     full = list(x.shape)
     full[dim] = index.shape[1]
     form = [1] * (ndim + 1)
     form[0], form[dim] = b.size, index.shape[1]
     index = index.reshape(form).expand(full)
-    if b.op.path == "index_add":
-        alpha, source = b.named["alpha"], changed["source"].reshape(full)
-        return x.scatter_add(dim, index, source if alpha == 1 else source * alpha)
-    if b.op.path == "index_copy":
-        return x.scatter(dim, index, changed["source"].reshape(full))
-    if b.op.path == "aten.index_fill_value":
-        return x.scatter(dim, index, b.named["value"])
-    if b.op.path == "index_reduce":
-        kind = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[b.named["reduce"]]
-        return x.scatter_reduce(
-            dim, index, changed["source"].reshape(full), kind, include_self=b.named["include_self"]
+    source = [s.reshape(full) for s in source]
+    if path == "index_add":
+        alpha = b.named["alpha"]
+        got = x.scatter_add(dim, index, source[0] if alpha == 1 else source[0] * alpha)
+    elif path == "index_copy":
+        got = x.scatter(dim, index, source[0])
+    elif path == "aten.index_fill_value":
+        got = x.scatter(dim, index, b.named["value"])
+    elif path == "aten.index_fill_tensor":
+        value = b.expanded("value").reshape(b.size, *(1,) * ndim)
+        got = x.scatter(dim, index, value.to(x.dtype).expand(full))
+    else:
+        got = x.scatter_reduce(
+            dim, index, source[0], b.named["reduce"], include_self=b.named["include_self"]
         )
-    return loop(b)
+    return got.reshape(b.size) if single else got
 
 
 for (

@@ -92,6 +92,20 @@ def join(b: Batched) -> Any:
     return b.call(tensors=tensors, dim=behind(b.named["dim"], ndim))
 
 
+@rule("aten.block_diag")
+def block_diag(b: Batched) -> Any:
+    """Each block, with zeros on both sides, is some rows of the matrix."""
+    blocks = []
+    for t, o in zip(b.named["tensors"], b.outer["tensors"], strict=True):
+        t = t if o._array.has else t.unsqueeze(0).expand(b.size, *t.shape)
+        blocks.append(in_front(t, 2))
+    width, at, rows = sum(m.shape[2] for m in blocks), 0, []
+    for m in blocks:
+        rows.append(torch.nn.functional.pad(m, (at, width - at - m.shape[2])))
+        at += m.shape[2]
+    return torch.cat(rows, 1)
+
+
 @rule("diagonal")
 def diagonal(b: Batched) -> Any:
     ndim = b.ndim("input")

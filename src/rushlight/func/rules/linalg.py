@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import rushlight as torch
 from rushlight.dispatch.batch import RULES, Batched, in_front, loop
 from rushlight.func.rules.rules import behind, front, rule
 
@@ -46,14 +47,16 @@ def pinv(b: Batched) -> Any:
     return b.call(**changed)
 
 
-@rule("_pdist_forward", "_grouped_mm", "aten.block_diag")
+@rule("_pdist_forward", "_grouped_mm")
 def one_by_one(b: Batched) -> Any:
     return loop(b)
 
 
 @rule("linalg.cross")
 def cross(b: Batched) -> Any:
-    n = max(b.ndim("input"), b.ndim("other"))
+    n = b.ndim("input")
+    if b.ndim("other") != n:
+        b.call(input=torch.empty(b.shape("input")), other=torch.empty(b.shape("other")))  # raises
     return b.call(
         input=in_front(b.expanded("input"), n),
         other=in_front(b.expanded("other"), n),

@@ -9,6 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.batch import RULES, Batched, in_front, loop
 from rushlight.dispatch.registry import OPS
 from rushlight.func.rules.rules import examples, merged, parted, rule
+from rushlight.ops.nn.conv import check_dtypes
 
 F = torch.nn.functional
 
@@ -66,6 +67,7 @@ def convolution(b: Batched) -> Any:
     """A batch of images joins theirs; a batch of weights becomes groups."""
     x, w, bias, size = b.named["input"], b.named["weight"], b.named["bias"], b.size
     groups = b.named["groups"]
+    check_dtypes(x._array, w._array, None if bias is None else bias._array)
     if "weight" not in b.has:
         x = b.expanded("input")
         y = parted(b.call(input=merged(x), bias=None if "bias" in b.has else bias), size)

@@ -8,6 +8,7 @@ from rushlight.core.dtype_sets import BOOL
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, elementwise, public
+from rushlight.dispatch.transforms import Lifted, top
 
 
 def declare(name: str, kernel: str, meaning: str, *aliases: str, **options: Any) -> Any:
@@ -132,6 +133,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
     a, b = input._array, other._array
     if a.shape != b.shape:
         return False
+    if isinstance(a, Lifted) or isinstance(b, Lifted):
+        return top((input, other)).equal(input, other)
     if a.dtype != b.dtype:
         return bool(eq(input, other)._array.all())
     return bool(a.item() == b.item() if a.size == 1 else (a == b).all())
