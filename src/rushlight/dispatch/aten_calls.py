@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch import aten_names, handlers
 from rushlight.dispatch.aten_arguments import ARGUMENTS, BEHIND, CALLS, GRADIENTS, as_list
 from rushlight.dispatch.aten_forms import OPS, loaded, torch
@@ -17,7 +18,6 @@ from rushlight.dispatch.aten_forms import OPS, loaded, torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.core.tensor import Tensor
     from rushlight.dispatch.overloads import OpOverload
     from rushlight.dispatch.registry import Op
 
@@ -165,6 +165,12 @@ def called(namespace: str, name: str) -> Callable | None:
     for path in (f"internal.{name}", name):
         if (op := OPS().get(path)) is not None and not op.intermediates:
             return with_tuples(op.function)
+    if not name.startswith("_") and callable(getattr(Tensor, f"{name}_", None)):  # `aten.uniform`
+
+        def value(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            return getattr(input.clone(), f"{name}_")(*args, **kwargs)
+
+        return value
     return None
 
 

@@ -25,6 +25,7 @@ from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
 from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
 from rushlight.func.batching import vmap
 from rushlight.func.rearrangement import rearrange
+from rushlight.func.writes import functionalize
 from rushlight.nn.utils.stateless import functional_call
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -542,11 +543,6 @@ def linearize(func: Callable, *primals: Any) -> tuple:
 
 
 @stub("identity", "Writes in place stay as they are.")
-def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """`func`: a function whose writes in place stay inside needs no rewriting here."""
-    return func
-
-
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """The tensor inside of one of a transform: all levels of it, or one without `recurse`. For looking, not computing."""
     a = tensor._array

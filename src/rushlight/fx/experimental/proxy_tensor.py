@@ -21,6 +21,7 @@ from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.codegen import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.fx.experimental.functionalization import Functionalization
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -108,6 +109,18 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.tracer, self.tracing_mode = tracer, tracing_mode
         self.decompositions = decomposition_table or {}
         self.refuse_values = _error_on_data_dependent_ops
+        self.functional: Functionalization | None = None
+
+    @contextlib.contextmanager
+    def without_writes(self, remove: str) -> Iterator[None]:
+        """A block whose writes become values: Note [Writes as values] in functionalization.py."""
+        before = self.functional
+        self.functional = Functionalization(self, remove == "mutations_and_views")
+        try:
+            yield
+            self.functional.finish()
+        finally:
+            self.functional = before
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -122,12 +135,24 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             if self.refuse_values and self.tracer.node_of(args[0]) is not None:
                 raise RuntimeError(_VALUE.format(func))
             return func(*args, **kwargs)
-        given = tuple(self.tracer.create_arg(a) for a in args)  # before `func` writes to a constant
-        options = {k: self.tracer.create_arg(v) for k, v in kwargs.items()}
+        if self.functional is not None:
+            return self.functional.call(func, args, kwargs)
+        return self.record(func, args, kwargs)
+
+    def arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments of a call as those of a node."""
+        create = self.tracer.create_arg
+        return tuple(map(create, args)), {k: create(v) for k, v in kwargs.items()}
+
+    def record(self, func: Any, args: tuple, kwargs: dict, recorded: Any = None) -> Any:
+        """Carry out an operator and add its node, as `recorded` if that is another."""
+        name = func._opname
+        given, options = self.arguments(args, kwargs)  # before `func` writes to a constant
         result = func(*args, **kwargs)
         if name == "lift_fresh":
             func = rushlight.ops.aten.lift_fresh_copy.default
             result = result.clone() if result is args[0] else result
+        func = recorded or func
         node = self.tracer.create_node("call_function", func, given, options, func._opname)
         self.tracer.set_meta(node, result)
         if name.endswith("_") and not name.endswith("__"):

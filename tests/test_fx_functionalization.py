@@ -1,0 +1,142 @@
+"""`torch.func.functionalize`: traced graphs without writes, and without views."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.func import functionalize, grad, vmap
+from rushlight.fx.experimental.proxy_tensor import make_fx
+
+
+def row(x):
+    y = x + 1
+    y[0].mul_(3)
+    return y
+
+
+def slices(x):
+    y = x.clone()
+    y[1:, :2].add_(1)
+    y[:, -1] = 5
+    return y, y.sum(0)
+
+
+def shapes(x):
+    y = x * 2
+    v = y.view(-1)
+    w = v.unsqueeze(0).t()
+    w.add_(1)
+    y.transpose(0, 1).mul_(2)
+    return y, v, w
+
+
+def pieces(x):
+    y = x.clone()
+    a, b = y.split(2, 1)
+    b.mul_(a)
+    rows = y.unbind(0)
+    rows[1].zero_()
+    return y, a, b, rows[1]
+
+
+def diagonals(x):
+    y = x.clone()
+    y.diagonal().fill_(7)
+    y.permute(1, 0)[2].mul_(-1)
+    return y
+
+
+def inputs(x):
+    x.view(-1)[2:5].add_(10)
+    y = x * 2
+    x.sub_(1)
+    return y + x
+
+
+def outs(x):
+    y = torch.empty_like(x)
+    torch.mul(x, 3, out=y)
+    y.add_(1)
+    return y
+
+
+def turned(x):
+    y = x.clone()
+    y.t_()
+    y.add_(torch.arange(3.0).unsqueeze(1).expand(3, y.shape[1])[: y.shape[0]])
+    return y
+
+
+def halves(x):
+    y = x.to(torch.int64)
+    y.add_(2)
+    y.copy_(x * 3)
+    return y
+
+
+PROGRAMS = [row, slices, shapes, pieces, diagonals, inputs, outs, halves]
+
+
+def example():
+    return torch.arange(12.0).view(3, 4)
+
+
+def same(got, wanted):
+    torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_a_graph_without_writes_computes_the_same(f, remove, mode):
+    traced = make_fx(functionalize(f, remove=remove), tracing_mode=mode)(example())
+    x, y = example() + 0.5, example() + 0.5
+    same(traced(x), f(y))
+    same(x, y)
+    calls = [n for n in traced.graph.nodes if n.op == "call_function"]
+    names = [n.target._opname for n in calls if hasattr(n.target, "_opname")]
+    written = [n for n in names if n.endswith("_")]
+    assert written == (["copy_"] if f is inputs else [])
+    assert not any("out" in n.kwargs for n in calls)
+    if remove == "mutations_and_views":
+        assert not {"view", "select", "slice", "t", "transpose", "unsqueeze", "diagonal"} & set(
+            names
+        )
+
+
+def test_the_graph_has_the_operators_that_give_the_values():
+    graph = make_fx(functionalize(row))(example()).graph
+    assert [n.target._opname for n in graph.nodes if n.op == "call_function"] == [
+        "add", "select", "mul", "select_scatter",
+    ]  # fmt: skip
+
+
+def test_outside_of_a_trace_the_function_runs_as_it_is():
+    x, y = example(), example()
+    same(functionalize(inputs)(x), inputs(y))
+    same(x, y)
+    same(grad(lambda x: functionalize(row)(x).sum())(x), grad(lambda x: row(x).sum())(x))
+    same(vmap(functionalize(row))(example()[None]), row(example())[None])
+
+
+def test_gradients_of_a_functionalized_program_are_traced():
+    def f(x):
+        return grad(lambda x: (row(x) ** 2).sum())(x)
+
+    traced = make_fx(functionalize(f))(example())
+    same(traced(example() + 1), f(example() + 1))
+
+
+def test_only_the_block_has_no_writes():
+    def f(x):
+        y = functionalize(row)(x)
+        return y.add_(1)
+
+    traced = make_fx(f)(example())
+    same(traced(example()), row(example()) + 1)
+    names = [n.target._opname for n in traced.graph.nodes if n.op == "call_function"]
+    assert "mul" in names and "mul_" not in names and names[-1] == "add_"
+
+
+def test_another_word_for_remove_is_refused():
+    with pytest.raises(RuntimeError, match="received invalid argument for remove=views"):
+        functionalize(row, remove="views")
