@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import subprocess
@@ -23,6 +24,9 @@ from typing import Any
 
 FENCE = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
 
+# Lines of a traceback that belong to this program.
+FRAMES = re.compile(rf' *File "{re.escape(__file__)}".*\n( +.*\n)')
+
 
 class Page:
     """One page while its blocks run."""
@@ -32,6 +36,13 @@ class Page:
         self.namespace: dict[str, Any] = {"__name__": "__main__"}
         self.figures = 0
         self.code: list[str] = []
+        lines = source.read_text("utf-8").splitlines(keepends=True)
+        linecache.cache[source.name] = (
+            0,
+            None,
+            lines,
+            source.name,
+        )  # tracebacks show the lines of the page
 
     def run(self) -> str:
         """The text of the page with all results."""
@@ -56,7 +67,7 @@ class Page:
         text = io.StringIO()
         failed = ""
         self.code.append(f"# {where}\n{code}")
-        program = compile("\n" * (line - 1) + code, str(self.source), "exec")
+        program = compile("\n" * (line - 1) + code, self.source.name, "exec")
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
             try:
                 exec(program, self.namespace)
@@ -68,7 +79,7 @@ class Page:
                     )
         if raises and not failed:
             sys.exit(f"{where}: the block says `raises` and does not")
-        return text.getvalue() + failed
+        return FRAMES.sub("", text.getvalue()) + failed
 
     def _pictures(self) -> str:
         """The figures that are open, saved and closed."""
