@@ -66,7 +66,10 @@ def write_source() -> None:
     shutil.copytree(
         DOCS, SOURCE, ignore=shutil.ignore_patterns("*.md", "*.py", "__pycache__", "site")
     )
-    jobs: list[tuple[object, ...]] = [(SITE / "reference.py", SOURCE / "reference")]
+    jobs: list[tuple[object, ...]] = [
+        (SITE / "reference.py", SOURCE / "reference"),
+        (SITE / "errors.py", SOURCE / "errors.md"),
+    ]
     pages = {page.relative_to(DOCS): page for page in sorted(DOCS.rglob("*.md"))} | ELSEWHERE
     for name, page in pages.items():
         (SOURCE / name).parent.mkdir(parents=True, exist_ok=True)

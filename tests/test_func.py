@@ -92,7 +92,7 @@ def test_trees():
 
 
 def test_wrong_use():
-    with pytest.raises(RuntimeError, match="return a scalar tensor"):
+    with pytest.raises(RuntimeError, match="return a scalar Tensor"):
         grad(lambda x: x)(X)
     with pytest.raises(RuntimeError, match="argnum=2"):
         grad(lambda x: x.sum(), argnums=2)(X)

@@ -249,12 +249,13 @@ class Tensor:
                 raise RuntimeError("can't assign Variable as its own grad")
             if value._array.dtype != self._array.dtype:
                 raise RuntimeError(
-                    f"assigned grad has data of a different type: grad {value.dtype}, tensor {self.dtype}"
+                    f"attempting to assign a gradient with dtype '{value.dtype.name}' to a tensor with grad_dtype "
+                    f"'{self.dtype.scalar_name}'. The gradient must have the dtype of the tensor."
                 )
             if value._array.shape != self._array.shape:
                 raise RuntimeError(
-                    f"assigned grad has data of a different size: grad {list(value.shape)}, tensor "
-                    f"{list(self.shape)}"
+                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                    f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
                 )
         self._grad = value
 

@@ -354,7 +354,7 @@ def compute(op: Op, values: list, space: Any) -> Any:
             raise
         a = next(v for v in values if devices.is_array(v))
         name = dtypes.OF[a.dtype].scalar_name
-        raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{name}'") from None
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{name}'") from None
 
 
 def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
@@ -381,7 +381,7 @@ def promote(op: Op, arrays: dict[str, Any], space: Any) -> None:
     if op.promote == "float" and d.kind < 2:
         d = modes.get_default_dtype()
     if op.accepts is not None and "bifc"[d.kind] not in op.accepts:
-        raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{d.scalar_name}'")
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{d.scalar_name}'")
     for i, a in arrays.items():
         if a.__class__ is list:
             arrays[i] = [b if b.dtype is d.np else space.cast(b, d.np) for b in a]

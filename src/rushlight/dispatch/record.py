@@ -152,8 +152,9 @@ class Packed:
 def refuse_inference(version: Any) -> None:
     if version is INFERENCE:
         raise RuntimeError(
-            "Inference tensors cannot be saved for backward. To work around you can make a clone "
-            "to get a normal tensor and use it in autograd."
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
+            "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+            "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
         )
 
 

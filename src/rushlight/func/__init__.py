@@ -163,7 +163,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
                 )
             if value.dim() != 0:
                 raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor "
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
                     f"with {value.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             wanted = recording and _wanted([value], own)

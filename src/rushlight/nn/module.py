@@ -16,6 +16,7 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.nn import convert, hooks, registration, state
+from rushlight.nn.error_notes import note_module
 from rushlight.nn.hooks import (  # noqa: F401 - their public place is beside Module
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -134,9 +135,13 @@ class Module(convert.Devices):
     # ------------------------------------------------------------------------------ calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._call_has_hooks:
-            return hooks.call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if self._call_has_hooks:
+                return hooks.call_with_hooks(self, args, kwargs)
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            note_module(error, self, args, kwargs)
+            raise
 
     _call_impl = _wrapped_call_impl = __call__
 
@@ -196,7 +201,8 @@ class Module(convert.Devices):
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a module as a child under that name."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{registration.typename(module)} is not a Module subclass")
+            hint = f": write {module.__name__}()" if isinstance(module, type) else ""
+            raise TypeError(f"{rushlight.typename(module)} is not a Module subclass{hint}")
         registration.check_new_name(self, "module", name, self._modules)
         registration.put_module(self, name, module)
 

@@ -168,7 +168,7 @@ def clip(a: np.ndarray, low: Number | None, high: Number | None) -> np.ndarray:
                 )
         d = dtype_with(a, low, high)
         if d.kind == "b":
-            raise RuntimeError("\"clamp_cpu\" not implemented for 'Bool'")
+            raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
         if d is not a.dtype:
             a = a.astype(d)
         low = None if low is None else bound(low, d)
@@ -325,7 +325,7 @@ def nextafter(a: Any, b: Any) -> Any:
 def ldexp(a: Any, b: Any) -> Any:
     """a * 2**b for integers `b`, in the dtype of `a`."""
     if b.dtype.kind == "b":
-        raise RuntimeError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     d = a.dtype
     a = a.astype(F32) if d in REDUCED else a
     return np.ldexp(a, np.clip(b, -30000, 30000).astype(np.int32)).astype(d)

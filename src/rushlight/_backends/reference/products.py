@@ -178,6 +178,9 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
         except ValueError:
             mismatch(a, weight.T)
     else:
+        if bias is not None and a.dtype != weight.dtype:
+            x, y = dtypes.OF[a.dtype].scalar_name, dtypes.OF[weight.dtype].scalar_name
+            raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {x} and {y}")
         if (
             a.dtype in REDUCED
             and a.dtype == weight.dtype

@@ -26,7 +26,7 @@ def shifted(a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
     """
     if a.dtype.kind not in "fcV":
         name = dtypes.OF[a.dtype].scalar_name
-        raise RuntimeError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{name}'")
+        raise NotImplementedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{name}'")
     n = a.ndim
     axis = dim if 0 <= dim < n else geometry.wrap_dim(dim, n)
     a = a if a.flags.c_contiguous else a.copy()

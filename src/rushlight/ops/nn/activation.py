@@ -402,7 +402,7 @@ def glu(input: Array, dim: int = -1):
 def glu_halves(xp, input: Array, dim: int):
     if input.dtype.kind not in "fV":
         name = dtypes.OF[input.dtype].scalar_name
-        raise RuntimeError(f"\"glu_cpu\" not implemented for '{name}'")
+        raise NotImplementedError(f"\"glu_cpu\" not implemented for '{name}'")
     return xp.glu(input, dim)
 
 

@@ -90,7 +90,7 @@ def mse_loss(
     if weight is not None:
         return weighted((input - target) ** 2, weight, reduction)
     if not (input.dtype.is_floating_point):
-        raise RuntimeError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
     return squared_error(input, target, reduction)
 
 
@@ -275,6 +275,11 @@ def binary_cross_entropy_with_logits(
     if target.shape != input.shape:
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
+        )
+    if not (target.dtype.is_floating_point or target.dtype.is_complex):
+        raise RuntimeError(
+            f"result type {input.dtype.scalar_name} can't be cast to the desired output type "
+            f"{target.dtype.scalar_name}: the target must be floating-point, target.float()"
         )
     if weight is None and pos_weight is None:
         if reduction != "none" and input.dtype is target.dtype and input.numel():
