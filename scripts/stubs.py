@@ -248,7 +248,8 @@ def in_class(node: ast.stmt, names: set[str]) -> list[str]:
         names.add(node.target.id)
         return [f"{node.target.id}: {annotation(node.annotation)}"]
     if isinstance(node, ast.Assign):
-        made = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        targets = [n for t in node.targets for n in (t.elts if isinstance(t, ast.Tuple) else [t])]
+        made = [target.id for target in targets if isinstance(target, ast.Name)]
         made = [name for name in made if name != "__slots__"]
         names.update(made)
         if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "property":
@@ -349,6 +350,7 @@ def nn_stub() -> str:
         f"from {module} import {name} as {name}"
         for module, name in exported(SRC / "nn" / "__init__.py")
     ]
+    lines.append("from rushlight.nn import utils as utils")
     for file in nn._FILES:
         module = importlib.import_module(f"rushlight.nn.{file}")
         lines += [f"from rushlight.nn.{file} import {name} as {name}" for name in module.__all__]

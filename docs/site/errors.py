@@ -1,6 +1,6 @@
 """Writes the page of errors from tests/error_table.py, with the text that Rushlight raises now.
 
-    python docs/site/errors.py PAGE.md
+python docs/site/errors.py PAGE.md
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from error_table import ERRORS  # noqa: E402  tests/error_table.py
-
 import rushlight as torch  # noqa: E402
-import rushlight.utils.data  # noqa: E402, F401  the programs say torch.utils.data
+import rushlight.utils.data  # noqa: E402  the programs say torch.utils.data
+from error_table import ERRORS  # noqa: E402  tests/error_table.py
 
 INTRO = """# Errors
 
@@ -43,7 +42,9 @@ def main() -> None:
         for name, program, _, _, advice in rows:
             lines.append(f"### {name[0].upper()}{name[1:]}\n")
             lines.append(f"```python fragment\n{program}\n```\n")
-            lines.append(f"```{{code-block}} text\n:class: output\n\n{text_of(program)}\n```\n\n{advice}\n")
+            lines.append(
+                f"```{{code-block}} text\n:class: output\n\n{text_of(program)}\n```\n\n{advice}\n"
+            )
     Path(sys.argv[1]).write_text("\n".join(lines), "utf-8")
 
 

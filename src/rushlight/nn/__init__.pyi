@@ -8,6 +8,7 @@ from rushlight.nn.parameter import Buffer as Buffer
 from rushlight.nn.parameter import Parameter as Parameter
 from rushlight.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from rushlight.nn.parameter import UninitializedParameter as UninitializedParameter
+from rushlight.nn import utils as utils
 from rushlight.nn.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from rushlight.nn.attention import MultiheadAttention as MultiheadAttention
 from rushlight.nn.activation import CELU as CELU
