@@ -137,6 +137,7 @@ def machine() -> str:
     ]
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
     return (
+        f"date     {time.strftime('%Y-%m-%d')}\n"
         f"CPU      {_processor()}, {os.cpu_count()} cores seen, load {load}\n"
         f"threads  {' '.join(settings) or 'no settings'}\n"
         f"BLAS     {blas['name']} {blas['version']}\n"

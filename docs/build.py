@@ -27,7 +27,6 @@ MESSAGES = DOCS / "locales" / "zh_CN" / "LC_MESSAGES"
 ELSEWHERE = {
     Path("extending.md"): DOCS.parent / "CONTRIBUTING.md",
     Path("changes.md"): DOCS.parent / "CHANGELOG.md",
-    Path("benchmarks.md"): DOCS.parent / "benchmarks" / "README.md",
     Path("tutorials/examples.md"): DOCS.parent / "examples" / "README.md",
 }
 LANGUAGES = {
@@ -66,9 +65,11 @@ def write_source() -> None:
     shutil.copytree(
         DOCS, SOURCE, ignore=shutil.ignore_patterns("*.md", "*.py", "__pycache__", "site")
     )
+    shutil.copytree(DOCS.parent / "benchmarks" / "results", SOURCE / "results")
     jobs: list[tuple[object, ...]] = [
         (SITE / "reference.py", SOURCE / "reference"),
         (SITE / "errors.py", SOURCE / "errors.md"),
+        (SITE / "benchmarks.py", SOURCE / "benchmarks.md"),
     ]
     pages = {page.relative_to(DOCS): page for page in sorted(DOCS.rglob("*.md"))} | ELSEWHERE
     for name, page in pages.items():
