@@ -156,6 +156,42 @@ def test_layers_with_a_dynamic_dimension(model, args):
     torch.testing.assert_close(program.module()(*given), model(*given))
 
 
+class Packed(nn.Module):
+    def __init__(self, use=lambda states: states):
+        super().__init__()
+        self.gru = nn.GRU(4, 3, batch_first=True, bidirectional=True)
+        self.use = use
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(
+            x, lengths, batch_first=True, enforce_sorted=False
+        )
+        states, last = self.gru(packed)
+        states, lengths = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
+        return self.use(states), last, lengths
+
+
+def test_packed_sequences_of_other_lengths():
+    model = Packed()
+    n, t = Dim("n"), Dim("t")
+    program = load(
+        saved(
+            export(
+                model, (torch.randn(2, 5, 4), torch.tensor([3, 5])),
+                dynamic_shapes=({0: n, 1: t}, {0: n}),
+            )
+        )
+    )  # fmt: skip
+    given = torch.randn(3, 7, 4), torch.tensor([2, 6, 1])
+    torch.testing.assert_close(program.module()(*given), model(*given))
+
+
+def test_size_that_depends_on_lengths_is_refused():
+    model = Packed(lambda states: states / states.size(1))
+    with pytest.raises(ExportError, match="depends on the lengths"):
+        export(model, (torch.randn(2, 5, 4), torch.tensor([3, 5])))
+
+
 # -- dynamic sizes ---------------------------------------------------------------------------------
 
 

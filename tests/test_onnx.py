@@ -217,6 +217,28 @@ def test_layers(model, shape, other):
     agree(model, torch.randn(shape), other=(torch.randn(other),), shapes=({0: "n"},))
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_packed_sequences(kind):
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = kind(4, 3, 2, batch_first=True, bidirectional=True)
+
+        def forward(self, x, lengths):
+            packed = nn.utils.rnn.pack_padded_sequence(
+                x, lengths, batch_first=True, enforce_sorted=False
+            )
+            states, last = self.layers(packed)
+            return *nn.utils.rnn.pad_packed_sequence(states, batch_first=True), last
+
+    program = agree(
+        Encoder(), torch.randn(2, 5, 4), torch.tensor([3, 5]),
+        other=(torch.randn(3, 7, 4), torch.tensor([2, 6, 1])),
+        shapes=({0: "n", 1: "t"}, {0: "n"}), output_names=["states"],
+    )  # fmt: skip
+    assert shapes_of(program.model_proto.graph.output)["states"] == [0, 0, 6]  # 0: not known
+
+
 class GPT(nn.Module):
     """A decoder with two layers; batch and time are dynamic."""
 

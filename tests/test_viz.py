@@ -214,3 +214,12 @@ def test_summary_of_named_arguments_and_depth():
     assert len(viz.summary(model, x, x, value=x, depth=0).rows) == 1
     with pytest.raises(TypeError, match="expected a Module"):
         viz.summary(lambda x: x, x)
+
+
+def test_graph_of_an_exported_program_folds_its_parameters(layout):
+    program = torch.export.export(Residual(), (torch.zeros(2, 4),))
+    picture = viz.graph(program)
+    lines = texts(picture)
+    assert {"x", "linear.default", "first.weight: 8x4 float32", "relu.default"} <= set(lines)
+    assert not any(line.startswith("p_") for line in lines)
+    assert program._repr_svg_() == picture.svg

@@ -133,6 +133,7 @@ _ELSEWHERE = {  # public name -> module
         ),
         "nested.padding",
     ),
+    **dict.fromkeys(("_pack_padded_sequence", "_pad_packed_sequence"), "nn.utils.rnn"),
     "get_device_module": "accelerator",
     **dict.fromkeys(("Event", "Stream"), "accelerator.streams"),
     "vmap": "func",

@@ -35,6 +35,7 @@ class Alias:
         self.node, self.source, self.call, self.source_shape = node, source, call, source_shape
         self.constant, self.writes = constant, 0
         self.seen = self.root.writes
+        self.unsized = False  # its sizes depend on values
 
     @property
     def root(self) -> Alias:

@@ -40,6 +40,9 @@ READS = frozenset(
     "__array__ __contains__ is_nonzero equal allclose storage untyped_storage data_ptr apply_ map_ __dlpack__ "
     "__reduce_ex__ __deepcopy__".split()
 )
+# Packed sequences: how many rows or steps there are depends on the lengths.
+_PACKING = frozenset(("_pack_padded_sequence", "_pad_packed_sequence"))
+_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _SIZED_BY_VALUES = frozenset("nonzero masked_select unique unique_consecutive argwhere".split())
 
 
@@ -125,7 +128,7 @@ class Recorder(TorchFunctionMode):
         kwargs = kwargs or {}
         name = name_of(func)
         given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Traced)]
-        self._check(name, given)
+        self._check(name, given, args[1:])
         if (body := body_of(func, name)) is not None:
             with self:
                 return body(*args, **kwargs)
@@ -154,7 +157,7 @@ class Recorder(TorchFunctionMode):
             refuse(f"{name}: a function that writes to several tensors cannot be exported")
         return next((each for each in given if result is each.plain), result)
 
-    def _check(self, name: str, given: list[Traced]) -> None:
+    def _check(self, name: str, given: list[Traced], args: tuple) -> None:
         """Refuse what depends on the values of inputs."""
         if name in READS and any(not t.alias.is_constant() for t in given):
             name = name.replace("as_", "__") + "__" if name.startswith("as_") else name
@@ -164,6 +167,13 @@ class Recorder(TorchFunctionMode):
             )
         if name in _SIZED_BY_VALUES and any(not t.alias.is_constant() for t in given):
             refuse(f"{name}: the size of its result depends on values, which cannot be exported")
+
+        if name in ("shape", "size", "numel", "__len__") and given and given[0].alias.unsized:
+            if name != "size" or not args or args[0] >= 0:
+                refuse(
+                    f"Tensor.{name}: the size of a packed or padded sequence depends on the lengths, so that it cannot be "
+                    "exported; only that of the last dimension, size(-1), is known"
+                )
 
     def _record(
         self,
@@ -180,12 +190,21 @@ class Recorder(TorchFunctionMode):
         node = self.emit(target, *called, **options)
         kept = tree_map(lambda v: self.alias_of(v) if isinstance(v, Tensor) else v, (args, kwargs))
 
+        unsized = any(t.alias.unsized for t in given)
+
         def wrap(t: Any, node: Node, nr: int | None) -> Any:
             source = next((each for each in given if overlap(t, each.plain)), None)
-            if source is None:
-                return self.traced(t, Alias(node, constant=constant))
-            call = (target, *kept, nr)
-            return self.traced(t, Alias(node, source.alias, call, source.plain.shape, constant))
+            alias = Alias(node, constant=constant)
+            if source is not None:
+                call = (target, *kept, nr)
+                alias = Alias(node, source.alias, call, source.plain.shape, constant)
+            if name == "_pad_packed_sequence" or name in _RECURRENT:
+                alias.unsized = nr == 0 and unsized
+            else:
+                alias.unsized = unsized or name in _PACKING
+            if alias.unsized:
+                node.meta["sized_by_values"] = True
+            return self.traced(t, alias)
 
         if isinstance(result, Tensor):
             return wrap(result, node, None)

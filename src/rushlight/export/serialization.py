@@ -39,6 +39,7 @@ _ARITHMETIC = {
     for name in "add sub mul floordiv truediv mod pow neg getitem".split()
 }
 _NAMED = ("dtype", "device", "layout", "memory_format")
+_INNER = frozenset(("_pack_padded_sequence", "_pad_packed_sequence"))
 _REFUSED = frozenset(
     "from_file apply_ map_ map2_ tofile numpy set_ share_memory_ pin_memory".split()
 )
@@ -179,7 +180,12 @@ def _allowed(name: str) -> bool:
         .replace("fft_", "fft.", 1)
         .replace("special_", "special.", 1)
     )
-    known = name in CALLS or apart in FUNCTIONS or any(w + name in FUNCTIONS for w in where)
+    known = (
+        name in CALLS
+        or name in _INNER
+        or apart in FUNCTIONS
+        or any(w + name in FUNCTIONS for w in where)
+    )
     return known and name not in _REFUSED
 
 

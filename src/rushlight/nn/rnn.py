@@ -204,7 +204,10 @@ class RNNBase(Module):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         weights = self._flat_weights
         self._check_input(data.size(-1), data.dtype, weights[0])
-        batch = int(batch_sizes[0]) if packed else data.size(0 if self.batch_first else 1)
+        if packed:
+            batch = int(batch_sizes[0]) if order is None else order.size(0)
+        else:
+            batch = data.size(0 if self.batch_first else 1)
         layers = self.num_layers * (2 if self.bidirectional else 1)
         if hx is None:
             states = tuple(data.new_zeros((layers, batch, size)) for size in self._state_sizes())

@@ -20,6 +20,7 @@ class OnnxExporterError(RuntimeError):
     """What an exporter raises."""
 
 
+_PACKED = frozenset("lstm gru rnn_tanh rnn_relu _pad_packed_sequence dropout new_zeros".split())
 CONVERSIONS: dict[
     str, Callable
 ] = {}  # name of an operator of ATen -> function of a builder and its arguments
@@ -42,12 +43,14 @@ def conversion(*names: str) -> Callable:
 class Operand:
     """A value of the graph of ONNX: its name there, and what is known of it.
 
-    `shape`: None for dimensions that are dynamic. A size is an operand without dimensions.
+    `shape`: None for dimensions that are dynamic. A size is an operand without dimensions. `lengths`: of a packed
+    sequence, which stands in the graph padded, [time, batch, width].
     """
 
     name: str
     dtype: Any
     shape: tuple[int | None, ...]
+    lengths: Operand | None = None
 
     @property
     def rank(self) -> int:
@@ -205,6 +208,11 @@ class Builder:
         if found is None:
             raise OnnxExporterError(
                 f"there is no conversion of the operator {node.target} to ONNX{line}"
+            )
+        packed = any(a.lengths for a in args if isinstance(a, Operand))
+        if packed and name not in _PACKED:
+            raise OnnxExporterError(
+                f"{node.target} on a packed sequence has no conversion to ONNX{line}"
             )
         self.result = operands[node, "known"]
         self.sizes = not hasattr(node.target, "overloadpacket")  # Python's arithmetic, on sizes

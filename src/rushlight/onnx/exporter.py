@@ -235,6 +235,8 @@ class Conversion:
             ):
                 shapes = [v[0] for v in values]
                 shape = tuple(s[0] if len(set(s)) == 1 else None for s in zip(*shapes, strict=True))
+                if "sized_by_values" in node.meta:
+                    shape = (*[None] * (len(shape) - 1), *shape[-1:])
                 return Operand("", first[1], shape)
             if isinstance(first, (list, tuple)):
                 return [one(list(each)) for each in zip(*values, strict=True)]
@@ -257,6 +259,8 @@ class Conversion:
         """The type and shape of an input or output. `given`: the name that the user gave it."""
         shapes = [found[node][0] for found in self.seen]
         dims = [self.dimension(list(each)) for each in zip(*shapes, strict=True)]
+        if "sized_by_values" in node.meta:
+            dims[:-1] = [None] * (len(dims) - 1)
         wanted = self.axes.get(given, {})
         for d in wanted:
             if isinstance(dims[d], int):
@@ -341,7 +345,7 @@ class Conversion:
 def _typed(found: Any, known: Any) -> Any:
     """What a conversion returned, with what is known of it from the run."""
     if isinstance(found, Operand) and isinstance(known, Operand):
-        return Operand(found.name, known.dtype, known.shape)
+        return Operand(found.name, known.dtype, known.shape, found.lengths)
     if isinstance(found, (list, tuple)) and isinstance(known, list):
         return [_typed(f, k) for f, k in zip(found, known, strict=False)]
     return found

@@ -9,6 +9,7 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import overrides
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
@@ -116,6 +117,15 @@ def pack_padded_sequence(
     if not enforce_sorted:
         lengths, sorted_indices = rushlight.sort(lengths, descending=True)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
+    data, batch_sizes = rushlight._pack_padded_sequence(input, lengths, batch_first)
+    return PackedSequence(data, batch_sizes, sorted_indices, None)
+
+
+@overrides.overridable
+def _pack_padded_sequence(
+    input: Tensor, lengths: Tensor, batch_first: bool
+) -> tuple[Tensor, Tensor]:
+    """The data and the batch sizes of sequences whose lengths fall."""
     if batch_first:
         input = input.transpose(0, 1)
     sizes = lengths.tolist()
@@ -145,7 +155,7 @@ def pack_padded_sequence(
             batch_sizes += [running] * (end - start)
             start = end
     counts = rushlight.tensor(batch_sizes, dtype=rushlight.int64)
-    return PackedSequence(rushlight.cat(pieces), counts, sorted_indices, None)
+    return rushlight.cat(pieces), counts
 
 
 def pad_packed_sequence(
@@ -155,31 +165,42 @@ def pad_packed_sequence(
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the padded tensor and the lengths, in the order before packing."""
-    batch_sizes = sequence.batch_sizes.tolist()
-    steps = len(batch_sizes)
-    if total_length is not None and total_length < steps:
+    padded, lengths = rushlight._pad_packed_sequence(
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length or -1
+    )
+    order = sequence.unsorted_indices
+    if order is not None:
+        return padded.index_select(0 if batch_first else 1, order), lengths[order]
+    return padded, lengths
+
+
+@overrides.overridable
+def _pad_packed_sequence(
+    data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
+) -> tuple[Tensor, Tensor]:
+    """The padded tensor and the lengths, in the order of the packed sequences."""
+    counts = batch_sizes.tolist()
+    steps = len(counts)
+    if 0 < total_length < steps:
         raise ValueError(
             "Expected total_length to be at least the length of the longest sequence in input, but "
             f"got total_length={total_length} and max sequence length being {steps}"
         )
-    data, length = sequence.data, total_length or steps
-    padded = data.new_full((length, batch_sizes[0], *data.shape[1:]), padding_value)
+    length = max(total_length, steps)
+    padded = data.new_full((length, counts[0], *data.shape[1:]), padding_value)
     start = begin = 0
     while begin < steps:
-        running, end = batch_sizes[begin], begin
-        while end < steps and batch_sizes[end] == running:
+        running, end = counts[begin], begin
+        while end < steps and counts[end] == running:
             end += 1
         stop = start + running * (end - begin)
         piece = data[start:stop].reshape(end - begin, running, *data.shape[1:])
         padded[begin:end, :running] = piece
         start, begin = stop, end
-    lengths = [sum(size > i for size in batch_sizes) for i in range(batch_sizes[0])]
+    lengths = [sum(size > i for size in counts) for i in range(counts[0])]
     lengths = rushlight.tensor(lengths, dtype=rushlight.int64)
     if batch_first:
         padded = padded.transpose(0, 1)
-    order = sequence.unsorted_indices
-    if order is not None:
-        return padded.index_select(0 if batch_first else 1, order), lengths[order]
     return padded, lengths
 
 

@@ -89,7 +89,7 @@ def logical_not(g: Builder, x: Operand) -> Operand:
     return g.op("BitwiseNot", x)
 
 
-@conversion("to", "_to_copy", "type_as")
+@conversion("to", "_to_copy", "type_as", "as_tensor")
 def to(g: Builder, x: Operand, *options: Any, **others: Any) -> Operand:
     return g.cast(x, g.result.dtype) if x.dtype != g.result.dtype else g.op("Identity", x)
 

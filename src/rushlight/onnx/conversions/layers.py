@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -196,7 +197,7 @@ def group_norm(
 @conversion("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
 def dropout(g: Builder, x: Operand, p: float = 0.5, train: bool = True) -> Operand:
     if not train or not p:
-        return g.op("Identity", x)
+        return replace(g.op("Identity", x), lengths=x.lengths)
     return g.op("Dropout", x, g.constant(p, rushlight.float32), g.constant(True, rushlight.bool))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from rushlight.onnx.builder import Builder, Operand, conversion
+import rushlight
+from rushlight.onnx.builder import CONVERSIONS, Builder, Operand, conversion
 
 # The blocks of PyTorch's weights in ONNX's order.
 _ORDER = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
@@ -20,13 +22,14 @@ def _reordered(g: Builder, w: Operand, kind: str) -> Operand:
 
 def _layers(
     g: Builder, kind: str, x: Operand, states: list[Operand], params: list[Operand], has_biases: bool, num_layers: int,
-    train: bool, dropout: float, bidirectional: bool, batch_first: bool, activation: str | None = None,
+    dropout: float, train: bool, bidirectional: bool, batch_first: bool, activation: str | None = None,
 ) -> list[Operand]:  # fmt: skip
     """The output and the last states of all layers."""
     if dropout and train:
         raise NotImplementedError("recurrent layers with dropout in training mode")
-    if x.rank != 3:
+    if x.rank != 3 and not x.lengths:
         raise NotImplementedError("an input without a batch")
+    lengths = x.lengths
     if batch_first:
         x = g.op("Transpose", x, perm=[1, 0, 2])
     directions, each = (2 if bidirectional else 1), (4 if has_biases else 2)
@@ -55,7 +58,7 @@ def _layers(
         at = [directions * layer, directions * (layer + 1)]
         initial = [g.op("Slice", s, [at[0]], [at[1]], [0]) for s in states]
         found = g.op(
-            kind, x, w, r, b, None, *initial, hidden_size=hidden, outputs=1 + len(states),
+            kind, x, w, r, b, lengths, *initial, hidden_size=hidden, outputs=1 + len(states),
             direction="bidirectional" if bidirectional else "forward",
             linear_before_reset=1 if kind == "GRU" else None,
             activations=[activation] * directions if activation else None,
@@ -68,27 +71,48 @@ def _layers(
         g.op("Concat", *each_last, axis=0) if len(each_last) > 1 else each_last[0]
         for each_last in last
     ]
-    return [g.op("Transpose", x, perm=[1, 0, 2]) if batch_first else x, *ends]
+    found = g.op("Transpose", x, perm=[1, 0, 2]) if batch_first else x
+    return [replace(found, lengths=lengths), *ends]
 
 
-@conversion("lstm")
-def lstm(g: Builder, x: Operand, states: Any, params: Any, *options: Any) -> list[Operand]:
-    return _layers(g, "LSTM", x, [*states], [*params], *options)
+def _recurrent(kind: str, activation: str | None = None) -> Any:
+    """The conversion of a layer, whose arguments are (input, states, parameters...), or (data, batch sizes, states,
+    parameters...) of a packed sequence."""
+
+    def convert(g: Builder, x: Operand, *args: Any) -> list[Operand]:
+        states, params, *options = args[1:] if x.lengths else args
+        states = [states] if isinstance(states, Operand) else [*states]
+        if x.lengths:
+            options.append(False)  # time is first
+        return _layers(g, kind, x, states, [*params], *options, activation=activation)
+
+    return convert
 
 
-@conversion("gru")
-def gru(g: Builder, x: Operand, state: Operand, params: Any, *options: Any) -> list[Operand]:
-    return _layers(g, "GRU", x, [state], [*params], *options)
+CONVERSIONS |= {
+    "lstm": _recurrent("LSTM"), "gru": _recurrent("GRU"), "rnn_tanh": _recurrent("RNN", "Tanh"),
+    "rnn_relu": _recurrent("RNN", "Relu"),
+}  # fmt: skip
 
 
-@conversion("rnn_tanh")
-def rnn_tanh(g: Builder, x: Operand, state: Operand, params: Any, *options: Any) -> list[Operand]:
-    return _layers(g, "RNN", x, [state], [*params], *options, activation="Tanh")
+@conversion("_pack_padded_sequence")
+def pack(g: Builder, x: Operand, lengths: Operand, batch_first: bool) -> list[Operand]:
+    padded = (
+        g.op("Transpose", x, perm=[1, 0, *range(2, x.rank)]) if batch_first else g.op("Identity", x)
+    )
+    return [replace(padded, lengths=g.cast(lengths, rushlight.int32)), lengths]
 
 
-@conversion("rnn_relu")
-def rnn_relu(g: Builder, x: Operand, state: Operand, params: Any, *options: Any) -> list[Operand]:
-    return _layers(g, "RNN", x, [state], [*params], *options, activation="Relu")
+@conversion("_pad_packed_sequence")
+def unpack(
+    g: Builder, data: Operand, batch_sizes: Operand, batch_first: bool, padding_value: float, total_length: int
+) -> list[Operand]:  # fmt: skip
+    if padding_value or total_length > 0:
+        raise NotImplementedError("another padding than zeros up to the longest sequence")
+    lengths = g.cast(data.lengths, rushlight.int64)
+    longest = g.op("ReduceMax", lengths, keepdims=1)
+    padded = g.op("Slice", data, [0], longest, [0])
+    return [g.op("Transpose", padded, perm=[1, 0, 2]) if batch_first else padded, lengths]
 
 
 def _cell(
