@@ -172,6 +172,8 @@ from rushlight.amp.grad_scaler import GradScaler as GradScaler
 from rushlight.nested.padding import _nested_from_padded as _nested_from_padded
 from rushlight.nested.padding import _nested_tensor_from_mask as _nested_tensor_from_mask
 from rushlight.nested.padding import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
+from rushlight.nn.utils.rnn import _pack_padded_sequence as _pack_padded_sequence
+from rushlight.nn.utils.rnn import _pad_packed_sequence as _pad_packed_sequence
 from rushlight.accelerator.streams import Event as Event
 from rushlight.accelerator.streams import Stream as Stream
 from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError
