@@ -114,6 +114,11 @@ def test_calls_below_autograd():
 
     assert not dispatch.is_traceable_wrapper_subclass(torch.ones(1))
     assert not dispatch.is_in_torch_dispatch_mode()
+    with dispatch.TorchDispatchMode() as mode:
+        assert dispatch.is_in_torch_dispatch_mode()
+        with dispatch._disable_current_modes() as modes:
+            assert modes == [mode] and dispatch._get_current_dispatch_mode() is None
+        assert dispatch._get_current_dispatch_mode_stack() == [mode]
 
 
 def test_forks():
@@ -174,15 +179,15 @@ def test_bytes_of_a_buffer_in_another_order():
 
 
 def test_formulas_for_operators_of_aten():
-    from rushlight.utils.flop_counter import _FORMULAS, FlopCounterMode, register_flop_formula
+    from rushlight.utils.flop_counter import FlopCounterMode, flop_registry, register_flop_formula
 
     try:
-        register_flop_formula(torch.ops.aten.sin, get_raw=True)(lambda x: x.numel())
+        register_flop_formula(torch.ops.aten.sin, get_raw=True)(lambda x, out_val: x.numel())
         with FlopCounterMode(display=False) as counter:
             torch.sin(torch.ones(5))
         assert counter.get_total_flops() == 5
     finally:
-        _FORMULAS.pop("sin", None)
+        flop_registry.pop(torch.ops.aten.sin, None)
 
 
 X = torch.arange(6.0).reshape(2, 3)

@@ -372,3 +372,20 @@ def test_views_of_fake_tensors_share_what_is_not_there():
     assert x._version == 1
     assert v.storage_offset() == 1
     assert v._base is x
+
+
+def test_views_in_place_and_fills_are_calls():
+    def function(x):
+        y = (x * 1).t_().unsqueeze_(0)
+        return y + torch.fill(x.t(), 2.0)
+
+    traced = make_fx(function)(numbers(2, 3))
+    x = numbers(2, 3) * 3
+    assert torch.equal(traced(x), function(x))
+    assert targets(traced)[1:3] == ["aten.t_.default", "aten.unsqueeze_.default"]
+
+
+def test_values_of_batches_are_detached_inside():
+    traced = make_fx(torch.vmap(lambda x: x.detach() * x.detach().sum()))(numbers(2, 3))
+    assert "aten.detach.default" in targets(traced)
+    assert torch.equal(traced(numbers(2, 3)), numbers(2, 3) * numbers(2, 3).sum(1, keepdim=True))

@@ -233,7 +233,11 @@ AccumulateGrad.apply = accumulate  # type: ignore[assignment]
 def dispatched(t: Tensor) -> bool:
     """Whether calls with `t` are handed to a `__torch_dispatch__`."""
     if t.__class__ is Tensor:
-        return active.modes > 0 and thread.dispatch_modes != ()
+        return (
+            active.modes > 0
+            and thread.dispatch_modes != ()
+            and not hasattr(t._array.__class__, "level")
+        )
     return type(t).__torch_dispatch__.__func__ is not Tensor.__torch_dispatch__.__func__
 
 

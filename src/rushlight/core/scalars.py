@@ -25,18 +25,20 @@ def handlers_of(t: Tensor, become: type | None = None) -> Any:
             f"Creating a new Tensor subclass {become.__name__} but the raw Tensor object is already associated to a "
             f"python object of type {t.__class__.__name__}"
         )
-    return handlers if handlers.asked((t,)) else None
+    transformed = hasattr(t._array.__class__, "level")  # it is asked about the tensors inside
+    return handlers if not transformed and handlers.asked((t,)) else None
 
 
 def item(self: Tensor) -> Any:
     """The value of a tensor with one element, as a Python number."""
     a = self._array
-    if (active.modes or a.__class__ is not np.ndarray) and (below := handlers_of(self)):
-        return below.value_of(self)
+    if a.__class__ is not np.ndarray or active.modes:
+        if below := handlers_of(self):
+            return below.value_of(self)
+        if a.size == 1 and self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
-    if a.__class__ is not np.ndarray and self.is_meta:
-        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     v = a.item()
     return v if v.__class__ is float or isinstance(v, int | complex) else float(v)
 

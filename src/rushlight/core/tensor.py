@@ -295,14 +295,15 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """A tensor on the same memory, without history and with the same version counter."""
-        if (active.modes or self.__class__ is not Tensor) and (below := scalars.handlers_of(self)):
-            return below.detached(self)
         t, a = new(Tensor), _array_for(Tensor, self._array)
         if a.__class__ is not np.ndarray and hasattr(a.__class__, "detached"):
             a = a.detached()
         t._array, t._edge = a, None
         t._counter = self._counter or version_of(self)
-        return t if self.__class__ in _plain_classes else _like_subclass(t, self)
+        if self.__class__ in _plain_classes and not active.modes:
+            return t
+        below = scalars.handlers_of(self)
+        return _like_subclass(t, self) if below is None else below.detached(self)
 
     def detach_(self) -> Tensor:
         """Remove the history of this tensor, in place."""
@@ -317,11 +318,12 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory, without history and with a new version counter."""
-        if (active.modes or self.__class__ is not Tensor) and (below := scalars.handlers_of(self)):
-            return below.detached(self, apart=True)
         t = new(Tensor)
         t._array, t._edge, t._counter = self._array, None, None
-        return t if self.__class__ in _plain_classes else _like_subclass(t, self)
+        if self.__class__ in _plain_classes and not active.modes:
+            return t
+        below = scalars.handlers_of(self)
+        return _like_subclass(t, self) if below is None else below.detached(self, apart=True)
 
     @data.setter
     def data(self, value: Tensor) -> None:

@@ -115,7 +115,9 @@ def lifted(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 def write(t: Tensor, label: str, given: tuple) -> None:
     """Let a handler write to `t` what the method `label` does with the arguments `given`; count one write."""
-    name = "default"
+    name = "int" if label == "transpose_" else "default"
+    label += "_" * (label[-1] != "_")  # what `fill` does with a copy
+    given = tuple([*v] if v.__class__ is tuple else v for v in given)
     if label == "fill_":
         name = "Tensor" if isinstance(given[0], Tensor) else "Scalar"
     elif label == "set_":

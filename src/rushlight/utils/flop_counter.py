@@ -1,197 +1,136 @@
 """`FlopCounterMode`: how many floating point operations the matrix products of a program take.
 
 A multiplication and the addition after it are two operations; operators that are no products count as nothing. Counts go
-by PyTorch's names of operators (`aten.mm`, `aten.convolution`) and by the modules that called them, in forward and in
-backward.
+by PyTorch's operators (`torch.ops.aten.mm`) and by the modules that called them, in forward and in backward. The mode
+gets the operators below autograd, as any `TorchDispatchMode` does.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import wraps
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rushlight.autograd.state import count_mode, thread
-from rushlight.core.stub import declare
+import rushlight
+from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.interpreters import INTERPRETERS, Call
-from rushlight.dispatch.overrides import NOTHING
-from rushlight.dispatch.record import around_kernels
-from rushlight.dispatch.registry import OPS
+from rushlight.dispatch.overloads import OpOverloadPacket
+from rushlight.utils._python_dispatch import TorchDispatchMode
+from rushlight.utils._pytree import tree_map_only
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
+aten, own = rushlight.ops.aten, rushlight.ops.rushlight
 
-# -- formulas: (PyTorch's name of the operator, its operations), from the values of the parameters ------------
+# -- formulas: the operations of an operator, from its arguments with shapes in the place of tensors -----------
 
-
-def _product(a: Tensor, b: Tensor, dims: tuple[int, int, int]) -> tuple[str, int]:
-    """`dims`: rows, inner and columns of the product."""
-    batch = a.shape[:-2] if a.ndim >= b.ndim else b.shape[:-2]
-    folded = a.ndim <= 2 or b.ndim <= 2
-    return "aten.mm" if folded else "aten.bmm", 2 * prod(batch) * prod(dims)
-
-
-def _matmul(values: list) -> tuple[str, int] | None:
-    a, b = values[:2]
-    if a.ndim < 2 or b.ndim < 2:
-        return None  # with a vector: PyTorch does not count it
-    return _product(a, b, (a.shape[-2], a.shape[-1], b.shape[-1]))
-
-
-def _times_adjoint(values: list) -> tuple[str, int]:
-    a, b = values[:2]
-    return _product(a, b, (a.shape[-2], a.shape[-1], b.shape[-2]))
-
-
-def _adjoint_times(values: list) -> tuple[str, int]:
-    a, b = values[:2]
-    return _product(a, b, (a.shape[-1], a.shape[-2], b.shape[-1]))
-
-
-def _linear(values: list) -> tuple[str, int] | None:
-    x, weight, bias = values[:3]
-    count = 2 * x.numel() * weight.shape[0]
-    return ("aten.addmm" if bias is not None else "aten.mm"), count
-
-
-def _added(name: str) -> Callable:
-    def flops(values: list) -> tuple[str, int]:
-        a, b = values[1:3]
-        return name, 2 * a.numel() * b.shape[-1]
-
-    return flops
-
-
-def _convolution(values: list) -> tuple[str, int]:
-    x, weight, _, stride, padding, dilation, transposed = values[:7]
-    kernel = weight.shape[2:]
-    batch = x.shape[0] if x.ndim == weight.ndim else 1
-    size = x.shape[-len(kernel) :]
-    if not transposed:  # every output sums a window; transposed, every input is spread over one
-        size = [
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, p, d, k, s in zip(size, padding, dilation, kernel, stride, strict=True)
-        ]
-    name = "aten.convolution_backward" if _backward else "aten.convolution"
-    return name, 2 * batch * prod(size) * weight.numel()
-
-
-def _convolution_weight(values: list) -> tuple[str, int]:
-    x, g, kernel, *_, groups = values
-    batch = x.shape[0]
-    count = 2 * batch * prod(g.shape[2:]) * g.shape[1] * x.shape[1] // groups * prod(kernel)
-    return "aten.convolution_backward", count
-
-
-def _attention(products: int, name: str, first: int = 0) -> Callable:
-    """`first`: the index of the query argument."""
-
-    def flops(values: list) -> tuple[str, int]:
-        q, k, v = values[first : first + 3]
-        pairs = prod(q.shape[:-1]) * k.shape[-2]
-        return name, products * pairs * (q.shape[-1] + v.shape[-1])
-
-    return flops
-
-
-_FORMULAS: dict[str, Callable[[list], tuple[str, int] | None]] = {
-    "matmul": _matmul,
-    "mm": _matmul,
-    "bmm": _matmul,
-    "internal.times_adjoint": _times_adjoint,
-    "internal.adjoint_times": _adjoint_times,
-    "nn.functional.linear": _linear,
-    "addmm": _added("aten.addmm"),
-    "baddbmm": _added("aten.baddbmm"),
-    "internal.convolution": _convolution,
-    "internal.convolution_weight": _convolution_weight,
-    "_attention": _attention(2, "aten.scaled_dot_product_attention"),
-}
-
-# The same of gradients, where a rule has a kernel: by the path of the operator, from the kernel's arguments.
-_GRADIENTS: dict[str, Callable[[list], tuple[str, int] | None]] = {
-    # forwards' two products for each of the two factors
-    "_attention": _attention(4, "aten.scaled_dot_product_attention_backward", 1),
-}
-
-
-declare(
-    "no-op",
-    "Formulas get tensors, as with get_raw=True.",
-    __name__,
-    "register_flop_formula(get_raw=)",
-)
+flop_registry: dict[Any, Callable] = {}
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
-    """A decorator: the function, called with the arguments of the operators `targets`, tells their operations.
+    """A decorator: the function tells the operations of the operators `targets`.
 
-    Targets are public functions (`torch.cumsum`) or names of operators ("cumsum").
+    It is called with their arguments, in which shapes stand for tensors, and with `out_shape=`; with `get_raw` with the
+    tensors themselves, and with `out_val=`.
 
     >>> import rushlight as torch
-    >>> @register_flop_formula(torch.cumsum)
-    ... def flops(x, dim, **options):
-    ...     return x.numel()
+    >>> @register_flop_formula(torch.ops.aten.cumsum)
+    ... def flops(x_shape, dim, out_shape=None, **options):
+    ...     return x_shape[0]
     >>> with FlopCounterMode(display=False) as counter:
     ...     _ = torch.ones(5).cumsum(0)
-    >>> counter.get_flop_counts()["Global"]["aten.cumsum"]
+    >>> counter.get_flop_counts()["Global"][torch.ops.aten.cumsum]
     5
     """
 
     def register(formula: Callable) -> Callable:
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
-            _FORMULAS[_path(target)] = _of_user(target, formula)
+            if not isinstance(target, OpOverloadPacket):
+                raise ValueError(
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. "
+                    f"torch.ops.mylib.foo), got {target} which is of type {type(target)}"
+                )
+            if target in flop_registry:
+                raise RuntimeError(f"duplicate registrations for {target}")
+            flop_registry[target] = formula if get_raw else of_shapes(formula)
         return formula
 
     return register
 
 
-def _path(target: Any) -> str:
-    if isinstance(target, str):
-        return target
-    op = getattr(target, "__dict__", {}).get("op")  # `torch.ops.aten.sin` makes any attribute
-    return op.path if op is not None else target.__name__.partition(".")[0]
+def of_shapes(formula: Callable) -> Callable:
+    """A formula of shapes as one of tensors."""
+
+    @wraps(formula)
+    def counted(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, out = tree_map_only(Tensor, lambda t: t.shape, (args, kwargs, out_val))
+        return formula(*args, out_shape=out, **kwargs)
+
+    return counted
 
 
-def _of_user(target: Any, formula: Callable) -> Callable:
-    path = _path(target)
-    name = f"aten.{path.rpartition('.')[2]}"
+@register_flop_formula(aten.mm)
+def mm_flop(a: Any, b: Any, *_: Any, out_shape: Any = None, **options: Any) -> int:
+    """The operations of `a @ b`."""
+    return 2 * prod(a) * b[-1]
 
-    def flops(values: list) -> tuple[str, int]:
-        op = OPS[path]
-        n = op.n_positional
-        options = dict(zip(op.params[n:], values[n:], strict=True))
-        return name, int(formula(*values[:n], **options))
 
-    return flops
+@register_flop_formula(aten.bmm)
+def bmm_flop(a: Any, b: Any, out_shape: Any = None, **options: Any) -> int:
+    """The operations of a batch of products."""
+    return 2 * prod(a) * b[-1]
+
+
+@register_flop_formula([aten.addmm, aten.baddbmm])
+def addmm_flop(x: Any, a: Any, b: Any, out_shape: Any = None, **options: Any) -> int:
+    """The operations of `x + a @ b`, without those of the addition."""
+    return 2 * prod(a) * b[-1]
+
+
+@register_flop_formula(aten.convolution)
+def conv_flop(
+    x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *_: Any,
+    out_shape: Any = None, **options: Any,
+) -> int:  # fmt: skip
+    """Every output sums a window; transposed, every input is spread over one."""
+    size = x[2:] if transposed else out_shape[2:]
+    return 2 * x[0] * prod(size) * prod(w)
+
+
+@register_flop_formula(own.internal_convolution_weight)
+def conv_weight_flop(x: Any, g: Any, kernel: Any, *rest: Any, out_shape: Any = None) -> int:
+    """The operations of the gradient of the weight."""
+    return 2 * x[0] * prod(g[2:]) * prod(out_shape)
+
+
+@register_flop_formula(own._attention)
+def attention_flop(q: Any, k: Any, v: Any, *_: Any, out_shape: Any = None) -> int:
+    """Two products."""
+    return 2 * prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
+
+
+@register_flop_formula(own._attention_backward)
+def attention_backward_flop(g: Any, q: Any, k: Any, v: Any, *_: Any, out_shape: Any = None) -> int:
+    """The forward's two products, for each of their two factors."""
+    return 4 * prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
+
+
+# Operators that count as another one; in a backward, where that is second.
+NAMED = {
+    aten.convolution: (aten.convolution, aten.convolution_backward),
+    own.internal_convolution_weight: (aten.convolution_backward,) * 2,
+    own._attention: (aten.scaled_dot_product_attention,) * 2,
+    own._attention_backward: (aten._scaled_dot_product_attention_backward,) * 2,
+}
 
 
 # -- counting ------------------------------------------------------------------------------------------------
 
-
-_on: list[FlopCounterMode] = []
 _backward: list[Any] = []  # the nodes that are running
-
-
-def _count_call(call: Call) -> Any:
-    """Count a call while a counter is active; the call itself is unchanged."""
-    for mode in _on:
-        formula = mode.formulas.get(call.op.path)
-        if formula is not None and (counted := formula(call.values)) is not None:
-            mode._count(*counted)
-    return NOTHING
-
-
-def _around_kernel(op: Any, arrays: tuple, call: Callable) -> Any:
-    """Called around every kernel of a gradient rule while a counter is on."""
-    formula = _GRADIENTS.get(op.path)
-    if formula is not None and (counted := formula(list(arrays))) is not None:
-        for mode in _on:
-            mode._count(*counted)
-    return call()
+_on: list[Any] = []
 
 
 def _watch(node: Any, run: Callable) -> Any:
@@ -203,11 +142,10 @@ def _watch(node: Any, run: Callable) -> Any:
         _backward.pop()
 
 
-class FlopCounterMode:
+class FlopCounterMode(TorchDispatchMode):
     """Counts inside a `with` statement; prints a table at its end unless `display=False`.
 
-    `depth`: how deep the table goes into the modules. `custom_mapping`: {operator: formula}, as `register_flop_formula`
-    takes them, for this counter. `mods` is accepted for older programs: modules are found by themselves.
+    `depth`: how deep the table goes into the modules. `custom_mapping`: {operator: formula of shapes} for this counter. `mods` is accepted for older programs: modules are found by themselves.
 
     >>> import rushlight as torch
     >>> with FlopCounterMode(display=False) as counter:
@@ -223,11 +161,14 @@ class FlopCounterMode:
         display: bool = True,
         custom_mapping: dict[Any, Callable] | None = None,
     ) -> None:
+        super().__init__()
         self.depth, self.display = depth, display
-        self.flop_counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        self.formulas = dict(_FORMULAS)
-        for target, formula in (custom_mapping or {}).items():
-            self.formulas[_path(target)] = _of_user(target, formula)
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+        own_formulas = {
+            target: formula if getattr(formula, "_get_raw", False) else of_shapes(formula)
+            for target, formula in (custom_mapping or {}).items()
+        }
+        self.formulas = flop_registry | own_formulas
         self._names: WeakKeyDictionary = WeakKeyDictionary()  # of modules
         self._inside: list[str] = []  # the modules that are running
         self._made_in: WeakKeyDictionary = WeakKeyDictionary()  # node -> the modules it was made in
@@ -243,19 +184,22 @@ class FlopCounterMode:
             hooks.register_module_forward_hook(self._leave_module, always_call=True),
         ]
         _on.append(self)
-        if len(_on) == 1:
-            INTERPRETERS.insert(0, _count_call)  # before autocast
-            around_kernels.append(_around_kernel)
-            thread.node_watch = _watch  # of this thread; the profiler's is the class's
-        count_mode(+1)
-        return self
+        thread.node_watch = _watch  # of this thread; the profiler's is the class's
+        return super().__enter__()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        formula = self.formulas.get(func.overloadpacket)
+        if formula is not None:
+            names = NAMED.get(func.overloadpacket, (func.overloadpacket,) * 2)
+            flops = formula(*args, **(kwargs or {}), out_val=result)
+            self._count(names[bool(_backward)], flops)
+        return result
 
     def __exit__(self, *error: object) -> None:
-        count_mode(-1)
+        super().__exit__(*error)
         _on.remove(self)
         if not _on:
-            INTERPRETERS.remove(_count_call)
-            around_kernels.remove(_around_kernel)
             del thread.node_watch
         for hook in self._hooks:
             hook.remove()
@@ -288,7 +232,7 @@ class FlopCounterMode:
                 self._made_in[node] = tuple(self._inside)
                 open_nodes += [each for each, _ in node.next_functions]
 
-    def _count(self, name: str, flops: int) -> None:
+    def _count(self, name: Any, flops: int) -> None:
         inside = self._made_in.get(_backward[-1], ()) if _backward else self._inside
         for module in dict.fromkeys(("Global", *inside)):
             self.flop_counts[module][name] += flops
@@ -299,7 +243,7 @@ class FlopCounterMode:
         """All operations."""
         return sum(self.flop_counts["Global"].values())
 
-    def get_flop_counts(self) -> dict[str, dict[str, int]]:
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
         """{module: {operator: operations}}; "Global" is everything, a module contains its parts."""
         return {module: dict(counts) for module, counts in self.flop_counts.items() if counts}
 

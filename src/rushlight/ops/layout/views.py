@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from rushlight.autograd.graph import AccumulateGrad, new
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
-from rushlight.dispatch import general, overrides, results
+from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.layout.complex_parts import view_as_complex, view_as_real
 from rushlight.ops.layout.joining import (
@@ -424,6 +424,9 @@ def in_place(name: str, function: Any) -> None:
 
     @public("Tensor", name=f"{name}_", doc=doc)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if (active.modes or handlers.made) and handlers.asked((self,)):
+            handlers.carried["overwrite"](self, name + "_", (*args, *kwargs.values()))
+            return self
         if self._counter is INFERENCE:
             results.refuse_inference_write(self)
         elif thread.grad and edge_of(self) is not None or hides_history(self):
