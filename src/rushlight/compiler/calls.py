@@ -23,6 +23,7 @@ from rushlight.dispatch.older_orders import ordered
 from rushlight.dispatch.overloads import OpOverload
 from rushlight.dispatch.record import NUMBERS
 from rushlight.fx import Node
+from rushlight.fx.immutable_collections import immutable_list
 
 # Operators that give the array that they are given; those that make an array of shapes and numbers alone.
 SAME = frozenset("alias detach lift_fresh".split())
@@ -34,6 +35,13 @@ MAKERS = frozenset(
 RESHAPING = frozenset(
     "as_strided_ resize_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ detach_".split()
 )
+
+
+# Operators that also write to some of their arguments: the places of these.
+FILLS = dict.fromkeys(("_batch_norm", "native_batch_norm", "_native_batch_norm_legit"), (3, 4))
+NESTED = frozenset(
+    (tuple, list, immutable_list)
+)  # arguments that hold arguments; named tuples are values
 
 
 class Cast:
@@ -55,11 +63,13 @@ class Call:
     """One node as `function(*args, **kwargs)`, of arrays: nodes and `Cast`s among the arguments are read.
 
     `pure`: what it gives depends on its arguments alone, and it changes nothing. `writes`: the node whose memory is
-    written, which is what the call gives. `view`: it gives another view of its first argument. `forward`: what is
+    written, which is what the call gives; `fills`: others that are written to. `view`: it gives another view of its first argument. `forward`: what is
     computed, as a function of a back end and of what gives the values of nodes.
     """
 
-    __slots__ = ("node", "function", "args", "kwargs", "pure", "writes", "view", "forward")
+    __slots__ = (
+        "node", "function", "args", "kwargs", "pure", "writes", "view", "forward", "fills",
+    )  # fmt: skip
 
     def __init__(
         self, node: Node, function: Callable, args: tuple, kwargs: dict | None = None, *,
@@ -68,6 +78,13 @@ class Call:
     ) -> None:  # fmt: skip
         self.node, self.function, self.args, self.kwargs = node, function, args, kwargs or {}
         self.pure, self.writes, self.view, self.forward = pure, writes, view, forward
+        places = FILLS.get(getattr(node.target, "_opname", ""), ())
+        self.fills = [n for k in places if isinstance(n := node.args[k], Node)]
+
+    @property
+    def written(self) -> list[Node]:
+        """The nodes whose memory is written to."""
+        return self.fills if self.writes is None else [*self.fills, self.writes]
 
     def reads(self) -> Iterator[Node]:
         """The nodes among its arguments."""
@@ -85,7 +102,7 @@ def nodes_in(value: Any) -> Iterator[Node]:
         yield value
     elif isinstance(value, Cast):
         yield value.node
-    elif isinstance(value, (tuple, list)):
+    elif value.__class__ in NESTED:
         for v in value:
             yield from nodes_in(v)
     elif isinstance(value, dict):
@@ -144,7 +161,7 @@ def taken_out(v: Any) -> Any:
     """Nested arguments with the nodes of known arrays in their places."""
     if isinstance(v, Known):
         return v.node
-    if isinstance(v, (tuple, list)):
+    if v.__class__ in NESTED:
         items = [taken_out(x) for x in v]
         return tuple(items) if isinstance(v, tuple) else items
     return v
@@ -156,7 +173,7 @@ def filled(value: Any, of: Callable[[Node], Any]) -> Any:
         return of(value)
     if isinstance(value, Cast):
         return xp.cast(of(value.node), value.dtype)
-    if isinstance(value, (tuple, list)):
+    if value.__class__ in NESTED:
         items = [filled(v, of) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
@@ -196,7 +213,7 @@ def plain(node: Node) -> bool:
     """Whether all tensors that a node reads and gives have dtypes that NumPy's arrays have, on the CPU."""
     read = [n.meta.get("val") for n in nodes_in((node.args, node.kwargs))]
     for v in (*read, node.meta.get("val")):
-        for t in v if isinstance(v, (tuple, list)) else (v,):
+        for t in v if v.__class__ in NESTED else (v,):
             if isinstance(t, Tensor) and t._array.dtype is complex32.C32:
                 return False
     return True
@@ -229,7 +246,7 @@ def array_of(v: Any) -> Any:
     """Tensors, also those in tuples, as arrays."""
     if isinstance(v, Tensor):
         return v._array
-    return tuple(map(array_of, v)) if isinstance(v, (tuple, list)) else v
+    return tuple(map(array_of, v)) if v.__class__ in NESTED else v
 
 
 def copying(node: Node) -> Call:
@@ -267,12 +284,12 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
             op, named = other, {p: named[p] for p in other.params}
     if op.composite or inplace and (op.write is not None or not op.elementwise):
         return None
+    first = named[op.inputs[0]] if inplace else None
     if op.promote is not None:
         promoted(op, named)
     elif not all(isinstance(n, Node) or n is None for i in op.inputs for n in listed(named[i])):
         return None
     forward = forward_of(op, named)
-    first = named[op.inputs[0]] if inplace else None
     n = len(op.outputs) if type(op.outputs) is tuple else 1
 
     def call(*values: Any) -> Any:
@@ -288,6 +305,18 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     order = tuple(named.values())
     if inplace:
         made = Call(node, write, (first, *order), writes=first)
+        alone = peeled(
+            Call(node, write, (), forward=lambda s, v: forward(s, *filled_for(s, order, v)))
+        )
+        if alone.args and writes_over(op, alone, first):
+            kernel = alone.function
+
+            def over(into: Any, *args: Any) -> Any:
+                return kernel(*args, out=into)
+
+            over.__name__ = op.name + "_"
+            made.function = over
+            made.args = (first, *alone.args)
     elif op.kernel and not op.has_body:
         made = Call(node, getattr(xp, op.kernel), tuple(named[i] for i in op.inputs), pure=True)
     else:
@@ -301,6 +330,15 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
         if not inplace and (kept or not op.intermediates):
             return peeled(made)
     return made
+
+
+def writes_over(op: registry.Op, call: Call, first: Any) -> bool:
+    """Whether a kernel can write its result, of the dtype of its arrays, over the memory of the first."""
+    d = dtype_of(first)
+    arrays = [v for v in call.args if isinstance(v, (Node, Cast))]
+    alike = all(isinstance(v, Node) and dtype_of(v) is d for v in arrays)
+    name = call.function.__name__
+    return alike and op.promote in ("same", "float") and hasattr(xp, name) and xp.takes_out(name)
 
 
 def filled_for(space: Any, args: tuple, value: Callable) -> list:
@@ -336,14 +374,14 @@ def forward_of(op: registry.Op, named: dict) -> Callable:
 
 def tupled(v: Any) -> Any:
     """Lists of numbers as tuples; lists with tensors stay lists."""
-    if isinstance(v, (list, tuple)):
+    if v.__class__ in NESTED:
         items = [tupled(x) for x in v]
         return items if any(isinstance(x, Node) for x in items) else tuple(items)
     return v
 
 
 def listed(v: Any) -> Any:
-    return v if isinstance(v, (list, tuple)) else (v,)
+    return v if v.__class__ in NESTED else (v,)
 
 
 def promoted(op: registry.Op, named: dict) -> None:

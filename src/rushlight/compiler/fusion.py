@@ -269,12 +269,11 @@ class Groups:
             roots = {program.root(n) for n in loads}
             before = [number[n] for n in needs if n in number]
             before += [writers[r] for r in roots if r in writers]
-            if call.writes is not None:
-                written = program.root(call.writes)
+            for written in map(program.root, call.written):
                 before += readers.get(written, ())
                 before += [writers[written]] if written in writers else []
                 writers[written] = k
-            elif not call.pure:
+            if call.writes is None and not call.pure:
                 before, impure = before + impure[-1:], [*impure, k]
             for r in roots:
                 readers.setdefault(r, []).append(k)

@@ -20,9 +20,10 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.state import thread
-from rushlight.compiler.calls import SAME, Call, Cast, call_of, nodes_in
+from rushlight.compiler.calls import NESTED, SAME, Call, Cast, call_of, nodes_in, tupled
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.fx import Graph, Node
+from rushlight.fx.node import map_arg
 
 __all__ = ["Program", "build"]
 
@@ -77,7 +78,19 @@ class Program:
 
     def _simplified(self, graph: Graph) -> list[Call]:
         """The calls of a graph, less those that repeat another or that nobody reads."""
-        calls = [call_of(n) for n in graph.nodes if n.op == "call_function"]
+        objects: dict[
+            Node, Any
+        ] = {}  # arguments that are neither tensors nor numbers: windows of pooling
+        calls = []
+        for n in graph.nodes:
+            if n.op == "call_function" and isinstance(n.target, type):
+                objects[n] = n.target(
+                    *tupled(n.args), **{k: tupled(v) for k, v in n.kwargs.items()}
+                )
+            elif n.op == "call_function":
+                n.args = map_arg(n.args, lambda x: objects.get(x, x))
+                n.kwargs = map_arg(n.kwargs, lambda x: objects.get(x, x))
+                calls.append(call_of(n))
         written = {c.node: c.writes for c in calls if c.writes is not None}
         self._returned = [self._input(o, written) for o in self.outputs]
         roots: dict[Node, Node] = {}  # whose memory a node may view, as far as the graph tells
@@ -85,7 +98,7 @@ class Program:
             read = [n for n in call.reads() if n is not call.node]
             target = call.writes or next(iter(read), None)
             roots[call.node] = roots.get(target, target) if target is not None else call.node
-        self._targets = {roots.get(c.writes, c.writes) for c in calls if c.writes is not None}
+        self._targets = {roots.get(n, n) for c in calls for n in c.written}
         outputs = set(nodes_in(self.outputs))
         known: dict[Any, Node] = {}
         kept: list[Call] = []
@@ -97,6 +110,7 @@ class Program:
             call.args, call.kwargs = renamed(call.args, self.at), renamed(call.kwargs, self.at)
             if call.writes is not None:
                 self.same[node] = call.writes = self.at(call.writes)
+            call.fills = [self.at(n) for n in call.fills]
             if call.pure and call.kwargs.get("out") is None and node not in outputs:
                 key = call_key(call)
                 touched = any(roots.get(n, n) in self._targets for n in (node, *call.reads()))
@@ -110,7 +124,7 @@ class Program:
         needed = set(nodes_in(self.outputs))
         alive: list[Call] = []
         for call in reversed(kept):
-            if call.node in needed or not call.pure:
+            if call.node in needed or not call.pure or call.fills:
                 needed.update(call.reads())
                 alive.append(call)
         return alive[::-1]
@@ -162,9 +176,8 @@ class Program:
                 if isinstance(a, np.generic):
                     a = xp.asarray(a)
                 values[call.node] = a
-                if call.writes is not None:
-                    self.written.add(self.root(call.writes))
-                else:
+                self.written.update(map(self.root, call.written))
+                if call.writes is None:
                     self._note(call.node, a, values, call.reads(), call.view)
         from rushlight.compiler.straight_line import write
 
@@ -198,7 +211,7 @@ class Program:
 
 def arrays_in(v: Any) -> list[np.ndarray]:
     """The arrays of a result."""
-    if isinstance(v, (tuple, list)):
+    if v.__class__ in NESTED:
         return [a for x in v for a in arrays_in(x)]
     return [v] if v.__class__ is np.ndarray else []
 
@@ -222,7 +235,7 @@ def renamed(value: Any, at: Callable[[Node], Node]) -> Any:
         return at(value)
     if isinstance(value, Cast):
         return Cast(at(value.node), value.dtype)
-    if isinstance(value, (tuple, list)):
+    if value.__class__ in NESTED:
         items = [renamed(v, at) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
@@ -234,7 +247,7 @@ def call_key(call: Call) -> Any:
     """What two calls have in common that give the same; None for what cannot be told."""
 
     def told(v: Any) -> Any:
-        if isinstance(v, (list, tuple)):
+        if v.__class__ in NESTED:
             return (v.__class__, *map(told, v))
         if isinstance(v, dict):
             return tuple((k, told(x)) for k, x in v.items())

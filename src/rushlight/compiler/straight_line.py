@@ -47,7 +47,7 @@ class Writer:
             return "v_" + value.name
         if isinstance(value, Cast):
             return f"cast({self.text(value.node)}, {self.constant(value.dtype, value.dtype.name)})"
-        if isinstance(value, tuple):
+        if value.__class__ is tuple:
             return f"({''.join(self.text(v) + ', ' for v in value)})"
         if isinstance(value, list):
             return f"[{', '.join(map(self.text, value))}]"
@@ -65,7 +65,9 @@ class Writer:
         text = f"{function}({', '.join(given)})"
         if scalar:
             text = f"asarray({text})"
-        self.lines.append(f"{self.text(call.node)} = {text}")
+        if call.writes is None:
+            text = f"{self.text(call.node)} = {text}"
+        self.lines.append(text)
 
     def loop(self, loop: Loop, n: int) -> None:
         """The lines of a fused group."""
@@ -126,7 +128,8 @@ def write(
             loops.append(step)
         else:
             a = values[step.node]
-            writer.call(step, a.__class__ is np.ndarray and not a.ndim)
+            number = a.__class__ is np.ndarray and not a.ndim and step.writes is None
+            writer.call(step, number)
         local = {n for n in named_by(step) if writer.text(n) not in writer.space}
         done = sorted({n.name for n in local if last[n] == k and n not in kept})
         if done:
@@ -145,14 +148,17 @@ def fixed(program: Program, call: Call, returned: set[Node]) -> bool:
 
 def named_by(step: Call | Loop) -> list[Node]:
     """The nodes that stand in the lines of a step."""
-    return step.arrays if isinstance(step, Loop) else [step.node, *step.reads()]
+    if isinstance(step, Loop):
+        return step.arrays
+    return [*step.reads()] if step.writes is not None else [step.node, *step.reads()]
 
 
 def fused_steps(program: Program) -> list[Call | Loop]:
     """The calls of a program, groups of them as loops."""
     groups = Groups(program).ordered()
     of = {c.node: k for k, group in enumerate(groups) for c in group}
-    outside: list[set[Node]] = [set(map(program.root, nodes_in(program.outputs))) for _ in groups]
+    returned = set(map(program.root, nodes_in(program.outputs)))
+    outside: list[set[Node]] = [set() for _ in groups]
     for k, group in enumerate(groups):
         for call in group:
             for n in call.reads():
@@ -160,7 +166,7 @@ def fused_steps(program: Program) -> list[Call | Loop]:
                 if root in of and of[root] != k:
                     outside[of[root]].add(root)
     return [
-        Loop(program, group, outside[k]) if len(group) > 1 else group[0]
+        Loop(program, group, outside[k] | returned) if len(group) > 1 else group[0]
         for k, group in enumerate(groups)
     ]
 
@@ -172,7 +178,7 @@ def needed(program: Program, steps: list[Call | Loop]) -> list[Call | Loop]:
     for step in reversed(steps):
         if isinstance(step, Loop):
             read.update(step.arrays)
-        elif step.pure and step.writes is None and step.node not in read:
+        elif step.pure and not step.written and step.node not in read:
             continue
         else:
             read.update(step.reads())
