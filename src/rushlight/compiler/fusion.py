@@ -26,7 +26,7 @@ from rushlight._backends import cpu
 from rushlight._backends.compose import Composed
 from rushlight._backends.llvm.registration import formula
 from rushlight._codegen import language
-from rushlight._codegen.kernels.fused import FAR, Chain, Line, Operand, fused
+from rushlight._codegen.kernels.fused import FAR, MOST, SIZES, Chain, Line, Operand, row
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.types import Type, b1, bf16, f16, of
 from rushlight.compiler.calls import Call
@@ -35,7 +35,6 @@ from rushlight.fx import Node
 if TYPE_CHECKING:
     from rushlight.compiler.lowering import Layout, Program
 
-MOST_OPERANDS = 24
 MOST_CALLS = 64
 HALF = (f16, bf16)
 
@@ -312,7 +311,7 @@ class Groups:
 
     def _joinable(self, a: Unit, b: Unit) -> bool:
         both, before = a.calls | b.calls, a.before | b.before
-        if both.bit_count() > MOST_CALLS or len(a.keys | b.keys) > MOST_OPERANDS + both.bit_count():
+        if both.bit_count() > MOST_CALLS or len(a.keys | b.keys) > MOST:
             return False
         for root in a.written | b.written:
             if len({key for key in a.keys | b.keys if key[0] is root}) > 1:
@@ -399,34 +398,34 @@ class Loop:
 
     def _plan(self, lines: Lines, places: list, results: list[str], loads: int) -> None:
         sizes, strides = collapsed(self.shape, places)
-        operands = []
-        plan = [*sizes]
+        operands, where = [], []
         for key, steps in zip(places, strides, strict=True):
             t = of(key[5])
             assert t is not None
-            step = steps[-1] if steps[-1] in (0, 1) else FAR
-            operands.append(Operand(self.arrays.index(key[1]), t, step))
-            plan += [key[2] // t.size, *steps]
+            operands.append(Operand(t, steps[-1] if steps[-1] in (0, 1) else FAR))
+            where += [self.arrays.index(key[1]), key[2], *[s * t.size for s in steps]]
+        head = [*sizes, *[steps[-1] for steps in strides]]
+        start = SIZES + len(head)
+        plan = [len(self.arrays), len(sizes), len(places), start, start + len(where), *head, *where]
         for node in self.arrays:
             layout = self.program.layouts[node]
             plan += [id(layout.dtype), len(layout.shape), *layout.shape, *layout.strides]
-        numbers = [number for _, number in lines.numbers]
         names = {f"load{k}": f"v{k}" for k in range(loads)}
         names |= {f"line{k}": f"v{loads + k}" for k in range(len(lines.lines))}
         written = [
             Line(line.function, tuple(names.get(t, t) for t in line.of)) for line in lines.lines
         ]
         self.chain = Chain(
-            len(sizes), len(self.arrays), tuple(operands[:loads]), tuple(operands[loads:]),
-            tuple(t for t, _ in lines.numbers), written, tuple(names.get(r, r) for r in results),
+            tuple(operands[:loads]), tuple(operands[loads:]), tuple(t for t, _ in lines.numbers),
+            written, tuple(names.get(r, r) for r in results),
         )  # fmt: skip
         self.plan = np.array(plan, np.int64)
-        self.numbers = np.array(
-            [packed(t, v) for (t, _), v in zip(lines.numbers, numbers, strict=True)] or [0],
-            np.int64,
-        )
+        self.numbers = np.array([packed(t, v) for t, v in lines.numbers] or [0], np.int64)
         self.refused = np.zeros(1, np.int64)
-        self.kernel = fused.compiled(CHAIN=self.chain)
+
+    def compile(self) -> None:
+        """Make machine code of the chain."""
+        self.address = row.address(CHAIN=self.chain)
 
     def reads(self) -> list[Node]:
         """The nodes whose arrays are taken."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight._codegen.kernels.fused import fused
 from rushlight.compiler.calls import MAKERS, Call, Cast, nodes_in
 from rushlight.compiler.fusion import Groups, Loop
 from rushlight.core.tensor import Tensor
@@ -29,7 +30,7 @@ class Writer:
     def __init__(self) -> None:
         self.space: dict[str, Any] = {
             "__name__": "rushlight.compiler.program", "cast": xp.cast, "asarray": xp.asarray,
-            "empty": xp.empty, "ndarray": np.ndarray,
+            "empty": xp.empty, "ndarray": np.ndarray, "fused": fused.compiled(),
         }  # fmt: skip
         self.lines: list[str] = []
 
@@ -78,11 +79,11 @@ class Writer:
         names = [
             self.constant(v, f"{what}{n}")
             for what, v in (
-                ("loop", loop.kernel), ("plan", loop.plan), ("numbers", loop.numbers),
+                ("loop", loop.address), ("plan", loop.plan), ("numbers", loop.numbers),
                 ("refused", loop.refused), ("one_by_one", loop.one_by_one),
             )
         ]  # fmt: skip
-        self.lines.append(f"{names[0]}([{arrays}], ndarray, {', '.join(names[1:4])})")
+        self.lines.append(f"fused({names[0]}, [{arrays}], ndarray, {', '.join(names[1:4])})")
         given = ", ".join(map(self.text, loop.reads()))
         made = f"[{', '.join(map(self.text, loop.fresh))}] = " if loop.fresh else ""
         self.lines.append(f"if {names[3]}[0]: {made}{names[4]}({given})")
@@ -119,6 +120,9 @@ def write(
     last = {n: k for k, step in enumerate(steps) for n in named_by(step)}
     loops: list[Loop] = []
     returned = set(map(program.root, kept))
+    for step in steps:
+        if isinstance(step, Loop):
+            step.compile()
     for k, step in enumerate(steps):
         if isinstance(step, Call) and fixed(program, step, returned):
             writer.space[writer.text(step.node)] = values[step.node]

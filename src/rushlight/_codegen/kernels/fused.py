@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernel import entry, kernel
 from rushlight._codegen.kernels.header import dims_of, shape_of, strides_of
 from rushlight._codegen.kernels.shape_inference import item_of
 from rushlight._codegen.language import *
@@ -21,15 +21,15 @@ from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, b1, f64, i32, i64
 
 GRAIN = 16384  # elements in a chunk
+MOST = 64  # operands of a chain
 FAR = 2  # the stride of an operand along the innermost dimension, if it is neither 0 nor 1
 
 
 @dataclass(frozen=True)
 class Operand:
-    """How a chain reads or writes an array: its place among the arrays, the type of its elements, and the stride
-    along the innermost dimension: 0, 1 or FAR."""
+    """How a chain reads or writes an array: the type of its elements, and the stride along the innermost dimension,
+    0, 1 or FAR."""
 
-    place: int
     type: Type
     step: int
 
@@ -45,7 +45,7 @@ class Chain(Source):
     """An inline function of the values that are loaded and of numbers; it returns what is stored."""
 
     def __init__(
-        self, dims: int, arrays: int, loads: tuple[Operand, ...], stores: tuple[Operand, ...],
+        self, loads: tuple[Operand, ...], stores: tuple[Operand, ...],
         numbers: tuple[Type, ...], lines: list[Line], results: tuple[str, ...],
     ) -> None:  # fmt: skip
         names: dict[str, Any] = {}
@@ -57,14 +57,12 @@ class Chain(Source):
         body.append(f"return [{', '.join(results)}]")
         space = {"__name__": __name__, **names}
         super().__init__(FunctionType(_nothing.__code__, space, "chain"), "inline function", "")
-        self.dims, self.arrays, self.loads, self.stores, self.numbers = (
-            dims, arrays, loads, stores, numbers,
-        )  # fmt: skip
+        self.loads, self.stores, self.numbers = loads, stores, numbers
         self.text = "def chain(a, c):\n" + "".join(f"    {line}\n" for line in body)
         self.meaning = ", ".join(f"{k}: {v!r}" for k, v in names.items())
 
     def __repr__(self) -> str:
-        how = (self.dims, self.arrays, self.loads, self.stores, self.numbers)
+        how = (self.loads, self.stores, self.numbers)
         return f"{self.text}# {how} {self.meaning}"
 
     def tree(self) -> tuple[Any, str, int]:
@@ -85,88 +83,29 @@ def named(names: dict[str, Any], function: Any) -> str:
     return name
 
 
-@routine(apart=True, quick=True)
-def alike(items: Header, count: i64, kind: Header, plan: Ptr[i64]) -> b1:
-    """Whether the objects in a list are aligned arrays of a class with the dtypes, shapes and strides that the plan
-    tells."""
-    fits = b1(1)
-    at = i64(0)
-    for k in range(count):
-        a = item_of(items, k)
-        n = plan[at + 1]
-        if a[abi.TYPE] != bits(kind, i64):
-            fits = b1(0)
-        if fits:
-            fits = (a[abi.DTYPE] == plan[at]) & (dims_of(a) == n)
-            fits = fits & (i32(a[abi.FLAGS]) & abi.ALIGNED != 0)
-        if fits:
-            for j in range(n):
-                fits = fits & (shape_of(a)[j] == plan[at + 2 + j])
-                fits = fits & (strides_of(a)[j] == plan[at + 2 + n + j])
-        at = at + 2 + 2 * n
-    return fits
-
-
 @inline
 def value(p, first, step, j, STEP):
     """The element number j of an operand."""
     return first if STEP == 0 else (p[j] if STEP == 1 else p[j * step])
 
 
-@kernel
-def fused(CHAIN, items: Header, kind: Header, plan: Ptr[i64], numbers: Ptr[i64], refused: Ptr[i64]):
-    """A chain over the arrays in the list `items`.
+@entry
+def row(CHAIN, at: Ptr[i64], steps: Ptr[i64], numbers: Ptr[i64], start: i64, end: i64):
+    """A chain along the innermost dimension: `at` are the addresses of the operands, `steps` their strides in elements.
 
-    `plan`: the sizes of the dimensions, the innermost last; for each operand where its first element is and its
-    strides, in elements; then for each array the address of its dtype, the number of its dimensions, its shape and
-    strides. refused[0] becomes 1, and nothing is written, where an array is another.
+    Nothing else is compiled for each chain.
     """
-    D = CHAIN.dims
     OPERANDS = CHAIN.loads + CHAIN.stores
     L = len(CHAIN.loads)
     N = len(OPERANDS)
-    fits = alike(items, i64(CHAIN.arrays), kind, plan + (D + N * (D + 1)))
-    refused[0] = select(fits, i64(0), i64(1))
-    if fits:
-        size = [plan[d] for d in range(D)]
-        n = size[0]
-        for d in unroll(range(1, D)):
-            n = n * size[d]
-        steps = [[plan[D + k * (D + 1) + 1 + d] for d in range(D)] for k in range(N)]
-        base = [
-            bits(item_of(items, OPERANDS[k].place)[abi.DATA], Ptr[OPERANDS[k].type])
-            + plan[D + k * (D + 1)]
-            for k in range(N)
-        ]
-        for lo, hi in parallel(n, GRAIN):
-            c = [
-                CHAIN.numbers[k](bits(numbers[k], f64))
-                if CHAIN.numbers[k].is_float
-                else CHAIN.numbers[k](numbers[k])
-                for k in range(len(CHAIN.numbers))
-            ]
-            if D == 1:
-                row(CHAIN, OPERANDS, L, N, base, [s[0] for s in steps], c, lo, hi)
-            else:
-                i = lo
-                while i < hi:
-                    rest = i // size[D - 1]
-                    start = i - rest * size[D - 1]
-                    end = min(size[D - 1], start + (hi - i))
-                    here = base
-                    for d in unroll(range(D - 2, -1, -1)):
-                        which = rest
-                        if d > 0:
-                            which = rest % size[d]
-                            rest = rest // size[d]
-                        here = [here[k] + which * steps[k][d] for k in range(N)]
-                    row(CHAIN, OPERANDS, L, N, here, [s[D - 1] for s in steps], c, start, end)
-                    i = i + (end - start)
-
-
-@inline
-def row(CHAIN, OPERANDS, L, N, p, step, c, start, end):
-    """A chain along the innermost dimension."""
+    c = [
+        CHAIN.numbers[k](bits(numbers[k], f64))
+        if CHAIN.numbers[k].is_float
+        else CHAIN.numbers[k](numbers[k])
+        for k in range(len(CHAIN.numbers))
+    ]
+    p = [bits(at[k], Ptr[OPERANDS[k].type]) for k in range(N)]
+    step = [steps[k] if OPERANDS[k].step == FAR else i64(0) for k in range(N)]
     first = [p[k][0] if OPERANDS[k].step == 0 else 0 for k in range(L)]
     for j in lanes(start, end):
         new = CHAIN([value(p[k], first[k], step[k], j, OPERANDS[k].step) for k in range(L)], c)
@@ -175,3 +114,65 @@ def row(CHAIN, OPERANDS, L, N, p, step, c, start, end):
                 p[L + k][j] = new[k]
             else:
                 p[L + k][j * step[L + k]] = new[k]
+
+
+@inline
+def alike(a, kind, plan, at):
+    """Whether an object is an aligned array of a class with the dtype, shape and strides that the plan tells."""
+    n = plan[at + 1]
+    fits = a[abi.TYPE] == bits(kind, i64)
+    if fits:
+        fits = (a[abi.DTYPE] == plan[at]) & (dims_of(a) == n)
+        fits = fits & (i32(a[abi.FLAGS]) & abi.ALIGNED != 0)
+    if fits:
+        for j in range(n):
+            fits = fits & (shape_of(a)[j] == plan[at + 2 + j])
+            fits = fits & (strides_of(a)[j] == plan[at + 2 + n + j])
+    return fits
+
+
+# What a plan begins with: the number of arrays, of dimensions and of operands, where the operands and the checks stand.
+ARRAYS, DIMS, OPERANDS, PLACES, CHECKS, SIZES = range(6)
+
+
+@kernel
+def fused(
+    address: i64, items: Header, kind: Header, plan: Ptr[i64], numbers: Ptr[i64], refused: Ptr[i64]
+):
+    """A chain, whose row is at an address, over the arrays in the list `items`.
+
+    `plan`: the numbers above; the sizes of the dimensions, the innermost last; the strides of the operands along the
+    innermost, in elements; for each operand its place among the arrays, where its first element is, and its strides,
+    in bytes; for each array the address of its dtype, the number of its dimensions, its shape and strides.
+    refused[0] becomes 1, and nothing is written, where an array is another.
+    """
+    fits = b1(1)
+    check = plan[CHECKS]
+    for k in range(plan[ARRAYS]):
+        fits = fits & alike(item_of(items, k), kind, plan, check)
+        check = check + 2 + 2 * plan[check + 1]
+    refused[0] = select(fits, i64(0), i64(1))
+    if fits:
+        dims, count, places = plan[DIMS], plan[OPERANDS], plan[PLACES]
+        columns = plan[SIZES + dims - 1]
+        n = i64(1)
+        for d in range(dims):
+            n = n * plan[SIZES + d]
+        for lo, hi in parallel(n, GRAIN):
+            at = array(i64, MOST)
+            i = lo
+            while i < hi:
+                start = i - i // columns * columns
+                end = min(columns, start + (hi - i))
+                for operand in range(count):
+                    own = places + operand * (2 + dims)
+                    here = item_of(items, plan[own])[abi.DATA] + plan[own + 1]
+                    rest = i // columns
+                    for back in range(2, dims + 1):
+                        size = plan[SIZES + dims - back]
+                        which = rest - rest // size * size
+                        here = here + which * plan[own + 2 + dims - back]
+                        rest = rest // size
+                    at[operand] = here
+                call(address, None, at, plan + (SIZES + dims), numbers, start, end)
+                i = i + (end - start)
