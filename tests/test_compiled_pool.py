@@ -241,3 +241,12 @@ def test_nothing_is_added_outside(place):
     places = np.array([[[[0, place], [3, 4]]]])
     with pytest.raises(IndexError):
         compiled.add_at_places(guarded(np.ones((1, 1, 2, 2), np.float32)), places, (4, 4))
+
+
+def test_averages_of_whole_numbers_with_channels_last():
+    x = np.arange(-300, 690).reshape(2, 9, 11, 5).transpose(0, 3, 1, 2)
+    windows = Windows((9, 11), (3, 2), (2, 2), (1, 0), (1, 1), (5, 5))
+    for divisor in ((True, None), (False, None), (True, 4)):
+        y = compiled.window_averages(x, windows, divisor)
+        assert np.array_equal(y, reference.window_averages(x, windows, divisor))
+        assert y.transpose(0, 2, 3, 1).flags.c_contiguous

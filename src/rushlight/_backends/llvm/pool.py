@@ -15,7 +15,7 @@ import numpy as np
 from rushlight._backends.llvm import extremes, reduce, resample
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import in_order
+from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import pool as reference
 from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import pool as kernels
@@ -464,6 +464,8 @@ def window_averages(x: np.ndarray, windows: Windows, divisor: Divisor) -> np.nda
             y = np.empty((*x.shape[: x.ndim - nd], *w.out), x.dtype)
             plan.run(x, plan.counts, y, x.size // plan.volume, *plan.numbers)
             return y
+        if rows is not None and x.dtype is I64:
+            return back(row_major(window_averages(row_major(x), w, divisor).transpose(0, 2, 3, 1)))
         if rows is not None and x.dtype in REDUCED and fits(w, x.dtype):
             return window_averages(x.astype(np.float32), w, divisor).astype(x.dtype)
     return reference.window_averages(x, w, divisor)

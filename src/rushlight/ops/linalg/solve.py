@@ -6,6 +6,8 @@ product with Xᴴ.
 
 from __future__ import annotations
 
+from numpy import ndarray
+
 from rushlight._backends import devices
 from rushlight.core import dtypes
 from rushlight.core.errors import LinAlgError
@@ -213,9 +215,13 @@ def lu_solve_of_linalg(
             f"batch dimensions those of LU; got {list(pivots.shape)} for LU of shape {list(LU.shape)}"
         )
     if not pivots.is_meta and pivots.numel():
-        for wrong, bound in (
-            (somewhere(pivots < 1), "greater or equal to 1"),
-            (somewhere(pivots > LU.shape[-2]), "smaller or equal to LU.size(-2)"),
+        a = pivots._array
+        if a.__class__ is ndarray:
+            outside = a.min() < 1, a.max() > LU.shape[-2]
+        else:
+            outside = somewhere(pivots < 1), somewhere(pivots > LU.shape[-2])
+        for wrong, bound in zip(
+            outside, ("greater or equal to 1", "smaller or equal to LU.size(-2)"), strict=True
         ):
             if wrong:
                 raise RuntimeError(

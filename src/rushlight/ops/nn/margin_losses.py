@@ -160,7 +160,7 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     x = input.reshape(1, -1) if input.ndim < 2 else input
-    y = target.reshape(-1)
+    y = target if target.ndim == 1 else target.reshape(-1)
     if input.ndim > 2 or input.numel() == 0 and x.shape[-1] == 0:
         raise RuntimeError(
             "multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but "
