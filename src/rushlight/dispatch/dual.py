@@ -30,6 +30,7 @@ from rushlight.core import dtypes, printing
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general
+from rushlight.dispatch.handlers import dispatches
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import gradient
 from rushlight.dispatch.registry import OPS
@@ -515,6 +516,9 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
 def apart(t: Tensor) -> Tensor:
     """A tensor on the same array without history; its tangents of other levels stay."""
     made = new(Tensor)
+    if t.__class__ is not Tensor and dispatches(t.__class__):
+        made = new(t.__class__)
+        made.__dict__.update(t.__dict__)
     made._array, made._edge, made._counter = t._array, None, None
     return made
 

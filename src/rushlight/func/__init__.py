@@ -19,7 +19,6 @@ from rushlight.autograd.graph import AccumulateGrad, count
 from rushlight.autograd.saved_hooks import disable_saved_tensors_hooks
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of
-from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
 from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
@@ -542,7 +541,6 @@ def linearize(func: Callable, *primals: Any) -> tuple:
     return value, jvp_fn
 
 
-@stub("identity", "Writes in place stay as they are.")
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """The tensor inside of one of a transform: all levels of it, or one without `recurse`. For looking, not computing."""
     a = tensor._array

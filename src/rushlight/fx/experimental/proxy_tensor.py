@@ -10,6 +10,7 @@ Note [How make_fx traces]
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -224,7 +225,8 @@ def make_fx(
     """A function that traces `f` on its arguments, and gives a module of the operators that `f` calls below autograd.
 
     `decomposition_table`: {operator: function}, in place of nodes of these operators. Gradients that `f` takes are traced
-    too.
+    too. `tracing_mode`: "real" runs `f` on the tensors given, "fake" on fake ones, "symbolic" on fake ones of several
+    sizes, so that the graph computes with the sizes of its inputs (Note [Symbolic sizes] in symbolic_shapes.py).
 
     >>> import rushlight as torch
     >>> from rushlight.fx.experimental.proxy_tensor import make_fx
@@ -237,7 +239,7 @@ def make_fx(
             f'tracing_mode must be one of "real", "fake", "symbolic", got {tracing_mode}'
         )
 
-    def trace(*args: Any) -> GraphModule:
+    def once(*args: Any) -> GraphModule:
         fake = maybe_get_fake_mode(args)
         if tracing_mode != "real":
             fake = fake or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs)
@@ -267,7 +269,11 @@ def make_fx(
         tracer.create_node("output", "output", (whole,), {})
         return GraphModule(tracer.root, tracer.graph, name_of(f))
 
-    return trace
+    if tracing_mode != "symbolic":
+        return once
+    from rushlight.fx.experimental.symbolic_shapes import traced_at_sizes
+
+    return functools.partial(traced_at_sizes, once)
 
 
 def name_of(f: Any) -> str:

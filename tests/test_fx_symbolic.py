@@ -1,0 +1,69 @@
+"""`make_fx(tracing_mode="symbolic")`: graphs that run on inputs of other sizes."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.fx.experimental.proxy_tensor import make_fx
+
+
+def flat(x):
+    return x.view(x.shape[0], -1) * x.numel()
+
+
+def joined(x, y):
+    return torch.cat([x, y]).sum(0) / len(x)
+
+
+def centred(x):
+    return x - x.mean(0).expand(x.shape)
+
+
+def padded(x):
+    return torch.nn.functional.pad(x, (1, 2)).reshape(-1)[: x.shape[0] + 1]
+
+
+def made(x):
+    return torch.ones(x.shape[1], x.shape[0] * 2) + torch.arange(x.shape[0] * 2)
+
+
+def product(x):
+    return (x @ x.t()).softmax(-1).matmul(x)
+
+
+def gradient(x):
+    return torch.func.grad(lambda x: (x.mean(1) ** 2).sum())(x)
+
+
+@pytest.mark.parametrize(
+    "f", [flat, centred, padded, made, product, gradient], ids=lambda f: f.__name__
+)
+def test_a_symbolic_graph_runs_on_other_sizes(f):
+    traced = make_fx(f, tracing_mode="symbolic")(torch.randn(3, 4))
+    for shape in ((3, 4), (6, 5), (2, 9)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(traced(x), f(x))
+
+
+def test_dimensions_of_one_size_have_one_symbol():
+    traced = make_fx(joined, tracing_mode="symbolic")(torch.randn(3, 4), torch.randn(3, 4))
+    x, y = torch.randn(5, 2), torch.randn(5, 2)
+    torch.testing.assert_close(traced(x, y), joined(x, y))
+    sizes = [n for n in traced.graph.nodes if n.target is torch.ops.aten.sym_size.int]
+    assert sizes and all(n.args[0].target == "x_1" for n in sizes)
+
+
+def test_a_size_that_decides_is_a_constant():
+    def f(x):
+        return x * 2 if x.shape[0] > 4 else x.view(-1, x.shape[0])
+
+    traced = make_fx(f, tracing_mode="symbolic")(torch.randn(3, 4))
+    x = torch.randn(3, 6)
+    torch.testing.assert_close(traced(x), f(x))
+    assert not any("mul" in str(n.target) for n in traced.graph.nodes)
+
+
+def test_the_inputs_are_not_written_to():
+    x = torch.zeros(3)
+    make_fx(lambda x: x.add_(1), tracing_mode="symbolic")(x)
+    make_fx(lambda x: x.add_(1), tracing_mode="fake")(x)
+    assert x.tolist() == [0, 0, 0]
