@@ -389,3 +389,29 @@ def test_values_of_batches_are_detached_inside():
     traced = make_fx(torch.vmap(lambda x: x.detach() * x.detach().sum()))(numbers(2, 3))
     assert "aten.detach.default" in targets(traced)
     assert torch.equal(traced(numbers(2, 3)), numbers(2, 3) * numbers(2, 3).sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
+def test_optimizers_update_wrappers_by_operators(optimizer, seen):
+    wrapped, plain = (Wrapped(numbers(3)).requires_grad_(), numbers(3).requires_grad_())
+    for p in (wrapped, plain):
+        step = optimizer([p], lr=0.1)
+        for _ in range(2):
+            step.zero_grad()
+            (p * p).sum().backward()
+            step.step()
+    assert torch.allclose(wrapped.inner, plain.detach())
+    assert any(name.split(".")[1].endswith("_") for name in seen)
+
+
+def test_a_training_step_as_a_graph():
+    def step(w, x):
+        w = w.clone().requires_grad_()
+        optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+        (x @ w).pow(2).sum().backward()
+        optimizer.step()
+        return w.detach()
+
+    traced = make_fx(step)(numbers(3), numbers(2, 3))
+    w, x = numbers(3) * 2, numbers(2, 3) + 1
+    assert torch.allclose(traced(w, x), step(w, x), atol=1e-6)

@@ -30,6 +30,9 @@ class Shell(meta.Meta):
         if isinstance(other, Shell):
             self.device, self.layout = other.device, other.layout
 
+    def __array_ufunc__(self, *args: Any, **options: Any) -> NoReturn:
+        refused()
+
 
 def shell(
     shape: tuple, dtype: np.dtype, strides: tuple | None, offset: int, on: device, layout: Any

@@ -17,6 +17,7 @@ from typing import Any
 import rushlight
 from rushlight.autograd.state import active
 from rushlight.core.tensor import Tensor, _bump
+from rushlight.dispatch import handlers
 from rushlight.nn.parameter import clear_grad
 from rushlight.optim import fused, rules
 from rushlight.utils.hooks import RemovableHandle
@@ -383,6 +384,11 @@ class RuleOptimizer(Optimizer):
                 loss = closure()
         if self.defaults.get("differentiable"):
             self._step(rules.on_tensors)
+        elif (active.modes or handlers.made) and handlers.asked(
+            [p for group in self.param_groups for p in group["params"]]
+        ):
+            with rushlight.no_grad():
+                self._step(rules.on_tensors)
         else:
             run = fused.runner()
             with rules.quiet(), rushlight.no_grad():
