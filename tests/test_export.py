@@ -116,6 +116,16 @@ def test_results_with_names():
     assert values.tolist() == [1, 1, 1]
 
 
+def test_functions_whose_operator_takes_other_arguments():
+    def f(x, y):
+        loss = torch.nn.functional.mse_loss(x, y) + torch.nn.functional.poisson_nll_loss(x, y)
+        loss = loss + torch.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="sum")
+        columns = torch.nn.functional.unfold(x[None, None], 2)
+        return loss, columns, x.unfold(0, 2, 1), torch.block_diag(x, y), x.as_strided((2,), (1,))
+
+    agree(f, torch.rand(3, 4), torch.rand(3, 4), other=(torch.rand(3, 4), torch.rand(3, 4)))
+
+
 def test_input_that_is_written_to_is_named_and_written():
     def f(x):
         x.mul_(3)

@@ -23,7 +23,7 @@ IN_PYTHON = frozenset(
 )
 RANDOM = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson normal_ uniform_ "
-    "bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ dropout feature_dropout alpha_dropout".split()
+    "rrelu rrelu_with_noise native_dropout dropout1d dropout2d dropout3d feature_alpha_dropout svd_lowrank pca_lowrank binomial bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ dropout feature_dropout alpha_dropout".split()
 )
 _CONVERSIONS = frozenset(
     "double float half bfloat16 long int short char byte bool to type_as type cfloat cdouble cpu".split()
@@ -35,6 +35,8 @@ _SIZES = {
     ),
     **dict.fromkeys("zeros ones empty rand randn".split(), 0),
 }
+# Functions whose operator of the same name takes other arguments.
+_APART = frozenset("as_strided as_strided_copy block_diag unfold ctc_loss".split())
 # What `torch` calls by names of operators, and does no computation on tensors.
 _NO_OPERATORS = frozenset("load save from_numpy from_file tensor as_tensor compile vmap".split())
 
@@ -48,7 +50,7 @@ def name_of(func: Any) -> str:
         where, _, short = op.path.rpartition(".")
         if where in ("linalg", "special", "fft"):
             return f"{where}_{short}"
-    return func.__name__
+    return "index_put_" if func.__name__ == "index_put_method" else func.__name__
 
 
 def body_of(func: Any, name: str) -> Any:
@@ -139,14 +141,45 @@ def call_of(func: Any, name: str, args: tuple, kwargs: dict, result: Any = None)
 
 def target_of(func: Any, name: str, args: tuple = (), kwargs: dict | None = None) -> Any:
     """`torch.ops.aten.<name>.<overload>`, or `func` where no operator has the name."""
-    named = dict(enumerate(args)) | (kwargs or {})
+    kwargs = kwargs or {}
+    named = dict(enumerate(args)) | kwargs
     signature = _signature(func) if func is not None else None
     if signature is not None:
         try:
-            named = signature.bind(*args, **(kwargs or {})).arguments
+            named = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the arguments are the operator's, in another order
             pass
-    return target_named(name, aten_names.overload(name, named)) or func
+    target = target_named(name, aten_names.overload(name, named))
+    if target is None or func is None or name in _ORDERS:
+        return target or func
+    if name in _APART:
+        return func
+    called = target.overloadpacket.resolved()
+    return target if called is func or _takes(called, signature, len(args), kwargs) else func
+
+
+def _takes(called: Any, given: Any, count: int, kwargs: dict) -> bool:
+    """Whether a function means the same by `count` arguments and these named ones as one of the signature `given`."""
+    own = _signature(called)
+    if own is None or given is None:
+        return True
+    theirs, ours = [*given.parameters.values()], [*own.parameters.values()]
+    several = next((p for p in theirs if p.kind is p.VAR_POSITIONAL), None)
+    if several is not None or any(p.kind is p.VAR_POSITIONAL for p in ours):
+        return True  # printed functions, which take what their operator takes
+    names = {p.name: p for p in ours}
+    for nr, p in enumerate(theirs):
+        mine = names.get(p.name)
+        if nr == 0:
+            continue  # `self` or `input`
+        if nr < count and (nr >= len(ours) or ours[nr].name != p.name):
+            return False
+        if nr >= count and p.name in kwargs and mine is None:
+            return False
+        if nr >= count and p.name not in kwargs and mine is not None and mine.default != p.default:
+            return False
+    known = {p.name for p in theirs[:count]} | kwargs.keys()
+    return all(p.default is not p.empty or p.name in known for p in ours[1:])
 
 
 def target_named(name: str, overload: str = "default") -> Any:

@@ -112,7 +112,10 @@ class Inputs:
             else:
                 keys = keys[1:]
             text = "_".join(str(k) for k in keys)
-            self.names.append("".join(c if c.isalnum() or c == "_" else "_" for c in text))
+            name = "".join(c if c.isalnum() or c == "_" else "_" for c in text)
+            while name in self.names:
+                name += "_1"
+            self.names.append(name)
             self.paths.append(tuple(keys))
 
     def tensors(self) -> list[tuple[str, tuple, Tensor]]:

@@ -74,10 +74,10 @@ def _box(node: Node, module: Any, given: dict[str, tuple[str, str]]) -> Box:
 
 
 def _short(node: Node) -> str:
-    """`torch.nn.functional.relu` -> `relu`; operators of ATen keep their overload."""
+    """`torch.nn.functional.relu` -> `relu`; operators of ATen keep their overload, unless it is the only one."""
     if node.op == "call_method":
         return f".{node.target}"
-    name = target_name(node.target)
+    name = target_name(node.target).removesuffix(".default")
     for prefix in (
         "torch.ops.aten.",
         "torch.ops.",
