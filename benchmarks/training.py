@@ -62,7 +62,7 @@ def cnn(torch: Any) -> Callable:
     return classifying(torch, model, 64, 1, 28, 28)
 
 
-def resnet(torch: Any) -> Callable:
+def resnet18(torch: Any) -> Any:
     """ResNet-18 (He et al. 2015) with the first layer for images of 32 x 32."""
     nn = torch.nn
 
@@ -84,8 +84,12 @@ def resnet(torch: Any) -> Callable:
     layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     for a, b, stride in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)):
         layers += [Block(a, b, stride), Block(b, b, 1)]
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
-    return classifying(torch, model, 32, 3, 32, 32)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+def resnet(torch: Any) -> Callable:
+    """The training of `resnet18`."""
+    return classifying(torch, resnet18(torch), 32, 3, 32, 32)
 
 
 def gpt(torch: Any) -> Callable:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import alternation
+from training import resnet18
 
 TIME, LOOP = 0.7, 5.0  # what is promised of the ratios: of PyTorch's time, and of the loop's
 
@@ -88,26 +89,8 @@ def ensemble(torch: Any) -> tuple[Callable, Callable]:
 
 
 def tangent(torch: Any) -> tuple[Callable, None]:
-    """A tangent of a residual network for images of 32 x 32."""
-    nn = torch.nn
-
-    class Block(nn.Module):
-        def __init__(self, a: int, b: int, stride: int) -> None:
-            super().__init__()
-            self.body = nn.Sequential(
-                nn.Conv2d(a, b, 3, stride, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU(),
-                nn.Conv2d(b, b, 3, 1, 1, bias=False), nn.BatchNorm2d(b),
-            )  # fmt: skip
-            same = stride == 1 and a == b
-            self.skip = nn.Identity() if same else nn.Conv2d(a, b, 1, stride, bias=False)
-
-        def forward(self, x: Any) -> Any:
-            return torch.relu(self.body(x) + self.skip(x))
-
-    layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    for a, b, stride in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)):
-        layers += [Block(a, b, stride), Block(b, b, 1)]
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)).eval()
+    """A tangent of ResNet-18 for images of 32 x 32."""
+    model = resnet18(torch).eval()
     parameters, buffers = state(model), dict(model.named_buffers())
     x, v = torch.randn(8, 3, 32, 32), torch.randn(8, 3, 32, 32)
     f = lambda x: torch.func.functional_call(model, (parameters, buffers), (x,))

@@ -477,3 +477,13 @@ def test_functions_with_default_arguments():
 
     assert_close(grad(Chosen.apply)(X), torch.tensor([0.0, 2.0, 0.0]))
     assert_close(grad(lambda x: Chosen.apply(x, 2))(X), torch.tensor([0.0, 0.0, 2.0]))
+
+
+def test_jacobian_of_one_number():
+    w = torch.tensor(2.0, requires_grad=True)
+    one = jacrev(lambda x: (w * x).sin().sum())(X)
+    assert_close(one, w * (w * X).cos())
+    assert_close(torch.autograd.grad(one.sum(), w)[0], grad(lambda w: (w * (w * X).cos()).sum())(w))
+    row, (kept, _) = jacrev(lambda x: ((x * x).sum().reshape(1, 1), (x, x)), has_aux=True)(X)
+    assert row.shape == (1, 1, 3) and not kept.requires_grad
+    assert_close(hessian(lambda x: (x**3).sum())(X), torch.diag(6 * X))

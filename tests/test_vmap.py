@@ -341,3 +341,15 @@ def test_refusals_of_operators_stay_under_vmap():
         vmap(torch.equal)(torch.ones(2, 3), torch.ones(2, 3))
     with pytest.raises(RuntimeError, match="inplace"):
         vmap(lambda a, b: a.copy_(b), (None, 0))(torch.ones(3), torch.ones(2, 3))
+
+
+def test_bounds_of_each_element_and_vectors_without_elements():
+    a, b = torch.randn(4), torch.randn(4)
+    for n in (1, 2, 5):
+        each = [torch.linspace(x, y, n) for x, y in zip(a, b, strict=True)]
+        assert_close(vmap(lambda x, y: torch.linspace(x, y, n))(a, b), torch.stack(each))
+    powers = [torch.logspace(x, 1.5, 4, base=2.0) for x in a]
+    assert_close(vmap(lambda x: torch.logspace(x, 1.5, 4, base=2.0))(a), torch.stack(powers))
+    none = torch.rand(0, requires_grad=True)
+    joined = vmap(lambda x, y: torch.cat([x, y], 1), (None, 0))(none, torch.rand(5, 2, 3))
+    assert joined.shape == (5, 2, 3) and joined.requires_grad

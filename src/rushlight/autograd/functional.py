@@ -228,6 +228,9 @@ def basis(tensors: list[Tensor]) -> list[Tensor]:
     import rushlight
 
     total = sum(t.numel() for t in tensors)
+    if len(tensors) == 1:
+        (t,) = tensors
+        return [rushlight.eye(total, dtype=t.dtype, device=t.device).reshape((total, *t.shape))]
     made, at = [], 0
     for t in tensors:
         n = t.numel()

@@ -62,7 +62,7 @@ class Batch(Lifted):
             level.history = True
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         s = self.value._array.shape
         return s[1:] if self.has else s
 
@@ -72,7 +72,7 @@ class Batch(Lifted):
         return s[1:] if self.has else s
 
     @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
+    def dtype(self) -> np.dtype:
         return self.value._array.dtype
 
     def to_numpy(self) -> np.ndarray:

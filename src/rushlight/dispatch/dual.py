@@ -86,15 +86,15 @@ class Dual(Lifted):
         return tensor(self.plain)
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         return self.plain.shape
 
     @property
-    def strides(self) -> tuple[int, ...]:  # type: ignore[override]
+    def strides(self) -> tuple[int, ...]:
         return self.plain.strides
 
     @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
+    def dtype(self) -> np.dtype:
         return self.plain.dtype
 
     @property
@@ -217,36 +217,32 @@ class Moving:
 
     def __init__(self, op: Op, named: dict[str, Any], level: Level) -> None:
         self.op, self.named, self.level = op, named, level
-        self.history = any(t._edge is not None for t in tensors_in(named.values()))
+        self.history = False
+        for t in tensors_in(named.values()):
+            if t._edge is not None:
+                self.history = True
+                if t.requires_grad and bare_array(t._array, level) is t._array:
+                    level.history = True
         if self.history and (outer := graphs_below(level)) is not None:
             for n, v in named.items():
                 named[n] = mapped(v, lambda t: t if t._edge is None else at_least(t, outer))
-        self.bared: dict[str, Any] = {}  # the arguments without their tangents, with their history
-        self.plain: dict[str, Any] = {}  # without both
+        self.plain: dict[str, Any] = {}  # the arguments without tangents and history
         self.moved: dict[str, Any] = {}  # the tangents of the inputs
         for n, v in named.items():
             if isinstance(v, Tensor):
                 a = v._array
-                dual = a.__class__ is Dual and a.level is level
-                self.moved[n] = a.tangent if dual else None
-                if v._edge is None:
-                    self.bared[n] = self.plain[n] = tensor(a.plain) if dual else v
-                    continue
-                if not dual and v.requires_grad:
-                    level.history = True
-                self.plain[n] = tensor(a.plain if dual else a)
-                self.bared[n] = with_array(v, a.plain) if dual else v
-            else:
-                self.bared[n] = self.plain[n] = v
-                if v.__class__ in (list, tuple):
-                    self.bared[n] = mapped(v, lambda t: bare(t, level))
-                    self.plain[n] = mapped(v, lambda t: tensor(bare_array(t._array, level)))
-                    level.history |= any(
-                        t.requires_grad for t in tensors_in(v) if tangent_of(t, level) is None
-                    )
+                if a.__class__ is Dual and a.level is level:
+                    self.moved[n], self.plain[n] = a.tangent, tensor(a.plain)
+                else:
+                    self.moved[n], self.plain[n] = None, v if v._edge is None else tensor(a)
+            elif v.__class__ in (list, tuple):
                 self.moved[n] = tangents_of(v, level)
-        if not level.history:  # nobody can differentiate tangents
-            self.bared = self.plain
+                self.plain[n] = mapped(v, lambda t: tensor(bare_array(t._array, level)))
+            else:
+                self.moved[n], self.plain[n] = None, v
+        self.bared = self.plain  # without tangents, with the history that somebody outside can use
+        if self.history and level.history:
+            self.bared = {n: mapped(v, lambda t: bare(t, level)) for n, v in named.items()}
 
     def result(self) -> Any:
         """What the call returns: duals, recorded where one of its arguments has a history."""
@@ -440,19 +436,16 @@ def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> An
         return NotImplemented
     y = bare(result, level)
     kinds = [v._array.dtype for v in (y, *bared.values()) if isinstance(v, Tensor)]
-    if any(k in COMPLEX for k in kinds) and (
-        not op.conjugates or not all(k in COMPLEX for k in kinds)
+    if (
+        any(k.kind != "f" for k in kinds)
+        and any(k in COMPLEX for k in kinds)
+        and (not op.conjugates or not all(k in COMPLEX for k in kinds))
     ):
         return NotImplemented
-    env = dict(bared)
-    for i in op.inputs:
-        v = bared[i]
-        env[f"{i}_shape"] = v._array.shape if isinstance(v, Tensor) else ()
-        env[f"{i}_dtype"] = v.dtype if isinstance(v, Tensor) else None
-    env["result"] = y
     terms = []
     for i in inputs:
         rule, t = op.rules[i], moved[i]
+        env = {n: y if n == "result" else read(n, bared) for n in rule.reads if n != "g"}
         env["g"] = t if t._array.shape == y._array.shape else t.expand(y.shape)
         recorded = thread.grad and any(
             v._edge is not None for v in env.values() if isinstance(v, Tensor)
@@ -462,6 +455,16 @@ def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> An
             return NotImplemented
         terms.append(term)
     return added(terms)
+
+
+def read(name: str, bared: dict) -> Any:
+    """What a rule reads under a name: an argument, or the shape or the dtype of one."""
+    if name in bared:
+        return bared[name]
+    v = bared[name[:-6]]
+    if name.endswith("_dtype"):
+        return v.dtype if isinstance(v, Tensor) else None
+    return v._array.shape if isinstance(v, Tensor) else ()
 
 
 def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list:

@@ -109,9 +109,18 @@ class Lifted:
     holds_graphs = False  # whether graphs inside of the level are apart from those outside of it
     base = ()  # never None: the engine does not look whether it owns this memory
     layout = dtypes.strided
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> np.dtype:
+        raise NotImplementedError
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
         """The results of `op`, lifted arrays, for arguments that are all lifted to this level."""

@@ -23,6 +23,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
 from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
 from rushlight.func.batching import vmap
+from rushlight.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from rushlight.func.rearrangement import rearrange
 from rushlight.func.writes import functionalize
 from rushlight.nn.utils.stateless import functional_call
@@ -419,24 +420,34 @@ def jacrev(
             outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
             _real(value, "jacrev", "outputs")
             wanted = recording and _wanted(outputs, own)
-            rows = _rows(outputs, chosen, basis(outputs), chunk_size, wanted)
-            parts = []
-            flat, inner = tree_flatten(rows)
-            shapes = [x.shape for x in tree_leaves(chosen)]
-            for k, o in enumerate(outputs):
-                at = sum(_sizes(outputs[:k]))
-                each = [
-                    g.narrow(0, at, o.numel()).reshape((*o.shape, *s))
-                    if sum(_sizes(outputs))
-                    else g.new_zeros((*o.shape, *s))
-                    for g, s in zip(flat, shapes, strict=True)
-                ]
-                parts.append(tree_unflatten(each, inner))
+            if len(outputs) == 1 and outputs[0].numel() == 1:  # one backward pass, without a batch
+                shape = outputs[0].shape
+                found = _gradients(outputs, chosen, None, wanted, keep=has_aux)
+                parts = [tree_map(lambda g: g.reshape((*shape, *g.shape)) if shape else g, found)]
+            else:
+                rows = _rows(outputs, chosen, basis(outputs), chunk_size, wanted)
+                parts = _blocks(outputs, chosen, rows)
             jacobian = tree_unflatten(parts, spec)
         jacobian = _released(jacobian, own, wanted)
         return (jacobian, _released(aux, own)) if has_aux else jacobian
 
     return wrapper
+
+
+def _blocks(outputs: list, chosen: Any, rows: Any) -> list:
+    """The rows of each output, in the shape of the output and of the input."""
+    flat, inner = tree_flatten(rows)
+    shapes = [x.shape for x in tree_leaves(chosen)]
+    parts, at, total = [], 0, sum(_sizes(outputs))
+    for o in outputs:
+        n = o.numel()
+        each = [
+            g.narrow(0, at, n).reshape((*o.shape, *s)) if total else g.new_zeros((*o.shape, *s))
+            for g, s in zip(flat, shapes, strict=True)
+        ]
+        parts.append(tree_unflatten(each, inner))
+        at += n
+    return parts
 
 
 def _rows(
@@ -550,43 +561,3 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
         if not recurse:
             break
     return tensor
-
-
-# -- modules ---------------------------------------------------------------------------------------
-
-
-def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """(parameters, buffers) of several modules of one class, stacked by name: for `vmap` over models."""
-    if not models:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-    if len({m.training for m in models}) > 1:
-        raise RuntimeError(
-            "stack_module_state: Expected all models to have the same training/eval mode."
-        )
-    if any(type(m) is not type(models[0]) for m in models):
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-
-    def stacked(of: str) -> dict[str, Tensor]:
-        tables = [dict(getattr(m, of)()) for m in models]
-        made = {}
-        for name, first in tables[0].items():
-            if any(table[name].requires_grad != first.requires_grad for table in tables):
-                raise RuntimeError(
-                    f"Expected {name} from each model to have the same .requires_grad"
-                )
-            each = torch.stack([table[name] for table in tables]).detach()
-            made[name] = each.requires_grad_(first.requires_grad)
-        return made
-
-    return stacked("named_parameters"), stacked("named_buffers")
-
-
-def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Make all batch norms of a module, in place, use the statistics of the batch only."""
-    from rushlight.nn.batchnorm import _BatchNorm
-
-    for module in root.modules():
-        if isinstance(module, _BatchNorm):
-            module.running_mean = module.running_var = module.num_batches_tracked = None
-            module.track_running_stats = False
-    return root

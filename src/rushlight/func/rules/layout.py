@@ -87,9 +87,12 @@ def join(b: Batched) -> Any:
         for t, o in zip(b.named["tensors"], given, strict=True)
     ]
     ndim = max(o._array.ndim for o in given) + (b.op.path == "stack")
-    # an empty vector joins with everything
-    tensors = [t for t, o in zip(tensors, given) if o._array.shape != (0,)] or tensors
-    return b.call(tensors=tensors, dim=behind(b.named["dim"], ndim))
+    dim = behind(b.named["dim"], ndim)
+    full = next((t for t, o in zip(tensors, given) if o._array.shape != (0,)), None)
+    if b.op.path == "cat" and full is not None:  # an empty vector joins with everything
+        none = (*full.shape[:dim], 0, *full.shape[dim + 1 :])
+        tensors = [t.reshape(none) if o._array.shape == (0,) else t for t, o in zip(tensors, given)]
+    return b.call(tensors=tensors, dim=dim)
 
 
 @rule("aten.block_diag")

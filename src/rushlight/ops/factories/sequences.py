@@ -16,7 +16,8 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import BF16, C128, F32, FLOATING, FULL, I32, I64, STORED_ONLY
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.arguments import valued
 from rushlight.ops.factories.creation import (
@@ -252,11 +253,28 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
+    if _of_transform(start, end):
+        return _between(start, end, steps, dtype)
     start, end, n, d = _spaced("linspace", start, end, steps, out, dtype)
     return _deliver(
         "linspace", lambda: _linspace(start, end, n, d), (n,), d, out, layout, device, pin_memory,
         requires_grad,
     )  # fmt: skip
+
+
+def _of_transform(*bounds: Any) -> bool:
+    """Whether a bound is a tensor inside of a function transform, which has no single value."""
+    return any(isinstance(v, Tensor) and isinstance(v._array, Lifted) for v in bounds)
+
+
+def _between(start: Any, end: Any, n: int, dtype: Any) -> Tensor:
+    """`linspace` in operators."""
+    at = _wrap(np.arange(n, dtype=np.float64))
+    first = _wrap((np.arange(n) < n / 2).astype(np.float64))
+    start, end = (v.double() if isinstance(v, Tensor) else v for v in (start, end))
+    step = (end - start) / max(n - 1, 1)
+    values = first * (at * step + start) + (1 - first) * (end - step * (n - 1 - at))
+    return values.to(dtype or modes.get_default_dtype())
 
 
 def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -> tuple:
@@ -332,6 +350,9 @@ def _ordinary_powers(args: tuple, d: np.dtype | None) -> np.ndarray | None:
 def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`base` to the power of `linspace(start, end, steps)`."""
+    if _of_transform(start, end):
+        powers = base ** _between(start, end, steps, dtypes.float64)
+        return powers.to(dtype or modes.get_default_dtype())
     start, end, n, d = _spaced("logspace", start, end, steps, out, dtype)
     base = _real("logspace", base, 4, "base")
     return _deliver(
