@@ -247,3 +247,71 @@ def test_the_divisor_of_a_cross_entropy_is_computed_anew(reduction):
             y = torch.tensor(y)
             for a, b in zip(program(x, y), step(x, y), strict=True):
                 same(a, b)
+
+
+def test_batch_statistics_and_pooling_of_a_convolutional_network():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(2, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(inplace=True),
+        torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(36, 3),
+    )  # fmt: skip
+    parameters, state = list(model.parameters()), list(model.buffers())
+
+    def step(x, y):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        return (loss.detach(), *torch.autograd.grad(loss, parameters))
+
+    x, y = torch.randn(5, 2, 8, 8), torch.tensor([0, 1, 2, 0, 1])
+    for own in (True, False):
+        program = built(step, x, y, own=own)
+        for _ in range(3):
+            before = [b.clone() for b in state]
+            expected = [t.clone() for t in (*step(x, y), *state)]
+            for b, old in zip(state, before, strict=True):
+                b.copy_(old)
+            for a, b in zip([*program(x, y), *state], expected, strict=True):
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_write_in_a_wider_dtype_is_rounded_to_that_of_the_memory():
+    def function(x, y):
+        x.add_(y)
+        x.mul_(x).relu_()
+        return (x + 1,)
+
+    loops_of(function, torch.randn(7), torch.randn(7).double())
+    loops_of(function, torch.randn(7).to(torch.bfloat16), torch.randn(7).double())
+
+
+def test_what_is_returned_is_new_in_every_call():
+    program = built(lambda x: (torch.ones_like(x), x.exp() + 1, x.detach()), torch.randn(3))
+    x = torch.randn(3)
+    first = program(x)
+    for t in first[:2]:
+        t.zero_()
+    ones, more, alias = program(x)
+    same(ones, torch.ones(3))
+    same(more, x.exp() + 1)
+    assert alias is not x and alias.data_ptr() == x.data_ptr()
+
+
+def test_inputs_that_share_memory_are_read_after_a_write_to_one():
+    def function(x, y):
+        x.add_(1)
+        return (y * 2 + 1, x * 2)
+
+    base = torch.randn(6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProxyTorchDispatchMode, "own_operators", True, raising=False)
+        program = build(make_fx(function)(base[:4], base[2:]).graph)
+    for _ in range(3):
+        ours, theirs = torch.arange(6.0), torch.arange(6.0)
+        for a, b in zip(program(ours[:4], ours[2:]), function(theirs[:4], theirs[2:]), strict=True):
+            same(a, b)
+
+
+def test_the_report_shows_the_lines_of_the_loops():
+    x = torch.randn(5)
+    program = built(lambda x: (x.exp() + 1,), x)
+    program(x)
+    assert "exp" in program.report() and len(program.loops) == 1

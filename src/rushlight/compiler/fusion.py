@@ -421,7 +421,6 @@ class Loop:
         )  # fmt: skip
         self.plan = np.array(plan, np.int64)
         self.numbers = np.array([packed(t, v) for t, v in lines.numbers] or [0], np.int64)
-        self.refused = np.zeros(1, np.int64)
 
     def compile(self) -> None:
         """Make machine code of the chain."""

@@ -30,7 +30,7 @@ class Writer:
     def __init__(self) -> None:
         self.space: dict[str, Any] = {
             "__name__": "rushlight.compiler.program", "cast": xp.cast, "asarray": xp.asarray,
-            "empty": xp.empty, "ndarray": np.ndarray, "fused": fused.compiled(),
+            "empty": xp.empty, "ndarray": np.ndarray, "zeros": xp.zeros, "fused": fused.compiled(),
         }  # fmt: skip
         self.lines: list[str] = []
 
@@ -80,13 +80,15 @@ class Writer:
             self.constant(v, f"{what}{n}")
             for what, v in (
                 ("loop", loop.address), ("plan", loop.plan), ("numbers", loop.numbers),
-                ("refused", loop.refused), ("one_by_one", loop.one_by_one),
+                ("one_by_one", loop.one_by_one),
             )
         ]  # fmt: skip
-        self.lines.append(f"fused({names[0]}, [{arrays}], ndarray, {', '.join(names[1:4])})")
+        self.lines.append(
+            f"fused({names[0]}, [{arrays}], ndarray, {names[1]}, {names[2]}, refused)"
+        )
         given = ", ".join(map(self.text, loop.reads()))
         made = f"[{', '.join(map(self.text, loop.fresh))}] = " if loop.fresh else ""
-        self.lines.append(f"if {names[3]}[0]: {made}{names[4]}({given})")
+        self.lines.append(f"if refused[0]: {made}{names[3]}({given})")
 
     def empty(self, layout: Layout) -> str:
         """The text that makes an array of a layout that is dense."""
@@ -120,9 +122,11 @@ def write(
     last = {n: k for k, step in enumerate(steps) for n in named_by(step)}
     loops: list[Loop] = []
     returned = set(map(program.root, kept))
-    for step in steps:
-        if isinstance(step, Loop):
-            step.compile()
+    found = [step for step in steps if isinstance(step, Loop)]
+    for loop in found:
+        loop.compile()
+    if found:  # of this call alone: several threads may be in the program
+        writer.lines.append("refused = zeros(1, int)")
     for k, step in enumerate(steps):
         if isinstance(step, Call) and fixed(program, step, returned):
             writer.space[writer.text(step.node)] = values[step.node]
