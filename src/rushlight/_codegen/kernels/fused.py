@@ -159,20 +159,31 @@ def fused(
         for d in range(dims):
             n = n * plan[SIZES + d]
         for lo, hi in parallel(n, GRAIN):
-            at = array(i64, MOST)
+            at, index = array(i64, MOST), array(i64, MOST)
+            rest = lo // columns
+            start = lo - rest * columns
+            for back in range(2, dims + 1):  # the index of the first row
+                size = plan[SIZES + dims - back]
+                index[dims - back] = rest - rest // size * size
+                rest = rest // size
+            for operand in range(count):
+                own = places + operand * (2 + dims)
+                here = item_of(items, plan[own])[abi.DATA] + plan[own + 1]
+                for outer in range(dims - 1):
+                    here = here + index[outer] * plan[own + 2 + outer]
+                at[operand] = here
             i = lo
             while i < hi:
-                start = i - i // columns * columns
                 end = min(columns, start + (hi - i))
-                for operand in range(count):
-                    own = places + operand * (2 + dims)
-                    here = item_of(items, plan[own])[abi.DATA] + plan[own + 1]
-                    rest = i // columns
-                    for back in range(2, dims + 1):
-                        size = plan[SIZES + dims - back]
-                        which = rest - rest // size * size
-                        here = here + which * plan[own + 2 + dims - back]
-                        rest = rest // size
-                    at[operand] = here
                 call(address, None, at, plan + (SIZES + dims), numbers, start, end)
                 i = i + (end - start)
+                start = i64(0)
+                turn = dims - 2
+                while turn >= 0:  # the next row
+                    full = index[turn] + 1 == plan[SIZES + turn]
+                    index[turn] = select(full, i64(0), index[turn] + 1)
+                    steps = select(full, 1 - plan[SIZES + turn], i64(1))
+                    for operand in range(count):
+                        by = plan[places + operand * (2 + dims) + 2 + turn]
+                        at[operand] = at[operand] + steps * by
+                    turn = select(full, turn - 1, i64(-1))
