@@ -45,7 +45,7 @@ def _arguments(args: tuple, kwargs: dict) -> str:
 
 def _value(value: Any) -> str:
     """A tensor as dtype and shape, another value by its type or, where it is short, itself."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.is_nested:  # nested ones have no shape
         return f"{value.dtype.name} {list(value.shape)}"
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
