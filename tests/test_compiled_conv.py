@@ -477,6 +477,8 @@ def test_pairs_of_bfloat16(of_default_sizes):
     one = (1, 16, 16, (9, 9, 9), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1)
     assert chosen(one, BF16) == (pairs, pairs, single)  # one image is no pair
     assert chosen(CASES["depthwise"], BF16) == (single,) * 3
+    line = (4, 32, 32, (900,), (3,), (1,), (1,), (1,), 1)
+    assert chosen(line, BF16, layout=STRIDED)[0] == pairs
 
 
 def test_all_candidates_stand_in_the_table():

@@ -246,7 +246,7 @@ class Bfloat16Pairs(Candidate):
         each, c = p.w[0] // p.groups, p.w[1]
         summed = {"forward": c, "transposed": each, "weight": p.x[0]}[p.direction]
         single = following(InFloat32, in_float32(p))
-        if single is DirectSmallChannels:
+        if single in (DirectSmallChannels, RowMajorCopies):
             return p.direction != "weight" and min(c, each) >= 16
         return single in (ImplicitGemm, Pointwise) and summed > 1
 
