@@ -51,6 +51,7 @@ ARGUMENTS = {
     "mse_loss.default": (X, Y),
     "mv.default": (X, V),
     "native_dropout.default": (X, 0.0, True),
+    "native_dropout_backward.default": (X, Y > 0, 2.0),
     "native_group_norm.default": (numbers(2, 4, 3), V[:4], V[2:], 2, 4, 3, 2, 1e-5),
     "native_layer_norm.default": (X, [6], V, V, 1e-5),
     "new_full.default": (X, [2], 3.0),
@@ -81,7 +82,7 @@ ARGUMENTS = {
 # Operators that are nodes of traced graphs only, or that are compared below.
 INNER = (
     "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data sigmoid_backward tanh_backward "
-    "threshold_backward native_dropout_backward log_sigmoid nll_loss_forward _unsafe_view "
+    "threshold_backward log_sigmoid nll_loss_forward _unsafe_view "
     "_native_batch_norm_legit_no_training binary_cross_entropy_with_logits"
 ).split()
 

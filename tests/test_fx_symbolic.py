@@ -67,3 +67,12 @@ def test_the_inputs_are_not_written_to():
     make_fx(lambda x: x.add_(1), tracing_mode="symbolic")(x)
     make_fx(lambda x: x.add_(1), tracing_mode="fake")(x)
     assert x.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_products_without_elements_are_traced(mode):
+    a, b = torch.randn(2, 0, 3), torch.randn(3, 0)
+    traced = make_fx(torch.matmul, tracing_mode=mode)(a, b)
+    assert traced(a, b).shape == (2, 0, 0)
+    c, d = torch.randn(2, 3, 0), torch.randn(0, 4)
+    torch.testing.assert_close(make_fx(torch.matmul, tracing_mode=mode)(c, d)(c, d), c @ d)

@@ -264,6 +264,7 @@ CALLS: dict[str, Callable | str] = {
     "max_pool2d_with_indices": max_pool(2),
     "max_pool3d_with_indices": max_pool(3),
     "mse_loss": MSE_CALL,
+    "native_dropout_backward": lambda grad, mask, scale: grad * (mask.to(grad.dtype) * scale),
     "nll_loss_forward": nll_loss,
     "select_backward": placed,
     "slice": sliced,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
@@ -38,6 +39,11 @@ def loaded(path: str) -> Op:
     return OPS()[path]
 
 
+def rows_of(input: Tensor) -> Tensor:
+    """A batch of matrices as one matrix, also where there are no elements."""
+    return input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
+
+
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """`input @ weight.t() + bias`."""
     if input.dim() == 2 and weight.dim() == 2:
@@ -45,7 +51,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
         return input.mm(t) if bias is None else torch().addmm(bias, input, t)
     if input.dim() > 2 and weight.dim() == 2:
         lead, n = input.shape[:-1], weight.shape[0]
-        flat = input.reshape(-1, input.shape[-1])
+        flat = rows_of(input)
         return linear(flat, weight, bias).view(*lead, n)
     product = input.matmul(weight.t())
     return product if bias is None else product + bias
@@ -65,7 +71,7 @@ def matmul(input: Tensor, other: Tensor) -> Any:
     if n == 2 and m == 2:
         return input.mm(other)
     if n > 2 and m < 3 and input.shape[-1] == other.shape[0]:
-        flat = input.reshape(-1, input.shape[-1])
+        flat = rows_of(input)
         if m == 1:
             return flat.mv(other).view(input.shape[:-1])
         return flat.mm(other).view(*input.shape[:-1], other.shape[-1])
