@@ -76,3 +76,12 @@ def test_products_without_elements_are_traced(mode):
     assert traced(a, b).shape == (2, 0, 0)
     c, d = torch.randn(2, 3, 0), torch.randn(0, 4)
     torch.testing.assert_close(make_fx(torch.matmul, tracing_mode=mode)(c, d)(c, d), c @ d)
+
+
+@pytest.mark.parametrize("question", [torch.equal, torch.allclose])
+def test_answers_that_depend_on_values_are_no_constants_of_a_graph(question):
+    for mode in ("real", "fake", "symbolic"):
+        said = "get value out of a tracing tensor" if mode == "real" else "_local_scalar_dense"
+        with pytest.raises(RuntimeError, match=said):
+            make_fx(question, tracing_mode=mode)(torch.ones(2), torch.ones(2))
+    assert question(torch.ones(2), torch.ones(2)) is True

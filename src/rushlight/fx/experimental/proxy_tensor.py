@@ -16,7 +16,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import rushlight
-from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode, maybe_get_fake_mode
+from rushlight._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    FakeTensor,
+    FakeTensorMode,
+    maybe_get_fake_mode,
+)
 from rushlight.autograd.graph import AccumulateGrad
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
@@ -134,6 +139,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         name = func._opname
         if name == "_local_scalar_dense":
             if self.refuse_values and self.tracer.node_of(args[0]) is not None:
+                if self.tracing_mode != "real":
+                    raise DataDependentOutputException(func)
                 raise RuntimeError(_VALUE.format(func))
             return func(*args, **kwargs)
         if self.functional is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.core.dtype_sets import BOOL
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
+from rushlight.dispatch.handlers import asked
 from rushlight.dispatch.registry import Array, composite, elementwise, public
 from rushlight.dispatch.transforms import Lifted, top
 
@@ -120,7 +121,8 @@ def allclose(
     >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))
     True
     """
-    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+    close = isclose(input, other, rtol, atol, equal_nan)
+    return bool(close.all() if asked((close,)) else close._array.all())
 
 
 @public(method=True)
@@ -135,6 +137,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
         return False
     if isinstance(a, Lifted) or isinstance(b, Lifted):
         return top((input, other)).equal(input, other)
+    if asked((input, other)):  # who traces is asked for the value
+        return bool(eq(input, other).all())
     if a.dtype != b.dtype:
         return bool(eq(input, other)._array.all())
     return bool(a.item() == b.item() if a.size == 1 else (a == b).all())
