@@ -126,6 +126,18 @@ def test_functions_whose_operator_takes_other_arguments():
     agree(f, torch.rand(3, 4), torch.rand(3, 4), other=(torch.rand(3, 4), torch.rand(3, 4)))
 
 
+def test_constant_table_is_read_at_indices_that_are_inputs():
+    table = torch.randn(5, 2)
+
+    def f(i, x):
+        y = torch.index_put(x, (i,), torch.ones(2), True)
+        return table[i], table[:, i % 2], y, torch.index_put(table, (i, i % 2), x[0, 0])
+
+    agree(
+        f, torch.tensor([3, 1]), torch.randn(4, 2), other=(torch.tensor([0, 2]), torch.randn(4, 2))
+    )
+
+
 def test_input_that_is_written_to_is_named_and_written():
     def f(x):
         x.mul_(3)

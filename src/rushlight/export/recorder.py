@@ -16,6 +16,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.export import indexing
 from rushlight.export.aliases import Alias, overlap
@@ -127,6 +128,14 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = name_of(func)
+        if getattr(getattr(func, "op", None), "path", "") in ("aten.index", "aten.index_put"):
+            # what indexing comes to, where the tensor is a plain one: the indices as operators take them
+            if name == "index":
+                at = [slice(None) if i is None else i for i in args[1].indices()]
+                return indexing.get(self, args[0], tuple(at))
+            func = rushlight.ops.aten.index_put.default
+            args, kwargs = (args[0], args[2].indices(), args[1], *args[3:]), {}
+            name = "index_put"
         given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Traced)]
         self._check(name, given, args[1:])
         if (body := body_of(func, name)) is not None:
