@@ -58,7 +58,8 @@ class Page:
         shown = self._output(code, line, raises="raises" in words)
         result = f"```python\n{code}```\n"
         if shown.strip():
-            result += f"\n```{{code-block}} text\n:class: output\n\n{shown.rstrip()}\n```\n"
+            kind = "output error" if "raises" in words else "output"
+            result += f"\n```{{code-block}} text\n:class: {kind}\n\n{shown.rstrip()}\n```\n"
         return result + self._pictures()
 
     def _output(self, code: str, line: int, raises: bool) -> str:

@@ -43,7 +43,7 @@ def main() -> None:
             lines.append(f"### {name[0].upper()}{name[1:]}\n")
             lines.append(f"```python fragment\n{program}\n```\n")
             lines.append(
-                f"```{{code-block}} text\n:class: output\n\n{text_of(program)}\n```\n\n{advice}\n"
+                f"```{{code-block}} text\n:class: output error\n\n{text_of(program)}\n```\n\n{advice}\n"
             )
     Path(sys.argv[1]).write_text("\n".join(lines), "utf-8")
 

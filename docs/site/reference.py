@@ -116,7 +116,7 @@ def _entry(space: str, name: str, value: Any, inplace: str) -> Iterator[str]:
         if isinstance(value, property)
         else "function"
     )
-    yield f"````{{py:{kind}}} {space}.{name}{_signature(value) if kind != 'attribute' else ''}"
+    yield f"````{{py:{kind}}} {space}.{name}{_signature(value, drop_first=space == 'torch.Tensor') if kind != 'attribute' else ''}"
     yield ""
     yield _plain(inspect.getdoc(value) or "")
     if inplace:
