@@ -348,6 +348,10 @@ def test_bounds_of_each_element_and_vectors_without_elements():
     for n in (1, 2, 5):
         each = [torch.linspace(x, y, n) for x, y in zip(a, b, strict=True)]
         assert_close(vmap(lambda x, y: torch.linspace(x, y, n))(a, b), torch.stack(each))
+    with pytest.raises(RuntimeError, match="0-dimensional"):
+        vmap(lambda x: torch.linspace(x, 1.0, 3))(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="non-negative"):
+        vmap(lambda x: torch.linspace(x, 1.0, -1))(a)
     powers = [torch.logspace(x, 1.5, 4, base=2.0) for x in a]
     assert_close(vmap(lambda x: torch.logspace(x, 1.5, 4, base=2.0))(a), torch.stack(powers))
     none = torch.rand(0, requires_grad=True)

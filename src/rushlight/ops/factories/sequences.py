@@ -254,7 +254,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     if _of_transform(start, end):
-        return _between(start, end, steps, dtype)
+        return _between("linspace", start, end, steps, dtype)
     start, end, n, d = _spaced("linspace", start, end, steps, out, dtype)
     return _deliver(
         "linspace", lambda: _linspace(start, end, n, d), (n,), d, out, layout, device, pin_memory,
@@ -267,8 +267,21 @@ def _of_transform(*bounds: Any) -> bool:
     return any(isinstance(v, Tensor) and isinstance(v._array, Lifted) for v in bounds)
 
 
-def _between(start: Any, end: Any, n: int, dtype: Any) -> Tensor:
+def _single(name: str, start: Any, end: Any) -> None:
+    """RuntimeError for bounds with dimensions."""
+    for v, what in ((start, "start"), (end, "end")):
+        if isinstance(v, Tensor) and v._array.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
+                f"{v._array.ndim} dimension(s)."
+            )
+
+
+def _between(name: str, start: Any, end: Any, n: int, dtype: Any) -> Tensor:
     """`linspace` in operators."""
+    _single(name, start, end)
+    if n < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {n}")
     at = _wrap(np.arange(n, dtype=np.float64))
     first = _wrap((np.arange(n) < n / 2).astype(np.float64))
     start, end = (v.double() if isinstance(v, Tensor) else v for v in (start, end))
@@ -278,12 +291,7 @@ def _between(start: Any, end: Any, n: int, dtype: Any) -> Tensor:
 
 
 def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -> tuple:
-    for v, what in ((start, "start"), (end, "end")):
-        if isinstance(v, Tensor) and v._array.ndim:
-            raise RuntimeError(
-                f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
-                f"{v._array.ndim} dimension(s)."
-            )
+    _single(name, start, end)
     start, end = _real(name, start, 1, "start"), _real(name, end, 2, "end")
     if isinstance(steps, bool) or not hasattr(steps, "__index__"):
         raise TypeError(
@@ -351,7 +359,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`base` to the power of `linspace(start, end, steps)`."""
     if _of_transform(start, end):
-        powers = base ** _between(start, end, steps, dtypes.float64)
+        powers = base ** _between("logspace", start, end, steps, dtypes.float64)
         return powers.to(dtype or modes.get_default_dtype())
     start, end, n, d = _spaced("logspace", start, end, steps, out, dtype)
     base = _real("logspace", base, 4, "base")
