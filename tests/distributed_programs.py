@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from datetime import timedelta
@@ -254,6 +255,17 @@ def raises():
     if rank == 1:
         raise ValueError("rank one is unwell")
     dist.all_reduce(torch.ones(1))
+
+
+def restarted():
+    """Fails once, and comes to its end when it is started again."""
+    rank, size = start()
+    print("process", os.getpid())
+    dist.barrier()
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        if rank == 1:
+            os.kill(os.getpid(), 9)
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -117,6 +117,37 @@ def test_a_rank_that_dies_is_named():
     assert left_in_memory() == before
 
 
+def launch(*arguments: str) -> tuple[int, str]:
+    (result,) = ended([started([sys.executable, "-m", "rushlight", *arguments])])
+    return result
+
+
+@needs_mpi
+def test_launcher():
+    status, text = launch("run", "--nproc", "2", str(PROGRAMS), "moves")
+    assert status == 0 and "[rank0] done 0" in text and "[rank1] done 1" in text, text
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    status, text = launch(*torchrun, str(PROGRAMS), "raises")
+    assert status == 1 and "[rank1] ValueError: rank one is unwell" in text, text
+    assert "rank 1 of 2" in text and "failed: exit status 1" in text
+
+
+@needs_mpi
+def test_a_job_that_failed_starts_again():
+    before = left_in_memory()
+    status, text = launch("run", "--nproc=2", "--max-restarts", "1", str(PROGRAMS), "restarted")
+    assert status == 0 and "killed by SIGKILL" in text and "restart 1 of 1" in text, text
+    assert "[rank0] done" in text and "[rank1] done" in text
+    processes = [
+        int(line.split()[-1]) for line in text.splitlines() if "process " in line and line[0] == "["
+    ]
+    assert len(processes) == 4
+    for process in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+    assert left_in_memory() == before
+
+
 def by_file(rank: int, path: str) -> None:
     dist.init_process_group("mpi", f"file://{path}", rank=rank, world_size=2)
     x = torch.ones(2)

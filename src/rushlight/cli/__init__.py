@@ -55,6 +55,10 @@ def main(argv: list[str] | None = None) -> int | None:
             f"{name!r} is no command and no .py file; `rushlight --help` lists the commands",
             MISUSED,
         )
+    if argv[1:2] and argv[1].startswith("--nproc"):
+        from rushlight.distributed import run
+
+        return run.run(run.parser().parse_args(argv[1:]))
     command = import_module(f"rushlight.cli.{COMMANDS[name][0]}")
     options = _parser(name, command).parse_args(argv[1:])
     try:

@@ -4,6 +4,7 @@ examples:
   rushlight run train.py --epochs 3
   rushlight run -m package.train --epochs 3
   rushlight train.py --epochs 3         the same, shorter
+  rushlight run --nproc 2 train.py      in two processes that are one job of torch.distributed
 
 The exit status is that of the program."""
 
@@ -18,6 +19,11 @@ from rushlight.cli import MISUSED, fail
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", dest="module", action="store_true", help="PROGRAM is the name of a module"
+    )
+    parser.add_argument(
+        "--nproc",
+        metavar="N",
+        help="run N processes, and take the options of torchrun before PROGRAM",
     )
     parser.add_argument("program", metavar="PROGRAM", help="a .py file, or a module after -m")
     parser.add_argument(

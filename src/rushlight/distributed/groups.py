@@ -80,16 +80,13 @@ def is_backend_available(backend: str) -> bool:
 
 
 def _engine(backend: Any) -> str:
-    """The name that was asked for. Says once that MPI carries the data."""
+    """The name that was asked for. ValueError for one that is not known."""
     name = Backend(Backend.UNDEFINED if backend is None else backend)
     for each in name.split(","):
         if each.split(":")[-1] not in _TAKEN:
             raise ValueError(
                 f"Distributed package doesn't have {each.upper()} built in: Rushlight has mpi; gloo and nccl mean the same"
             )
-    if name not in ("mpi", "undefined") and name not in _said:
-        _said.add(name)
-        warnings.warn(f"backend '{name}' means MPI on tensors of the CPU here", stacklevel=3)
     return name
 
 
@@ -128,6 +125,9 @@ def init_process_group(
         round_ = store.add("rounds", 1) - 1  # the store may serve several jobs, one after the other
         store = PrefixStore(f"default_pg/{round_ // max(world_size, 1)}", store)
         job = world.join(lambda: store, rank, world_size, timeout)
+    if job.rank == 0 and name not in ("mpi", "undefined") and name not in _said:
+        _said.add(name)
+        warnings.warn(f"backend '{name}' means MPI on tensors of the CPU here", stacklevel=2)
     job.watch(store)
     global _rounds
     _rounds += 1

@@ -46,6 +46,8 @@ def _run(fn: Callable, i: int, args: tuple, errors: Any) -> None:
         import traceback
 
         errors.put(traceback.format_exc())
+        if (joined := sys.modules.get("rushlight.distributed.world")) and joined.world:
+            joined.world.failed = True  # it does not wait for the others
         sys.exit(1)
 
 

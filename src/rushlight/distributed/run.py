@@ -1,0 +1,232 @@
+"""Start a program in several processes that become one job, as `torchrun` and `python -m torch.distributed.run` do.
+
+examples:
+  rushlight run --nproc 2 train.py --epochs 3
+  rushlight run --nproc 4 --max-restarts 3 train.py
+  rushlight run --nproc 8 --nnodes 2 --node-rank 1 --master-addr first --master-port 29500 train.py
+
+Lines that a process writes begin with its rank. When one fails the others are ended, and a report says which and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+from rushlight.distributed import pmi
+from rushlight.distributed.tcp_store import TCPStore
+
+__all__ = ["main", "parser", "run"]
+
+GRACE = 5.0  # seconds between asking a process to end and ending it
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of torchrun; those that mean nothing here are accepted."""
+    made = argparse.ArgumentParser(
+        prog="torchrun", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = made.add_argument
+    add(
+        "--nproc-per-node",
+        "--nproc_per_node",
+        "--nproc",
+        default="1",
+        help="processes on this machine, or `auto`",
+    )
+    add("--nnodes", default="1", help="machines")
+    add("--node-rank", "--node_rank", type=int, default=0, help="the number of this machine")
+    add("--master-addr", "--master_addr", default="127.0.0.1", help="the machine number 0")
+    add(
+        "--master-port",
+        "--master_port",
+        type=int,
+        default=0,
+        help="a port there; one machine takes a free one",
+    )
+    add(
+        "--max-restarts",
+        "--max_restarts",
+        type=int,
+        default=0,
+        help="how often a failed job starts again",
+    )
+    add(
+        "--rdzv-endpoint",
+        "--rdzv_endpoint",
+        default="",
+        help="host:port, in the place of --master-addr and -port",
+    )
+    add("-m", "--module", action="store_true", help="PROGRAM is the name of a module")
+    add(
+        "--no-python",
+        "--no_python",
+        action="store_true",
+        help="PROGRAM is a command, and no Python",
+    )
+    for name in ("rdzv-backend", "rdzv-id", "rdzv-conf", "monitor-interval", "start-method", "role", "log-dir",
+                 "redirects", "tee", "local-ranks-filter", "local-addr"):  # fmt: skip
+        add(f"--{name}", f"--{name.replace('-', '_')}", help=argparse.SUPPRESS)
+    for name in ("standalone", "run-path"):
+        add(f"--{name}", f"--{name.replace('-', '_')}", action="store_true", help=argparse.SUPPRESS)
+    add("program", metavar="PROGRAM", help="a .py file, or a module after -m")
+    add("rest", metavar="...", nargs=argparse.REMAINDER, help="the program's own arguments")
+    return made
+
+
+class Job:
+    """The processes of this machine, while they run once."""
+
+    def __init__(self, options: argparse.Namespace, restarts: int) -> None:
+        self.options, self.here = options, _count(options.nproc_per_node)
+        machines = int(str(options.nnodes).split(":")[-1])
+        self.first, self.size = options.node_rank * self.here, machines * self.here
+        host, port = options.master_addr, options.master_port
+        if options.rdzv_endpoint:
+            name, _, number = options.rdzv_endpoint.partition(":")
+            host, port = name, int(number or 29400)
+        self.store = None
+        if options.node_rank == 0:
+            limit = timedelta(minutes=5)
+            self.store = TCPStore(host, port, is_master=True, timeout=limit, wait_for_workers=False)
+            port = self.store.port
+        self.shared = {
+            "WORLD_SIZE": self.size, "LOCAL_WORLD_SIZE": self.here, "GROUP_RANK": options.node_rank,
+            "GROUP_WORLD_SIZE": machines, "ROLE_NAME": "default", "ROLE_WORLD_SIZE": self.size, "MASTER_ADDR": host,
+            "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": os.getpid(),
+            "TORCHELASTIC_RESTART_COUNT": restarts, "TORCHELASTIC_MAX_RESTARTS": options.max_restarts,
+        }  # fmt: skip
+        self.processes: list[subprocess.Popen] = []
+        self.threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start all; what each writes is passed on with its rank."""
+        kept = {k: v for k, v in os.environ.items() if k not in pmi.LAUNCHERS and k != "PMI_SIZE"}
+        kept.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: the processes share the processors
+        for local in range(self.here):
+            rank = self.first + local
+            own = {"RANK": rank, "LOCAL_RANK": local, "ROLE_RANK": rank, "PYTHONUNBUFFERED": "1"}
+            process = subprocess.Popen(
+                command(self.options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=kept | {k: str(v) for k, v in (self.shared | own).items()}, process_group=0,
+                preexec_fn=_end_with_the_parent(),  # noqa: PLW1509  # one call of C, found before
+            )  # fmt: skip
+            self.processes.append(process)
+            for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+                thread = threading.Thread(target=_pass_on, args=(source, target, rank), daemon=True)
+                thread.start()
+                self.threads.append(thread)
+
+    def wait(self) -> int | None:
+        """Wait until all have ended well (None), or one has failed: its number here."""
+        while True:
+            states = [process.poll() for process in self.processes]
+            failed = [k for k, state in enumerate(states) if state]
+            if failed:
+                return failed[0]
+            if all(state == 0 for state in states):
+                return None
+            time.sleep(0.05)
+
+    def end(self) -> None:
+        """End those that still run, with what they started."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for process in self.processes:
+                if process.poll() is None or number == signal.SIGKILL:
+                    try:
+                        os.killpg(process.pid, number)
+                    except (ProcessLookupError, PermissionError):
+                        pass  # nothing is left of it
+            limit = time.monotonic() + GRACE
+            while any(p.poll() is None for p in self.processes) and time.monotonic() < limit:
+                time.sleep(0.02)
+        for thread in self.threads:
+            thread.join(1.0)
+
+    def report(self, k: int) -> str:
+        """Which process failed, and how."""
+        code = self.processes[k].returncode
+        how = f"exit status {code}" if code > 0 else f"killed by {signal.Signals(-code).name}"
+        return (
+            f"rushlight run: rank {self.first + k} of {self.size} (process {self.processes[k].pid}) failed: {how}. "
+            "The other processes were ended."
+        )
+
+
+def command(options: argparse.Namespace) -> list[str]:
+    """What each process runs: `import torch` is Rushlight there."""
+    if options.no_python:
+        return [options.program, *options.rest]
+    module = ["-m"] if options.module else []
+    return [sys.executable, "-m", "rushlight", "run", *module, options.program, *options.rest]
+
+
+def _count(text: str) -> int:
+    if text in ("auto", "cpu", "gpu"):
+        return os.cpu_count() or 1
+    return int(text)
+
+
+def _end_with_the_parent() -> Any:
+    """What a new process calls first, so that it ends when this one does; None where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    call = ctypes.CDLL(None).prctl
+    return lambda: call(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def _pass_on(source: Any, target: Any, rank: int) -> None:
+    """Write the lines of a process with its rank before each."""
+    with source:
+        for line in source:
+            target.write(f"[rank{rank}] {line.decode(errors='replace').rstrip(chr(10))}\n")
+            target.flush()
+
+
+def _stopped(number: int, frame: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the job, again while it fails and restarts are left. Returns the exit status."""
+    before = signal.signal(signal.SIGTERM, _stopped)
+    try:
+        for restarts in range(options.max_restarts + 1):
+            job = Job(options, restarts)
+            try:
+                job.start()
+                failed = job.wait()
+            finally:
+                job.end()
+            if failed is None:
+                return 0
+            print(job.report(failed), file=sys.stderr)
+            if restarts < options.max_restarts:
+                print(
+                    f"rushlight run: restart {restarts + 1} of {options.max_restarts}",
+                    file=sys.stderr,
+                )
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 1
+
+
+def main(args: list[str] | None = None) -> None:
+    """`torchrun`: run a program in several processes. Exits with status 1 if it fails."""
+    if status := run(parser().parse_args(args)):
+        raise SystemExit(status)
+
+
+if __name__ == "__main__":
+    main()
