@@ -257,6 +257,107 @@ def raises():
     dist.all_reduce(torch.ones(1))
 
 
+def model():
+    torch.manual_seed(3)
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 3)
+    )
+
+
+def batches(steps, size):
+    generator = torch.Generator().manual_seed(11)
+    for _ in range(steps):
+        x = torch.randn(4 * size, 6, generator=generator)
+        yield x, torch.randint(0, 3, (4 * size,), generator=generator)
+
+
+def data_parallel():
+    """Losses are those of one process with the whole batch; hooks, no_sync and small buckets change nothing."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    rank, size = start()
+    loss_of = torch.nn.functional.cross_entropy
+    alone, parallel = model(), model()
+    if rank:  # the first process's parameters are everybody's
+        with torch.no_grad():
+            parallel[0].weight.zero_()
+    DDP = torch.nn.parallel.DistributedDataParallel
+    parallel = DDP(parallel, bucket_cap_mb=0.0001)
+    assert len(parallel.reducer.buckets) > 2
+    optimizers = [torch.optim.Adam(each.parameters(), lr=0.01) for each in (alone, parallel)]
+    for step, (x, y) in enumerate(batches(100, size)):
+        for each in optimizers:
+            each.zero_grad()
+        whole = loss_of(alone(x), y)
+        whole.backward()
+        mine = slice(4 * rank, 4 * rank + 4)
+        if step % 10 == 9:  # in two halves, of which only the second is reduced
+            with parallel.no_sync():
+                first = loss_of(parallel(x[mine][:2]), y[mine][:2]) / 2
+                first.backward()
+            second = loss_of(parallel(x[mine][2:]), y[mine][2:]) / 2
+            second.backward()
+            loss = first + second
+        else:
+            loss = loss_of(parallel(x[mine]), y[mine])
+            loss.backward()
+        loss = loss.detach()
+        dist.all_reduce(loss, op=dist.ReduceOp.AVG)
+        assert abs(loss.item() - whole.item()) < 1e-5, (step, loss, whole)
+        for each in optimizers:
+            each.step()
+    for hook, bound in (
+        (default_hooks.allreduce_hook, 1e-6),
+        (default_hooks.bf16_compress_hook, 1e-2),
+    ):
+        plain, hooked = model(), DDP(model())
+        hooked.register_comm_hook(None, hook)
+        ((x, y),) = batches(1, size)
+        loss_of(plain(x), y).backward()
+        loss_of(hooked(x[4 * rank : 4 * rank + 4]), y[4 * rank : 4 * rank + 4]).backward()
+        for a, b in zip(plain.parameters(), hooked.module.parameters()):
+            assert (a.grad - b.grad).abs().max() < bound
+    assert next(iter(parallel.state_dict())) == "module.0.weight"
+
+
+class Branches(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(2, 1) for _ in range(3))
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x, which):
+        return self.layers[which](x)
+
+
+def unused_parameters():
+    rank, size = start()
+    DDP = torch.nn.parallel.DistributedDataParallel
+    net = Branches()
+    net.count += rank
+    net = DDP(net, find_unused_parameters=True)
+    for _ in range(2):
+        net.zero_grad()
+        net(torch.ones(1, 2), rank % 2).sum().backward()
+        assert net.module.layers[0].weight.grad.tolist() == [[0.5, 0.5]]
+        assert net.module.layers[1].bias.grad.tolist() == [0.5]
+        assert net.module.layers[2].weight.grad is None and net.module.count.item() == 0
+        net.module.count += 1 + rank
+        net(torch.ones(1, 2), 0)  # the buffers are the first process's
+        net.reducer.active = False
+        assert net.module.count.item() == 1
+        net.module.count.zero_()
+    strict = DDP(Branches())
+    strict(torch.ones(1, 2), 0).sum().backward()
+    with pytest.raises(
+        RuntimeError, match="Expected to have finished reduction in the prior iteration"
+    ):
+        strict(torch.ones(1, 2), 0)
+    with pytest.raises(RuntimeError, match="DDP expects same model across all ranks"):
+        DDP(torch.nn.Linear(2, 2, bias=rank == 0))
+
+
 def restarted():
     """Fails once, and comes to its end when it is started again."""
     rank, size = start()

@@ -87,6 +87,13 @@ def test_job(name, ranks):
 
 
 @needs_mpi
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("name", ["data_parallel", "unused_parameters"])
+def test_data_parallel(name, ranks):
+    check(job(name, ranks))
+
+
+@needs_mpi
 def test_under_mpiexec():
     mpiexec = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which(
         "mpiexec"

@@ -48,7 +48,7 @@ _RENAMED = {
     "torch._dynamo._trace_wrapped_higher_order_op": "rushlight._dynamo",
     "torch.nn.attention.flex_attention": "rushlight.nn.flex_attention",
     "torch.nn._reduction": "rushlight.nn._reduction",
-    "torch.nn.parallel.distributed": "rushlight.nn.parallel",
+    "torch.nn.parallel.distributed": "rushlight.distributed.data_parallel",
     "torch.nn.parallel.scatter_gather": "rushlight.nn.scatter_gather",
     "torch.optim.adamw": "rushlight.optim.adam",
     "torchvision.ops.misc": "rushlight.vision.ops",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from rushlight.core.stub import stub
 from rushlight.nn.module import Module
@@ -34,17 +34,6 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-@stub("absent", "There is one process.")
-class DistributedDataParallel(Module):
-    """Needs a process group, which is not here: RuntimeError. Ask torch.distributed.is_available() first."""
-
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(
-            "Default process group has not been initialized: DistributedDataParallel needs several "
-            "processes, and Rushlight runs in one. Ask torch.distributed.is_available() first"
-        )
-
-
 @stub("identity", "Without GPUs the module runs on the whole batch.")
 def data_parallel(
     module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
@@ -53,3 +42,11 @@ def data_parallel(
     """`module(*inputs)`: without GPUs on the whole batch."""
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     return module(*inputs, **(module_kwargs or {}))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DistributedDataParallel":
+        from rushlight.distributed.data_parallel import DistributedDataParallel
+
+        return DistributedDataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,37 @@
+"""Communication hooks that average gradients, in their own dtype or in a narrow one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.core.tensor import Tensor
+from rushlight.distributed import collectives
+from rushlight.distributed.data_parallel import GradBucket
+from rushlight.distributed.groups import _get_default_group
+from rushlight.futures import Future
+
+__all__ = ["allreduce_hook", "bf16_compress_hook", "fp16_compress_hook"]
+
+
+def _averaged(process_group: Any, bucket: GradBucket, dtype: Any) -> Future[Tensor]:
+    group = _get_default_group() if process_group is None else process_group
+    row = bucket.buffer()
+    narrow = row.to(dtype).div_(group.size())
+    future = collectives.all_reduce(narrow, group=group, async_op=True).get_future()  # type: ignore[union-attr]
+    return future.then(lambda done: row.copy_(done.value()[0]))
+
+
+def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
+    """The average, in the gradients' own dtype."""
+    return _averaged(process_group, bucket, bucket.buffer().dtype)
+
+
+def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
+    """The average, sent as float16."""
+    return _averaged(process_group, bucket, rushlight.float16)
+
+
+def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
+    """The average, sent as bfloat16."""
+    return _averaged(process_group, bucket, rushlight.bfloat16)

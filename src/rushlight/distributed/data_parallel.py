@@ -1,0 +1,302 @@
+"""`DistributedDataParallel`: every process runs the module on its own batch, and gradients are averaged during backward.
+
+Note [Buckets]
+Gradients become ready from the last layers to the first. Parameters are put into buckets in that order; when all gradients
+of a bucket are there, its reduction starts and goes on (work.py) while backward computes the next ones. All processes start
+buckets in the same order. With the last gradient the process waits for all, and the averages become the gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import rushlight
+from rushlight.core.tensor import Tensor
+from rushlight.distributed import collectives, objects
+from rushlight.distributed.groups import _get_default_group
+from rushlight.futures import Future
+from rushlight.nn.module import Module
+
+__all__ = ["DistributedDataParallel", "GradBucket"]
+
+MEBIBYTE = 1 << 20
+
+
+class GradBucket:
+    """Some gradients in one row, as a communication hook gets them."""
+
+    def __init__(self, index: int, parameters: list[Tensor], last: bool) -> None:
+        self._index, self._parameters, self._last = index, parameters, last
+        self._buffer = rushlight.zeros(
+            sum(p.numel() for p in parameters), dtype=parameters[0].dtype
+        )
+        self.missing = 0  # how many gradients are not there yet
+        self.result: Future | None = None
+
+    def index(self) -> int:
+        """The number of the bucket; the first holds the last layers."""
+        return self._index
+
+    def buffer(self) -> Tensor:
+        """The gradients in one row."""
+        return self._buffer
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Take another row in its place."""
+        self._buffer = buffer
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters whose gradients it holds."""
+        return list(self._parameters)
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients, as views of the row."""
+        return self.views(self._buffer)
+
+    def views(self, row: Tensor) -> list[Tensor]:
+        """A row, cut and shaped as the parameters."""
+        pieces = row.split([p.numel() for p in self._parameters])
+        return [piece.view(p.shape) for piece, p in zip(pieces, self._parameters)]
+
+    def is_last(self) -> bool:
+        """Whether it is the last one that is reduced."""
+        return self._last
+
+
+def buckets_of(parameters: Sequence[Tensor], first: float, others: float) -> list[GradBucket]:
+    """Parameters in buckets of one dtype and at most so many bytes, the last parameters first."""
+    rows: list[list[Tensor]] = []
+    open_: dict[Any, list[Tensor]] = {}
+    for each in reversed(parameters):
+        row = open_.setdefault(each.dtype, [])
+        if not row:
+            rows.append(row)
+        row.append(each)
+        limit = first if row is rows[0] else others
+        if sum(p.numel() * p.dtype.itemsize for p in row) >= limit:
+            del open_[each.dtype]
+    return [GradBucket(k, row, k == len(rows) - 1) for k, row in enumerate(rows)]
+
+
+class Reducer:
+    """Averages the gradients of some parameters over a group, once a backward."""
+
+    def __init__(
+        self, owner: DistributedDataParallel, parameters: list[Tensor], cap: float
+    ) -> None:
+        self.owner, self.group = owner, owner.process_group
+        self.buckets = buckets_of(parameters, min(cap, 1) * MEBIBYTE, cap * MEBIBYTE)
+        self.hook: tuple[Any, Callable] | None = None
+        self.active, self.next = False, 0
+        self.used = rushlight.zeros(len(parameters), dtype=rushlight.int32)
+        self.place: dict[int, tuple[GradBucket, int, int]] = {}
+        number = 0
+        for bucket in self.buckets:
+            for k, parameter in enumerate(bucket.parameters()):
+                self.place[id(parameter)] = (bucket, k, number)
+                number += 1
+                parameter.register_post_accumulate_grad_hook(self.ready)
+
+    def prepare(self, unused: Sequence[Tensor]) -> None:
+        """Before a backward: nothing is there yet but what the outputs do not depend on."""
+        if self.active:
+            raise RuntimeError(
+                "Expected to have finished reduction in the prior iteration before starting a new one. This error "
+                "indicates that your module has parameters that were not used in producing loss. You can enable "
+                "unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
+                "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
+                "participate in calculating loss."
+            )
+        self.active, self.next = True, 0
+        self.used.fill_(1)
+        for bucket in self.buckets:
+            bucket.missing, bucket.result = len(bucket._parameters), None
+        for parameter in unused:
+            bucket, k, number = self.place[id(parameter)]
+            self.used[number] = 0
+            bucket.gradients()[k].copy_(0.0 if parameter.grad is None else parameter.grad)
+            bucket.missing -= 1
+
+    def ready(self, parameter: Tensor) -> None:
+        """A gradient is there."""
+        if not self.owner.require_backward_grad_sync or not self.active:
+            return
+        bucket, k, _ = self.place[id(parameter)]
+        if bucket.missing == 0:
+            raise RuntimeError(
+                "Expected to mark a variable ready only once. This error is caused by a parameter that is used in "
+                "several backwards of one forward, or outside of `forward`."
+            )
+        with rushlight.no_grad():
+            bucket.gradients()[k].copy_(parameter.grad)
+            bucket.missing -= 1
+            while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
+                self.start(self.buckets[self.next])
+                self.next += 1
+            if self.next == len(self.buckets):
+                self.finish()
+
+    def start(self, bucket: GradBucket) -> None:
+        """Start to reduce a bucket."""
+        if self.hook is not None:
+            state, hook = self.hook
+            bucket.result = hook(state, bucket)
+            return
+        row = bucket.buffer().div_(self.group.size())
+        work = collectives.all_reduce(row, group=self.group, async_op=True)
+        bucket.result = work.get_future()
+
+    def finish(self) -> None:
+        """Wait for all buckets; the averages become the gradients."""
+        everywhere = None
+        if self.owner.find_unused_parameters:
+            everywhere = self.used.clone()
+            collectives.all_reduce(everywhere, group=self.group)
+        for bucket in self.buckets:
+            found = bucket.result.wait()  # type: ignore[union-attr]
+            row = found[0] if isinstance(found, list | tuple) else found
+            for parameter, average in zip(bucket.parameters(), bucket.views(row)):
+                number = self.place[id(parameter)][2]
+                if everywhere is not None and not everywhere[number]:
+                    continue  # no process used it
+                if parameter.grad is None:
+                    parameter.grad = average.clone()
+                else:
+                    parameter.grad.copy_(average)
+        self.active = False
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _leaves(outputs: Any) -> set[int]:
+    """The ids of the leaves that outputs depend on."""
+    stack = [t.grad_fn for t in _tensors(outputs) if t.grad_fn is not None]
+    seen, found = set(), {id(t) for t in _tensors(outputs) if t.is_leaf}
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if (variable := getattr(node, "variable", None)) is not None:
+            found.add(id(variable))
+        stack += [following for following, _ in node.next_functions if following is not None]
+    return found
+
+
+class DistributedDataParallel(Module):
+    """Runs `module` on each process's own batch; gradients become their averages: Note [Buckets].
+
+    The parameters and buffers of the first process are given to all at the start, its buffers before each forward.
+    """
+
+    def __init__(
+        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
+        broadcast_buffers: bool = True, init_sync: bool = True, process_group: Any = None, bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False, check_reduction: bool = False, gradient_as_bucket_view: bool = False,
+        static_graph: bool = False, delay_all_reduce_named_params: Any = None, param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None, device_mesh: Any = None, skip_all_reduce_unused_params: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.process_group = _get_default_group() if process_group is None else process_group
+        if device_ids or output_device is not None:
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with single-device/"
+                f"multiple-device GPU modules or CPU modules, but got device_ids {device_ids}, output_device "
+                f"{output_device}, and module parameters on the CPU."
+            )
+        self.module, self.dim, self.broadcast_buffers = module, dim, broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters or static_graph
+        self.static_graph, self.gradient_as_bucket_view = static_graph, gradient_as_bucket_view
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = dict(module.named_parameters())
+        parameters = [p for name, p in named.items() if p.requires_grad and name not in ignored]
+        if not parameters:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                "gradient."
+            )
+        self._synchronized = [b for name, b in module.named_buffers() if name not in ignored]
+        if init_sync:
+            _check_shapes(parameters, self.process_group)
+            kept = [p for name, p in named.items() if name not in ignored]
+            _broadcast([*kept, *self._synchronized], self.process_group)
+        cap = 25 if bucket_cap_mb is None else bucket_cap_mb
+        self.reducer = Reducer(self, parameters, cap)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """The module's own forward, with the buffers of the first process."""
+        synchronized = rushlight.is_grad_enabled() and self.require_backward_grad_sync
+        if synchronized and self.broadcast_buffers and self._synchronized and self.training:
+            _broadcast(self._synchronized, self.process_group)
+        outputs = self.module(*inputs, **kwargs)
+        if synchronized and self.training:
+            unused: list[Tensor] = []
+            if self.find_unused_parameters:
+                found = _leaves(outputs)
+                every = [p for bucket in self.reducer.buckets for p in bucket.parameters()]
+                unused = [p for p in every if id(p) not in found]
+            self.reducer.prepare(unused)
+        return outputs
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within the block gradients are added up without those of other processes."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state: Any, hook: Callable) -> None:
+        """Let `hook(state, bucket)` reduce buckets: it returns a Future of the row of averages."""
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self.reducer.hook is not None:
+            raise RuntimeError(
+                "register_comm_hook or register_builtin_comm_hook can only be called once."
+            )
+        self.reducer.hook = (state, hook)
+
+    def _set_static_graph(self) -> None:
+        self.static_graph = self.find_unused_parameters = True
+
+    def __getstate__(self) -> Any:
+        raise RuntimeError("DistributedDataParallel is not pickled: save module.state_dict()")
+
+
+def _check_shapes(parameters: Sequence[Tensor], group: Any) -> None:
+    """RuntimeError if the processes have other parameters."""
+    mine = [(tuple(p.shape), str(p.dtype)) for p in parameters]
+    found: list = [None] * group.size()
+    objects.all_gather_object(found, mine, group)
+    for rank, theirs in enumerate(found):
+        if len(theirs) != len(mine):
+            raise RuntimeError(
+                f"DDP expects same model across all ranks, but Rank {group.rank()} has {len(mine)} params, while "
+                f"rank {rank} has inconsistent {len(theirs)} params."
+            )
+        for k, (a, b) in enumerate(zip(mine, theirs)):
+            if a != b:
+                raise RuntimeError(
+                    f"[{group.rank()}]: params[{k}] in this process with sizes {list(a[0])} appears not to match "
+                    f"sizes of the same param in process {rank}."
+                )
+
+
+def _broadcast(tensors: Sequence[Tensor], group: Any) -> None:
+    """Give all processes what the first one has."""
+    works = [collectives.broadcast(t, group=group, group_src=0, async_op=True) for t in tensors]
+    for work in works:
+        work.wait()  # type: ignore[union-attr]
