@@ -358,6 +358,32 @@ def unused_parameters():
         DDP(torch.nn.Linear(2, 2, bias=rank == 0))
 
 
+def batch_statistics():
+    """SyncBatchNorm of uneven parts is BatchNorm of the whole batch, gradients too; the sampler knows its rank."""
+    rank, size = start()
+    torch.manual_seed(0)
+    whole = torch.randn(6 * size, 3, 4, dtype=torch.float64)
+    cut = [0, *(6 * k + 2 for k in range(1, size)), 6 * size]
+    mine = whole[cut[rank] : cut[rank + 1]].clone().requires_grad_()
+    whole.requires_grad_()
+    alone = torch.nn.BatchNorm1d(3).double()
+    together = torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.BatchNorm1d(3).double())
+    weights = torch.randn(6 * size, 3, 4, dtype=torch.float64)
+    expected, got = alone(whole), together(mine)
+    (expected * weights).sum().backward()
+    (got * weights[cut[rank] : cut[rank + 1]]).sum().backward()
+    torch.testing.assert_close(got, expected[cut[rank] : cut[rank + 1]])
+    torch.testing.assert_close(mine.grad, whole.grad[cut[rank] : cut[rank + 1]])
+    torch.testing.assert_close(together.running_mean, alone.running_mean)
+    torch.testing.assert_close(together.running_var, alone.running_var)
+    dist.all_reduce(together.weight.grad)
+    torch.testing.assert_close(together.weight.grad, alone.weight.grad)
+    together.eval()
+    together(mine)
+    sampler = torch.utils.data.DistributedSampler(range(10 * size), shuffle=False)
+    assert list(sampler) == list(range(rank, 10 * size, size))
+
+
 def restarted():
     """Fails once, and comes to its end when it is started again."""
     rank, size = start()

@@ -512,7 +512,7 @@ def test_names_of_several_processes():
 
     for call in (
         optim.ZeroRedundancyOptimizer, device_mesh.DeviceMesh, device_mesh.init_device_mesh,
-        lambda: nn.all_reduce(torch.ones(1)),
+        lambda: nn.all_gather(torch.ones(1)),
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match="is not there"):
             call()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import rushlight
@@ -113,15 +114,19 @@ class _BatchNorm(_NormBase):
                 factor = 1.0 / float(self.num_batches_tracked)
         tracked = not self.training or self.track_running_stats
         no_stats = self.running_mean is None and self.running_var is None
-        return F.batch_norm(
+        return self._normalized(
             input,
             self.running_mean if tracked else None,
             self.running_var if tracked else None,
-            self.weight,
-            self.bias,
             self.training or no_stats,
             factor,
-            self.eps,
+        )
+
+    def _normalized(
+        self, input: Tensor, mean: Any, variance: Any, training: bool, factor: float
+    ) -> Tensor:
+        return F.batch_norm(
+            input, mean, variance, self.weight, self.bias, training, factor, self.eps
         )
 
 
@@ -152,7 +157,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all processes; Rushlight has one process, so it is BatchNorm."""
+    """Batch normalisation over the batches of all processes; BatchNorm without a process group."""
 
     def __init__(
         self,
@@ -171,6 +176,17 @@ class SyncBatchNorm(_BatchNorm):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
         self.process_group = process_group
+
+    def _normalized(
+        self, input: Tensor, mean: Any, variance: Any, training: bool, factor: float
+    ) -> Tensor:
+        groups = sys.modules.get("rushlight.distributed.groups")
+        if not training or groups is None or not groups.is_initialized():
+            return super()._normalized(input, mean, variance, training, factor)
+        from rushlight.distributed.batch_norm import batch_norm
+
+        group = self.process_group or groups.group.WORLD
+        return batch_norm(input, mean, variance, self.weight, self.bias, factor, self.eps, group)
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
