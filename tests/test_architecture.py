@@ -54,6 +54,7 @@ LAYERS = [
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:
 # (importing module, imported module): reason. A prefix stands for everything inside it.
 LAZY = {
+    ("utils.data.distributed", "distributed"): "the sampler asks for the number of processes",
     ("nn.batchnorm", "distributed"): "SyncBatchNorm, where there is a process group",
     ("nn.parallel", "distributed"): "DistributedDataParallel, which PyTorch has among the layers",
     ("serialization.rebuild", "nested"): "files with nested tensors",
