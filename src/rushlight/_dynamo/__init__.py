@@ -1,15 +1,25 @@
-"""`torch._dynamo`: settings of PyTorch's graph compiler, which Rushlight does not have."""
+"""`torch._dynamo`: what programs take of PyTorch's front end; ours is in compiler/."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rushlight.compiler import allow_in_graph, disable, is_compiling, reset, warn_of_no_graphs
+from rushlight.compiler import (
+    allow_in_graph,
+    compile,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+)
+from rushlight.compiler.capture import Unsupported
+from rushlight.compiler.compiled import Compiled
+from rushlight.compiler.optimized_module import OptimizedModule
 from rushlight.core.stub import Block, declare, stub
 
 __all__ = [
     "OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "config", "disable",
-    "is_compiling", "mark_dynamic", "optimize", "reset",
+    "exc", "explain", "is_compiling", "list_backends", "mark_dynamic", "optimize", "reset",
 ]  # fmt: skip
 
 
@@ -25,36 +35,66 @@ class _Config:
 config = _Config()
 declare(
     "no-op",
-    "There is no graph compiler: any switch can be set; what was not set is False.",
+    "Any switch can be set and changes nothing; what was not set is False.",
     __name__,
     "config",
 )
 
 
-@stub("identity", "There is no graph compiler: it runs as it is written. Warns once.")
-def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that returns its argument. The first call warns."""
-    warn_of_no_graphs(3)
-    return lambda fn: fn
+def optimize(backend: Any = "inductor", *, nopython: bool = False, **options: Any) -> Any:
+    """A decorator that compiles: `torch.compile` under its older name."""
+    return compile(backend=backend, fullgraph=nopython)
 
 
-@stub("no-op", "There is no graph compiler: every size may change.")
+class Explanation:
+    """What became of a function: counts, the reasons for breaks, the guards and the graphs of its programs."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        programs = [p for _, p in compiled.programs]
+        self.graphs = [s.graph for p in programs for s in p.segments]
+        self.graph_count = len(self.graphs)
+        self.break_reasons = [*compiled.reasons]
+        self.graph_break_count = len(self.break_reasons)
+        self.op_count = sum(n.op == "call_function" for g in self.graphs for n in g.nodes)
+        self.out_guards = [c for p in programs for c in p.guards.conditions]
+        self.sources = [p.source for p in programs]
+
+    def __str__(self) -> str:
+        lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}"]
+        lines += [f"Op Count: {self.op_count}", "Break Reasons:", *self.break_reasons]
+        return "\n".join([*lines, "Guards:", *self.out_guards, *self.sources])
+
+
+def explain(f: Any, *extra: Any) -> Any:
+    """A function that calls `f` once, captures the call, and tells what became of it (`Explanation`)."""
+
+    def explained(*args: Any, **kwargs: Any) -> Explanation:
+        compiled = Compiled(f)
+        compiled(*args, **kwargs)
+        return Explanation(compiled)
+
+    return explained
+
+
+class exc:
+    """`torch._dynamo.exc`: what compiling raises."""
+
+    Unsupported = Unsupported
+    TorchDynamoException = RuntimeError
+
+
+@stub("no-op", "A call with other sizes is captured anew.")
 def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
-    """Has no effect: every size may change."""
+    """Has no effect: a call with other sizes is captured anew."""
 
 
 mark_static = maybe_mark_dynamic = mark_static_address = mark_dynamic
 
 
-@stub("identity", "There is no graph compiler: code runs as it is written.")
+@stub("identity", "Functions of the user's are captured as any other.")
 def assume_constant_result(fn: Any) -> Any:
     """`fn` itself."""
     return fn
-
-
-@stub("absent", "`torch.compile` gives back the module itself, so nothing is an instance.")
-class OptimizedModule:
-    """The result of PyTorch's `torch.compile` for a module; it has no instances."""
 
 
 class eval_frame:

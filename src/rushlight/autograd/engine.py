@@ -260,14 +260,28 @@ def accumulated(old: Tensor, g: Tensor) -> Tensor:
     return plus(old, g)
 
 
+def laid_out_like(g: Tensor, t: Tensor) -> Tensor:
+    """`g`, or a copy of it, with the strides of the leaf `t` where that leaves no gaps."""
+    import rushlight
+
+    want = t.stride()
+    if not geometry.is_non_overlapping_and_dense(t.shape, want):
+        want = geometry.contiguous_strides(t.shape)
+    if all(s == w or n == 1 for s, w, n in zip(g.stride(), want, t.shape, strict=True)):
+        return g.detach()
+    return rushlight.empty_strided(t.shape, want, dtype=g.dtype, device=g.device).copy_(g.detach())
+
+
 def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     """The first `.grad` of the leaf `t`: the array of `g` if `mine` and its strides are right, else a copy.
 
     `mine`: nothing else references the array.
     """
-    if dispatched(g):
-        return g.clone() if thread.grad and g._edge is not None else g.detach()
     a, like = g._array, t._array
+    if dispatched(g):
+        if thread.grad and g._edge is not None:
+            return g.clone()
+        return g.detach() if a.strides == like.strides else laid_out_like(g, t)
     recorded = thread.grad and g._edge is not None
     if g.__class__ is not Tensor and hasattr(g, "_as_gradient"):  # a masked one
         return g.clone() if recorded else g._as_gradient()

@@ -1,7 +1,8 @@
-"""`torch.compiler` and `torch.compile`: there is no graph compiler, programs run as they are written."""
+"""`torch.compiler` and `torch.compile`: functions as programs, see capture.py, guards.py, program.py, lowering.py."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@stub("identity", "There is no graph compiler: it runs as it is written. Warns once.")
 def compile(
     model: Callable | None = None,
     *,
@@ -24,54 +24,66 @@ def compile(
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
-) -> Callable:
-    """Return `model`, a function or a module, unchanged. Also usable as a decorator.
+) -> Any:
+    """A function or a module whose calls become programs; also usable as a decorator.
 
-    The first call warns, unless `disable` is true. RuntimeError for `mode` together with `options`.
+    The first call runs as it is written and is captured, together with its backward pass. Later calls for which
+    everything that it read holds again run the program; any other call is captured anew, or runs as it is
+    written. `fullgraph`: raise `torch._dynamo.exc.Unsupported` where a call cannot be captured. `backend="eager"`, or
+    `disable`: run as it is written. `mode`, `options` and `dynamic` are accepted and change nothing. RuntimeError for
+    `mode` together with `options`.
 
     >>> import rushlight as torch
-    >>> @torch.compile(mode="max-autotune", disable=True)
+    >>> @torch.compile
     ... def double(x):
     ...     return x + x
-    >>> double(torch.ones(2))
-    tensor([2., 2.])
+    >>> double(torch.ones(2)), double(torch.ones(2))
+    (tensor([2., 2.]), tensor([2., 2.]))
     """
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
-    if model is not None and not callable(model):
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+            options=options, disable=disable,
+        )  # fmt: skip
+    if not callable(model):
         raise TypeError(f"compile expects a function or a module, got {type(model).__name__}")
-    if not disable:
-        warn_of_no_graphs(3)
-    return (lambda model: model) if model is None else model
+    if backend not in BACKENDS and isinstance(backend, str):
+        raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`")
+    if disable or backend == "eager":
+        return model
+    from rushlight.compiler.compiled import Compiled
+    from rushlight.compiler.optimized_module import OptimizedModule
+    from rushlight.nn.module import Module
+
+    if isinstance(model, Module):
+        return OptimizedModule(model, fullgraph)
+    return model if isinstance(model, Compiled) else Compiled(model, fullgraph)
 
 
-def warn_of_no_graphs(stacklevel: int = 2) -> None:
-    """Warn, the first time only, that there is no graph compiler."""
-    from rushlight.core import settings
-
-    settings.warn_once(
-        "torch.compile: Rushlight has no graph compiler. The function or the module runs as it is "
-        "written; see docs/stubs.md",
-        stacklevel,
-    )
+BACKENDS = ("aot_eager", "eager", "inductor")
 
 
 def is_compiling() -> bool:
-    """False: nothing is being compiled."""
+    """True while a function is being captured, seen from inside of it; else False."""
     return False
 
 
 is_dynamo_compiling = is_exporting = is_compiling
 
 
-@stub("identity", "There is no graph compiler: code runs as it is written.")
 def disable(
     fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None
 ) -> Any:
-    """Return `fn` unchanged. Also usable as a decorator."""
-    return (lambda fn: fn) if fn is None else fn
+    """`fn` as it is written, with all that it calls, in compiled functions too. Also usable as a decorator."""
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    from rushlight.compiler.compiled import disabled
+
+    return disabled(fn)
 
 
 def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") -> None:
@@ -111,7 +123,7 @@ def keep_numpy() -> None:
     llvm.keep_numpy()
 
 
-@stub("identity", "There is no graph compiler: code runs as it is written.")
+@stub("identity", "Functions of the user's are captured as any other.")
 def allow_in_graph(fn: Any) -> Any:
     """Return `fn` unchanged."""
     return fn
@@ -120,26 +132,24 @@ def allow_in_graph(fn: Any) -> Any:
 assume_constant_result = nested_compile_region = allow_in_graph
 
 
-declare(
-    "no-op", "There is no graph compiler: the module runs as it is written. Warns once.", "torch.nn",
-    "Module.compile",
-)  # fmt: skip
-
-
-@stub("no-op", "There is no graph compiler, whose results could be forgotten.")
 def reset() -> None:
-    """Has no effect: nothing is compiled."""
+    """Forget all programs of compiled functions."""
+    from rushlight.compiler import compiled
+
+    compiled.reset()
 
 
-cudagraph_mark_step_begin = reset
+@stub("no-op", "There are no CUDA graphs.")
+def cudagraph_mark_step_begin() -> None:
+    """Has no effect: there are no CUDA graphs."""
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The empty list: there are no graph compilers."""
-    return []
+    """The names that `torch.compile(backend=)` takes, without those for finding errors."""
+    return ["inductor"] if exclude_tags else [*BACKENDS]
 
 
-@stub("no-op", "There is no graph compiler: code runs as it is written.")
+@stub("no-op", "Calls are captured as always.")
 class set_stance(Block):
     """When to compile: a call, a block or a decorator without effect."""
 

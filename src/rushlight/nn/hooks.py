@@ -79,7 +79,21 @@ class BoundHook:
         self.__init__(*state)  # type: ignore[misc] # no subclass has another constructor
 
 
+compiled: weakref.WeakKeyDictionary[Module, Any] = weakref.WeakKeyDictionary()  # by `Module.compile`
+
+
+def call_uncompiled(module: Module, *args: Any, **kwargs: Any) -> Any:
+    """Call a module as it is written."""
+    return call_all(module, args, kwargs)
+
+
 def call_with_hooks(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a module that is compiled or has hooks."""
+    f = compiled.get(module) if compiled else None
+    return call_all(module, args, kwargs) if f is None else f(*args, **kwargs)
+
+
+def call_all(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Call the module with all its hooks, in PyTorch's order; see `Module.__call__`.
 
     A hook with `always_call=True` runs even when the forward or an earlier hook raised; what it

@@ -152,8 +152,12 @@ class Module(convert.Devices):
         )
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for PyTorch's sake: the module runs as it is. The first call warns of it."""
-        rushlight.compiler.warn_of_no_graphs(3)
+        """Compile the calls of this module, in place; the arguments are those of `torch.compile`."""
+        from types import MethodType
+
+        uncompiled = MethodType(hooks.call_uncompiled, self)
+        hooks.compiled[self] = rushlight.compile(uncompiled, *args, **kwargs)
+        self._call_has_hooks = True
 
     # ------------------------------------------------------------------------ registration
 

@@ -34,6 +34,8 @@ class TorchDispatchMode:
     aten.mul.Tensor
     """
 
+    _in_forms = True  # whether operators that PyTorch writes in others are called as these
+
     def __init__(self, _dispatch_key: Any = None) -> None:
         pass
 

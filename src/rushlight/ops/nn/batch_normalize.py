@@ -123,8 +123,8 @@ def batch_normalized(
 def statistics(input: Any) -> Any:
     """A tensor for numbers of the channels."""
     a = input._array
-    if a.__class__ is not np.ndarray:
-        return wide(input).new_empty(a.shape[1])
+    if a.__class__ is not np.ndarray or active.modes:
+        return wide(input.detach()).new_empty(a.shape[1])
     return _wrap(xp.empty(a.shape[1], np.float32 if a.dtype.itemsize == 2 else a.dtype))
 
 

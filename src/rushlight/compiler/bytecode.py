@@ -1,0 +1,82 @@
+"""CPython's bytecode decoded: instructions with their targets, and the table of exceptions."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import CodeType
+from typing import Any, NamedTuple
+
+VERSION = sys.version_info[:2]
+GENERATOR = 0x20
+ASYNCHRONOUS = 0x80 | 0x100 | 0x200
+COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+
+
+class Instruction(NamedTuple):
+    """One instruction: `arg` as it is stored, `value` what `dis` says that it means, `line` of the source."""
+
+    name: str
+    arg: int
+    value: Any
+    offset: int
+    line: int
+
+
+class Plan:
+    """A code object made ready for the interpreter.
+
+    `names`: of local variables, cells and free variables, in the order of their slots; `index`: the number of the
+    instruction at an offset; `handlers`: (start, end, target, depth, whether the offset is pushed).
+    """
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.instructions: list[Instruction] = []
+        self.index: dict[int, int] = {}
+        line = code.co_firstlineno
+        for i in dis.get_instructions(code):
+            found = i.starts_line if VERSION < (3, 13) else i.line_number
+            line = found or line
+            self.index[i.offset] = len(self.instructions)
+            name = i.opname
+            if name in ("CACHE", "EXTENDED_ARG"):
+                name = "NOP"
+            self.instructions.append(Instruction(name, i.arg or 0, i.argval, i.offset, line))
+        self.handlers = [
+            (e.start, e.end, e.target, e.depth, e.lasti) for e in dis._parse_exception_table(code)
+        ]
+        cells = [c for c in code.co_cellvars if c not in code.co_varnames]
+        self.names = (*code.co_varnames, *cells, *code.co_freevars)
+        self.first_free = len(self.names) - len(code.co_freevars)
+        self.generator = bool(code.co_flags & GENERATOR)
+
+    def handler(self, offset: int) -> tuple | None:
+        """The innermost handler of exceptions at an offset."""
+        for h in self.handlers:
+            if h[0] <= offset < h[1]:
+                return h
+        return None
+
+
+_plans: dict[CodeType, Plan | None] = {}
+
+
+def plan_of(code: CodeType, known: frozenset[str]) -> Plan | None:
+    """The plan of a code object; None where it has an instruction that is not among the `known`."""
+    if code not in _plans:
+        plan = None
+        if not code.co_flags & ASYNCHRONOUS:
+            plan = Plan(code)
+            if any(i.name not in known for i in plan.instructions):
+                plan = None
+        _plans[code] = plan
+    return _plans[code]
+
+
+def unsupported(code: CodeType, known: frozenset[str]) -> str:
+    """Why a code object has no plan."""
+    if code.co_flags & ASYNCHRONOUS:
+        return "asynchronous"
+    names = {i.opname for i in dis.get_instructions(code)} - known
+    return f"instructions {', '.join(sorted(names))}"

@@ -1,0 +1,159 @@
+"""Compiled functions: the programs of a function, which one is right for a call, and when to give up."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.compiler.capture import Capture, Stop, Unsupported, state
+from rushlight.compiler.interpreter import Frame, frame_of, run
+from rushlight.compiler.program import Program
+from rushlight.nn.module import Module
+
+MOST_PROGRAMS = 8  # of one function
+MOST_ATTEMPTS = 3  # that end without a program, one after the other
+LOGGED = "compile" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
+made: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
+class Off(threading.local):
+    """Whether compiled functions of this thread run as they are written."""
+
+    value = False
+
+
+off = Off()
+
+
+class Compiled:
+    """A function, and the programs that it became. It is called like the function.
+
+    `programs`: (the modes that were on, the program); `reasons`: why a call became none.
+    """
+
+    def __init__(self, function: Callable, fullgraph: bool = False) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.function, self.fullgraph = function, fullgraph
+        self.lock = threading.RLock()
+        self.forget()
+        made.add(self)
+
+    def forget(self) -> None:
+        """Forget all programs."""
+        self.programs: list[tuple[tuple, Program]] = []
+        self.reasons: list[str] = []
+        self.misses = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if off.value:
+            return self.function(*args, **kwargs)
+        now = state()
+        for modes, program in self.programs:
+            if modes == now and program.right(args, kwargs):
+                return program.run(args, kwargs)
+        if self.misses >= MOST_ATTEMPTS or len(self.programs) >= MOST_PROGRAMS:
+            return self.function(*args, **kwargs)
+        return self.captured(args, kwargs)
+
+    def __get__(self, o: Any, cls: type | None = None) -> Any:
+        return self if o is None else types.MethodType(self, o)
+
+    def __deepcopy__(self, memo: dict) -> Compiled:
+        import copy
+
+        return Compiled(copy.deepcopy(self.function, memo), self.fullgraph)
+
+    def __reduce__(self) -> tuple:
+        return Compiled, (self.function, self.fullgraph)
+
+    def captured(self, args: tuple, kwargs: dict) -> Any:
+        """Carry out the call, and make a program of it."""
+        f, given = self.function, args
+        if isinstance(f, Module):
+            f = types.MethodType(type(f).__call__, f)
+        if isinstance(f, types.MethodType):
+            f, given = f.__func__, (f.__self__, *args)
+        frame = frame_of(f, given, kwargs) if isinstance(f, types.FunctionType) else None
+        if frame is None or not self.lock.acquire(blocking=False):
+            self.gave_up("its bytecode is not interpreted, or another thread compiles it")
+            return self.function(*args, **kwargs)
+        try:
+            c = Capture(self.fullgraph)
+            if len(given) > len(args):
+                c.found(given[0])
+            result = carried_out(c, f, frame, args, kwargs)
+            program = None
+            if c.reason is None:
+                try:
+                    program = Program(c, result)
+                except Stop as e:
+                    c.reason = str(e)
+            if program is None:
+                self.gave_up(c.reason or "")
+            else:
+                self.programs.append((c.state, program))
+                self.misses = 0
+                log(f"{self.function} is compiled: {program.summary()}")
+            return result
+        finally:
+            self.lock.release()
+
+    def gave_up(self, reason: str) -> None:
+        """Note why a call became no program."""
+        self.misses += 1
+        self.reasons.append(reason)
+        log(f"{self.function} is not compiled: {reason}")
+        if self.fullgraph:
+            raise Unsupported(f"torch.compile with fullgraph=True: {reason}")
+
+
+def carried_out(c: Capture, f: types.FunctionType, frame: Frame, args: tuple, kwargs: dict) -> Any:
+    """The result of a call, whose arguments are guarded and whose operators are recorded."""
+    c.guards.add(f"len(args) == {len(args)} and tuple(kwargs) == {tuple(kwargs)!r}")
+    for k, v in enumerate(args):
+        c.argument(f"args[{k}]", v)
+    for k, v in kwargs.items():
+        c.argument(f"kwargs[{k!r}]", v)
+    c.take_defaults(f)
+    if c.reason is None:
+        c.recorder.start()
+    try:
+        result = run(frame, c)
+    finally:
+        c.recorder.leave()
+    if c.reason is None and state() != c.state:
+        c.stop("a mode that stays on")
+    return result
+
+
+def log(line: str) -> None:
+    """Print a line of what RUSHLIGHT_LOG=compile asks for."""
+    if LOGGED:
+        print(f"rushlight compile: {line}", file=sys.stderr)
+
+
+def disabled(fn: Callable) -> Callable:
+    """`fn` as it is written, with all that it calls."""
+
+    @functools.wraps(fn)
+    def as_written(*args: Any, **kwargs: Any) -> Any:
+        before, off.value = off.value, True
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            off.value = before
+
+    as_written._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return as_written
+
+
+def reset() -> None:
+    """Forget all programs of all compiled functions."""
+    for c in [*made]:
+        c.forget()

@@ -1,0 +1,109 @@
+"""What must hold again for a compiled program to be right, and the Python function that tests it.
+
+Note [Guards]
+    Objects that a function reaches from its arguments, globals, cells and attributes are `outside` objects. Each
+    read of one is a guard: a number, string or other immutable value must be equal and of the same type, any other
+    object must be the same object. Objects of constant identity become names (`c0`, `c1`...) of the generated
+    function, so that a guard reads one attribute or item of a name; lists, tuples and dictionaries among the
+    arguments are tested element by element. Tensors among the arguments must have the same class, dtype, shape,
+    strides and the same need of a gradient; tensors that modules hold must be the same tensors.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtypes
+from rushlight.core.device import device
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+
+ATOMS = frozenset(
+    {bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range}
+    | {dtypes.dtype, device, Size}
+)
+
+
+def constant(v: Any) -> bool:
+    """Whether a value is immutable through and through, and compared by `==`."""
+    if v.__class__ in ATOMS:
+        return True
+    if v.__class__ is slice:
+        return all(map(constant, (v.start, v.stop, v.step)))
+    return v.__class__ in (tuple, frozenset) and all(map(constant, v))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two constants are equal, of the same types, and zeros of the same sign."""
+    if a.__class__ is not b.__class__:
+        return False
+    if a.__class__ is tuple:
+        return len(a) == len(b) and all(map(same, a, b))
+    if a.__class__ in (float, complex, slice):
+        return repr(a) == repr(b)
+    return a == b
+
+
+class Guards:
+    """The guards of one program: conditions as text, and the objects that the text names."""
+
+    def __init__(self) -> None:
+        self.conditions: dict[str, None] = {}
+        self.names: dict[str, Any] = {"Tensor": Tensor, "ndarray": np.ndarray, "same": same}
+        self.name_of: dict[int, str] = {}
+
+    def name(self, v: Any) -> str:
+        """The name of an object in the generated function."""
+        found = self.name_of.get(id(v))
+        if found is None:
+            found = self.name_of[id(v)] = f"c{len(self.name_of)}"
+            self.names[found] = v
+        return found
+
+    def add(self, condition: str) -> None:
+        self.conditions[condition] = None
+
+    def identical(self, expression: str, v: Any) -> None:
+        """The expression must give this very object."""
+        self.add(f"{expression} is {self.name(v)}")
+
+    def equal(self, expression: str, v: Any) -> None:
+        """The expression must give an equal value of the same type."""
+        if v is None or v is True or v is False or v is Ellipsis:
+            self.add(f"{expression} is {v!r}")
+        elif v.__class__ in (int, str):
+            self.add(f"(v := {expression}).__class__ is {v.__class__.__name__} and v == {v!r}")
+        else:
+            self.add(f"((v := {expression}) is {self.name(v)} or same(v, {self.name(v)}))")
+
+    def tensor(self, expression: str, t: Tensor) -> None:
+        """The expression must give a tensor like this one: an argument."""
+        a, edge = t._array, "t._edge is None"
+        if t._edge is not None:
+            edge = f"t.requires_grad is {t.requires_grad} and t.is_leaf is {t.is_leaf}"
+        self.add(
+            f"(t := {expression}).__class__ is {self.name(t.__class__)} and (a := t._array).__class__ is ndarray "
+            f"and a.dtype is {self.name(a.dtype)} and a.shape == {a.shape!r} and a.strides == {a.strides!r} "
+            f"and {edge}"
+        )
+
+    def source(self, name: str = "holds") -> str:
+        """The generated function: `holds(args, kwargs)`, True if the program is right for a call."""
+        lines = [f"def {name}(args, kwargs):"]
+        lines += [f"    if not ({c}):\n        return False" for c in self.conditions]
+        return "\n".join([*lines, "    return True", ""])
+
+
+_numbers = iter(range(1 << 62))
+
+
+def evaluate(source: str, name: str, names: dict[str, Any]) -> Any:
+    """The function `name` of generated source, whose lines tracebacks and debuggers show."""
+    file = f"<rushlight compiled {name} {next(_numbers)}>"
+    space = dict(names, __name__="rushlight.compiler.generated")
+    exec(compile(source, file, "exec"), space)
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    return space[name]

@@ -1,0 +1,290 @@
+"""A captured call as a function: graphs, and the steps between them, as straight-line Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import rushlight
+from rushlight.autograd.graph import Node, Output, freed, stale, version_of
+from rushlight.autograd.views import edge_of
+from rushlight.compiler import lowering
+from rushlight.compiler.capture import Stop
+from rushlight.compiler.guards import evaluate
+from rushlight.compiler.recording import (
+    Constant,
+    Container,
+    Made,
+    Outside,
+    Segment,
+    Viewed,
+    template,
+)
+from rushlight.core.tensor import INFERENCE, Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.compiler.capture import Capture
+    from rushlight.compiler.recording import Recorder
+
+
+class Consumed(Node):
+    """The history of a result whose backward pass the program has run itself."""
+
+    __slots__ = ()
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        return freed(self)
+
+
+def consumed(a: Any, kind: type) -> Tensor:
+    """A tensor on an array whose backward pass is over; `kind`: the class of its node."""
+    t = _wrap(a)
+    t._edge = object.__new__(kind)
+    t._edge.edges = ()
+    t._edge.hooks = None
+    return t
+
+
+class CompiledBackward(Node):
+    """The node of a program's results: its backward pass is a graph, captured together with the forward."""
+
+    __slots__ = ("versions",)
+    graph: Callable[..., tuple]
+    shapes: tuple  # (shape, dtype) of each result
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        if record:
+            raise RuntimeError(
+                "torch.compile with aot_autograd does not currently support double backward: call the function "
+                "without torch.compile"
+            )
+        if self.saved is None:
+            freed(self)
+        for t, n in self.versions:
+            if version_of(t).n != n:
+                stale(self, "input", t.shape, t.dtype, version_of(t).n, n)
+        many = g if self.n_outputs > 1 else [g]
+        given = [
+            np.zeros(shape, dtype) if x is None else x._array
+            for x, (shape, dtype) in zip(many, self.shapes, strict=True)
+        ]
+        gradients = type(self).graph(*self.saved, *given)
+        if not keep:
+            self.saved = None
+        return tuple([None if a is None else _wrap(a) for a in gradients])
+
+
+def bump(t: Tensor) -> None:
+    """Count a write to the memory of a tensor."""
+    if t._counter is not INFERENCE:
+        version_of(t).n += 1
+
+
+class Program:
+    """What a capture became: `holds(args, kwargs)` says whether it is right for a call, `run(args, kwargs)` is it."""
+
+    def __init__(self, capture: Capture, result: Any) -> None:
+        self.guards = capture.guards
+        self.names = capture.guards.names
+        self.lines: list[str] = [*capture.recorder.reads]
+        self.made: dict[int, str] = {}  # tensors and containers that were made already, by the id of the original
+        self.segments: list[Segment] = []
+        recorder = capture.recorder
+        self.consumed = recorder.roots
+        result = template(recorder, result)
+        recorder.close()
+        self.results: list[Made] = []  # those with a history
+        self.with_history(result)
+        counters = [id(version_of(r.tensor)) for r in self.results]
+        if len({*counters}) < len(counters):
+            raise Stop("two results with a history share memory")
+        backward = self.differentiate(recorder) if self.results else None
+        self.finish(recorder)
+        for step in recorder.steps:
+            if isinstance(step, Segment):
+                self.add_segment(step)
+            else:
+                args = [self.expression(v) for v in step.args]
+                args += [f"{k}={self.expression(v)}" for k, v in step.kwargs.items()]
+                self.lines.append(f"{self.guards.name(step.f)}({', '.join(args)})")
+        if backward is not None:
+            self.add_backward(backward)
+        self.lines.append(f"return {self.expression(result)}")
+        self.names |= {"_wrap": _wrap, "bump": bump, "consumed": consumed}
+        body = "\n".join("    " + line for line in self.lines)
+        self.source = f"def run(args, kwargs):\n{body}\n"
+        self.guard_source = self.guards.source()
+        self.run: Callable[[tuple, dict], Any] = evaluate(self.source, "run", self.names)
+        self.holds: Callable[[tuple, dict], bool] = evaluate(self.guard_source, "holds", self.names)
+
+    def right(self, args: tuple, kwargs: dict) -> bool:
+        """Whether the program is right for a call: whether all guards hold."""
+        try:
+            return self.holds(args, kwargs)
+        except Exception:  # a guard reads what is not there any more
+            return False
+
+    def summary(self) -> str:
+        """A line on what the program consists of."""
+        nodes = sum(n.op == "call_function" for s in self.segments for n in s.graph.nodes)
+        backward = ", a backward pass" if self.results else ""
+        return (
+            f"{len(self.segments)} graphs of {nodes} operators{backward}, {len(self.guards.conditions)} guards"
+        )
+
+    def with_history(self, t: Any) -> None:
+        """Find the results that have a history which is not over."""
+        if isinstance(t, Container):
+            for part in t.parts:
+                self.with_history(part)
+        elif isinstance(t, Made) and all(t.tensor is not r.tensor for r in self.results):
+            if t.tensor.requires_grad and id(t.tensor) not in self.consumed:
+                self.results.append(t)
+
+    def differentiate(self, recorder: Recorder) -> Segment:
+        """The graph of the backward pass of the results."""
+        if recorder.backward:
+            raise Stop("results that need a gradient, behind a backward pass")
+        self.sources = [v for v in recorder.values.values() if v.tensor is not None and v.tensor.requires_grad]
+        given = [rushlight.ones_like(r.tensor) for r in self.results]
+        for k, g in enumerate(given):
+            recorder.new_value(g._array).expression = f"g{k}"
+        self.given = [recorder.value_of(g) for g in given]
+        at = len(recorder.steps)
+        recorder.start()
+        try:
+            found = rushlight.autograd.grad(
+                [r.tensor for r in self.results], [v.tensor for v in self.sources], given,
+                retain_graph=True, allow_unused=True,
+            )  # fmt: skip
+        except (NotImplementedError, RuntimeError) as e:
+            raise Stop(f"a gradient that is not implemented: {e}") from e
+        finally:
+            recorder.leave()
+        if recorder.capture.reason is not None:
+            raise Stop(recorder.capture.reason)
+        recorder.close()
+        if len(recorder.steps) == at:
+            recorder.steps.append(recorder.empty_segment())
+        (segment,) = recorder.steps[at:]
+        del recorder.steps[at:]
+        outputs = []
+        for g in found:
+            v = None if g is None else recorder.value_of(g)
+            if g is not None and v is None:
+                raise Stop("a gradient of unknown origin")
+            outputs.append(None if v is None else segment.node_of(v))
+        segment.graph.output(tuple(outputs))
+        return segment
+
+    def add_backward(self, s: Segment) -> None:
+        """Make the results differentiable: one node, which saves what the graph of the backward pass takes."""
+        saved = [v for v in s.inputs if v not in self.given]
+        order = [*saved, *self.given]
+        build = lowering.build(s.graph).on_arrays
+        places = [order.index(v) for v in s.inputs]
+        kind = type("CompiledFunctionBackward", (CompiledBackward,), {
+            "__slots__": (), "n_outputs": len(self.results),
+            "graph": staticmethod(lambda *a: build(*[a[k] for k in places])),
+            "shapes": tuple((r.tensor._array.shape, r.tensor._array.dtype) for r in self.results),
+        })  # fmt: skip
+        self.names |= {"Backward": kind, "begin": begin, "Output": Output}
+        edges = ", ".join(f"edge_of({v.expression})" for v in self.sources)
+        versions = ", ".join(f"({v.expression}, version_of({v.expression}).n)" for v in saved if v.tensor is not None)
+        self.names |= {"edge_of": edge_of, "version_of": version_of}
+        self.lines.append(
+            f"node = begin(Backward, [{edges}], [{', '.join(map(self.array, saved))}], [{versions}])"
+        )
+
+    def finish(self, recorder: Any) -> None:
+        """Give each graph its outputs."""
+        for v in recorder.values.values():
+            if v.kept and v.graph is not None:
+                v.graph.outputs.append(v)
+        for s in recorder.steps:
+            if isinstance(s, Segment):
+                s.graph.output(tuple([v.node for v in s.outputs]))
+
+    def add_segment(self, s: Segment) -> None:
+        name = f"graph{len(self.segments)}"
+        self.segments.append(s)
+        self.names[name] = lowering.build(s.graph).on_arrays
+        given = ", ".join(self.array(v) for v in s.inputs)
+        call = f"{name}({given})"
+        if s.outputs:
+            self.lines.append(f"{', '.join(v.name for v in s.outputs)}{',' if len(s.outputs) == 1 else ''} = {call}")
+        else:
+            self.lines.append(call)
+        self.lines += [f"bump({v.expression})" for v in s.written.values()]
+
+    def array(self, v: Any) -> str:
+        return v.name if v.graph is not None else f"{v.expression}._array"
+
+    def expression(self, t: Any) -> str:
+        """The code that gives the value of a template."""
+        if isinstance(t, Constant):
+            return repr(t.v) if t.v is None or t.v.__class__ in (bool, int, str) else self.guards.name(t.v)
+        if isinstance(t, Outside):
+            return t.expression
+        if isinstance(t, Made):
+            name = self.made.get(id(t.tensor))
+            if name is None:
+                name = self.made[id(t.tensor)] = f"t{len(self.made)}"
+                if not t.tensor.requires_grad:
+                    make = "_wrap"
+                elif id(t.tensor) in self.consumed:
+                    make = "consumed"
+                    kind = type(t.tensor.grad_fn.name(), (Consumed,), {"__slots__": ()})
+                elif any(t.tensor is r.tensor for r in self.results) and backward_began(self.lines):
+                    make = "_wrap"
+                else:
+                    raise Stop("a tensor with a history is kept")
+                more = f", {self.guards.name(kind)}" if make == "consumed" else ""
+                self.lines.append(f"{name} = {make}({self.array(t.value)}{more})")
+                if make == "_wrap" and t.tensor.requires_grad:
+                    nr = next(k for k, r in enumerate(self.results) if r.tensor is t.tensor)
+                    self.lines.append(f"{name}._edge = " + (f"Output(node, {nr})" if len(self.results) > 1 else "node"))
+            return name
+        if isinstance(t, Viewed):
+            name = self.made.get(id(t.tensor))
+            if name is None:
+                name = self.made[id(t.tensor)] = f"t{len(self.made)}"
+                self.lines.append(f"{name} = {self.guards.name(t.tensor._edge)}.replay({t.base.expression})")
+            return name
+        assert isinstance(t, Container)
+        if t.kind is not tuple and id(t.origin) in self.made:
+            return self.made[id(t.origin)]
+        parts = [self.expression(p) for p in t.parts]
+        if t.keys is not None:
+            inner = ", ".join(f"{self.expression(k)}: {p}" for k, p in zip(t.keys, parts, strict=True))
+            code = f"{{{inner}}}"
+            if t.kind is not dict:
+                code = f"{self.guards.name(t.kind)}({code})"
+        elif t.kind is list:
+            code = f"[{', '.join(parts)}]"
+        elif t.kind is tuple:
+            code = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        else:
+            made = f"{self.guards.name(t.kind)}"
+            inner = f"({', '.join(parts)},)"
+            code = f"{made}._make({inner})" if hasattr(t.kind, "_make") else f"{made}({inner})"
+        if t.kind is tuple:
+            return code
+        name = self.made[id(t.origin)] = f"t{len(self.made)}"
+        self.lines.append(f"{name} = {code}")
+        return name
+
+
+def backward_began(lines: list[str]) -> bool:
+    return any(line.startswith("node = begin(") for line in lines)
+
+
+def begin(kind: type, edges: list, saved: list, versions: list) -> CompiledBackward:
+    """The node of the results of one run."""
+    node = object.__new__(kind)
+    node.edges, node.saved, node.versions = tuple(edges), saved, versions
+    node.hooks = node.unbroadcast_to = None
+    return node

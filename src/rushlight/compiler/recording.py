@@ -1,0 +1,483 @@
+"""The recorder: operators below autograd become nodes of graphs, with other steps between them.
+
+Note [Values]
+    A value is an array, known by its identity: autograd makes new tensors of arrays that it keeps, but not new
+    arrays. It comes from outside (a parameter, an argument), from a node of a graph, or from a step. A graph takes
+    the values of other graphs and from outside as placeholders; writes to them are writes to the arrays themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import rushlight
+from rushlight.autograd.graph import version_of
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View, edge_of
+from rushlight.compiler.guards import constant
+from rushlight.core.tensor import INFERENCE, Tensor
+from rushlight.dispatch.handlers import tensors_in
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node
+from rushlight.utils._python_dispatch import TorchDispatchMode
+
+if TYPE_CHECKING:
+    from rushlight.compiler.capture import Capture, Step
+
+# Operators whose results have shapes, or are Python values, that depend on the elements.
+DYNAMIC = frozenset(
+    "_local_scalar_dense nonzero masked_select unique unique_consecutive _unique _unique2 unique_dim equal is_nonzero "
+    "bincount item histogramdd to_sparse".split()
+)
+
+# Operators that fill arguments without counting it as a write: the places of these.
+FILLS = {"_batch_norm": (3, 4)}
+
+
+class Value:
+    """An array that programs compute or take.
+
+    `expression`: the tensor that holds it, for what comes from outside; `node` and `graph`: what computes it.
+    """
+
+    __slots__ = ("array", "expression", "graph", "kept", "node", "number", "place", "tensor")
+
+    def __init__(self, array: Any, number: int) -> None:
+        self.array, self.number = array, number
+        self.expression: str | None = None
+        self.tensor: Tensor | None = None
+        self.graph: Segment | None = None
+        self.node: Node | None = None
+        self.place = ""  # the expression by which a guard finds the tensor
+        self.kept = False  # whether something outside of its graph uses it
+
+    @property
+    def name(self) -> str:
+        return f"v{self.number}"
+
+
+class Segment:
+    """A graph of operators that runs without a step in between."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.inputs: dict[Value, Node] = {}
+        self.written: dict[int, Value] = {}  # values from elsewhere whose arrays it writes to
+        self.outputs: list[Value] = []
+
+    def node_of(self, v: Value) -> Node:
+        """The node of a value in this graph: a placeholder where it comes from elsewhere."""
+        if v.graph is self:
+            return v.node
+        node = self.inputs.get(v)
+        if node is None:
+            if self.inputs:
+                where = self.graph.inserting_after([*self.inputs.values()][-1])
+            else:
+                where = self.graph.inserting_before(next(iter(self.graph.nodes), None))
+            with where:
+                node = self.graph.placeholder(v.name)
+            node.meta["val"] = described(of_array(v.array))
+            self.inputs[v] = node
+            v.kept = True
+        return node
+
+
+class Recorder(TorchDispatchMode):
+    """Gets each operator below autograd, runs it, and adds a node."""
+
+    _in_forms = False
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__()
+        self.capture = capture
+        self.values: dict[int, Value] = {}  # by the id of the array
+        self.steps: list[Segment | Step] = []
+        self.segment = Segment()
+        self.gradients: dict[int, Value | None] = {}  # what is known about `.grad` of tensors by now
+        self.counters: dict[int, Value] = {}  # of outside tensors, by the id of their version counter
+        self.decided: dict[int, Tensor] = {}  # tensors whose gradient an optimizer set or kept in this call
+        self.reads: list[str] = []  # the lines with which a run begins
+        self.on = self.entered = False  # whether it records, and whether the mode is on
+        self.backward = False  # whether there was a backward pass
+        self.roots: dict[int, Tensor] = {}  # tensors that it began at, whose history is over
+
+    def start(self) -> None:
+        """Record from here on."""
+        self.on = self.entered = True
+        self.__enter__()
+
+    def off(self) -> None:
+        """Record no more; the mode may be in the middle of a call, so that it is left later (`leave`)."""
+        self.on = False
+
+    def leave(self) -> None:
+        """Record no more, and leave the mode."""
+        self.on = False
+        if self.entered:
+            self.entered = False
+            self.__exit__()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block whose operators are not recorded."""
+        entered, self.entered = self.entered, False
+        if entered:
+            self.__exit__()
+        try:
+            yield
+        finally:
+            if entered:
+                self.entered = True
+                self.__enter__()
+
+    # -- values --------------------------------------------------------------------------------
+
+    def knows(self, t: Tensor) -> bool:
+        return id(t._array) in self.values
+
+    def value_of(self, t: Tensor) -> Value | None:
+        return self.values.get(id(t._array))
+
+    def new_value(self, array: Any) -> Value:
+        v = self.values[id(array)] = Value(array, len(self.values))
+        self.capture.keep.append(v)
+        return v
+
+    def add_outside(self, t: Tensor, expression: str, constant: bool) -> None:
+        """Take a tensor that was there before as a value; `constant`: it is always this object."""
+        c = self.capture
+        if type(t) not in (Tensor, rushlight.nn.Parameter, rushlight.nn.Buffer):
+            return c.stop(f"a tensor of class {type(t).__name__}")
+        if t._array.__class__ is not rushlight.compiler.guards.np.ndarray:
+            return c.stop("a tensor that is sparse, on another device, or belongs to a transform")
+        if constant and edge_of(t) is not None and not t.is_leaf:
+            return c.stop("a tensor with a history from outside")
+        if id(t._array) in self.values:
+            return c.stop("two tensors on one array")
+        v = self.new_value(t._array)
+        v.place = expression
+        if not constant:  # another tensor in each call: it is read before anything is changed
+            name = f"x{v.number}"
+            self.reads.append(f"{name} = {expression}")
+            expression = name
+        v.expression, v.tensor = expression, t
+        if t._counter is not INFERENCE:
+            self.counters[id(version_of(t))] = v
+        if constant:
+            c.guards.names["fits"] = fits
+            edge = "None" if t._edge is None else c.guards.name(t._edge)
+            a = c.guards.name(t._array)
+            c.guards.add(
+                f"({expression}._array is {a} or fits({expression}, {a})) and {expression}._edge is {edge}"
+            )
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        given = [*tensors_in((*args, *kwargs.values()))]
+        counts = [None if t._counter is INFERENCE else version_of(t).n for t in given]
+        result = func(*args, **kwargs)
+        if self.on:
+            written = [
+                t for t, n in zip(given, counts, strict=True)
+                if n is not None and version_of(t).n != n
+            ]  # fmt: skip
+            self.record(func, args, kwargs, result, written)
+        return result
+
+    def record(self, func: Any, args: tuple, kwargs: dict, result: Any, written: list) -> None:
+        name = func._opname
+        if name in DYNAMIC or name == "index" and self.masks(args):
+            return self.capture.stop(f"{func}, which depends on elements,")
+        if name == "lift_fresh" and self.value_of(args[0]) is None:
+            return self.literal(args[0], result)
+        if name == "detach":
+            if result._array is args[0]._array:
+                return None
+        try:
+            node = self.segment.graph.create_node(
+                "call_function", func, self.argument(args), self.argument(kwargs)
+            )
+        except LookupError as e:
+            return self.capture.stop(f"{func} of {e.args[0]}")
+        node.meta["line"] = self.capture.frames[-1].line if self.capture.frames else 0
+        written += [args[k] for k in FILLS.get(name, ()) if args[5]]
+        node.meta["writes"] = tuple([self.argument(t) for t in written])
+        for t in written:
+            self.write(t)
+        node.meta["val"] = described(result)
+        self.track(result, node)
+        return None
+
+    def literal(self, t: Tensor, result: Tensor) -> None:
+        """A tensor made of Python numbers: each run makes a copy of it."""
+        with self.paused():
+            kept = t.clone()
+        v = self.new_value(kept._array)
+        v.expression = self.capture.guards.name(kept)
+        node = self.segment.graph.call_function(
+            rushlight.ops.aten.clone.default, (self.segment.node_of(v),)
+        )
+        node.meta |= {"val": described(result), "writes": (), "line": 0}
+        self.track(result, node)
+
+    @staticmethod
+    def masks(args: tuple) -> bool:
+        return any(t.dtype in (rushlight.bool, rushlight.uint8) for t in tensors_in(args[1:]))
+
+    def argument(self, v: Any) -> Any:
+        """An argument of a call as an argument of a node."""
+        if isinstance(v, Tensor):
+            found = self.value_of(v)
+            if found is None:
+                raise LookupError(f"a tensor of unknown origin, {list(v.shape)} of {v.dtype}")
+            return self.segment.node_of(found)
+        if v.__class__ in (list, tuple):
+            return v.__class__([self.argument(x) for x in v])
+        if v.__class__ is dict:
+            return {k: self.argument(x) for k, x in v.items()}
+        if isinstance(v, rushlight.Generator):
+            return v
+        if not (constant(v) or isinstance(v, (rushlight.layout, rushlight.memory_format)) or describes(v)):
+            raise LookupError(f"a {type(v).__name__}")
+        return v
+
+    def write(self, t: Tensor) -> None:
+        """Note that the array of a tensor was written to."""
+        v = self.counters.get(id(version_of(t)))
+        if v is not None:
+            self.segment.written[v.number] = v
+
+    def track(self, result: Any, node: Node) -> None:
+        if isinstance(result, Tensor):
+            if id(result._array) not in self.values:
+                v = self.new_value(result._array)
+                v.graph, v.node = self.segment, node
+        elif isinstance(result, (tuple, list)):
+            for i, part in enumerate(result):
+                if isinstance(part, Tensor):
+                    item = self.segment.graph.call_function(operator.getitem, (node, i))
+                    item.meta["val"] = described(part)
+                    self.track(part, item)
+
+    # -- steps between graphs ------------------------------------------------------------------
+
+    def cut(self, step: Step) -> None:
+        """End the graph, and put a step behind it."""
+        self.close()
+        self.steps.append(step)
+
+    def close(self) -> None:
+        if len(self.segment.graph.nodes):
+            self.steps.append(self.segment)
+            self.segment = Segment()
+
+    def empty_segment(self) -> Segment:
+        return Segment()
+
+    def template(self, v: Any) -> Any:
+        """What stands for a Python value in each run."""
+        return template(self, v)
+
+    # -- gradients of leaves -------------------------------------------------------------------
+
+    def leaves(self) -> list[Value]:
+        return [v for v in [*self.values.values()] if v.tensor is not None and v.tensor._edge is not None]
+
+    def gradient(self, t: Tensor) -> Tensor | None:
+        """`t.grad`."""
+        v, g = self.value_of(t), t.grad
+        if v is None or v.tensor is not t:
+            if g is not None:
+                self.capture.stop("the gradient of a tensor that is no leaf")
+            return g
+        self.know_gradient(v)
+        return g
+
+    def set_gradient(self, t: Tensor, g: Tensor | None) -> bool:
+        """Note `t.grad = g`. False where a program cannot."""
+        from rushlight.compiler.capture import Step
+
+        v = self.value_of(t)
+        if v is None or v.tensor is not t or g is not None and not self.knows(g):
+            return False
+        given = [Outside(v.expression), template(self, g)]
+        self.gradients[v.number] = None if g is None else self.value_of(g)
+        self.cut(Step(set_gradient, given, {}))
+        return True
+
+    def know_gradient(self, v: Value) -> None:
+        """Guard whether a leaf has a gradient, where this call did not decide it."""
+        if v.number in self.gradients:
+            return
+        g = v.tensor.grad
+        if v.expression.startswith("x") and v.tensor.grad is None and not v.tensor.requires_grad:
+            self.gradients[v.number] = None
+            return
+        if id(v.tensor) in self.decided:
+            if g is not None and id(g._array) not in self.values:
+                self.new_value(g._array).expression = f"{v.expression}.grad"
+            self.gradients[v.number] = None if g is None else self.value_of(g)
+            return
+        if g is None:
+            self.capture.guards.add(f"{v.place}.grad is None")
+            self.gradients[v.number] = None
+            return
+        name = f"{v.place}.grad"
+        if id(g._array) not in self.values:
+            self.capture.guards.add(f"{name} is not None")
+            self.capture.guards.tensor(name, g)
+            self.capture.found(g, name)
+        self.gradients[v.number] = self.value_of(g)
+
+    def before_backward(self, root: Any, retain: bool) -> None:
+        self.backward = True
+        if isinstance(root, Tensor) and not retain:
+            self.roots[id(root)] = root
+        if any(v.tensor is not None and v.tensor.grad_fn is not None for v in self.values.values()):
+            self.capture.stop("a backward pass into the history of an argument")
+        for v in self.leaves():
+            self.know_gradient(v)
+
+    def after_backward(self) -> None:
+        """Note the gradients that a backward pass gave to leaves."""
+        from rushlight.compiler.capture import Step
+
+        for v in self.leaves():
+            g = v.tensor.grad
+            found = None if g is None else self.value_of(g)
+            if g is not None and found is None:
+                return self.capture.stop("a gradient of unknown origin")
+            if found is not self.gradients.get(v.number):
+                self.gradients[v.number] = found
+                self.cut(Step(set_gradient, [Outside(v.expression), template(self, g)], {}))
+        return None
+
+    def after_optimizer(self, o: Any) -> None:
+        """Note which gradients there are after a step of an optimizer, which decides that for its parameters."""
+        c = self.capture
+        for k, group in enumerate(o.param_groups):
+            ids = c.guards.name([*map(id, group["params"])])
+            c.guards.add(f"[*map(id, {c.guards.name(o)}.param_groups[{k}]['params'])] == {ids}")
+            for t in group["params"]:
+                self.decided[id(t)] = t
+                v = self.value_of(t)
+                if v is not None:
+                    self.gradients.pop(v.number, None)
+        c.guards.add(f"len({c.guards.name(o)}.param_groups) == {len(o.param_groups)}")
+
+
+def describes(v: Any) -> bool:
+    """Whether a value is what operators tell kernels, such as the windows of a pooling: made of constants."""
+    kind = type(v)
+    return kind.__module__.startswith(("rushlight._backends", "rushlight.ops")) and not isinstance(v, type)
+
+
+def set_gradient(t: Tensor, g: Tensor | None) -> None:
+    t._grad = g
+
+
+def fits(t: Tensor, a: Any) -> bool:
+    """Whether a tensor that got another array has one like it was."""
+    b = t._array
+    return (
+        b.__class__ is a.__class__
+        and b.dtype is a.dtype
+        and b.shape == a.shape
+        and b.strides == a.strides
+    )
+
+
+def of_array(a: Any) -> Tensor:
+    t = Tensor.__new__(Tensor) if False else object.__new__(Tensor)
+    t._array, t._edge, t._counter = a, None, None
+    return t
+
+
+def described(v: Any) -> Any:
+    """Tensors without memory of the shapes, strides, dtypes of others."""
+    if isinstance(v, Tensor):
+        from rushlight._backends import meta
+
+        return of_array(meta.like(v._array)) if hasattr(meta, "like") else v.detach()
+    if isinstance(v, (tuple, list)):
+        return tuple(described(x) for x in v)
+    return v
+
+
+# -- templates -------------------------------------------------------------------------------------
+
+
+class Outside:
+    """An object that was there before, by its expression."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+
+
+class Made:
+    """A tensor that a program makes; the same object wherever it stands."""
+
+    def __init__(self, value: Value, t: Tensor) -> None:
+        self.value, self.tensor = value, t
+
+
+class Viewed:
+    """A view of a tensor that was there before, which is made anew."""
+
+    def __init__(self, t: Tensor, base: Outside) -> None:
+        self.tensor, self.base = t, base
+
+
+class Constant:
+    """A value that is the same in each run."""
+
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+
+class Container:
+    """A list, tuple or dictionary that is made anew."""
+
+    def __init__(self, kind: type, parts: list, keys: list | None, origin: Any) -> None:
+        self.kind, self.parts, self.keys, self.origin = kind, parts, keys, origin
+
+
+def template(r: Recorder, v: Any) -> Any:
+    """What stands for a value in each run. `Stop` where nothing can."""
+    from rushlight.compiler.capture import Stop, is_code
+
+    c = r.capture
+    if constant(v):
+        return Constant(v)
+    if id(v) in c.outside and c.outside[id(v)][0] is v:
+        return Outside(c.outside[id(v)][1])
+    if isinstance(v, Tensor):
+        found = r.value_of(v)
+        if found is None:
+            raise Stop("a tensor of unknown origin")
+        found.kept = True
+        if found.tensor is v:
+            return Outside(found.expression)
+        if type(v) is not Tensor:
+            raise Stop(f"a tensor of class {type(v).__name__}")
+        if v._edge.__class__ is View and id(version_of(v)) in r.counters:
+            base = r.value_of(v._edge.base)
+            if base is None or base.tensor is not v._edge.base or v.requires_grad != base.tensor.requires_grad:
+                raise Stop("a view of a view that is kept")
+            return Viewed(v, Outside(base.expression))
+        return Made(found, v)
+    if v.__class__ in (list, tuple):
+        return Container(v.__class__, [template(r, x) for x in v], None, v)
+    if isinstance(v, tuple) and hasattr(v, "_fields"):
+        return Container(v.__class__, [template(r, x) for x in v], None, v)
+    if isinstance(v, dict) and type(v).__module__ in ("builtins", "collections"):
+        return Container(v.__class__, [template(r, x) for x in v.values()], [template(r, k) for k in v], v)
+    if is_code(v) and id(v) not in c.inside:
+        return Constant(v)
+    raise Stop(f"a {type(v).__name__} that the function made and keeps")
