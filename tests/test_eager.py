@@ -7,7 +7,6 @@ import inspect
 import pkgutil
 import subprocess
 import sys
-import warnings
 
 import pytest
 
@@ -17,30 +16,9 @@ from rushlight.core.stub import DECLARED, KINDS, declare, stub
 ignore_stubs = pytest.mark.filterwarnings("ignore:torch.(compile|jit.script):UserWarning")
 
 
-@ignore_stubs
-def test_compile_gives_back_what_it_is_given():
-    model = torch.nn.Linear(2, 2)
-    assert torch.compile(model, mode="reduce-overhead") is model
-
-    @torch.compile(fullgraph=True)
-    def double(x):
-        return x * 2
-
-    assert double(torch.ones(1)).item() == 2
-    assert not torch.compiler.is_compiling()
-    with pytest.raises(RuntimeError, match="Either mode or options"):
-        torch.compile(model, mode="default", options={})
-
-
 def test_what_pretends_warns_once():
     model = torch.nn.Linear(2, 2)
     calls = {
-        "torch.compile": (
-            lambda: torch.compile(model),
-            lambda: torch.compile(mode="default")(model),
-            model.compile,
-            lambda: torch._dynamo.optimize("inductor")(model),
-        ),
         "torch.jit.script": (lambda: torch.jit.script(model),),
     }
     for name, each in calls.items():
@@ -54,13 +32,6 @@ def test_what_pretends_warns_once():
             torch.set_warn_always(False)
         for call in each:  # warned already: an error if it warned again
             call()
-    torch.set_warn_always(True)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            torch.compile(model, disable=True)
-    finally:
-        torch.set_warn_always(False)
 
 
 def test_a_stub_is_the_same_object_with_a_mark():
@@ -81,7 +52,7 @@ def test_a_stub_is_the_same_object_with_a_mark():
 
 
 def test_marks_can_be_read():
-    assert torch.compile.__stub__.kind == "identity"
+    assert torch.jit.script.__stub__.kind == "identity"
     assert torch.jit.fork.__stub__.kind == "emulated"
     assert torch.cuda.empty_cache.__stub__.kind == "no-op"
     assert torch.jit.save.__stub__.kind == "absent"

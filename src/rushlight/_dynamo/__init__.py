@@ -12,9 +12,9 @@ from rushlight.compiler import (
     list_backends,
     reset,
 )
-from rushlight.compiler.capture import Unsupported
 from rushlight.compiler.compiled import Compiled
 from rushlight.compiler.optimized_module import OptimizedModule
+from rushlight.compiler.reads import Unsupported
 from rushlight.core.stub import Block, declare, stub
 
 __all__ = [

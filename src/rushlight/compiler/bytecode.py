@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections.abc import Set
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -62,7 +63,7 @@ class Plan:
 _plans: dict[CodeType, Plan | None] = {}
 
 
-def plan_of(code: CodeType, known: frozenset[str]) -> Plan | None:
+def plan_of(code: CodeType, known: Set[str]) -> Plan | None:
     """The plan of a code object; None where it has an instruction that is not among the `known`."""
     if code not in _plans:
         plan = None
@@ -72,11 +73,3 @@ def plan_of(code: CodeType, known: frozenset[str]) -> Plan | None:
                 plan = None
         _plans[code] = plan
     return _plans[code]
-
-
-def unsupported(code: CodeType, known: frozenset[str]) -> str:
-    """Why a code object has no plan."""
-    if code.co_flags & ASYNCHRONOUS:
-        return "asynchronous"
-    names = {i.opname for i in dis.get_instructions(code)} - known
-    return f"instructions {', '.join(sorted(names))}"

@@ -11,9 +11,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.compiler.capture import Capture, Stop, Unsupported, state
+from rushlight.compiler import (  # noqa: F401 - the interpreter finds them
+    instructions,
+    instructions_objects,
+)
+from rushlight.compiler.capture import Capture
 from rushlight.compiler.interpreter import Frame, frame_of, run
 from rushlight.compiler.program import Program
+from rushlight.compiler.reads import Stop, Unsupported, state
 from rushlight.nn.module import Module
 
 MOST_PROGRAMS = 8  # of one function

@@ -10,8 +10,8 @@ import rushlight
 from rushlight.autograd.graph import Node, Output, freed, stale, version_of
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
-from rushlight.compiler.capture import Stop
 from rushlight.compiler.guards import evaluate
+from rushlight.compiler.reads import Stop
 from rushlight.compiler.recording import (
     Constant,
     Container,
@@ -22,6 +22,7 @@ from rushlight.compiler.recording import (
     template,
 )
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
+from rushlight.dispatch.results import overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +91,9 @@ class Program:
         self.guards = capture.guards
         self.names = capture.guards.names
         self.lines: list[str] = [*capture.recorder.reads]
-        self.made: dict[int, str] = {}  # tensors and containers that were made already, by the id of the original
+        self.made: dict[
+            int, str
+        ] = {}  # tensors and containers that were made already, by the id of the original
         self.segments: list[Segment] = []
         recorder = capture.recorder
         self.consumed = recorder.roots
@@ -113,12 +116,23 @@ class Program:
         if backward is not None:
             self.add_backward(backward)
         self.lines.append(f"return {self.expression(result)}")
+        self.guard_memory(recorder)
         self.names |= {"_wrap": _wrap, "bump": bump, "consumed": consumed}
         body = "\n".join("    " + line for line in self.lines)
         self.source = f"def run(args, kwargs):\n{body}\n"
         self.guard_source = self.guards.source()
         self.run: Callable[[tuple, dict], Any] = evaluate(self.source, "run", self.names)
         self.holds: Callable[[tuple, dict], bool] = evaluate(self.guard_source, "holds", self.names)
+
+    def guard_memory(self, recorder: Recorder) -> None:
+        """Guard that arguments which are written to share no memory with others."""
+        given = [v for v in recorder.values.values() if v.place and v.expression != v.place]
+        for s in self.segments:
+            for v in s.written.values():
+                for other in given:
+                    if v in given and v is not other:
+                        self.names["overlap"] = overlap
+                        self.guards.add(f"not overlap({v.place}._array, {other.place}._array)")
 
     def right(self, args: tuple, kwargs: dict) -> bool:
         """Whether the program is right for a call: whether all guards hold."""
@@ -131,9 +145,7 @@ class Program:
         """A line on what the program consists of."""
         nodes = sum(n.op == "call_function" for s in self.segments for n in s.graph.nodes)
         backward = ", a backward pass" if self.results else ""
-        return (
-            f"{len(self.segments)} graphs of {nodes} operators{backward}, {len(self.guards.conditions)} guards"
-        )
+        return f"{len(self.segments)} graphs of {nodes} operators{backward}, {len(self.guards.conditions)} guards"
 
     def with_history(self, t: Any) -> None:
         """Find the results that have a history which is not over."""
@@ -148,7 +160,9 @@ class Program:
         """The graph of the backward pass of the results."""
         if recorder.backward:
             raise Stop("results that need a gradient, behind a backward pass")
-        self.sources = [v for v in recorder.values.values() if v.tensor is not None and v.tensor.requires_grad]
+        self.sources = [
+            v for v in recorder.values.values() if v.tensor is not None and v.tensor.requires_grad
+        ]
         given = [rushlight.ones_like(r.tensor) for r in self.results]
         for k, g in enumerate(given):
             recorder.new_value(g._array).expression = f"g{k}"
@@ -193,7 +207,9 @@ class Program:
         })  # fmt: skip
         self.names |= {"Backward": kind, "begin": begin, "Output": Output}
         edges = ", ".join(f"edge_of({v.expression})" for v in self.sources)
-        versions = ", ".join(f"({v.expression}, version_of({v.expression}).n)" for v in saved if v.tensor is not None)
+        versions = ", ".join(
+            f"({v.expression}, version_of({v.expression}).n)" for v in saved if v.tensor is not None
+        )
         self.names |= {"edge_of": edge_of, "version_of": version_of}
         self.lines.append(
             f"node = begin(Backward, [{edges}], [{', '.join(map(self.array, saved))}], [{versions}])"
@@ -215,7 +231,9 @@ class Program:
         given = ", ".join(self.array(v) for v in s.inputs)
         call = f"{name}({given})"
         if s.outputs:
-            self.lines.append(f"{', '.join(v.name for v in s.outputs)}{',' if len(s.outputs) == 1 else ''} = {call}")
+            self.lines.append(
+                f"{', '.join(v.name for v in s.outputs)}{',' if len(s.outputs) == 1 else ''} = {call}"
+            )
         else:
             self.lines.append(call)
         self.lines += [f"bump({v.expression})" for v in s.written.values()]
@@ -226,7 +244,11 @@ class Program:
     def expression(self, t: Any) -> str:
         """The code that gives the value of a template."""
         if isinstance(t, Constant):
-            return repr(t.v) if t.v is None or t.v.__class__ in (bool, int, str) else self.guards.name(t.v)
+            return (
+                repr(t.v)
+                if t.v is None or t.v.__class__ in (bool, int, str)
+                else self.guards.name(t.v)
+            )
         if isinstance(t, Outside):
             return t.expression
         if isinstance(t, Made):
@@ -246,20 +268,27 @@ class Program:
                 self.lines.append(f"{name} = {make}({self.array(t.value)}{more})")
                 if make == "_wrap" and t.tensor.requires_grad:
                     nr = next(k for k, r in enumerate(self.results) if r.tensor is t.tensor)
-                    self.lines.append(f"{name}._edge = " + (f"Output(node, {nr})" if len(self.results) > 1 else "node"))
+                    self.lines.append(
+                        f"{name}._edge = "
+                        + (f"Output(node, {nr})" if len(self.results) > 1 else "node")
+                    )
             return name
         if isinstance(t, Viewed):
             name = self.made.get(id(t.tensor))
             if name is None:
                 name = self.made[id(t.tensor)] = f"t{len(self.made)}"
-                self.lines.append(f"{name} = {self.guards.name(t.tensor._edge)}.replay({t.base.expression})")
+                self.lines.append(
+                    f"{name} = {self.guards.name(t.tensor._edge)}.replay({t.base.expression})"
+                )
             return name
         assert isinstance(t, Container)
         if t.kind is not tuple and id(t.origin) in self.made:
             return self.made[id(t.origin)]
         parts = [self.expression(p) for p in t.parts]
         if t.keys is not None:
-            inner = ", ".join(f"{self.expression(k)}: {p}" for k, p in zip(t.keys, parts, strict=True))
+            inner = ", ".join(
+                f"{self.expression(k)}: {p}" for k, p in zip(t.keys, parts, strict=True)
+            )
             code = f"{{{inner}}}"
             if t.kind is not dict:
                 code = f"{self.guards.name(t.kind)}({code})"

@@ -13,9 +13,11 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import rushlight
-from rushlight.autograd.graph import version_of
-from rushlight.autograd.state import thread
+from rushlight._backends import meta
+from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import View, edge_of
 from rushlight.compiler.guards import constant
 from rushlight.core.tensor import INFERENCE, Tensor
@@ -25,12 +27,15 @@ from rushlight.fx.node import Node
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
 if TYPE_CHECKING:
-    from rushlight.compiler.capture import Capture, Step
+    from rushlight.compiler.capture import Capture
+    from rushlight.compiler.reads import Step
 
 # Operators whose results have shapes, or are Python values, that depend on the elements.
 DYNAMIC = frozenset(
-    "_local_scalar_dense nonzero masked_select unique unique_consecutive _unique _unique2 unique_dim equal is_nonzero "
-    "bincount item histogramdd to_sparse".split()
+    "_local_scalar_dense nonzero aten_nonzero masked_select unique unique_consecutive _unique _unique2 _all_unique "
+    "unique_dim equal is_nonzero bincount item histogramdd _all_histogramdd to_sparse segment_reduce aten_repeat_each "
+    "repeat_interleave".split()
+)
 )
 
 # Operators that fill arguments without counting it as a write: the places of these.
@@ -89,7 +94,7 @@ class Segment:
 class Recorder(TorchDispatchMode):
     """Gets each operator below autograd, runs it, and adds a node."""
 
-    _in_forms = False
+    own_operators = True
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
@@ -97,9 +102,15 @@ class Recorder(TorchDispatchMode):
         self.values: dict[int, Value] = {}  # by the id of the array
         self.steps: list[Segment | Step] = []
         self.segment = Segment()
-        self.gradients: dict[int, Value | None] = {}  # what is known about `.grad` of tensors by now
-        self.counters: dict[int, Value] = {}  # of outside tensors, by the id of their version counter
-        self.decided: dict[int, Tensor] = {}  # tensors whose gradient an optimizer set or kept in this call
+        self.gradients: dict[
+            int, Value | None
+        ] = {}  # what is known about `.grad` of tensors by now
+        self.counters: dict[
+            int, Value
+        ] = {}  # of outside tensors, by the id of their version counter
+        self.decided: dict[
+            int, Tensor
+        ] = {}  # tensors whose gradient an optimizer set or kept in this call
         self.reads: list[str] = []  # the lines with which a run begins
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
@@ -151,13 +162,17 @@ class Recorder(TorchDispatchMode):
         """Take a tensor that was there before as a value; `constant`: it is always this object."""
         c = self.capture
         if type(t) not in (Tensor, rushlight.nn.Parameter, rushlight.nn.Buffer):
-            return c.stop(f"a tensor of class {type(t).__name__}")
-        if t._array.__class__ is not rushlight.compiler.guards.np.ndarray:
-            return c.stop("a tensor that is sparse, on another device, or belongs to a transform")
+            c.stop(f"a tensor of class {type(t).__name__}")
+            return
+        if t._array.__class__ is not np.ndarray:
+            c.stop("a tensor that is sparse, on another device, or belongs to a transform")
+            return
         if constant and edge_of(t) is not None and not t.is_leaf:
-            return c.stop("a tensor with a history from outside")
+            c.stop("a tensor with a history from outside")
+            return
         if id(t._array) in self.values:
-            return c.stop("two tensors on one array")
+            c.stop("two tensors on one array")
+            return
         v = self.new_value(t._array)
         v.place = expression
         if not constant:  # another tensor in each call: it is read before anything is changed
@@ -190,21 +205,28 @@ class Recorder(TorchDispatchMode):
             self.record(func, args, kwargs, result, written)
         return result
 
+    def _checks_values(self) -> None:
+        if self.on:
+            self.capture.stop("a check of the values of a tensor")
+
     def record(self, func: Any, args: tuple, kwargs: dict, result: Any, written: list) -> None:
         name = func._opname
         if name in DYNAMIC or name == "index" and self.masks(args):
-            return self.capture.stop(f"{func}, which depends on elements,")
+            self.capture.stop(f"{func}, which depends on elements,")
+            return
         if name == "lift_fresh" and self.value_of(args[0]) is None:
-            return self.literal(args[0], result)
+            self.literal(args[0], result)
+            return
         if name == "detach":
             if result._array is args[0]._array:
-                return None
+                return
         try:
             node = self.segment.graph.create_node(
                 "call_function", func, self.argument(args), self.argument(kwargs)
             )
         except LookupError as e:
-            return self.capture.stop(f"{func} of {e.args[0]}")
+            self.capture.stop(f"{func} of {e.args[0]}")
+            return
         node.meta["line"] = self.capture.frames[-1].line if self.capture.frames else 0
         written += [args[k] for k in FILLS.get(name, ()) if args[5]]
         node.meta["writes"] = tuple([self.argument(t) for t in written])
@@ -212,7 +234,6 @@ class Recorder(TorchDispatchMode):
             self.write(t)
         node.meta["val"] = described(result)
         self.track(result, node)
-        return None
 
     def literal(self, t: Tensor, result: Tensor) -> None:
         """A tensor made of Python numbers: each run makes a copy of it."""
@@ -243,7 +264,11 @@ class Recorder(TorchDispatchMode):
             return {k: self.argument(x) for k, x in v.items()}
         if isinstance(v, rushlight.Generator):
             return v
-        if not (constant(v) or isinstance(v, (rushlight.layout, rushlight.memory_format)) or describes(v)):
+        if not (
+            constant(v)
+            or isinstance(v, (rushlight.layout, rushlight.memory_format))
+            or describes(v)
+        ):
             raise LookupError(f"a {type(v).__name__}")
         return v
 
@@ -287,7 +312,11 @@ class Recorder(TorchDispatchMode):
     # -- gradients of leaves -------------------------------------------------------------------
 
     def leaves(self) -> list[Value]:
-        return [v for v in [*self.values.values()] if v.tensor is not None and v.tensor._edge is not None]
+        return [
+            v
+            for v in [*self.values.values()]
+            if v.tensor is not None and v.tensor._edge is not None
+        ]
 
     def gradient(self, t: Tensor) -> Tensor | None:
         """`t.grad`."""
@@ -301,7 +330,7 @@ class Recorder(TorchDispatchMode):
 
     def set_gradient(self, t: Tensor, g: Tensor | None) -> bool:
         """Note `t.grad = g`. False where a program cannot."""
-        from rushlight.compiler.capture import Step
+        from rushlight.compiler.reads import Step
 
         v = self.value_of(t)
         if v is None or v.tensor is not t or g is not None and not self.knows(g):
@@ -346,17 +375,17 @@ class Recorder(TorchDispatchMode):
 
     def after_backward(self) -> None:
         """Note the gradients that a backward pass gave to leaves."""
-        from rushlight.compiler.capture import Step
+        from rushlight.compiler.reads import Step
 
         for v in self.leaves():
             g = v.tensor.grad
             found = None if g is None else self.value_of(g)
             if g is not None and found is None:
-                return self.capture.stop("a gradient of unknown origin")
+                self.capture.stop("a gradient of unknown origin")
+                return
             if found is not self.gradients.get(v.number):
                 self.gradients[v.number] = found
                 self.cut(Step(set_gradient, [Outside(v.expression), template(self, g)], {}))
-        return None
 
     def after_optimizer(self, o: Any) -> None:
         """Note which gradients there are after a step of an optimizer, which decides that for its parameters."""
@@ -373,9 +402,15 @@ class Recorder(TorchDispatchMode):
 
 
 def describes(v: Any) -> bool:
-    """Whether a value is what operators tell kernels, such as the windows of a pooling: made of constants."""
+    """Whether a value is what operators tell kernels, such as the windows of a pooling: made of constants alone."""
+    if isinstance(v, tuple):
+        return all(constant(x) or describes(x) for x in v)
     kind = type(v)
-    return kind.__module__.startswith(("rushlight._backends", "rushlight.ops")) and not isinstance(v, type)
+    if not kind.__module__.startswith(("rushlight._backends", "rushlight.ops")):
+        return False
+    names = [n for c in kind.__mro__ for n in getattr(c, "__slots__", ())]
+    parts = [getattr(v, n, None) for n in names] + [*getattr(v, "__dict__", {}).values()]
+    return all(constant(x) or describes(x) for x in parts)
 
 
 def set_gradient(t: Tensor, g: Tensor | None) -> None:
@@ -394,7 +429,7 @@ def fits(t: Tensor, a: Any) -> bool:
 
 
 def of_array(a: Any) -> Tensor:
-    t = Tensor.__new__(Tensor) if False else object.__new__(Tensor)
+    t = new(Tensor)
     t._array, t._edge, t._counter = a, None, None
     return t
 
@@ -402,9 +437,7 @@ def of_array(a: Any) -> Tensor:
 def described(v: Any) -> Any:
     """Tensors without memory of the shapes, strides, dtypes of others."""
     if isinstance(v, Tensor):
-        from rushlight._backends import meta
-
-        return of_array(meta.like(v._array)) if hasattr(meta, "like") else v.detach()
+        return of_array(meta.like(v._array))
     if isinstance(v, (tuple, list)):
         return tuple(described(x) for x in v)
     return v
@@ -450,7 +483,7 @@ class Container:
 
 def template(r: Recorder, v: Any) -> Any:
     """What stands for a value in each run. `Stop` where nothing can."""
-    from rushlight.compiler.capture import Stop, is_code
+    from rushlight.compiler.reads import Stop, is_code
 
     c = r.capture
     if constant(v):
@@ -468,7 +501,11 @@ def template(r: Recorder, v: Any) -> Any:
             raise Stop(f"a tensor of class {type(v).__name__}")
         if v._edge.__class__ is View and id(version_of(v)) in r.counters:
             base = r.value_of(v._edge.base)
-            if base is None or base.tensor is not v._edge.base or v.requires_grad != base.tensor.requires_grad:
+            if (
+                base is None
+                or base.tensor is not v._edge.base
+                or v.requires_grad != base.tensor.requires_grad
+            ):
                 raise Stop("a view of a view that is kept")
             return Viewed(v, Outside(base.expression))
         return Made(found, v)
@@ -477,7 +514,9 @@ def template(r: Recorder, v: Any) -> Any:
     if isinstance(v, tuple) and hasattr(v, "_fields"):
         return Container(v.__class__, [template(r, x) for x in v], None, v)
     if isinstance(v, dict) and type(v).__module__ in ("builtins", "collections"):
-        return Container(v.__class__, [template(r, x) for x in v.values()], [template(r, k) for k in v], v)
+        return Container(
+            v.__class__, [template(r, x) for x in v.values()], [template(r, k) for k in v], v
+        )
     if is_code(v) and id(v) not in c.inside:
         return Constant(v)
     raise Stop(f"a {type(v).__name__} that the function made and keeps")

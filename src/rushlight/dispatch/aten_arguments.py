@@ -75,6 +75,8 @@ def placed(grad: Tensor, shape: Any, dim: int, *cut: Any) -> Tensor:
 
 def deviation(input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> tuple:
     """The arguments of `aten.var.correction`."""
+    if dim.__class__ is bool:  # var(input, unbiased)
+        dim, unbiased = None, dim
     dims = None if dim is None else [dim] if dim.__class__ is int else [*dim]
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)

@@ -27,7 +27,7 @@ DIMS = frozenset("sum mean nansum amax amin logsumexp".split())  # their dimensi
 def overload_of(op: Op, named: dict, inplace: bool = False) -> tuple[OpOverload, tuple, dict]:
     """(what a call of `op` is below autograd, its arguments); `named`: the values of all parameters."""
     space = torch().ops
-    ours = handlers.own_operators()
+    ours = handlers.own_operators(op)
     if not ours and op.path in ARGUMENTS:
         name, arguments = ARGUMENTS[op.path][:2]
         given = {p: named[p] for p in op.params}
@@ -91,7 +91,7 @@ SAME = frozenset(
 
 def picked(op: Op, found: Any) -> Any:
     """The result of `op` among those of its inner operator."""
-    how = () if handlers.own_operators() else ARGUMENTS.get(op.path, ())
+    how = () if handlers.own_operators(op) else ARGUMENTS.get(op.path, ())
     return found[how[2]] if len(how) > 2 else found
 
 
@@ -179,7 +179,7 @@ def called(namespace: str, name: str) -> Callable | None:
 
 def gradient_overload(op: Op, rule: Any, env: dict) -> tuple[OpOverload, tuple]:
     """(the operator that stands for the kernel of a gradient rule of `op`, its arguments)."""
-    if op.path in GRADIENTS and not handlers.own_operators():
+    if op.path in GRADIENTS and not handlers.own_operators(op):
         name, arguments, _ = GRADIENTS[op.path]
         return getattr(torch().ops.aten, name).default, arguments(*[env[n] for n in rule.names])
     of = "" if rule is op.rule_all else "_" + next(i for i, r in op.rules.items() if r is rule)

@@ -19,6 +19,8 @@ from rushlight.core.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from rushlight.dispatch.registry import Op
+
 CLASSES: dict[type, bool] = {Tensor: False}  # whether a class of tensors has a `__torch_dispatch__`
 HOLDERS: dict[type, Callable] = {}  # what holds tensors in calls of operators -> its tensors
 made: list[type] = []  # the classes of tensors that have one
@@ -51,11 +53,17 @@ def dispatches(cls: type) -> bool:
     return found
 
 
-def own_operators() -> bool:
+# Operators with an argument that holds tensors without being one.
+HOLDS_INDICES = frozenset(["aten.index", "aten.index_back", "aten.index_put"])
+
+
+def own_operators(op: Op | None = None) -> bool:
     """Whether the mode that is asked takes operators as they are declared here, not as PyTorch's inner ones: its class
     says `own_operators = True`."""
     modes = thread.dispatch_modes
-    return bool(modes) and getattr(modes[-1], "own_operators", False)
+    return (
+        bool(modes) and getattr(modes[-1], "own_operators", False) and op.path not in HOLDS_INDICES
+    )
 
 
 def asked(values: Iterable) -> bool:
@@ -118,6 +126,12 @@ class Undispatched:
 
     def __exit__(self, *error: object) -> None:
         thread.dispatch_disabled = self.before
+
+
+def checks_values() -> None:
+    """Tell the modes that are on that values of tensors are looked at, without an operator that says so."""
+    for mode in thread.dispatch_modes:
+        mode._checks_values()
 
 
 def undispatched(func: Any, args: tuple, kwargs: dict | None) -> Any:

@@ -64,7 +64,7 @@ def run(op: Op, values: list, out: Any) -> Any:
     """`general.execute`, with a handler for a kernel."""
     if lifted((*values, out)):
         return general.execute(op, values, out)
-    form = None if own_operators() else aten_forms.FORMS.get(op.path)
+    form = None if own_operators(op) else aten_forms.FORMS.get(op.path)
     if form is not None:
         result = form(*values)
         if result is not NotImplemented:

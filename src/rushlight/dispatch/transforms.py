@@ -33,7 +33,7 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.handlers import Undispatched
+from rushlight.dispatch.handlers import Undispatched, checks_values
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS
 from rushlight.dispatch.overrides import NOTHING
 
@@ -379,6 +379,8 @@ def somewhere(t: Tensor) -> bool:
     a = innermost(t._array)
     if isinstance(a, Meta):
         return False
+    if thread.dispatch_modes:
+        checks_values()
     with Undispatched():
         return bool(tensor(a).any())
 

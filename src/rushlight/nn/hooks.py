@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import rushlight
@@ -79,7 +80,15 @@ class BoundHook:
         self.__init__(*state)  # type: ignore[misc] # no subclass has another constructor
 
 
-compiled: weakref.WeakKeyDictionary[Module, Any] = weakref.WeakKeyDictionary()  # by `Module.compile`
+compiled: weakref.WeakKeyDictionary[Module, Any] = (
+    weakref.WeakKeyDictionary()
+)  # by `Module.compile`
+
+
+def compile_calls(module: Module, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Let the calls of a module be compiled from now on."""
+    compiled[module] = rushlight.compile(MethodType(call_uncompiled, module), *args, **kwargs)
+    module._call_has_hooks = True
 
 
 def call_uncompiled(module: Module, *args: Any, **kwargs: Any) -> Any:

@@ -153,11 +153,7 @@ class Module(convert.Devices):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the calls of this module, in place; the arguments are those of `torch.compile`."""
-        from types import MethodType
-
-        uncompiled = MethodType(hooks.call_uncompiled, self)
-        hooks.compiled[self] = rushlight.compile(uncompiled, *args, **kwargs)
-        self._call_has_hooks = True
+        hooks.compile_calls(self, args, kwargs)
 
     # ------------------------------------------------------------------------ registration
 

@@ -34,7 +34,8 @@ class TorchDispatchMode:
     aten.mul.Tensor
     """
 
-    _in_forms = True  # whether operators that PyTorch writes in others are called as these
+    def _checks_values(self) -> None:
+        """Values of tensors are looked at without an operator that says so."""
 
     def __init__(self, _dispatch_key: Any = None) -> None:
         pass

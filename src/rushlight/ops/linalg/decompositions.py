@@ -6,9 +6,9 @@ matrix derivative results" (2008). Eigenvalues and singular values are in spectr
 
 from __future__ import annotations
 
-from rushlight.autograd.state import active
 from rushlight.core import dtypes, return_types
 from rushlight.core.errors import LinAlgError
+from rushlight.dispatch.handlers import checks_values
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.dispatch.transforms import Lifted, inside, somewhere
@@ -33,8 +33,7 @@ def codes(info):
 
 def first_failure(info) -> int:
     """The first code that is not 0 of a tensor or array; 0 when all went well, and on meta."""
-    if active.modes and hasattr(info, "is_meta") and not info.is_meta:
-        bool((info != 0).any())  # a `__torch_dispatch__` sees that values are read
+    checks_values()
     flat = codes(info)
     if len(flat) == 1:
         return int(flat[0])

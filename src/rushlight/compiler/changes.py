@@ -1,0 +1,130 @@
+"""What a captured function changes: each change of an object from outside is done again in each run."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight.compiler.reads import CONTAINERS, Reads, Step, Stop
+from rushlight.core.tensor import Tensor
+
+
+class Changes(Reads):
+    """The part of a capture that writes down changes."""
+
+    def change(self, o: Any, name: Any, f: Callable, *values: Any, whole: bool = False) -> Any:
+        """Carry out a change of an object, and do it again in each run if the object was there before."""
+        if self.reason is None and id(o) not in self.inside:
+            if id(o) not in self.outside:
+                self.stop(f"a change of an object of unknown origin, {type(o).__name__}")
+            else:
+                if whole:
+                    self.guard_contents(o)
+                self.written[id(o), name] = o
+                self.step(f, (o, *values), {})
+        return f(o, *values)
+
+    def step(self, f: Callable, args: tuple, kwargs: dict) -> Step | None:
+        """Write down a call that each run does again."""
+        try:
+            given = [self.recorder.template(v) for v in args]
+            step = Step(f, given, {k: self.recorder.template(v) for k, v in kwargs.items()})
+        except Stop as e:
+            self.stop(str(e))
+            return None
+        self.recorder.cut(step)
+        return step
+
+    def set_attribute(self, o: Any, name: str, v: Any) -> None:
+        if self.reason is None:
+            if isinstance(o, Tensor):
+                if name != "grad" or not self.recorder.set_gradient(o, v):
+                    self.stop(f"the attribute {name!r} of a tensor is set")
+                setattr(o, name, v)
+                return
+            elif id(o) not in self.inside and id(o) not in self.outside:
+                self.stop(f"an attribute of an object of unknown origin is set, {type(o).__name__}")
+            else:
+                found = type(o).__setattr__
+                if isinstance(o, rushlight.nn.Module) and found is rushlight.nn.Module.__setattr__:
+                    if (
+                        isinstance(v, (Tensor, rushlight.nn.Module))
+                        or name in o._buffers
+                        or name in o._parameters
+                    ):
+                        self.stop(f"the tensor or module {name!r} of a module is set")
+                elif found is not object.__setattr__:
+                    if isinstance(found, types.FunctionType):
+                        self.call(None, found, (o, name, v), {})
+                        return
+                    self.stop(f"__setattr__ of {type(o).__name__}")
+                d = getattr(type(o), name, None)
+                if isinstance(d, property) and isinstance(d.fset, types.FunctionType):
+                    self.call(None, d.fset, (o, v), {})
+                    return
+                if hasattr(type(d), "__set__") and not isinstance(d, types.MemberDescriptorType):
+                    self.stop(f"the attribute {name!r} of {type(o).__name__} is set")
+        self.change(o, name, setattr_of(name), v)
+
+    def delete_attribute(self, o: Any, name: str) -> None:
+        self.stop(f"the attribute {name!r} is deleted") if id(o) not in self.inside else None
+        delattr(o, name)
+
+    def set_item(self, o: Any, key: Any, v: Any) -> None:
+        if self.reason is not None or isinstance(o, Tensor):
+            o[key] = v
+        elif o.__class__ in CONTAINERS:
+            self.change(o, None, operator.setitem, key, v, whole=True)
+        else:
+            self.special(o, "__setitem__", key, v) if isinstance(
+                getattr(type(o), "__setitem__", None), types.FunctionType
+            ) else self.foreign_item(o, key, v)
+
+    def foreign_item(self, o: Any, key: Any, v: Any) -> None:
+        self.stop(f"an item of {type(o).__name__} is set")
+        o[key] = v
+
+    def delete_item(self, o: Any, key: Any) -> None:
+        if self.reason is None and o.__class__ in CONTAINERS:
+            self.change(o, None, operator.delitem, key, whole=True)
+        else:
+            self.stop("an item is deleted")
+            del o[key]
+
+    def set_variable(self, space: dict, name: str, v: Any) -> None:
+        if self.reason is None:
+            self.outside.setdefault(id(space), (space, self.guards.name(space)))
+            self.step(operator.setitem, (space, name, v), {})
+            self.written[id(space), name] = space
+        space[name] = v
+
+    def set_cell(self, cell: types.CellType, v: Any) -> None:
+        if self.reason is None and id(cell) not in self.inside:
+            self.outside.setdefault(id(cell), (cell, self.guards.name(cell)))
+            self.step(fill_cell, (cell, v), {})
+            self.written[(id(cell),)] = cell
+        cell.cell_contents = v
+
+
+@functools.cache
+def setattr_of(name: str) -> Callable:
+    def set_attribute(o: Any, v: Any) -> None:
+        setattr(o, name, v)
+
+    return set_attribute
+
+
+@functools.cache
+def method_of(name: str) -> Callable:
+    def call_method(o: Any, *args: Any) -> Any:
+        return getattr(o, name)(*args)
+
+    return call_method
+
+
+def fill_cell(cell: types.CellType, v: Any) -> None:
+    cell.cell_contents = v

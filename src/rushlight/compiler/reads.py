@@ -1,0 +1,462 @@
+"""What a captured function reads: each read of an object from outside becomes a guard."""
+
+from __future__ import annotations
+
+import collections
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight.autograd.state import thread
+from rushlight.compiler import recording
+from rushlight.compiler.guards import Guards, constant
+from rushlight.compiler.interpreter import Frame, Watch
+from rushlight.core.tensor import Tensor
+
+CONTAINERS = (list, tuple, dict, set, frozenset, collections.OrderedDict)
+PLAIN_ATTRIBUTES = frozenset(
+    "shape dtype device ndim is_leaf requires_grad layout is_cuda is_sparse is_meta is_quantized is_mps itemsize "
+    "nbytes T mT H mH real imag name names".split()
+)
+VIEWS = tuple(
+    [type(v) for d in ({}, collections.OrderedDict()) for v in (d.keys(), d.values(), d.items())]
+)
+
+
+class Unsupported(RuntimeError):
+    """What `fullgraph=True` raises where a function does not become one program."""
+
+
+class Stop(Exception):
+    """What a program cannot hold was met before anything was done."""
+
+
+class Step:
+    """Something that each run of a program does between graphs: `call(*resolved values)`.
+
+    `values`: templates (`recording.Template`) of the arguments; `result`: the value that stands for what it gives.
+    """
+
+    def __init__(self, f: Callable, args: list, kwargs: dict) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+        self.result: Any = None
+
+
+class Reads(Watch):
+    """One capture of a call: its guards, its records, and why it was given up (`reason`), if it was."""
+
+    def __init__(self, fullgraph: bool = False) -> None:
+        self.fullgraph = fullgraph
+        self.guards = Guards()
+        self.recorder = recording.Recorder(self)
+        self.outside: dict[
+            int, tuple[Any, str]
+        ] = {}  # objects that were there before, and how they are reached
+        self.inside: dict[int, Any] = {}  # objects that the function made
+        self.read: set[int] = set()  # containers all of whose elements are guarded
+        self.written: dict[tuple, Any] = {}  # what was changed since: no guard can ask for it
+        self.reason: str | None = None
+        self.frames: list[Frame] = []
+        self.keep: list[Any] = []  # so that no id is used twice
+        self.state = state()
+
+    def stop(self, reason: str) -> None:
+        """Give the capture up; the call goes on."""
+        if self.reason is None:
+            where = ""
+            if self.frames:
+                code = self.frames[-1].plan.code
+                where = f" ({code.co_filename}:{self.frames[-1].line}, in {code.co_name})"
+            self.reason = reason + where
+            self.recorder.off()
+            if self.recorder in thread.dispatch_modes:  # not in the middle of a call
+                self.recorder.leave()
+            if self.fullgraph:
+                raise Unsupported(f"torch.compile with fullgraph=True: {self.reason}")
+
+    def entered(self, frame: Frame) -> None:
+        self.frames.append(frame)
+        code = frame.plan.code
+        if not frame.at and code.co_flags & 0x08:  # **kwargs is a dictionary of this call
+            at = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x04)
+            self.new(frame.fast[at])
+
+    def left(self, frame: Frame) -> None:
+        self.frames.pop()
+
+    # -- objects -------------------------------------------------------------------------------
+
+    def new(self, v: Any) -> Any:
+        self.inside[id(v)] = v
+        return v
+
+    def known(self, v: Any) -> bool:
+        """Whether it is clear where a value comes from: from guarded reads, or from the function itself."""
+        if constant(v) or id(v) in self.outside or id(v) in self.inside:
+            return True
+        if isinstance(v, Tensor):
+            return self.recorder.knows(v)
+        if isinstance(v, (tuple, slice)):
+            parts = v if isinstance(v, tuple) else (v.start, v.stop, v.step)
+            return all(map(self.known, parts))
+        if isinstance(v, types.MethodType):
+            return self.known(v.__self__)
+        return isinstance(v, (types.BuiltinFunctionType, types.GeneratorType)) or is_code(v)
+
+    def hold(self, expression: str, v: Any) -> Any:
+        """Guard a value that is reached from outside by an expression."""
+        if constant(v):
+            self.guards.equal(expression, v)
+        elif v.__class__ is tuple:
+            self.guards.add(f"{expression}.__class__ is tuple and len({expression}) == {len(v)}")
+            for k, x in enumerate(v):
+                self.hold(f"{expression}[{k}]", x)
+        elif isinstance(v, types.MethodType):
+            self.guards.identical(f"{expression}.__func__", v.__func__)
+            self.hold(f"{expression}.__self__", v.__self__)
+        elif isinstance(v, Tensor) and not isinstance(v, rushlight.nn.Parameter):
+            self.argument(expression, v)
+        elif id(v) not in self.inside:
+            self.guards.identical(expression, v)
+            self.found(v)
+        return v
+
+    def found(self, v: Any, expression: str | None = None) -> None:
+        """An object from outside, which is reached by an expression, by default always the same object."""
+        if id(v) in self.outside:
+            return
+        self.outside[id(v)] = v, expression or self.guards.name(v)
+        if isinstance(v, Tensor):
+            self.recorder.add_outside(v, self.outside[id(v)][1], expression is None)
+
+    def argument(self, expression: str, v: Any) -> None:
+        """Guard an argument of the compiled function, and its elements."""
+        if constant(v):
+            self.guards.equal(expression, v)
+        elif isinstance(v, Tensor):
+            if id(v) in self.outside:
+                self.guards.add(f"{expression} is {self.outside[id(v)][1]}")
+            elif self.recorder.knows(v):
+                self.stop("two tensors on one array")
+            elif v.__class__ not in (Tensor, rushlight.nn.Parameter):
+                self.stop(f"an argument of class {type(v).__name__}")
+            else:
+                self.guards.tensor(expression, v)
+                self.found(v, expression)
+        elif v.__class__ in (list, tuple):
+            name = v.__class__.__name__
+            self.guards.add(f"{expression}.__class__ is {name} and len({expression}) == {len(v)}")
+            self.outside.setdefault(id(v), (v, expression))
+            self.read.add(id(v))
+            for k, x in enumerate(v):
+                self.argument(f"{expression}[{k}]", x)
+        elif v.__class__ is dict and all(map(constant, v)):
+            self.guards.add(
+                f"{expression}.__class__ is dict and same(tuple({expression}), {self.guards.name(tuple(v))})"
+            )
+            self.outside.setdefault(id(v), (v, expression))
+            self.read.add(id(v))
+            for k, x in v.items():
+                self.argument(f"{expression}[{k!r}]", x)
+        else:
+            self.hold(expression, v)
+
+    def contents(self, v: Any) -> Any:
+        if self.reason is not None:
+            return v
+        if v.__class__ in CONTAINERS:
+            self.guard_contents(v)
+        elif isinstance(v, Tensor) or v.__class__ is range:
+            pass
+        elif hasattr(type(v), "__iter__") and isinstance(type(v).__iter__, types.FunctionType):
+            return list(self.iterator(v))
+        elif not self.iterates(v):
+            self.stop(f"elements of {type(v).__name__}")
+        return v
+
+    def guard_contents(self, v: Any) -> None:
+        """Guard all elements of a container from outside."""
+        if id(v) in self.inside or id(v) in self.read or constant(v):
+            return
+        self.read.add(id(v))
+        self.keep.append(v)
+        if id(v) not in self.outside:
+            if v.__class__ is tuple:
+                return  # its elements are known, or are met when they are used
+            self.stop(f"a {type(v).__name__} of unknown origin")
+            return
+        name = self.outside[id(v)][1]
+        if v.__class__ in (list, tuple):
+            self.guards.add(f"len({name}) == {len(v)}")
+            for k, x in enumerate(v):
+                self.hold(f"{name}[{k}]", x)
+        elif v.__class__ in (set, frozenset):
+            if not all(map(constant, v)):
+                self.stop("a set of objects")
+                return
+            self.guards.add(f"{name} == {self.guards.name(v.copy())}")
+        else:
+            if not all(map(constant, v)):
+                self.stop("a dictionary whose keys are objects")
+                return
+            self.guards.add(f"same(tuple({name}), {self.guards.name(tuple(v))})")
+            for k, x in v.items():
+                self.hold(f"{name}[{self.key(k)}]", x)
+
+    def key(self, k: Any) -> str:
+        return repr(k) if k.__class__ in (int, str, bool) else self.guards.name(k)
+
+    def iterates(self, it: Any) -> bool:
+        """Whether a built-in iterator gives elements whose origin is known."""
+        kind = type(it)
+        return (
+            kind.__module__ in ("builtins", "itertools")
+            and hasattr(kind, "__next__")
+            or kind in VIEWS
+        )
+
+    # -- reads ---------------------------------------------------------------------------------
+
+    def variable(self, space: dict, name: str, otherwise: dict) -> Any:
+        v = super().variable(space, name, otherwise)
+        if self.reason is None and (id(space), name) not in self.written:
+            if name in space:
+                self.hold(f"{self.guards.name(space)}[{name!r}]", v)
+            else:
+                self.guards.add(f"{name!r} not in {self.guards.name(space)}")
+                self.hold(f"{self.guards.name(otherwise)}[{name!r}]", v)
+        return v
+
+    def cell(self, cell: types.CellType, name: str) -> Any:
+        v = super().cell(cell, name)
+        if self.reason is None and id(cell) not in self.inside and (id(cell),) not in self.written:
+            self.hold(f"{self.guards.name(cell)}.cell_contents", v)
+        return v
+
+    def attribute(self, o: Any, name: str) -> Any:
+        if self.reason is not None:
+            return getattr(o, name)
+        if isinstance(o, Tensor):
+            return self.attribute_of_tensor(o, name)
+        kind = type(o)
+        if (
+            constant(o)
+            or kind in CONTAINERS
+            or kind.__module__ == "builtins"
+            and not isinstance(o, (type, types.ModuleType))
+        ):
+            v = getattr(o, name)
+            if isinstance(o, types.FunctionType) and not constant(v):
+                self.stop(f"the attribute {name!r} of a function")
+            return v
+        if isinstance(o, tuple) and hasattr(kind, "_fields") and name in kind._fields:
+            return getattr(o, name)
+        if not self.known(o):
+            self.stop(f"an attribute of an object of unknown origin, {kind.__name__}")
+            return getattr(o, name)
+        if isinstance(o, (types.ModuleType, type)):
+            return self.hold(f"{self.guards.name(o)}.{name}", getattr(o, name))
+        return self.attribute_of_instance(o, kind, name)
+
+    def attribute_of_tensor(self, t: Tensor, name: str) -> Any:
+        if not self.recorder.knows(t):
+            self.stop("a tensor of unknown origin")
+        if name == "grad":
+            return self.recorder.gradient(t)
+        v = getattr(t, name)
+        if isinstance(v, (types.MethodType, types.BuiltinMethodType)) or name in PLAIN_ATTRIBUTES:
+            return v
+        if name == "data":
+            return v
+        self.stop(f"the attribute {name!r} of a tensor")
+        return v
+
+    def attribute_of_instance(self, o: Any, kind: type, name: str) -> Any:
+        """The value of an attribute of an instance of a class in Python, as `object.__getattribute__` finds it."""
+        if isinstance(kind.__getattribute__, types.FunctionType):
+            self.stop(f"{kind.__name__} has a __getattribute__ of its own")
+            return getattr(o, name)
+        own = getattr(o, "__dict__", {})
+        for cls in kind.__mro__:
+            if name in cls.__dict__:
+                d = cls.__dict__[name]
+                self.of_class(kind, cls, name)
+                break
+        else:
+            d = cls = None
+        if isinstance(d, property):
+            if not isinstance(d.fget, types.FunctionType):
+                self.stop(f"the property {name!r} of {kind.__name__}")
+                return getattr(o, name)
+            return self.call(None, d.fget, (o,), {})
+        outside = id(o) in self.outside
+        place = self.outside[id(o)][1] if outside else ""
+        if outside and (id(o), name) in self.written:
+            outside = False
+        if isinstance(d, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+            v = getattr(o, name)
+            if name == "__dict__":
+                self.stop("the __dict__ of an object")
+            return self.hold(f"{place}.{name}", v) if outside else v
+        if cls is not None and hasattr(type(d), "__set__"):
+            self.stop(f"the attribute {name!r} of {kind.__name__}")
+            return getattr(o, name)
+        if name in own:
+            return self.hold(f"{place}.{name}", own[name]) if outside else own[name]
+        if cls is not None:
+            if outside:
+                self.guards.add(f"{name!r} not in {place}.__dict__")
+            if isinstance(d, types.FunctionType):
+                return types.MethodType(d, o)
+            v = getattr(o, name)
+            if isinstance(d, (staticmethod, classmethod)) or not hasattr(type(d), "__get__"):
+                if not isinstance(v, types.MethodType):
+                    self.hold(f"{self.guards.name(kind)}.{name}", v)
+                return v
+            self.stop(f"the attribute {name!r} of {kind.__name__}")
+            return v
+        return self.missing_attribute(o, kind, name, outside, place)
+
+    def missing_attribute(self, o: Any, kind: type, name: str, outside: bool, place: str) -> Any:
+        """What `__getattr__` gives."""
+        if (
+            isinstance(o, rushlight.nn.Module)
+            and kind.__getattr__ is rushlight.nn.Module.__getattr__
+        ):
+            for table in ("_parameters", "_buffers", "_modules"):
+                if name in o.__dict__.get(table, ()):
+                    v = o.__dict__[table][name]
+                    if outside and (id(o.__dict__[table]), name) not in self.written:
+                        self.guards.add(f"{name!r} not in {place}.__dict__")
+                        self.hold(f"{place}.{table}[{name!r}]", v)
+                    return v
+        found = getattr(kind, "__getattr__", None)
+        if isinstance(found, types.FunctionType) and found is not rushlight.nn.Module.__getattr__:
+            return self.call(None, found, (o, name), {})
+        if outside:
+            self.guards.add(f"not hasattr({place}, {name!r})")
+        return getattr(o, name)
+
+    def of_class(self, kind: type, cls: type, name: str) -> None:
+        """Guard that a class has this attribute, and that no class before it in the order of resolution does."""
+        if cls.__module__.startswith("rushlight.") or cls.__flags__ & (
+            1 << 8
+        ):  # ours, or immutable
+            return
+        self.guards.identical(f"{self.guards.name(cls)}.__dict__[{name!r}]", cls.__dict__[name])
+        for before in kind.__mro__[: kind.__mro__.index(cls)]:
+            self.guards.add(f"{name!r} not in {self.guards.name(before)}.__dict__")
+
+    def item(self, o: Any, key: Any) -> Any:
+        if self.reason is not None or isinstance(o, Tensor):
+            return o[key]
+        if o.__class__ in (list, tuple, dict, collections.OrderedDict):
+            if isinstance(key, Tensor):
+                self.stop("a tensor as an index of a Python sequence")
+            self.guard_contents(o)
+            v = o[key]
+            return self.new(v) if v.__class__ is list and key.__class__ is slice else v
+        if constant(o):
+            return o[key]
+        return self.special(o, "__getitem__", key)
+
+    def contains(self, o: Any, key: Any) -> bool:
+        if self.reason is None:
+            if o.__class__ in CONTAINERS:
+                self.guard_contents(o)
+                if isinstance(key, Tensor):
+                    self.stop("`in` of a tensor")
+            elif not constant(o) and o.__class__ not in VIEWS:
+                return bool(self.special(o, "__contains__", key))
+        return key in o
+
+    def truth(self, v: Any) -> bool:
+        if self.reason is None and not constant(v):
+            if isinstance(v, Tensor):
+                self.stop("a branch on the values of a tensor")
+            elif v.__class__ in CONTAINERS:
+                self.guard_contents(v)
+            else:
+                for name in ("__bool__", "__len__"):
+                    if isinstance(getattr(type(v), name, None), types.FunctionType):
+                        return bool(self.special(v, name))
+        return bool(v)
+
+    def iterator(self, v: Any) -> Any:
+        if self.reason is None and not isinstance(v, Tensor) and not constant(v):
+            if v.__class__ in CONTAINERS:
+                self.guard_contents(v)
+            elif not self.iterates(v) and not (isinstance(v, tuple) and self.known(v)):
+                return self.special(v, "__iter__")
+        return iter(v)
+
+    def following(self, it: Any) -> Any:
+        if self.reason is None and not self.iterates(it):
+            return self.special(it, "__next__")
+        return next(it)
+
+    def operation(self, f: Callable, *operands: Any) -> Any:
+        if self.reason is None:
+            if any(isinstance(v, Tensor) for v in operands):
+                for v in operands:
+                    self.contents_deep(v)
+            elif not all(map(constant, operands)):
+                for v in operands:
+                    if v.__class__ in CONTAINERS:
+                        self.contents_deep(v)
+                    elif not constant(v) and not is_code(v) and v.__class__ not in VIEWS:
+                        return self.special_operation(f, operands)
+                r = f(*operands)
+                return (
+                    self.new(r) if r.__class__ in (list, dict, set) and r is not operands[0] else r
+                )
+        return f(*operands)
+
+    def special_operation(self, f: Callable, operands: tuple) -> Any:
+        """An operation on objects of classes in Python."""
+        if f in (operator.eq, operator.ne) and all(
+            type(v).__eq__ is object.__eq__ for v in operands if not constant(v)
+        ):
+            return f(*operands)
+        name = f"__{f.__name__.strip('_')}__"
+        found = getattr(type(operands[0]), name, None)
+        if isinstance(found, types.FunctionType):
+            r = self.call(None, found, operands, {})
+            if r is not NotImplemented:
+                return r
+        self.stop(f"{f.__name__} of {', '.join(type(v).__name__ for v in operands)}")
+        return f(*operands)
+
+    def special(self, o: Any, name: str, *args: Any) -> Any:
+        """The result of a special method of a class in Python."""
+        found = getattr(type(o), name, None)
+        if isinstance(found, types.FunctionType) and self.known(o):
+            return self.call(None, found, (o, *args), {})
+        self.stop(f"{name} of {type(o).__name__}")
+        plain = {"__iter__": iter, "__next__": next, "__bool__": bool, "__len__": len,
+                 "__getitem__": operator.getitem, "__contains__": operator.contains}  # fmt: skip
+        return plain[name](o, *args)
+
+    def contents_deep(self, v: Any) -> None:
+        """Guard all that built-in functions or operators can read of an argument."""
+        if v.__class__ in CONTAINERS:
+            self.guard_contents(v)
+            for x in v.values() if isinstance(v, dict) else v:
+                self.contents_deep(x)
+        elif not self.known(v) and not self.iterates(v):
+            self.stop(f"an object of unknown origin, {type(v).__name__}")
+
+
+def is_code(v: Any) -> bool:
+    """Whether an object is a function, a class or a module: what it is does not change, its attributes are guarded."""
+    return isinstance(v, (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType))
+
+
+def state() -> tuple:
+    """What all calls of operators depend on besides their arguments."""
+    return (
+        thread.grad, thread.inference, thread.autocast, thread.function_modes, thread.dispatch_modes,
+        rushlight.get_default_dtype(), rushlight.is_grad_enabled(),
+    )  # fmt: skip

@@ -1,0 +1,283 @@
+"""`torch.compile`: compiled functions give what they give as they are written, whatever changes between calls."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from types import FunctionType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rushlight as torch
+from compile_programs import PROGRAMS
+from rushlight import nn
+from rushlight.compiler.compiled import Compiled
+from rushlight.compiler.interpreter import Watch, frame_of, run
+from rushlight.nn import functional as F
+from rushlight.utils._pytree import tree_flatten
+
+
+def seen(v):
+    """A value as numbers and strings that can be compared."""
+    if isinstance(v, torch.Tensor):
+        numbers = [float(f"{x:.4g}") for x in v.detach().double().reshape(-1).tolist()]
+        return tuple(v.shape), v.dtype, v.stride(), v.requires_grad, numbers
+    if isinstance(v, dict):
+        return {k: seen(x) for k, x in v.items()}
+    if isinstance(v, (list, tuple)):
+        return type(v).__name__, [seen(x) for x in v]
+    if isinstance(v, nn.Module):
+        return [seen([p, p.grad]) for p in v.parameters()] + [seen(b) for b in v.buffers()]
+    if isinstance(v, (int, float, str, type(None))):
+        return v
+    return (
+        seen(vars(v))
+        if type(v).__module__ == "compile_programs" and hasattr(v, "__dict__")
+        else type(v).__name__
+    )
+
+
+def outcome(g, f, args):
+    """What a call gives and changes: its result, gradients, arguments, and what the closure of `f` holds."""
+    try:
+        result = g(*args)
+    except Exception as e:
+        return type(e), str(e)
+    found = [seen(result)]
+    leaves = [t for t in tree_flatten(result)[0] if isinstance(t, torch.Tensor)]
+    wanted = [t for t in leaves if t.requires_grad]
+    if wanted:
+        try:
+            sum(t.float().sum() for t in wanted).backward()
+        except RuntimeError as e:
+            found.append(str(e)[-60:])
+    given = [t for t in tree_flatten(args)[0] if isinstance(t, torch.Tensor)]
+    found += [seen(given), [seen(t.grad) for t in given if t.is_leaf]]
+    closure = getattr(f, "__closure__", None) or ()
+    return [
+        *found,
+        *[seen(c.cell_contents) for c in closure],
+        seen(f) if isinstance(f, nn.Module) else 0,
+    ]
+
+
+def outcomes(name, compiled):
+    torch.manual_seed(0)
+    f, calls = PROGRAMS[name]()
+    g = Compiled(f) if compiled else f
+    return [outcome(g, f, args) for args in (calls() if callable(calls) else calls)], g
+
+
+# What no program holds yet; these run as they are written.
+AS_WRITTEN = frozenset(
+    "item_in_middle data_branch python_random hooks_in custom_function masks numpy_use".split()
+)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_compiled_function_gives_the_same(name):
+    wanted, _ = outcomes(name, compiled=False)
+    found, g = outcomes(name, compiled=True)
+    assert found == wanted
+    assert bool(g.programs) == (name not in AS_WRITTEN), g.reasons
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 3)
+    )
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_a_training(kind, whole):
+    def losses(compiled):
+        m = model()
+        optimizer = getattr(torch.optim, kind)(m.parameters(), 0.05)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5, 0.5)
+        torch.manual_seed(1)
+        x, y = torch.randn(20, 4), torch.randint(0, 3, (20,))
+        forward = torch.compile(m) if compiled and not whole else m
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(forward(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        if compiled and whole:
+            step = torch.compile(step, fullgraph=True)
+        found = []
+        for _ in range(20):
+            found.append(step(x, y).item())
+            schedule.step()
+        return found, [t.clone() for t in m.state_dict().values()]
+
+    (a, before), (b, after) = losses(False), losses(True)
+    assert b == pytest.approx(a, rel=1e-5)
+    for s, t in zip(before, after, strict=True):
+        torch.testing.assert_close(s, t, rtol=1e-4, atol=1e-6)
+
+
+def test_modules():
+    m = model()
+    c = torch.compile(m)
+    x = torch.randn(5, 4)
+    assert isinstance(c, torch._dynamo.OptimizedModule)
+    assert c._orig_mod is m
+    assert [*c.state_dict()] == ["_orig_mod." + k for k in m.state_dict()]
+    c.eval()
+    assert not m.training
+    for _ in range(2):
+        assert torch.equal(c(x), m(x))
+    for other in (pickle.loads(pickle.dumps(c)), copy.deepcopy(c)):
+        assert torch.equal(other(x), m(x))
+    wanted = m(x)
+    m.compile()
+    assert torch.equal(m(x), wanted)
+    assert torch.equal(m(x), wanted)
+
+
+def test_fullgraph_says_what_stands_in_the_way():
+    @torch.compile(fullgraph=True)
+    def f(x):
+        if x.sum() > 0:
+            return x
+        return -x
+
+    with pytest.raises(
+        torch._dynamo.exc.Unsupported, match=r"branch on the values.*test_compile.py:\d+, in f"
+    ):
+        f(torch.ones(2))
+    assert f.__name__ == "f"
+    assert torch.relu(torch.ones(1)).item() == 1  # no mode stays on
+
+
+def test_a_backward_pass_after_a_parameter_was_written():
+    m = nn.Linear(3, 3)
+    c = torch.compile(lambda x: m(m(x)).sum())
+    for _ in range(2):
+        y = c(torch.ones(1, 3))
+    with torch.no_grad():
+        m.weight.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_names():
+    double = torch.compile(lambda x: x * 2)
+    x = torch.ones(2)
+    double(x)
+    assert double.programs
+    torch.compiler.reset()
+    assert not double.programs
+
+    @torch.compiler.disable
+    def plain(x):
+        return torch.compiler.is_compiling(), x
+
+    assert not torch.compile(lambda x: plain(x)[0])(x)
+    assert torch.compile(lambda x: torch.compiler.is_compiling())(x)
+    found = torch._dynamo.explain(lambda x: x.relu() * 2)(x)
+    assert (found.graph_count, found.graph_break_count, found.op_count) == (1, 0, 2)
+    with pytest.raises(RuntimeError, match="Invalid backend"):
+        torch.compile(plain, backend="nothing")
+    with pytest.raises(RuntimeError, match="Either mode or options"):
+        torch.compile(plain, mode="default", options={})
+    assert torch.compile(plain, backend="eager") is plain
+
+
+# -- random programs -------------------------------------------------------------------------------
+
+LINES = (
+    "a = a * {k} + b",
+    "b = F.relu(a - {k})",
+    "a, b = b, a.tanh()",
+    "xs.append(a.sum())",
+    "a = a[:, :1] + b",
+    "a = a.t().reshape(3, 2) if a.shape[0] == 2 else a.t()",
+    "b = b.expand_as(a) if b.shape != a.shape and b.numel() == 1 else b",
+    "a = a.clone(); a[0] = {k}; a.mul_(2)",
+    "s.n += {k}",
+    "a = a * s.n",
+    "d['k{k}'] = d.get('k{k}', 0) + 1",
+    "a = a + len(d)",
+    "for i in range({k}): a = a + i",
+    "if flag: a = a + w",
+    "with torch.no_grad(): b = b + w.sum()",
+    "try:\n        a = a / d['no']\n    except KeyError: b = b - 1",
+    "xs = [x * 2 for x in xs] + [a.mean()]",
+    "f = lambda v, k={k}: v * k + s.n\n    a = f(a)",
+    "s.last = a.detach().mean()",
+    "a = F.dropout(a, 0.5, flag)",
+)
+
+
+class Space:
+    def __init__(self):
+        self.n, self.last = 1, None
+
+
+def random_program(lines, w):
+    """A function of (a, b, flag) and what it reads from outside."""
+    body = "\n    ".join(lines)
+    source = (
+        f"def f(a, b, flag):\n    xs = []\n    {body}\n    return a, b, xs, s.n, s.last, dict(d)\n"
+    )
+    space = {"torch": torch, "F": F, "s": Space(), "d": {}, "w": w}
+    exec(source, space)
+    return space["f"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(LINES), st.integers(1, 3)), min_size=1, max_size=8),
+    st.lists(st.booleans(), min_size=3, max_size=5),
+)
+def test_random_programs(lines, flags):
+    lines = [line.format(k=k) for line, k in lines]
+
+    def results(wrap):
+        torch.manual_seed(0)
+        w = torch.randn(1, 3, requires_grad=True)
+        f = wrap(random_program(lines, w))
+        found = []
+        for flag in flags:
+            a, b = torch.randn(2, 3), torch.randn(2, 3)
+            try:
+                r = f(a, b, flag)
+            except (RuntimeError, IndexError) as e:
+                found.append(type(e))
+                continue
+            if r[0].requires_grad:
+                r[0].sum().backward()
+            found += [seen(r), seen(w.grad)]
+        return found
+
+    assert results(Compiled) == results(lambda f: f), lines
+
+
+class Inlined(Watch):
+    """Interprets all Python functions."""
+
+    def call(self, frame, f, args, kwargs):
+        inner = frame_of(f, args, kwargs) if isinstance(f, FunctionType) else None
+        return super().call(frame, f, args, kwargs) if inner is None else run(inner, self)
+
+
+def test_the_interpreter_alone():
+    import difflib
+    import json
+    import textwrap
+
+    text = "to be interpreted " * 9
+    for f, args in (
+        (textwrap.fill, (text, 30)),
+        (json.dumps, ({"a": [1, {"b": None}], "c": 1.5},)),
+        (lambda: [*difflib.unified_diff(["a", "b"], ["a", "c"])], ()),
+    ):
+        assert Inlined().call(None, f, args, {}) == f(*args)
