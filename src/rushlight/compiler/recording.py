@@ -36,7 +36,6 @@ DYNAMIC = frozenset(
     "unique_dim equal is_nonzero bincount item histogramdd _all_histogramdd to_sparse segment_reduce aten_repeat_each "
     "repeat_interleave".split()
 )
-)
 
 # Operators that fill arguments without counting it as a write: the places of these.
 FILLS = {"_batch_norm": (3, 4)}
@@ -211,7 +210,7 @@ class Recorder(TorchDispatchMode):
 
     def record(self, func: Any, args: tuple, kwargs: dict, result: Any, written: list) -> None:
         name = func._opname
-        if name in DYNAMIC or name == "index" and self.masks(args):
+        if name in DYNAMIC or name.startswith("_sparse") or name == "index" and self.masks(args):
             self.capture.stop(f"{func}, which depends on elements,")
             return
         if name == "lift_fresh" and self.value_of(args[0]) is None:

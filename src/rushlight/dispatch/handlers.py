@@ -61,9 +61,8 @@ def own_operators(op: Op | None = None) -> bool:
     """Whether the mode that is asked takes operators as they are declared here, not as PyTorch's inner ones: its class
     says `own_operators = True`."""
     modes = thread.dispatch_modes
-    return (
-        bool(modes) and getattr(modes[-1], "own_operators", False) and op.path not in HOLDS_INDICES
-    )
+    own = bool(modes) and getattr(modes[-1], "own_operators", False)
+    return own and (op is None or op.path not in HOLDS_INDICES)
 
 
 def asked(values: Iterable) -> bool:
