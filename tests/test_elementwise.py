@@ -523,3 +523,18 @@ def test_a_number_over_a_tensor_leaves_foreign_operands_to_python():
     assert torch.ones(2).__rtruediv__(object()) is NotImplemented
     assert Foreign() / torch.ones(2) == "theirs"
     assert torch.ones(2).__rtruediv__(2.0).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("gap", [2, 4, 8])
+def test_negation_with_gaps(dtype, gap):
+    """NumPy's own gives wrong numbers for some of these."""
+    for n in (3, 40, 3000):
+        x = (torch.arange(n * gap) % 100).to(getattr(torch, dtype)).view(n, gap)
+        wanted = -x[:, 1].contiguous()
+        y, z = x.clone(), x.clone()
+        y[:, 1].neg_()
+        torch.neg(x[:, 1], out=z[:, 0])
+        assert torch.equal(y[:, 1], wanted)
+        assert torch.equal(z[:, 0], wanted)
+        assert torch.equal(-x[:, 1], wanted)

@@ -58,7 +58,6 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     maximum,
     minimum,
     multiply,
-    negative,
     not_equal,
     reciprocal,
     repeat,

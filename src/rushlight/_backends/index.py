@@ -31,9 +31,9 @@ REFERENCE = {
         "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign copysign_gradient "
         "deg2rad fill floor floor_divide fmod frac frexp heaviside hypot is_exact is_float "
         "isfinite isinf isnan ldexp left_shift lerp logaddexp logaddexp2 logit logit_gradient "
-        "nan_to_num nextafter power rad2deg remainder reverse_subtract right_shift rint "
-        "round_to rsqrt sgn sigmoid sign signbit sinc threshold_gradient trunc trunc_divide "
-        "with_wide_number "
+        "nan_to_num negative nextafter power rad2deg remainder reverse_subtract right_shift "
+        "rint round_to rsqrt sgn sigmoid sign signbit sinc threshold_gradient trunc "
+        "trunc_divide with_wide_number "
     ),
     "fft": (
         "c2c c2r r2c transform_lines "

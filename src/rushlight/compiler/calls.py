@@ -128,6 +128,8 @@ class OneKernel:
 
     def __getattr__(self, name: str) -> Callable:
         def kernel(*args: Any) -> Any:
+            if any(callable(a) and not isinstance(a, (type, OneKernel)) for a in args):
+                raise TypeError(f"{name} takes another kernel")
             self.calls.append((name, args))
             return self
 
@@ -398,6 +400,9 @@ def promoted(op: registry.Op, named: dict) -> None:
     if not any(devices.is_array(a) for a in arrays.values()):
         raise TypeError("numbers only")
     d = general.common_dtype(op, arrays)
+    in_dimensions = any(
+        getattr(a, "ndim", 0) for a in arrays.values()
+    )  # NumPy promotes 0-d arrays as numbers
     if op.promote == "float" and d.kind < 2:
         d = general.modes.get_default_dtype()
     if op.accepts is not None and "bifc"[d.kind] not in op.accepts:
@@ -411,7 +416,7 @@ def promoted(op: registry.Op, named: dict) -> None:
             if a.dtype is not d.np:
                 named[i] = Cast(named[i], d.np)
         else:
-            named[i] = number(a, d.np)
+            named[i] = number(a, d.np) if in_dimensions else xp.number(a, d.np)
 
 
 def number(value: Any, d: np.dtype) -> Any:

@@ -37,9 +37,6 @@ DYNAMIC = frozenset(
     "repeat_interleave".split()
 )
 
-# Operators that fill arguments without counting it as a write: the places of these.
-FILLS = {"_batch_norm": (3, 4)}
-
 
 class Value:
     """An array that programs compute or take.
@@ -227,8 +224,6 @@ class Recorder(TorchDispatchMode):
             self.capture.stop(f"{func} of {e.args[0]}")
             return
         node.meta["line"] = self.capture.frames[-1].line if self.capture.frames else 0
-        written += [args[k] for k in FILLS.get(name, ()) if args[5]]
-        node.meta["writes"] = tuple([self.argument(t) for t in written])
         for t in written:
             self.write(t)
         node.meta["val"] = described(result)
@@ -243,7 +238,7 @@ class Recorder(TorchDispatchMode):
         node = self.segment.graph.call_function(
             rushlight.ops.aten.clone.default, (self.segment.node_of(v),)
         )
-        node.meta |= {"val": described(result), "writes": (), "line": 0}
+        node.meta |= {"val": described(result), "line": 0}
         self.track(result, node)
 
     @staticmethod

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._codegen import parallel_ufuncs, ufunc_loops
 from rushlight._codegen.kernels.pointwise import Pointwise
@@ -20,7 +22,8 @@ class Ufunc(Binding):
 
     def bind(self, reference: Callable) -> Callable:
         name = reference.__name__
-        return parallel_ufuncs.parallel(reference, _LOOPS.get(name), _FUNCTIONS.get(name))
+        ufunc = getattr(np, name)
+        return parallel_ufuncs.parallel(ufunc, _LOOPS.get(name), _FUNCTIONS.get(name))
 
 
 for _name in (
