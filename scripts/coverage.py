@@ -260,7 +260,7 @@ STUBS_HEAD = """# What pretends
 
 Names that can be imported and called as PyTorch's and do less. Written by `scripts/coverage.py` from the marks in the
 code (`src/rushlight/core/stub.py`); do not edit. `name(parameter=)` is a parameter, everything else of that name is as in
-PyTorch. `torch.compile` and `torch.jit.script` warn when they are first called.
+PyTorch. `torch.jit.script` warns when it is first called.
 """
 
 

@@ -649,3 +649,16 @@ def sets_and_slots():
             yield (R(3),)
 
     return f, calls
+
+
+@program
+def leaves_made_inside():
+    w = R(4).requires_grad_()
+
+    def f(x, keep):
+        t = x.clone().requires_grad_()
+        (g,) = torch.autograd.grad((t * w).square().sum(), t, create_graph=True)
+        y = g.square().sum()
+        return (y, t) if keep else y
+
+    return f, [(R(4), False), (R(4), False), (R(4), True), (R(4), True)]

@@ -69,11 +69,12 @@ def test_declared_stubs_are_there():
         assert reason.endswith(".")
         path, _, parameter = name.rstrip("=)").partition("(")
         space, _, last = path.replace("torchvision", "torch.vision").rpartition(".")
-        if space.endswith(".Module"):
-            holder = torch.nn.Module
-        else:
-            space = space.replace("nn.attention.flex", "nn.flex").replace("torch", "rushlight", 1)
-            holder = importlib.import_module(space)
+        space = space.replace("nn.attention.flex", "nn.flex").replace("torch", "rushlight", 1)
+        space, _, cls = (
+            space.rpartition(".") if space.endswith((".Module", ".Dim")) else (space, "", "")
+        )
+        holder = importlib.import_module(space)
+        holder = getattr(holder, cls) if cls else holder
         found = getattr(holder, last)
         if parameter:
             assert parameter in inspect.signature(found).parameters, name

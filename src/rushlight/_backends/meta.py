@@ -116,6 +116,11 @@ def of_product(a: Meta, b: Meta) -> tuple | None:
     return (*lead, a.shape[-2], b.shape[-1])
 
 
+def of_vector(a: Meta, b: Meta) -> tuple | None:
+    """The shape of a matrix times a vector."""
+    return a.shape[:1] if a.ndim == 2 and b.shape == a.shape[1:] else None
+
+
 def of_linear(given: dict) -> tuple | None:
     """The shape of `input @ weight.T + bias`."""
     x, w, bias = given["input"], given["weight"], given["bias"]
@@ -158,6 +163,7 @@ SHAPES: dict[str, Callable] = {
     "mm": lambda given: of_product(*given.values()),
     "bmm": lambda given: of_product(*given.values()),
     "matmul": lambda given: of_product(*given.values()),
+    "mv": lambda given: of_vector(*given.values()),
     "addmm": of_sum,
     "baddbmm": of_sum,
     "nn.functional.linear": of_linear,

@@ -122,7 +122,7 @@ def _record(runs: dict[int, Run], undo: list[Callable[[], None]]) -> None:
 
     from rushlight._codegen.kernels.pointwise import Pointwise
 
-    for found in [o for o in gc.get_objects() if isinstance(o, (Kernel, Pointwise))]:
+    for found in [o for o in gc.get_objects() if issubclass(type(o), (Kernel, Pointwise))]:
         if isinstance(found, Kernel):
             for key, function in found._compiled.items():
                 space = getattr(function, "__globals__", {})

@@ -261,15 +261,11 @@ def accumulated(old: Tensor, g: Tensor) -> Tensor:
 
 
 def laid_out_like(g: Tensor, t: Tensor) -> Tensor:
-    """`g`, or a copy of it, with the strides of the leaf `t` where that leaves no gaps."""
-    import rushlight
-
-    want = t.stride()
+    """A copy of `g` with the strides of the leaf `t`, or row-major where those leave gaps."""
+    want: tuple = t.stride()
     if not geometry.is_non_overlapping_and_dense(t.shape, want):
         want = geometry.contiguous_strides(t.shape)
-    if all(s == w or n == 1 for s, w, n in zip(g.stride(), want, t.shape, strict=True)):
-        return g.detach()
-    return rushlight.empty_strided(t.shape, want, dtype=g.dtype, device=g.device).copy_(g.detach())
+    return g.detach().new_empty_strided(t.shape, want).copy_(g.detach())
 
 
 def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:

@@ -46,7 +46,7 @@ LEAVES = (
 DATA = frozenset(
     "item tolist numpy __array__ is_nonzero equal allclose __repr__ __str__ __format__ data_ptr __bool__ "
     "__int__ __float__ __index__ __complex__ storage untyped_storage register_hook retain_grad "
-    "__deepcopy__ __reduce_ex__ __hash__ share_memory_ map_ apply_ requires_grad_ set_".split()
+    "__deepcopy__ __reduce_ex__ __hash__ share_memory_ map_ apply_ set_".split()
 )
 DRAWN = frozenset(["bernoulli", "fill", "normal"])
 MAKERS = frozenset("tensor as_tensor asarray scalar_tensor".split())
@@ -135,6 +135,8 @@ class Capture(Changes):
         if f.__name__ in DATA or f.__name__ in MAKERS and any(tensors_in(args)):
             self.stop(f"{f.__name__}() of a tensor")
             return f(*args, **kwargs)
+        if f.__name__ == "requires_grad_" and not self.recorder.made_inside(args[0]):
+            self.stop("requires_grad_() of a tensor from outside")
         if f.__name__ in DRAWN and any(
             t.requires_grad for t in tensors_in((*args, *kwargs.values()))
         ):

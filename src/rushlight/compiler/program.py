@@ -153,6 +153,8 @@ class Program:
             for part in t.parts:
                 self.with_history(part)
         elif isinstance(t, Made) and all(t.tensor is not r.tensor for r in self.results):
+            if t.tensor.requires_grad and t.tensor.grad_fn is None:
+                raise Stop("a leaf that the function made is kept")
             if t.tensor.requires_grad and id(t.tensor) not in self.consumed:
                 self.results.append(t)
 

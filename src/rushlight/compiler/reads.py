@@ -164,7 +164,7 @@ class Reads(Watch):
             self.hold(expression, v)
 
     def contents(self, v: Any) -> Any:
-        if self.reason is not None:
+        if self.reason is not None or constant(v):
             return v
         if v.__class__ in CONTAINERS:
             self.guard_contents(v)

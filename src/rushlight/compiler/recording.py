@@ -146,6 +146,11 @@ class Recorder(TorchDispatchMode):
     def knows(self, t: Tensor) -> bool:
         return id(t._array) in self.values
 
+    def made_inside(self, t: Tensor) -> bool:
+        """Whether the function made a tensor, and its memory."""
+        v = self.value_of(t)
+        return v is not None and v.node is not None and id(version_of(t)) not in self.counters
+
     def value_of(self, t: Tensor) -> Value | None:
         return self.values.get(id(t._array))
 

@@ -6,6 +6,7 @@ straight path hands them over.
 
 from __future__ import annotations
 
+import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,6 @@ KERNELS = (
 ZERO = np.zeros((), F32)
 
 
-@wraps(np.negative)
 def negative(a: Any, out: Any = None, **options: Any) -> Any:
     """`-a`. NumPy's own (2.4.6) gives wrong numbers where elements are 16 bytes (of 4 each) or 64 (of 8 each) apart and
     the result has gaps, too."""
@@ -39,6 +39,12 @@ def negative(a: Any, out: Any = None, **options: Any) -> Any:
         out[...] = np.negative(a, **options)
         return out
     return np.negative(a, out=out, **options)
+
+
+negative.__wrapped__ = np.negative  # type: ignore[attr-defined] # it behaves as the ufunc
+negative.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # of the contract
+    [inspect.Parameter("a", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+)
 
 
 def wide(kernel: Callable) -> Callable:

@@ -282,8 +282,8 @@ def _between(name: str, start: Any, end: Any, n: int, dtype: Any) -> Tensor:
     _single(name, start, end)
     if n < 0:
         raise RuntimeError(f"number of steps must be non-negative, got {n}")
-    at = _wrap(np.arange(n, dtype=np.float64))
-    first = _wrap((np.arange(n) < n / 2).astype(np.float64))
+    at = _wrap(xp.arange(n, dtype=np.float64))
+    first = _wrap((xp.arange(n) < n / 2).astype(np.float64))
     start, end = (v.double() if isinstance(v, Tensor) else v for v in (start, end))
     step = (end - start) / max(n - 1, 1)
     values = first * (at * step + start) + (1 - first) * (end - step * (n - 1 - at))
