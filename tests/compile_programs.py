@@ -662,3 +662,48 @@ def leaves_made_inside():
         return (y, t) if keep else y
 
     return f, [(R(4), False), (R(4), False), (R(4), True), (R(4), True)]
+
+
+@program
+def numbers_read_from_tensors():
+    log, o = [], Cfg()
+
+    def f(x):
+        loss = x.square().mean()
+        v = loss.item()
+        log.append(v)
+        o.total = o.total + v * 2 if hasattr(o, "total") else v
+        n = x.argmax().item()
+        return (
+            v,
+            {
+                "half": v / 2,
+                "n": n,
+                "int": int(loss),
+                "float": float(loss + 1),
+                "both": [v + n, round(v, 3), float(n)],
+            },
+            type(v) is float,
+        )
+
+    return f, rows()
+
+
+@program
+def numbers_read_decide():
+    def f(x):
+        v = x.sum().item()
+        return x + v if v > 0 else x * v
+
+    return f, rows()
+
+
+@program
+def numbers_before_writes():
+    def f(x):
+        y = x.clone()
+        first = y.sum().item()
+        y.mul_(2)
+        return first, y.sum().item(), y
+
+    return f, rows()

@@ -72,7 +72,7 @@ def outcomes(name, compiled):
 
 # What no program holds yet; these run as they are written.
 AS_WRITTEN = frozenset(
-    "item_in_middle data_branch python_random hooks_in custom_function masks numpy_use".split()
+    "item_in_middle numbers_read_decide data_branch python_random hooks_in custom_function masks numpy_use".split()
 )
 
 

@@ -24,7 +24,7 @@ import rushlight
 from rushlight.compiler.changes import Changes, method_of
 from rushlight.compiler.guards import constant
 from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
-from rushlight.compiler.reads import CONTAINERS, is_code
+from rushlight.compiler.reads import CONTAINERS, RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.nn import hooks
@@ -132,6 +132,11 @@ class Capture(Changes):
 
     def operator(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a function of tensors: the recorder sees what it does."""
+        if f.__name__ == "item" and self.recorder.on and self.recorder.knows(args[0]):
+            with self.recorder.paused():
+                v = f(*args)
+            if v.__class__ in (int, float):
+                return self.number(f, args, v)
         if f.__name__ in DATA or f.__name__ in MAKERS and any(tensors_in(args)):
             self.stop(f"{f.__name__}() of a tensor")
             return f(*args, **kwargs)
@@ -155,10 +160,13 @@ class Capture(Changes):
         return self.new(r) if r.__class__ in (list, dict) else r
 
     def call_class(self, frame: Frame | None, cls: type, args: tuple, kwargs: dict) -> Any:
+        if cls in (float, int) and len(args) == 1 and isinstance(args[0], Tensor):
+            if args[0].numel() == 1:
+                args = (self.operator(Tensor.item, args, {}),)
         if cls in READS_NOTHING or cls.__module__ in PURE_MODULES:
             return self.call_pure(cls, args, kwargs)
         if cls in ABOUT_CLASSES and len(args) == 1 or cls is super:
-            return cls(*args)
+            return cls(*map(plain, args)) if cls is type else cls(*args)
         if issubclass(cls, BaseException) and cls.__module__ == "builtins":
             return self.new(cls(*args, **kwargs))
         if issubclass(cls, Tensor):
@@ -223,6 +231,8 @@ class Capture(Changes):
         if special is not None and args and not isinstance(args[0], Tensor):
             if isinstance(getattr(type(args[0]), special, None), types.FunctionType):
                 return self.special(args[0], special)
+        if any(v.__class__ in RUNTIME for v in args):
+            return self.runtime(f, args)
         if f in ITERATES:
             args = tuple([self.iterator(v) if self.iterable(v) else v for v in args])
         for v in (*args, *kwargs.values()):

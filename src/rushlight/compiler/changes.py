@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.compiler.reads import CONTAINERS, Reads, Step, Stop
+from rushlight.compiler.reads import CONTAINERS, Reads, RuntimeFloat, RuntimeInt, Step, Stop, plain
 from rushlight.core.tensor import Tensor
 
 
@@ -26,7 +26,18 @@ class Changes(Reads):
                     self.guard_contents(o)
                 self.written[id(o), name] = o
                 self.step(f, (o, *values), {})
-        return f(o, *values)
+        return f(o, *map(plain, values))
+
+    def number(self, f: Callable, args: tuple, v: float) -> Any:
+        """A number that each run computes anew by `f(*args)`, a step."""
+        step = self.step(f, args, {})
+        if step is None:
+            return v
+        kind = RuntimeFloat if v.__class__ is float else RuntimeInt
+        made = kind(v)
+        made.expression = step.result = f"n{len(self.numbers)}"
+        self.numbers.append(made)
+        return made
 
     def step(self, f: Callable, args: tuple, kwargs: dict) -> Step | None:
         """Write down a call that each run does again."""
@@ -100,7 +111,7 @@ class Changes(Reads):
             self.outside.setdefault(id(space), (space, self.guards.name(space)))
             self.step(operator.setitem, (space, name, v), {})
             self.written[id(space), name] = space
-        space[name] = v
+        space[name] = plain(v)
 
     def set_cell(self, cell: types.CellType, v: Any) -> None:
         if self.reason is None and id(cell) not in self.inside:

@@ -18,7 +18,7 @@ from rushlight.compiler import (  # noqa: F401 - the interpreter finds them
 from rushlight.compiler.capture import Capture
 from rushlight.compiler.interpreter import Frame, frame_of, run
 from rushlight.compiler.program import Program
-from rushlight.compiler.reads import Stop, Unsupported, state
+from rushlight.compiler.reads import Stop, Unsupported, plain, state
 from rushlight.nn.module import Module
 
 MOST_PROGRAMS = 8  # of one function
@@ -105,7 +105,7 @@ class Compiled:
                 self.programs.append((c.state, program))
                 self.misses = 0
                 log(f"{self.function} is compiled: {program.summary()}")
-            return result
+            return plain(result) if c.numbers else result
         finally:
             self.lock.release()
 

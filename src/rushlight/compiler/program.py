@@ -112,7 +112,8 @@ class Program:
             else:
                 args = [self.expression(v) for v in step.args]
                 args += [f"{k}={self.expression(v)}" for k, v in step.kwargs.items()]
-                self.lines.append(f"{self.guards.name(step.f)}({', '.join(args)})")
+                given = f"{step.result} = " if step.result else ""
+                self.lines.append(f"{given}{self.guards.name(step.f)}({', '.join(args)})")
         if backward is not None:
             self.add_backward(backward)
         self.lines.append(f"return {self.expression(result)}")

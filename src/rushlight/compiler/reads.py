@@ -44,6 +44,36 @@ class Step:
         self.result: Any = None
 
 
+class RuntimeFloat(float):
+    """A number that was read from a tensor, `t.item()`: another one in each run, by the name of a variable there."""
+
+    expression: str
+
+
+class RuntimeInt(int):
+    """As `RuntimeFloat`, for integers."""
+
+    expression: str
+
+
+RUNTIME = (RuntimeFloat, RuntimeInt)
+
+
+def plain(v: Any) -> Any:
+    """A value with plain numbers for those that were read from tensors; lists and dictionaries are changed."""
+    if v.__class__ in RUNTIME:
+        return float(v) if isinstance(v, float) else int(v)
+    if v.__class__ is tuple:
+        return tuple(map(plain, v))
+    if isinstance(v, tuple) and hasattr(v, "_make"):
+        return v._make(map(plain, v))
+    if v.__class__ is list:
+        v[:] = map(plain, v)
+    elif v.__class__ is dict:
+        v.update({k: plain(x) for k, x in v.items()})
+    return v
+
+
 class Reads(Watch):
     """One capture of a call: its guards, its records, and why it was given up (`reason`), if it was."""
 
@@ -60,6 +90,7 @@ class Reads(Watch):
         self.reason: str | None = None
         self.frames: list[Frame] = []
         self.keep: list[Any] = []  # so that no id is used twice
+        self.numbers: list[Any] = []  # that were read from tensors, or follow from these
         self.state = state()
 
     def stop(self, reason: str) -> None:
@@ -350,11 +381,13 @@ class Reads(Watch):
             self.guards.add(f"{name!r} not in {self.guards.name(before)}.__dict__")
 
     def item(self, o: Any, key: Any) -> Any:
+        if self.reason is None and isinstance(o, Tensor) and key.__class__ in RUNTIME:
+            self.stop("a number that was read from a tensor as an index")
         if self.reason is not None or isinstance(o, Tensor):
             return o[key]
         if o.__class__ in (list, tuple, dict, collections.OrderedDict):
-            if isinstance(key, Tensor):
-                self.stop("a tensor as an index of a Python sequence")
+            if isinstance(key, Tensor) or key.__class__ in RUNTIME:
+                self.stop("a tensor or what was read from one as an index of a Python sequence")
             self.guard_contents(o)
             v = o[key]
             return self.new(v) if v.__class__ is list and key.__class__ is slice else v
@@ -364,6 +397,8 @@ class Reads(Watch):
 
     def contains(self, o: Any, key: Any) -> bool:
         if self.reason is None:
+            if key.__class__ in RUNTIME:
+                self.stop("`in` of a number that was read from a tensor")
             if o.__class__ in CONTAINERS:
                 self.guard_contents(o)
                 if isinstance(key, Tensor):
@@ -376,6 +411,8 @@ class Reads(Watch):
         if self.reason is None and not constant(v):
             if isinstance(v, Tensor):
                 self.stop("a branch on the values of a tensor")
+            elif v.__class__ in RUNTIME:
+                self.stop("a branch on a number that was read from a tensor")
             elif v.__class__ in CONTAINERS:
                 self.guard_contents(v)
             else:
@@ -403,6 +440,8 @@ class Reads(Watch):
                 for v in operands:
                     self.contents_deep(v)
             elif not all(map(constant, operands)):
+                if any(v.__class__ in RUNTIME for v in operands):
+                    return self.runtime(f, operands)
                 for v in operands:
                     if v.__class__ in CONTAINERS:
                         self.contents_deep(v)
@@ -413,6 +452,16 @@ class Reads(Watch):
                     self.new(r) if r.__class__ in (list, dict, set) and r is not operands[0] else r
                 )
         return f(*operands)
+
+    def runtime(self, f: Callable, args: tuple) -> Any:
+        """The result of a function of numbers, some of which were read from tensors: each run computes it again."""
+        result = f(*map(plain, args))
+        if result.__class__ not in (int, float) or not all(
+            constant(v) or v.__class__ in RUNTIME for v in args
+        ):
+            self.stop(f"{getattr(f, '__name__', f)} of a number that was read from a tensor")
+            return result
+        return self.number(f, args, result)
 
     def special_operation(self, f: Callable, operands: tuple) -> Any:
         """An operation on objects of classes in Python."""

@@ -482,9 +482,11 @@ class Container:
 
 def template(r: Recorder, v: Any) -> Any:
     """What stands for a value in each run. `Stop` where nothing can."""
-    from rushlight.compiler.reads import Stop, is_code
+    from rushlight.compiler.reads import RUNTIME, Stop, is_code
 
     c = r.capture
+    if v.__class__ in RUNTIME:
+        return Outside(v.expression)
     if constant(v):
         return Constant(v)
     if id(v) in c.outside and c.outside[id(v)][0] is v:
