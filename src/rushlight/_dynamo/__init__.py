@@ -51,7 +51,7 @@ class Explanation:
 
     def __init__(self, compiled: Compiled) -> None:
         programs = [p for _, p in compiled.programs]
-        self.graphs = [s.graph for p in programs for s in p.segments]
+        self.graphs = [g for p in programs for g in p.graphs]
         self.graph_count = len(self.graphs)
         self.break_reasons = [*compiled.reasons]
         self.graph_break_count = len(self.break_reasons)

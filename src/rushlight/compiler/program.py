@@ -124,6 +124,16 @@ class Program:
         self.guard_source = self.guards.source()
         self.run: Callable[[tuple, dict], Any] = evaluate(self.source, "run", self.names)
         self.holds: Callable[[tuple, dict], bool] = evaluate(self.guard_source, "holds", self.names)
+        self.forget(recorder)
+
+    def forget(self, recorder: Recorder) -> None:
+        """Let go of the arrays and tensors of the call that was captured."""
+        self.graphs = [s.graph for s in self.segments]
+        self.has_backward = bool(self.results)
+        for v in recorder.values.values():
+            v.array = v.tensor = None
+        self.results, self.segments, self.made, self.consumed = [], [], {}, {}
+        self.sources = self.given = []
 
     def guard_memory(self, recorder: Recorder) -> None:
         """Guard that arguments which are written to share no memory with others."""
