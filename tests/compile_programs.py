@@ -707,3 +707,21 @@ def numbers_before_writes():
         return first, y.sum().item(), y
 
     return f, rows()
+
+
+@program
+def modes_around():
+    layer = nn.Linear(4, 4)
+
+    def f(x):
+        return layer(x)
+
+    def calls():
+        for k in range(9):
+            with (
+                torch.autocast("cpu", torch.bfloat16, enabled=k % 3 == 1),
+                torch.inference_mode(k % 3 == 2),
+            ):
+                yield (torch.ones(2, 4),)
+
+    return f, calls

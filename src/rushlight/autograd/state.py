@@ -24,7 +24,6 @@ class ThreadState(threading.local):
     )
     function_modes: tuple = ()  # stack of active TorchFunctionModes
     function_disabled = False  # inside DisableTorchFunctionSubclass
-    autocast: tuple | None = None
     dispatch_modes: tuple = ()  # stack of active TorchDispatchModes
     transforms = 0  # how many transforms of torch.func are running, one within the other
     tracking: tuple = ()  # those among them that take gradients

@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.amp import autocast_mode
+from rushlight.autograd.state import active, thread
 from rushlight.compiler import (  # noqa: F401 - the interpreter finds them
     instructions,
     instructions_objects,
@@ -19,6 +21,7 @@ from rushlight.compiler.capture import Capture
 from rushlight.compiler.interpreter import Frame, frame_of, run
 from rushlight.compiler.program import Program
 from rushlight.compiler.reads import Stop, Unsupported, plain, state
+from rushlight.dispatch.transforms import opened
 from rushlight.nn.module import Module
 
 MOST_PROGRAMS = 8  # of one function
@@ -56,8 +59,8 @@ class Compiled:
         self.misses = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if off.value:
-            return self.function(*args, **kwargs)
+        if off.value or opened or active.modes != autocast_mode._state.enabled + thread.inference:
+            return self.function(*args, **kwargs)  # a transform, a profile or another mode watches
         now = state()
         for modes, program in self.programs:
             if modes == now and program.right(args, kwargs):

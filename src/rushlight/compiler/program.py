@@ -277,6 +277,11 @@ class Program:
                     make = "_wrap"
                 else:
                     raise Stop("a tensor with a history is kept")
+                if (
+                    make == "_wrap" and t.value.graph is None
+                ):  # it shares its memory with what was there before
+                    self.lines.append(f"{name} = {t.value.expression}.detach()")
+                    return name
                 more = f", {self.guards.name(kind)}" if make == "consumed" else ""
                 self.lines.append(f"{name} = {make}({self.array(t.value)}{more})")
                 if make == "_wrap" and t.tensor.requires_grad:

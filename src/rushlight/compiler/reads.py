@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
 from rushlight.compiler import recording
 from rushlight.compiler.guards import Guards, constant
 from rushlight.compiler.interpreter import Frame, Watch
+from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.OrderedDict)
@@ -505,7 +507,8 @@ def is_code(v: Any) -> bool:
 
 def state() -> tuple:
     """What all calls of operators depend on besides their arguments."""
+    casts = autocast_mode._state
     return (
-        thread.grad, thread.inference, thread.autocast, thread.function_modes, thread.dispatch_modes,
-        rushlight.get_default_dtype(), rushlight.is_grad_enabled(),
+        thread.grad, thread.inference, casts.enabled, casts.dtype, thread.function_modes, thread.dispatch_modes,
+        modes.get_default_dtype(),
     )  # fmt: skip
