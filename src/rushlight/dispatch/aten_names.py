@@ -192,6 +192,7 @@ def names(op: Any, values: list, inplace: bool = False) -> list[str]:
 # `_backward`.
 GRADIENTS = {
     "cdist": "_cdist_backward",
+    "copysign": "mul",
     "cummax": "cummaxmin_backward",
     "cummin": "cummaxmin_backward",
     "relu": "threshold_backward",
