@@ -172,7 +172,7 @@ def test_names():
     double = torch.compile(lambda x: x * 2)
     x = torch.ones(2)
     double(x)
-    assert double.programs
+    assert double.programs[0][1].summary().startswith("1 graphs of 1 operators")
     torch.compiler.reset()
     assert not double.programs
 

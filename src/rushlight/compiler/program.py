@@ -154,9 +154,11 @@ class Program:
 
     def summary(self) -> str:
         """A line on what the program consists of."""
-        nodes = sum(n.op == "call_function" for s in self.segments for n in s.graph.nodes)
-        backward = ", a backward pass" if self.results else ""
-        return f"{len(self.segments)} graphs of {nodes} operators{backward}, {len(self.guards.conditions)} guards"
+        nodes = sum(n.op == "call_function" for g in self.graphs for n in g.nodes)
+        what = f"{len(self.graphs)} graphs of {nodes} operators"
+        if self.has_backward:
+            what += ", a backward pass"
+        return f"{what}, {len(self.guards.conditions)} guards"
 
     def with_history(self, t: Any) -> None:
         """Find the results that have a history which is not over."""
