@@ -18,7 +18,9 @@ from typing import Any
 
 def mlp(torch: Any) -> Callable[[], Any]:
     nn = torch.nn
-    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
+    model = nn.Sequential(
+        nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)
+    )
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     return step_of(torch, model, optimizer, torch.randn(64, 64), torch.randint(0, 10, (64,)))
 
@@ -66,7 +68,9 @@ def vae(torch: Any) -> Callable[[], Any]:
 
 def pinn(torch: Any) -> Callable[[], Any]:
     nn = torch.nn
-    model = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
+    model = nn.Sequential(
+        nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     x = torch.linspace(0, 1, 200).reshape(-1, 1)
 
@@ -189,7 +193,9 @@ def main() -> None:
         what = compiled.programs[-1][1].summary() if compiled.programs else compiled.reasons[-1]
         shown = "  ".join(f"{1e3 * m:9.3f}" for m in medians)
         print(f"{name:8} {shown}  {'  '.join(f'{r:5.2f}' for r in ratios)}  {first:.2f} s  {what}")
-    print("geometric mean", "  ".join(f"{p ** (1 / count):.2f}" for p in products[: len(libraries)]))
+    print(
+        "geometric mean", "  ".join(f"{p ** (1 / count):.2f}" for p in products[: len(libraries)])
+    )
 
 
 if __name__ == "__main__":
