@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -321,3 +322,54 @@ def test_lengths_read_within_their_arrays():
     lengths(arrays, np.ndarray, arrays[0].dtype, parts, out, len(arrays))
     want = [*(np.float32(4 * n) ** 0.5 for n in (1, 15, 16, 17, 40000)), -1, -1, 0]
     np.testing.assert_allclose(out, want, rtol=1e-6)
+
+
+def events(seed):
+    """What happens between steps, at random."""
+    draw = random.Random(seed)
+    names = ("nothing", "nothing", "lr", "no gradient", "load", "count", "setting", "more", "copy")
+    return [draw.choice(names) for _ in range(12)]
+
+
+def train_through(name, happened, dtype=torch.float32):
+    """A training in which the group, the states and the gradients change between steps."""
+    torch.manual_seed(3)
+    parameters = [
+        torch.nn.Parameter(torch.randn(s, dtype=dtype)) for s in ((7, 5), (30,), (), (4,))
+    ]
+    optimizer = OPTIMIZERS[name](parameters[:3])
+    for what in happened:
+        for p in parameters:
+            p.grad = torch.randn(p.shape, dtype=dtype)
+        group = optimizer.param_groups[0]
+        if what == "lr":
+            group["lr"] = group["lr"] * 0.5
+        elif what == "no gradient":
+            parameters[1].grad = None
+        elif what == "load":
+            optimizer.load_state_dict(optimizer.state_dict())
+        elif what == "count" and "step" in optimizer.state[parameters[0]]:
+            optimizer.state[parameters[0]]["step"] += 2
+        elif what == "setting":
+            changed = {"momentum": 0.5, "amsgrad": False, "weight_decay": 0.25}
+            for setting, value in changed.items():
+                if group.get(setting):
+                    group[setting] = value
+        elif what == "more" and len(group["params"]) == 3:
+            group["params"].append(parameters[3])
+        elif what == "copy":
+            state = optimizer.state[parameters[2]]
+            for key, value in state.items():
+                state[key] = value.clone() if isinstance(value, torch.Tensor) else value
+        optimizer.step()
+    found = [*parameters, *(v for p in parameters for v in optimizer.state[p].values())]
+    return [t.tolist() for t in found if isinstance(t, torch.Tensor)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_plans_hold_only_while_nothing_changes(name, seed, fresh, monkeypatch):
+    pytest.importorskip("llvmlite")
+    compiled = train_through(name, events(seed))
+    monkeypatch.setattr(fused, "available", lambda: False)
+    assert compiled == train_through(name, events(seed))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from operator import itemgetter
 from typing import Any
 
@@ -20,7 +19,7 @@ from rushlight.optim.optimizer import (
     rate,
     zeros_like,
 )
-from rushlight.optim.rules import penalized, update_moments
+from rushlight.optim.rules import penalized, root, update_moments
 
 __all__ = ["Adam", "AdamW"]
 _numbers = itemgetter("eps", "weight_decay", "decoupled_weight_decay", "maximize")
@@ -99,7 +98,7 @@ def adam(
         )  # not `largest`: a recorded step saves what it reads
         v = largest
     # m / (1 - beta1 ** t) over sqrt(v / (1 - beta2 ** t)) + eps, with one division.
-    scale = math.sqrt(1 - beta2**t)
+    scale = root(1 - beta2**t)
     p -= (lr * scale / (1 - beta1**t)) * m / (xp.sqrt(v) + eps * scale)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from operator import itemgetter
 from typing import Any
 
@@ -19,7 +18,7 @@ from rushlight.optim.optimizer import (
     rate,
     zeros_like,
 )
-from rushlight.optim.rules import penalized, update_moments
+from rushlight.optim.rules import penalized, root, update_moments
 
 __all__ = ["NAdam"]
 _numbers = itemgetter("eps", "weight_decay", "decoupled_weight_decay", "maximize")
@@ -86,6 +85,6 @@ def nadam(
         p *= 1 - lr * weight_decay
     g = penalized(p, g, 0 if decoupled else weight_decay, maximize)
     update_moments(g, m, v, beta1, beta2)
-    scale = math.sqrt(1 - beta2**t)
+    scale = root(1 - beta2**t)
     direction = share_g * g + share_m * m
     p -= (lr * scale) * direction / (xp.sqrt(v) + eps * scale)

@@ -400,29 +400,49 @@ class RuleOptimizer(Optimizer):
         return loss
 
     def _step(self, run: Any) -> None:
+        planned = isinstance(run, fused.Batch)
+        for k, group in enumerate(self.param_groups):
+            if not planned:
+                self._step_group(group, run)
+            elif (plan := self._plans.get(k)) is None or not plan.step(self, group, run):
+                calls: list[tuple] = []
+
+                def noted(*call: Any, calls: list = calls) -> None:
+                    calls.append(call)
+                    run(*call)
+
+                self._step_group(group, noted)
+                self._plans[k] = fused.plan(self.state, calls)
+
+    def _step_group(self, group: dict[str, Any], run: Any) -> None:
         states, start, update = self.state, self._start, self._update
-        for group in self.param_groups:
-            for p in group["params"]:
-                grad = p.grad
-                if grad is None:
-                    continue
-                if grad.is_sparse and not self._takes_sparse:
-                    name = type(self).__name__
-                    raise RuntimeError(
-                        "Adam does not support sparse gradients, please consider SparseAdam instead"
-                        if name in ("Adam", "AdamW")
-                        else f"{name} does not support sparse gradients"
-                    )
-                state = states.get(p)
-                if not state:
-                    state = start(p, group)
-                    if state:
-                        states[p] = state
-                update(p, grad, state, group, run)
-                if run is not rules.on_tensors:
-                    _bump(p)
+        for p in group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            if grad.is_sparse and not self._takes_sparse:
+                name = type(self).__name__
+                raise RuntimeError(
+                    "Adam does not support sparse gradients, please consider SparseAdam instead"
+                    if name in ("Adam", "AdamW")
+                    else f"{name} does not support sparse gradients"
+                )
+            state = states.get(p)
+            if not state:
+                state = start(p, group)
+                if state:
+                    states[p] = state
+            update(p, grad, state, group, run)
+            if run is not rules.on_tensors:
+                _bump(p)
+
+    @functools.cached_property
+    def _plans(self) -> dict[int, fused.Plan | None]:
+        """How the groups, by their numbers, made their last step."""
+        return {}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.pop("_plans", None)
         super().__setstate__(saved)
         for state in self.state.values():
             # Checkpoints of long ago hold step counts as numbers.

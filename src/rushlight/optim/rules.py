@@ -9,6 +9,7 @@ its arguments have no annotations: it also runs on the stand-ins that trace it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,11 @@ def penalized(p: Any, g: Any, weight_decay: Any, maximize: bool) -> Any:
     if maximize:
         g = -g
     return g + weight_decay * p if weight_decay else g
+
+
+def root(x: Any) -> Any:
+    """The square root of a number, or of what stands for one."""
+    return math.sqrt(x) if isinstance(x, (float, int)) else x.root()
 
 
 def update_moments(g: Any, m: Any, v: Any, beta1: float, beta2: float) -> None:

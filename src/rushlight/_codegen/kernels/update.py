@@ -30,6 +30,9 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.numbers import PLAIN, Number, formula, shown
+from rushlight._codegen.kernels.numbers import Trace as Arithmetic
+from rushlight._codegen.kernels.numbers import given as stand_ins
 from rushlight._codegen.kernels.rows import row_total
 from rushlight._codegen.kernels.shape_inference import item_of, size_of
 from rushlight._codegen.language import *
@@ -88,7 +91,7 @@ class Trace:
 
     def __init__(self, arrays: int) -> None:
         self.lines: list[tuple] = [("a",)] * arrays
-        self.constants: list[float] = []
+        self.constants: list[Any] = []  # numbers, or what stands for them
 
     def add(self, *line: Any) -> Value:
         self.lines.append(line)
@@ -97,9 +100,10 @@ class Trace:
     def line_of(self, value: Any) -> int:
         if isinstance(value, Value):
             return value.line
-        if type(value) not in (float, int, bool):  # NumPy's own numbers promote otherwise
-            raise TypeError(f"no constant for a loop: {value!r}")
-        self.constants.append(float(value))
+        known = value.value if isinstance(value, Number) else value
+        if type(known) not in PLAIN:  # NumPy's own numbers promote otherwise
+            raise TypeError(f"no constant for a loop: {known!r}")
+        self.constants.append(value)
         self.lines.append(("c",))
         return len(self.lines) - 1
 
@@ -164,6 +168,7 @@ def _names() -> None:
 
 _ = select, sqrt, unroll
 _rules: dict[tuple, Rule] = {}
+_formulas: dict[tuple, list[tuple[Callable[..., list | None], Rule]]] = {}
 
 
 def prepared(
@@ -172,20 +177,26 @@ def prepared(
     """A rule with these numbers, for arrays where `given` says True and None elsewhere.
 
     Whatever it raises on stand-ins is raised; the kernel's text depends on the numbers only where
-    the rule branches on them.
+    the rule branches on them. So the rule is traced once for each way through it; after that a formula
+    computes the constants.
     """
-    count = sum(given)
-    trace = Trace(count)
-    there = [Array(trace, k) for k in range(count)]
+    wide = np.float64 if dtype.itemsize == 8 else np.float32
+    known = _formulas.setdefault((rule, given, *map(type, numbers)), [])
+    for constants, traced in known:
+        values = constants(*numbers)
+        if values is not None:
+            return traced, np.array(values, wide)
+    trace, arithmetic = Trace(sum(given)), Arithmetic()
+    there = [Array(trace, k) for k in range(sum(given))]
     left = iter(there)
-    rule(trace, *(next(left) if g else None for g in given), *numbers)
+    rule(trace, *(next(left) if g else None for g in given), *stand_ins(numbers, arithmetic))
     stores = tuple([(k, a.line) for k, a in enumerate(there) if a.line != k])
     signature = (tuple(trace.lines), stores)
-    found = _rules.get(signature)
-    if found is None:
-        found = _rules.setdefault(signature, Rule(trace.lines, count, stores))
-    wide = np.float64 if dtype.itemsize == 8 else np.float32
-    return found, np.array(trace.constants, wide)
+    traced = _rules.get(signature) or _rules.setdefault(
+        signature, Rule(trace.lines, len(there), stores)
+    )
+    known.append((formula(trace.constants, arithmetic), traced))
+    return traced, np.array([shown(c)[1] for c in trace.constants], wide)
 
 
 @inline
