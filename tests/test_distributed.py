@@ -60,11 +60,11 @@ def started(command: list[str], **more: object) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def job(name: str, ranks: int) -> list[tuple[int, str]]:
+def job(name: str, ranks: int, programs: pathlib.Path = PROGRAMS) -> list[tuple[int, str]]:
     """Run a function of distributed_programs.py in plain processes that meet by env://."""
     port = free_port()
     return ended([
-        started([sys.executable, str(PROGRAMS), name], RANK=k, WORLD_SIZE=ranks, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        started([sys.executable, str(programs), name], RANK=k, WORLD_SIZE=ranks, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
         for k in range(ranks)
     ])  # fmt: skip
 
