@@ -65,6 +65,33 @@ def mesh():
         DeviceMesh("cpu", [[0, 1], [1, 2]])
 
 
+def collectives_with_gradients():
+    """Each collective and its gradient; process r multiplies result k by (k + 1)(r + 1)."""
+    from rushlight.distributed.nn import functional as F
+
+    rank, _ = start()
+    a, b = torch.arange(4.0), torch.arange(4.0) + 10
+    empty, pair = torch.empty(4), lambda x: [x, 2 * x]
+    for call, results, gradients in (
+        (lambda x: F.all_reduce(x), ([a + b], [a + b]), (3, 3)),
+        (lambda x: F.broadcast(x, 1), ([b], [b]), (0, 3)),
+        (lambda x: F.reduce(x, 1), (None, [a + b]), (2, 2)),
+        (lambda x: F.all_gather(x), ([a, b], [a, b]), (3, 6)),
+        (lambda x: F.reduce_scatter(empty, pair(x)), ([a + b], [2 * (a + b)]), (5, 5)),
+        (lambda x: F.gather(x, 1), ([0 * a, 0 * b], [a, b]), (2, 4)),
+        (lambda x: F.scatter(pair(x), 1), ([b], [2 * b]), (0, 5)),
+        (lambda x: F.all_to_all([empty, empty], pair(x)), ([a, b], [2 * a, 2 * b]), (5, 10)),
+        (lambda x: F.all_to_all_single(empty, x), (None, None), ([1, 1, 2, 2], [1, 1, 2, 2])),
+    ):
+        x = (a if rank == 0 else b).clone().requires_grad_()
+        found = call(x)
+        found = found if isinstance(found, tuple) else (found,)
+        sum((y * (k + 1) * (rank + 1)).sum() for k, y in enumerate(found)).backward()
+        if results[rank] is not None:
+            assert [y.tolist() for y in found] == [y.tolist() for y in results[rank]]
+        assert x.grad.tolist() == torch.tensor(gradients[rank]).expand(4).tolist()
+
+
 if __name__ == "__main__":
     warnings.simplefilter("error")
     for name in sys.argv[1].split(","):

@@ -12,3 +12,8 @@ PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
 @needs_mpi
 def test_mesh():
     check(job("mesh", 4, PROGRAMS))
+
+
+@needs_mpi
+def test_collectives_with_gradients():
+    check(job("collectives_with_gradients", 2, PROGRAMS))
