@@ -351,3 +351,46 @@ def test_a_bound_of_a_subclass_is_told_of_the_call():
     for _ in range(3):
         torch.clamp(x, low)
     assert calls == [torch.clamp] * 3
+
+
+def test_calls_without_history_are_the_calls_with_one():
+    """Machine code carries the former out (`unrecorded`), printed Python the latter."""
+    from rushlight._backends import llvm
+    from rushlight.utils._python_dispatch import TorchDispatchMode
+
+    llvm.activate()
+    x, y = torch.tensor([[1.0, -2.0], [3.0, 0.5]]), torch.tensor([2.0, 4.0])
+    calls = [
+        lambda x, y: x + y,
+        lambda x, y: torch.atan2(x, y),
+        lambda x, y: x.t().relu(),
+        lambda x, y: x.sum(1, keepdim=True),
+        lambda x, y: torch.softmax(x, -1),
+        lambda x, y: y.sum(),
+    ]
+    for call in calls:
+        plain, recorded = call(x, y), call(x.clone().requires_grad_(), y.clone().requires_grad_())
+        assert plain.__class__ is torch.Tensor and not plain.requires_grad
+        assert recorded.requires_grad and torch.equal(plain, recorded)
+        assert plain.shape == recorded.shape and plain.stride() == recorded.stride()
+    parameter = torch.nn.Parameter(y.clone())
+    assert (parameter + y).requires_grad and (x.view(4)[:2] + parameter).requires_grad
+    with torch.no_grad():
+        assert not (parameter + y).requires_grad
+    with torch.inference_mode():
+        assert (x + y).is_inference()
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        x + torch.ones(3)
+    assert (x + y.double()).dtype is torch.float64
+    a, out = torch.add(x, y, alpha=2), torch.empty(2, 2)
+    assert torch.equal(a, x + 2 * y) and torch.add(x, y, out=out) is out
+    seen = []
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Watching():
+        x + y
+    assert seen == ["aten.add.Tensor"]

@@ -153,13 +153,41 @@ def dtype_test(op: Op, arrays: list[str]) -> list[str]:
 
 def run_text(op: Op, texts: dict[str, str], out: str = "") -> str:
     """The call that computes the forward, written into `out` where one is named."""
+    function, values = run_values(op, texts)
+    if out and function != "forward":
+        values = [*values, f"out={out}"]
+    return f"{function}({', '.join(values)})"
+
+
+def run_values(op: Op, texts: dict[str, str]) -> tuple[str, list[str]]:
+    """What computes the forward: a kernel, or the body of the operator; and its arguments."""
     found = kernel_call(op, texts)
     if found is not None:
-        return f"k_{found[0]}({', '.join([*found[1], *([f'out={out}'] if out else [])])})"
+        return f"k_{found[0]}", [*found[1]]
     n = op.n_positional
     values = [texts[p] if k < n else f"{p}={texts[p]}" for k, p in enumerate(op.params)]
     values += ["keep"] if op.intermediates else []
-    return f"forward(xp, {', '.join(values)})"
+    return "forward", ["xp", *values]
+
+
+def unrecorded_lines(op: Op, texts: dict[str, str], unless: list[str], again: str) -> list[str]:
+    """Lines that leave a call of which nothing is recorded to machine code (unrecorded.py), once that is active.
+
+    `texts`: what stands for each parameter; `unless`: conditions under which a call is another one.
+    """
+    if "unrecorded" not in op.scope:
+        return []
+    function, values = run_values(op, texts)
+    lines = [
+        "try:",
+        f"    result = unrecorded({', '.join([function, *values])})",
+        f"except {ERRORS}:",
+        f"    {again}",
+        "if result is not None: return result",
+    ]
+    if unless:
+        lines = [f"if not ({' or '.join(unless)}):", *("    " + line for line in lines)]
+    return ["    " + line for line in lines]
 
 
 def texts_of(op: Op) -> dict[str, str]:
@@ -429,12 +457,12 @@ def function_source(op: Op, quiet: bool = False) -> str:
     """
     again = f"return slow({everything(op)})"
     tests = array_tests(op) + dtype_test(op, [f"a_{i}" for i in op.inputs])
-    if op.has_out:
-        tests.append("out is not None")
+    unusual = ["out is not None"] if op.has_out else []
     if op.kernel:
-        tests += [f"{s} is not d_{s}" for s in op.statics]
+        unusual += [f"{s} is not d_{s}" for s in op.statics]
     elif op.variant is not None and op.keyed:  # a bound of `clamp` may be a tensor
-        tests += [f"{s}.__class__ not in numbers" for s in op.statics]
+        unusual += [f"{s}.__class__ not in numbers" for s in op.statics]
+    tests += unusual
     if not quiet:
         tests.append("active.modes")
     run = run_lines(run_text(op, texts_of(op)), again)
@@ -449,6 +477,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
         f"def {op.name}({signature(op)}):",
         *bind_lines(op),
         *number_lines(op, again),
+        *([] if quiet else unrecorded_lines(op, {p: p for p in op.params}, unusual, again)),
         *unwrap_lines(op, again),
         f"    if {' or '.join(tests)}:",
         f"        {again}",
@@ -482,6 +511,7 @@ def operator_source(op: Op) -> str:
         f"    c = {y}.__class__",
         "    if c is float or c is int:",
         *("    " + line for line in scalar_lines(op)),
+        *unrecorded_lines(op, texts | {x: x, y: y}, [], again),
         "    try:",
         f"        a_{x} = {x}._array",
         f"        a_{y} = {y}._array",

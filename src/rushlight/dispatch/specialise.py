@@ -21,15 +21,20 @@ Note [Generated code]
 from __future__ import annotations
 
 import linecache
-from functools import partial
+import re
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight._backends import cpu as xp
+from rushlight._backends import llvm
 from rushlight.autograd.graph import Output, Since
-from rushlight.autograd.state import active, scope, thread
-from rushlight.autograd.views import keep_retaining
+from rushlight.autograd.state import Active, active, scope, thread
+from rushlight.autograd.views import View, keep_retaining
 from rushlight.core import dtypes
-from rushlight.core.tensor import Tensor
+from rushlight.core.dtype_sets import BF16, F16, F32, F64
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import (
     attributes,
     emit,
@@ -59,7 +64,19 @@ PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), tuple, li
 def build(op: Op) -> None:
     """Give an operator its functions: the public one, the method, the Python operator, `name_`."""
     op.scope.update(scope_of(op))
+    print_public(op)
+    op.method = general.varargs_method(op, op.function) if op.varargs else op.function
+    if op.has_inplace or op.write is not None:
+        op.inplace = inplace_function(op)
+    xp.link(op.scope)
+
+
+def print_public(op: Op) -> None:
+    """Print the public function and the Python operator, with machine code before them where it is active."""
     name = op.name.rpartition(".")[2]
+    entry = unrecorded(op)
+    if entry is not None:
+        op.scope["unrecorded"] = entry
     if op.composite:
         source = f"def {name}(*args, **kwargs): return bound(op, args, kwargs)"
         if not op.declared.__code__.co_flags & 0x0C:  # takes no *args nor **kwargs
@@ -72,12 +89,55 @@ def build(op: Op) -> None:
         op.scope["bound"] = general.call_bound
     if not op.composite and emit.straight(op):
         if len(op.inputs) == 2 and op.path in OPERATORS:
-            op.operator = evaluate(op, emit.operator_source(op), op.name, " operator")
+            operator = evaluate(op, emit.operator_source(op), op.name, " operator")
+            op.operator = operator if op.operator is None else become(op.operator, operator)
     become(op.function, evaluate(op, source, name, ""))
-    op.method = general.varargs_method(op, op.function) if op.varargs else op.function
-    if op.has_inplace or op.write is not None:
-        op.inplace = inplace_function(op)
-    xp.link(op.scope)
+
+
+@cache
+def bound_to() -> list[int] | None:
+    """What the entry of `_codegen/kernels/calls.py` reads for all operators; None where objects are laid out otherwise."""
+    from rushlight._codegen.runtime import abi
+
+    t, count, modes = _wrap(xp.zeros(1)), object(), Active()
+    view = View(t, abs, ())
+    t._counter, view.node, modes.modes = count, (node := object()), (number := 1 << 40)
+    t._edge = edge = object()
+    slots = [abi.slot(t, t._array), abi.slot(t, edge), abi.slot(t, count)]
+    slots += [abi.slot(view, node), abi.slot(view, t), abi.slot(modes, number)]
+    if 0 in slots or not (abi.available() and abi.views_hold()):
+        return None
+    return [*slots, *map(id, (Tensor, np.ndarray, View, active, 0, None, xp.asarray))]
+
+
+def unrecorded(op: Op) -> Callable | None:
+    """The native entry for calls of an operator that record nothing, once machine code is active; else None.
+
+    It asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion; and that no
+    tensor has a history. It answers None where one of these does not hold, and the lines go on.
+    """
+    if not llvm.active or op.composite or not emit.straight(op) or op.view or op.lists:
+        return None
+    if op.intermediates or op.first or op.outputs is not None or bound_to() is None:
+        return None
+    from rushlight._codegen.kernels import calls
+
+    values = emit.run_values(op, {p: p for p in op.params})[1]
+    tensors = 0
+    for k, value in enumerate(values):
+        if value.rpartition("=")[2] in op.inputs:
+            tensors |= 1 << k
+        elif any(re.search(rf"\b{i}\b", value) for i in op.inputs):
+            return None  # arithmetic on arrays
+    if len(values) > calls.MOST or any(emit.optional(op, i) for i in op.inputs):
+        return None
+    alike = op.elementwise and op.promote is not None
+    taken: tuple = ()
+    if alike and op.promote == "float":
+        taken = F32, F64, BF16, F16
+    elif alike and op.accepts is not None:
+        taken = F32, *op.scope["accepted"]
+    return calls.bind(op.name, bound_to(), tensors, alike, taken)
 
 
 def kernels_replaced() -> None:
@@ -87,16 +147,19 @@ def kernels_replaced() -> None:
         op.inplace_table.clear()
         if op.built and op.inplace is not None:
             become(op.inplace, print_inplace(op))
+        if op.built and not op.composite and "unrecorded" not in op.scope:
+            print_public(op)
 
 
 xp.after_replace += [kernels_replaced, attributes.install]
 attributes.install()  # machine code may be active already
 
 
-def become(function: Any, printed: Any) -> None:
-    """Give a function the code of another one with the same globals."""
+def become(function: Any, printed: Any) -> Any:
+    """The function, with the code of another one that has the same globals."""
     function.__code__ = printed.__code__
     function.__defaults__, function.__kwdefaults__ = printed.__defaults__, printed.__kwdefaults__
+    return function
 
 
 def evaluate(op: Op, text: str, name: str, kind: str, names: dict[str, Any] | None = None) -> Any:
