@@ -3,7 +3,7 @@ machine's limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -118,21 +118,31 @@ def _record(runs: dict[int, Run], undo: list[Callable[[], None]]) -> None:
     Kernels keep what was compiled, and other code keeps it too: what is recorded is the native function
     that each of them calls. Nothing is looked up by those that are not recorded.
     """
-    import gc
-
     from rushlight._codegen.kernels.pointwise import Pointwise
 
-    for found in [o for o in gc.get_objects() if issubclass(type(o), (Kernel, Pointwise))]:
-        if isinstance(found, Kernel):
-            for key, function in found._compiled.items():
-                space = getattr(function, "__globals__", {})
-                if "function" in space:
-                    run = Run(found, dict(key))
-                    undo.append(_swapped(space, "function", _kernel_recorder(run, space, runs)))
-        else:
-            for dtype, ufunc in list(found.items()):
-                if ufunc is not None:
-                    undo.append(_swapped(found, dtype, _ufunc_recorder(found, dtype, runs)))
+    for kernel, known, space in compiled_kernels():
+        run = Run(kernel, known)
+        undo.append(_swapped(space, "function", _kernel_recorder(run, space, runs)))
+    for found in existing(Pointwise):
+        for dtype, ufunc in list(found.items()):
+            if ufunc is not None:
+                undo.append(_swapped(found, dtype, _ufunc_recorder(found, dtype, runs)))
+
+
+def existing(cls: type) -> list[Any]:
+    """The objects of a class and its subclasses that there are."""
+    import gc
+
+    return [o for o in gc.get_objects() if issubclass(type(o), cls)]
+
+
+def compiled_kernels() -> Iterator[tuple[Kernel, dict[str, Any], dict[str, Any]]]:
+    """(kernel, known values, the globals of the Python function that calls its `function`) for all that is compiled."""
+    for kernel in existing(Kernel):
+        for key, function in kernel._compiled.items():
+            space = getattr(function, "__globals__", {})
+            if "function" in space:
+                yield kernel, dict(key), space
 
 
 def _swapped(held: dict, key: Any, new: Any) -> Callable[[], None]:

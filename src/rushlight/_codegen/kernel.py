@@ -169,6 +169,13 @@ def _emitted(source: Source, module: Any) -> str:
     return (QUICK if source.quick else "") + emit(module)
 
 
+def alone(source: Source, known: dict[str, Any], name: str) -> str:
+    """LLVM's text of a kernel or an entry under another name, with all that it calls."""
+    module = _module(source, source._types(known), known)  # type: ignore[attr-defined]
+    module.functions[0].name = name
+    return _emitted(source, module)
+
+
 def _listed(values: dict[str, Any]) -> str:
     return ", ".join(f"{k}={v!r}" for k, v in values.items())
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from time import perf_counter
 from typing import Any
@@ -278,6 +278,33 @@ def _optimise(module: Any, quick: bool) -> None:
     passes.run(module, builder)
     for each in (passes, builder, options):  # not in destructors: Ctrl-C would be lost there
         each.close()
+
+
+def object_file(texts: Iterable[str], exported: Collection[str]) -> bytes:
+    """Modules as one object file for a linker, with only these names to be seen from outside of it.
+
+    RuntimeError where it needs more than the C library.
+    """
+    with _lock:
+        llvm, machine, (name, features) = _machine()
+        whole: Any = None
+        for text in texts:
+            module = _optimised(text)
+            if whole is None:
+                whole = module
+            else:
+                whole.link_in(module)
+        for each in (*whole.functions, *whole.global_variables):
+            if not each.is_declaration and each.name not in exported:
+                each.linkage = "internal"
+        target = llvm.Target.from_default_triple()
+        with target.create_target_machine(name, features, 3, "pic", "default") as machine:
+            code = machine.emit_object(whole)
+        whole.close()
+    missing = [s for s in symbols(code)[1] if s and linker.in_process(s) is None]
+    if missing:
+        raise RuntimeError(f"an object file would need {missing}")
+    return code
 
 
 def suits() -> bool:

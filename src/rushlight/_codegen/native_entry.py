@@ -24,7 +24,7 @@ other arguments are ints, bools, or None, which is NONE for it; floats and ints 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -446,7 +446,26 @@ def bind(
 
     native.keep((compile_run, descrs))
     table = table_of(compile_run, *map(id, descrs), *[0] * len(runs))
-    return builtin(infer[0].__name__, code, table)
+    entry = builtin(infer[0].__name__, code, table)
+    _bound[entry] = Bound(infer, tuple(arrays), tuple(results), runs)
+    return entry
+
+
+class Bound(NamedTuple):
+    """What an entry was bound to, as `bind` was told."""
+
+    infer: tuple[Kernel, dict[str, Any]]
+    arrays: tuple
+    results: tuple
+    runs: tuple
+
+
+_bound: dict[Callable[..., Any], Bound] = {}
+
+
+def bound_of(entry: Callable[..., Any]) -> Bound | None:
+    """What an entry was bound to; None for one that goes over elements, or takes nothing."""
+    return _bound.get(entry)
 
 
 def table_of(compile_run: Any, *words: int) -> np.ndarray:

@@ -21,6 +21,7 @@ COMMANDS = {
     "info": ("info", "processor, BLAS, threads, caches, extras"),
     "inspect": ("inspect", "tensors, statistics and differences of checkpoints"),
     "convert": ("convert", "from one file format to the other"),
+    "build": ("build", "an exported program as an object file and a header in C"),
     "bench": ("bench", "time a few operations, beside PyTorch where it is installed"),
     "warm": ("warm", "compile the kernels of the package, once for this machine"),
 }

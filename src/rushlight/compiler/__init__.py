@@ -9,7 +9,7 @@ from typing import Any
 from rushlight.core.stub import Block, stub
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "allow_in_graph", "assume_constant_result", "build", "compile", "cudagraph_mark_step_begin", "disable",
     "explain", "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_numpy", "list_backends", "reset",
     "set_stance",
 ]  # fmt: skip
@@ -105,6 +105,29 @@ def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") 
     from rushlight._codegen import explanation
 
     explanation.explain(fn, *args, show=show)
+
+
+def build(program: Any, path: str, *, name: str | None = None, weights: str | None = None) -> str:
+    """Write an exported program as an object file in C's calling convention, and a header beside it; the text of the header.
+
+    The file has one function, of pointers to the inputs and the results, and needs nothing but the C library. `name`:
+    that of the function, by default the file's. `weights`: a file for the weights, whose bytes the function then takes
+    as one more argument. The code is for this machine's processor. RuntimeError, which names the operator and the line, for
+    what cannot run without Python, and for programs of dynamic shapes or that write to their buffers.
+
+    >>> import os, tempfile
+    >>> import rushlight as torch
+    >>> program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     header = build(program, os.path.join(folder, "linear.o"))
+    >>> print(header[header.index("int linear(") :].partition(";")[0])
+    int linear(
+        const float *input_1 /* [4][3] */,
+        float *output0 /* [4][2] */)
+    """
+    from rushlight.compiler import object_file
+
+    return object_file.build(program, path, name=name, weights=weights)
 
 
 def keep_numpy() -> None:

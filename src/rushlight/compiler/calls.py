@@ -37,7 +37,8 @@ RESHAPING = frozenset(
 )
 
 
-# Operators that also write to some of their arguments: the places of these.
+# Operators that also write to some of their arguments where the argument TRAINING says so: the places of these.
+TRAINING = 5
 FILLS = dict.fromkeys(("_batch_norm", "native_batch_norm", "_native_batch_norm_legit"), (3, 4))
 NESTED = frozenset(
     (tuple, list, immutable_list)
@@ -79,7 +80,8 @@ class Call:
         self.node, self.function, self.args, self.kwargs = node, function, args, kwargs or {}
         self.pure, self.writes, self.view, self.forward = pure, writes, view, forward
         places = FILLS.get(getattr(node.target, "_opname", ""), ())
-        self.fills = [n for k in places if isinstance(n := node.args[k], Node)]
+        training = bool(places) and node.args[TRAINING]
+        self.fills = [n for k in places if training and isinstance(n := node.args[k], Node)]
 
     @property
     def written(self) -> list[Node]:
@@ -327,6 +329,10 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     made.view = op.view and op.outputs is None
     if not op.view and op.path == "_to_copy" and isinstance(dtype := named["dtype"], dtypes.dtype):
         made.forward = lambda space, value: space.cast(value(named["input"]), dtype.np)
+    elif op.path == "clone":
+        made.forward = lambda space, value: space.cast(
+            value(named["input"]), dtype_of(named["input"])
+        )
     elif not op.view:
         made.forward = lambda space, value: forward(space, *filled_for(space, order, value))
         if not inplace and (kept or not op.intermediates):

@@ -161,9 +161,10 @@ def named_by(step: Call | Loop) -> list[Node]:
     return [*step.reads()] if step.writes is not None else [step.node, *step.reads()]
 
 
-def fused_steps(program: Program) -> list[Call | Loop]:
-    """The calls of a program, groups of them as loops."""
-    groups = Groups(program).ordered()
+def fused_steps(program: Program, alone: bool = False) -> list[Call | Loop]:
+    """The calls of a program, groups of them as loops; `alone`: elementwise calls that are a group by themselves, too."""
+    found = Groups(program)
+    groups = found.ordered()
     of = {c.node: k for k, group in enumerate(groups) for c in group}
     returned = set(map(program.root, nodes_in(program.outputs)))
     outside: list[set[Node]] = [set() for _ in groups]
@@ -174,7 +175,9 @@ def fused_steps(program: Program) -> list[Call | Loop]:
                 if root in of and of[root] != k:
                     outside[of[root]].add(root)
     return [
-        Loop(program, group, outside[k] | returned) if len(group) > 1 else group[0]
+        Loop(program, group, outside[k] | returned)
+        if len(group) > 1 or (alone and group[0].node in found.elementwise)
+        else group[0]
         for k, group in enumerate(groups)
     ]
 
