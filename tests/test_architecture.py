@@ -377,7 +377,7 @@ def strings(tree: ast.AST):
                 yield node.lineno, node.value
 
 
-EMITTER = ("_codegen.emit", "_codegen.operations", "_codegen.runtime")
+EMITTER = ("_codegen.emit", "_codegen.operations", "_codegen.object_text", "_codegen.runtime")
 LLVM_TEXT = re.compile(
     r"\bdefine (internal |dso_local )?(void|ptr|i\d+|float|double) @|\bgetelementptr\b|\bdeclare \w+ @"
     r"|(^|\n)\s*br (i1|label) |= (load|icmp|call|phi|alloca) "

@@ -286,7 +286,7 @@ def object_file(texts: Iterable[str], exported: Collection[str]) -> bytes:
     RuntimeError where it needs more than the C library.
     """
     with _lock:
-        llvm, machine, (name, features) = _machine()
+        llvm, _, (name, features) = _machine()
         whole: Any = None
         for text in texts:
             module = _optimised(text)

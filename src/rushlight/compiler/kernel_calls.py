@@ -14,15 +14,14 @@ Note [How kernel calls are found]
 
 from __future__ import annotations
 
-import ctypes
 from bisect import bisect_right
-from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._codegen.kernels.fused import fused
+from rushlight._codegen.object_text import ALIGNED, Buffer, KernelCall, NotBuilt, Place
 from rushlight._codegen.recording import recording
 from rushlight.compiler.calls import Call
 from rushlight.compiler.fusion import Loop
@@ -33,59 +32,7 @@ if TYPE_CHECKING:
     from rushlight._codegen.kernel import Kernel
     from rushlight.fx import Node
 
-ALIGNED = 64
 OTHER_NUMBERS = 0x3F  # the bytes of an arena before a check
-
-
-class NotBuilt(RuntimeError):
-    """An operator that cannot run without Python."""
-
-
-class Place(NamedTuple):
-    """An array of a call: where in which buffer it begins, and its layout. No buffer: it has no elements."""
-
-    buffer: int
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype
-
-
-class KernelCall(NamedTuple):
-    """A kernel with its known values, and what it is given: places, lists of places, numbers, types."""
-
-    kernel: Kernel
-    known: tuple
-    given: tuple
-
-    def places(self) -> Iterator[Place]:
-        for v in self.given:
-            for x in v if isinstance(v, list) else (v,):
-                if isinstance(x, Place):
-                    yield x
-
-
-class Buffer:
-    """A block of memory. `kind`: "input", "weight", "constant", "temporary" or "output".
-
-    `first` and `last`: the calls that it lives for; `begins`: the bytes that it must have before the first, or None;
-    `number`: which input, weight or output; `offset`: where in the arena, or among the constants or weights.
-    """
-
-    def __init__(self, start: int, size: int, step: int, kind: str = "temporary") -> None:
-        self.start, self.size, self.step, self.kind = start, size, step, kind
-        self.before = self.now()
-        self.begins: bytes | None = None
-        self.number = self.offset = 0
-        self.first, self.last = -1, -1
-        self.tells = False  # whether a kernel says there that something was wrong
-
-    def now(self) -> bytes:
-        """The bytes that it has."""
-        return ctypes.string_at(self.start, self.size)
-
-    def changed(self) -> bool:
-        return self.now() != self.before
 
 
 class Run:

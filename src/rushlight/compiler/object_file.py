@@ -11,7 +11,6 @@ memory is an arena of fixed size in the object file, so that one call runs at a 
 from __future__ import annotations
 
 import os
-import platform
 import re
 import struct
 import subprocess
@@ -27,13 +26,11 @@ import rushlight
 from rushlight import export
 from rushlight._backends import llvm
 from rushlight._codegen import native
-from rushlight._codegen.kernel import alone
 from rushlight._codegen.kernels.fused import row
-from rushlight._codegen.runtime import abi, threads
-from rushlight._codegen.types import Header, Type
+from rushlight._codegen.object_text import ALIGNED, FAR, Buffer, NotBuilt, ObjectText
 from rushlight.compiler import lowering
 from rushlight.compiler.fusion import Loop
-from rushlight.compiler.kernel_calls import ALIGNED, Buffer, KernelCalls, NotBuilt, Place
+from rushlight.compiler.kernel_calls import KernelCalls
 from rushlight.core.tensor import Tensor
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import InputKind, OutputKind
@@ -54,7 +51,6 @@ C_TYPES = {
     "int64": "int64_t", "int32": "int32_t", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
     "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "bool": "uint8_t",
 }  # fmt: skip
-FAR = 1 << 40  # whole numbers from here on are taken for addresses
 # Operators that may give a view or a copy.
 RESHAPING = frozenset(
     "_unsafe_view aten__unsafe_view aten_view view reshape flatten contiguous".split()
@@ -101,7 +97,10 @@ def in_another_process(program: ExportedProgram, path: str, name: str, weights: 
         here = {**os.environ, "RUSHLIGHT_COMPILED": "always", "PYTHONPATH": paths}
         done = subprocess.run(command, env=here, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise NotBuilt(done.stderr.strip().removeprefix("rushlight: build: "))
+        said = done.stderr.strip()
+        if said.startswith(said_by := "rushlight: build: "):
+            raise NotBuilt(said.removeprefix(said_by))
+        raise RuntimeError(f"rushlight build has failed:\n{said}")
     with open(os.path.splitext(path)[0] + ".h") as file:
         return file.read()
 
@@ -213,13 +212,19 @@ class ObjectFile:
         examples = [[others(a, which) for a in self.inputs] for which in range(3)]
         self.program = lowering.build(graph)
         self.plan = KernelCalls(self.program, known, examples)
-        self.addresses = {
-            s.address: f"row{k}" for k, s in enumerate(self.plan.steps) if isinstance(s, Loop)
-        }
         self.weights = self._laid_out("weight")
         self.constants = self._laid_out("constant")
-        self.lines: list[str] = []
-        self.globals: list[str] = []
+
+    def texts(self, folder: str) -> Iterator[str]:
+        """The modules of LLVM that the object file is made of; `folder`: where large blocks of bytes may stand."""
+        plan = self.plan
+        loops = [s for s in plan.steps if isinstance(s, Loop)]
+        functions = {s.address: (f"row{k}", row, {"CHAIN": s.chain}) for k, s in enumerate(loops)}
+        weights = None if self.beside else self.weights
+        return ObjectText(
+            self.name, plan.calls, plan.buffers, len(self.inputs), plan.outputs, plan.arena,
+            self.constants, weights, functions, self._dtypes,
+        ).texts(folder)  # fmt: skip
 
     def _used(self, kind: str) -> list[Buffer]:
         return [b for b in self.plan.buffers if b.kind == kind and b.last >= 0]
@@ -243,10 +248,9 @@ class ObjectFile:
     @cached_property
     def _dtypes(self) -> dict[int, int]:
         """What stands for the addresses of dtypes, which kernels compare."""
-        found = {id(layout.dtype) for layout in self.program.layouts.values()}
-        found |= {id(p.dtype) for c in self.plan.calls for p in c.places()}
-        names = {id(d): d for b in self.program.layouts.values() for d in [b.dtype]}
-        return {i: k + 1 for k, i in enumerate(sorted(found, key=lambda i: str(names.get(i))))}
+        found = {id(layout.dtype): layout.dtype.name for layout in self.program.layouts.values()}
+        found |= {id(p.dtype): p.dtype.name for c in self.plan.calls for p in c.places()}
+        return {i: k + 1 for k, i in enumerate(sorted(found, key=lambda i: found[i]))}
 
     def _without_addresses(self, content: bytes) -> bytes:
         """What kernels are told, with numbers for dtypes. NotBuilt where another address is in it."""
@@ -254,193 +258,6 @@ class ObjectFile:
         if any(FAR <= w < 1 << 47 and w not in self._dtypes for w in words):
             raise NotBuilt("a kernel takes a list of addresses")
         return struct.pack(f"<{len(words)}q", *[self._dtypes.get(w, w) for w in words])
-
-    # -- text --------------------------------------------------------------------------------------
-
-    def texts(self, folder: str) -> Iterator[str]:
-        """The modules of LLVM that the object file is made of; the function first."""
-        kernels: dict[tuple, tuple[str, Any, dict]] = {}
-        for call in self.plan.calls:
-            key = (id(call.kernel), call.known)
-            name = f"kernel{len(kernels)}.{call.kernel.__name__}"
-            kernels.setdefault(key, (name, call.kernel, dict(call.known)))
-        for k, call in enumerate(self.plan.calls):
-            for number, b in enumerate(self.plan.buffers):
-                if b.first == k and b.kind in ("temporary", "output") and b.begins is not None:
-                    self._begin(number, b)
-            self._call(kernels[id(call.kernel), call.known][0], call)
-        self._copies()
-        yield self._function(folder, kernels)
-        yield threads.text(
-            {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine()),
-            sys.platform,
-        )
-        for name, kernel, known in kernels.values():
-            yield alone(kernel, known, name)
-        for k, step in enumerate(self.plan.steps):
-            if isinstance(step, Loop):
-                yield alone(row, {"CHAIN": step.chain}, f"row{k}")
-
-    def put(self, text: str) -> str:
-        """A line of the function that gives a value, and its name."""
-        self.lines.append(f"%v{len(self.lines)} = {text}")
-        return f"%v{len(self.lines) - 1}"
-
-    def pointer(self, buffer: int, offset: int) -> str:
-        """The address of a byte of a buffer."""
-        if buffer < 0:
-            return "null"
-        b = self.plan.buffers[buffer]
-        if b.kind in ("input", "output"):
-            base, at = f"%{b.kind}{b.number}", offset
-        else:
-            base = {"temporary": "@arena", "constant": "@constants"}.get(
-                b.kind, "%weights" if self.beside else "@weights"
-            )
-            at = b.offset + offset
-        return self.put(f"getelementptr i8, ptr {base}, i64 {at}")
-
-    def _begin(self, number: int, b: Buffer) -> None:
-        """Let a buffer have the bytes that it begins with."""
-        assert b.begins is not None
-        to = self.pointer(number, 0)
-        if any(b.begins):
-            name = f"@begin{len(self.globals)}"
-            text = "".join(f"\\{byte:02x}" for byte in b.begins)
-            self.globals.append(f'{name} = internal constant [{b.size} x i8] c"{text}", align 64')
-            self.lines.append(
-                f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {name}, i64 {b.size}, i1 0)"
-            )
-        else:
-            self.lines.append(f"call void @llvm.memset.p0.i64(ptr {to}, i8 0, i64 {b.size}, i1 0)")
-
-    def _call(self, name: str, call: Any) -> None:
-        types = call.kernel._types(dict(call.known))
-        told = [p for p in call.places() if p.buffer >= 0 and self.plan.buffers[p.buffer].tells]
-        for p in told:
-            self.lines.append(f"store i64 0, ptr {self.pointer(p.buffer, p.offset)}")
-        given = [
-            self._argument(t, v, call) for t, v in zip(types.values(), call.given, strict=True)
-        ]
-        self.lines.append(f"call void @{name}({', '.join(given)})")
-        for p in told:
-            value = self.put(f"load i64, ptr {self.pointer(p.buffer, p.offset)}")
-            wrong = self.put(f"icmp ne i64 {value}, 0")
-            n = len(self.lines)
-            self.lines += [f"br i1 {wrong}, label %wrong, label %right{n}", f"right{n}:"]
-
-    def _argument(self, t: Type, v: Any, call: Any) -> str:
-        if t is Header:
-            return f"ptr {self._object(v)}"
-        if t.kind == "p":
-            if not isinstance(v, Place):
-                raise NotBuilt(f"the kernel {call.kernel.__name__} takes {v!r}")
-            return f"ptr {self.pointer(v.buffer, v.offset)}"
-        if t.is_float:
-            value = float(np.float32(v)) if t.name == "f32" else float(v)
-            if t.name not in ("f32", "f64"):
-                raise NotBuilt(f"the kernel {call.kernel.__name__} takes a number of type {t}")
-            return f"{t.llvm} 0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-        if v in self.addresses:
-            return f"i64 ptrtoint (ptr @{self.addresses[v]} to i64)"
-        if abs(int(v)) >= FAR:
-            raise NotBuilt(f"the kernel {call.kernel.__name__} takes an address")
-        return f"{t.llvm} {int(v)}"
-
-    def _object(self, v: Any) -> str:
-        """An array, a list of arrays or a type as kernels read Python's objects."""
-        n = len(self.globals)
-        if isinstance(v, type):
-            return f"inttoptr (i64 {ARRAY} to ptr)"
-        if isinstance(v, list):
-            items = [self._object(x) for x in v]
-            words = [0] * (abi.LIST_ITEMS + 1)
-            words[abi.LIST_SIZE] = len(v)
-            stated: list[Any] = [*words]
-            stated[abi.LIST_ITEMS] = f"ptrtoint (ptr @list{n}.items to i64)"
-            held = ", ".join(f"i64 ptrtoint (ptr {item} to i64)" for item in items)
-            self.globals.append(f"@list{n}.items = internal global [{len(v)} x i64] [{held}]")
-            self.globals.append(words_of(f"list{n}", stated))
-            return f"@list{n}"
-        dims = [*v.shape, *v.strides]
-        stated = [0] * abi.ARRAY_SIZE
-        stated[abi.TYPE] = ARRAY
-        stated[abi.DTYPE] = self._dtypes[id(v.dtype)]
-        stated[abi.SHAPE] = f"ptrtoint (ptr @array{n}.dims to i64)"
-        stated[abi.STRIDES] = (
-            f"ptrtoint (ptr getelementptr (i64, ptr @array{n}.dims, i64 {len(v.shape)}) to i64)"
-        )
-        stated[abi.NDIM] = len(v.shape)
-        stated[abi.FLAGS] = flags_of(v)
-        self.globals.append(words_of(f"array{n}.dims", dims or [0]))
-        self.globals.append(words_of(f"array{n}", stated))
-        data = self.put(f"ptrtoint ptr {self.pointer(v.buffer, v.offset)} to i64")
-        self.lines.append(
-            f"store i64 {data}, ptr getelementptr (i64, ptr @array{n}, i64 {abi.DATA})"
-        )
-        return f"@array{n}"
-
-    def _copies(self) -> None:
-        """Copy results that stand elsewhere to where the caller wants them."""
-        for k, place in enumerate(self.plan.outputs):
-            b = self.plan.buffers[place.buffer] if place.buffer >= 0 else None
-            if b is None or (b.kind == "output" and b.number == k):
-                continue
-            size = int(np.prod(place.shape)) * place.dtype.itemsize
-            at = self.pointer(place.buffer, place.offset)
-            self.lines.append(
-                f"call void @llvm.memcpy.p0.p0.i64(ptr %output{k}, ptr {at}, i64 {size}, i1 0)"
-            )
-
-    def _function(self, folder: str, kernels: dict) -> str:
-        parameters = [f"ptr %input{k}" for k in range(len(self.inputs))]
-        parameters += [f"ptr %output{k}" for k in range(len(self.plan.outputs))]
-        parameters += ["ptr %weights"] * self.beside
-        declared = []
-        for name, kernel, known in kernels.values():
-            types = ", ".join(t.llvm for t in kernel._types(known).values())
-            declared.append(f"declare void @{name}({types})")
-        declared += [
-            f"declare void @{name}(ptr, ptr, ptr, i64, i64)"
-            for name in set(self.addresses.values())
-        ]
-        text = [
-            *(self._held(folder, "constants", self.constants, ".data")),
-            *(
-                ()
-                if self.beside
-                else self._held(folder, "weights", self.weights, ".section .rodata")
-            ),
-            f"@arena = internal global [{max(self.plan.arena, 1)} x i8] zeroinitializer, align 64",
-            *self.globals,
-            *declared,
-            "declare void @threads(i32)",
-            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
-            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-            f"define void @{self.name}_threads(i32 %n) {{",
-            "  %others = sub i32 %n, 1",
-            "  call void @threads(i32 %others)",
-            "  ret void",
-            "}",
-            f"define i32 @{self.name}({', '.join(parameters)}) {{",
-            *("  " + line for line in self.lines),
-            "  ret i32 0",
-            "wrong:",
-            "  ret i32 1",
-            "}",
-        ]
-        return native.QUICK + "\n".join(text) + "\n"
-
-    def _held(self, folder: str, name: str, content: bytes, section: str) -> Iterator[str]:
-        """The lines of a block of bytes, which the assembler reads from a file."""
-        path = os.path.join(folder, name)
-        with open(path, "wb") as file:
-            file.write(content)
-        label = "_" * (sys.platform == "darwin") + name
-        for line in (section, ".p2align 6", f"{label}:", f'.incbin "{path}"', ".byte 0", ".text"):
-            escaped = line.replace("\\", "\\5C").replace('"', "\\22")
-            yield f'module asm "{escaped}"'
-        yield f"@{name} = external hidden global i8"
 
     # -- header ------------------------------------------------------------------------------------
 
@@ -485,27 +302,6 @@ void {self.name}_threads(int n);
 
 #endif
 """
-
-
-ARRAY = 1  # stands for the class of arrays
-
-
-def words_of(name: str, words: list) -> str:
-    """A block of words of 8 bytes, in LLVM's text."""
-    return (
-        f"@{name} = internal global [{len(words)} x i64] [{', '.join(f'i64 {w}' for w in words)}]"
-    )
-
-
-def flags_of(p: Place) -> int:
-    """NumPy's flags of an aligned array."""
-    flags = abi.ALIGNED | abi.WRITEABLE
-    n = p.dtype.itemsize
-    for size, stride in zip(reversed(p.shape), reversed(p.strides), strict=True):
-        if size != 1 and stride != n:
-            return flags
-        n *= size
-    return flags | abi.C_CONTIGUOUS
 
 
 def c_type(d: np.dtype) -> str:
