@@ -14,7 +14,7 @@ from rushlight.compiler import (
 )
 from rushlight.compiler.compiled import Compiled
 from rushlight.compiler.optimized_module import OptimizedModule
-from rushlight.compiler.reads import Unsupported
+from rushlight.compiler.steps import Unsupported
 from rushlight.core.stub import Block, declare, stub
 
 __all__ = [

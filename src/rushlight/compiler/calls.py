@@ -422,7 +422,8 @@ def promoted(op: registry.Op, named: dict) -> None:
             if a.dtype is not d.np:
                 named[i] = Cast(named[i], d.np)
         else:
-            named[i] = number(a, d.np) if in_dimensions else xp.number(a, d.np)
+            beside = in_dimensions and i != op.inputs[0]  # kernels look at their first argument
+            named[i] = number(a, d.np) if beside else xp.number(a, d.np)
 
 
 def number(value: Any, d: np.dtype) -> Any:

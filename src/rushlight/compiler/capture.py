@@ -16,18 +16,22 @@ from __future__ import annotations
 
 import collections
 import functools
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 import rushlight
 from rushlight.compiler.changes import Changes, method_of
+from rushlight.compiler.decisions import STREAMS
 from rushlight.compiler.guards import constant
 from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
-from rushlight.compiler.reads import CONTAINERS, RUNTIME, is_code, plain
+from rushlight.compiler.reads import CONTAINERS
+from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.nn import hooks
+from rushlight.optim import fused
 
 READS_NOTHING = frozenset(
     {
@@ -43,9 +47,11 @@ LEAVES = (
     "rushlight.linalg", "rushlight.special", "rushlight.nn.functional", "rushlight.autograd.grad_mode",
     "rushlight.autograd.engine", "rushlight.amp.autocast_mode",
 )  # fmt: skip
+NUMBERS = frozenset("item __int__ __float__".split())
+DECIDING = frozenset("is_nonzero equal allclose __bool__ __index__".split())
 DATA = frozenset(
-    "item tolist numpy __array__ is_nonzero equal allclose __repr__ __str__ __format__ data_ptr __bool__ "
-    "__int__ __float__ __index__ __complex__ storage untyped_storage register_hook retain_grad "
+    "tolist numpy __array__ __repr__ __str__ __format__ data_ptr "
+    "__complex__ storage untyped_storage register_hook retain_grad "
     "__deepcopy__ __reduce_ex__ __hash__ share_memory_ map_ apply_ set_".split()
 )
 DRAWN = frozenset(["bernoulli", "fill", "normal"])
@@ -70,7 +76,11 @@ class Capture(Changes):
             args = enclosing(frame)
         if self.reason is not None:
             self.recorder.leave()
+            if self.variables:
+                args, kwargs = plain(args), plain(kwargs)
             return f(*args, **kwargs)
+        if isinstance(getattr(f, "__self__", None), STREAMS) and self.reached(f):
+            return self.drawn(f, args, kwargs)
         if isinstance(f, types.MethodType):
             return self.call(frame, f.__func__, (f.__self__, *args), kwargs)
         handler = HANDLED.get(f) if f.__hash__ else None
@@ -132,11 +142,10 @@ class Capture(Changes):
 
     def operator(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a function of tensors: the recorder sees what it does."""
-        if f.__name__ == "item" and self.recorder.on and self.recorder.knows(args[0]):
-            with self.recorder.paused():
-                v = f(*args)
-            if v.__class__ in (int, float):
-                return self.number(f, args, v)
+        if f.__name__ in NUMBERS and self.recorder.knows(args[0]):
+            return self.computed(f, args)
+        if f.__name__ in DECIDING and all(map(self.recorder.knows, tensors_in(args))):
+            return self.decided(f, args, kwargs, f"{f.__name__}() of a tensor")
         if f.__name__ in DATA or f.__name__ in MAKERS and any(tensors_in(args)):
             self.stop(f"{f.__name__}() of a tensor")
             return f(*args, **kwargs)
@@ -146,6 +155,7 @@ class Capture(Changes):
             t.requires_grad for t in tensors_in((*args, *kwargs.values()))
         ):
             self.stop(f"a gradient through {f.__name__}()")
+        args = self.operands(f.__name__, args)
         for v in (*args, *kwargs.values()):
             if not isinstance(v, types.FunctionType):
                 self.contents_deep(v)
@@ -233,6 +243,8 @@ class Capture(Changes):
                 return self.special(args[0], special)
         if any(v.__class__ in RUNTIME for v in args):
             return self.runtime(f, args)
+        if f is bool and args:
+            return self.truth(args[0])
         if f in ITERATES:
             args = tuple([self.iterator(v) if self.iterable(v) else v for v in args])
         for v in (*args, *kwargs.values()):
@@ -313,8 +325,20 @@ def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     if not all(map(constant, args)) or not all(map(constant, kwargs.values())):
         c.stop("print")
     elif c.reason is None:
-        c.step(print, args, kwargs)
+        c.step(print, args, kwargs, "changes")
     return print(*args, **kwargs)
+
+
+def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`import` in a function: of what is imported, the attributes are guarded."""
+    name, _, _, _, level = args
+    if level or name not in sys.modules:
+        c.stop(f"the import of {name}")
+    v = f(*args)
+    c.guards.identical(f"modules.get({v.__name__!r})", v)
+    c.guards.names["modules"] = sys.modules
+    c.found(v)
+    return v
 
 
 def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -324,7 +348,8 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
     if len(args) > 1 or not all(map(constant, kwargs.values())):
         c.stop(f"a call of {f.__qualname__} with arguments")
     if c.reason is None:
-        c.step(f, args, kwargs)
+        clears = f is rushlight.optim.Optimizer.zero_grad and not kwargs
+        c.step(f, args, kwargs, "changes" if clears else "calls")
     with c.recorder.paused():
         r = f(*args, **kwargs)
     if r is not None:
@@ -338,4 +363,7 @@ HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
     getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, print: of_print,
+    __import__: of_import,
+    # What handles many arrays in one call: operators do the same.
+    fused.lengths: lambda *_: None, fused.changed: lambda *_: False,
 }  # fmt: skip

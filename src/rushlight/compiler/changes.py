@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.compiler.reads import CONTAINERS, Reads, RuntimeFloat, RuntimeInt, Step, Stop, plain
+from rushlight.compiler.decisions import Decisions
+from rushlight.compiler.reads import CONTAINERS
+from rushlight.compiler.steps import plain
 from rushlight.core.tensor import Tensor
 
 
-class Changes(Reads):
+class Changes(Decisions):
     """The part of a capture that writes down changes."""
 
     def change(self, o: Any, name: Any, f: Callable, *values: Any, whole: bool = False) -> Any:
@@ -25,30 +27,8 @@ class Changes(Reads):
                 if whole:
                     self.guard_contents(o)
                 self.written[id(o), name] = o
-                self.step(f, (o, *values), {})
+                self.step(f, (o, *values), {}, "changes")
         return f(o, *map(plain, values))
-
-    def number(self, f: Callable, args: tuple, v: float) -> Any:
-        """A number that each run computes anew by `f(*args)`, a step."""
-        step = self.step(f, args, {})
-        if step is None:
-            return v
-        kind = RuntimeFloat if v.__class__ is float else RuntimeInt
-        made = kind(v)
-        made.expression = step.result = f"n{len(self.numbers)}"
-        self.numbers.append(made)
-        return made
-
-    def step(self, f: Callable, args: tuple, kwargs: dict) -> Step | None:
-        """Write down a call that each run does again."""
-        try:
-            given = [self.recorder.template(v) for v in args]
-            step = Step(f, given, {k: self.recorder.template(v) for k, v in kwargs.items()})
-        except Stop as e:
-            self.stop(str(e))
-            return None
-        self.recorder.cut(step)
-        return step
 
     def set_attribute(self, o: Any, name: str, v: Any) -> None:
         if self.reason is None:
@@ -109,14 +89,14 @@ class Changes(Reads):
     def set_variable(self, space: dict, name: str, v: Any) -> None:
         if self.reason is None:
             self.outside.setdefault(id(space), (space, self.guards.name(space)))
-            self.step(operator.setitem, (space, name, v), {})
+            self.step(operator.setitem, (space, name, v), {}, "changes")
             self.written[id(space), name] = space
         space[name] = plain(v)
 
     def set_cell(self, cell: types.CellType, v: Any) -> None:
         if self.reason is None and id(cell) not in self.inside:
             self.outside.setdefault(id(cell), (cell, self.guards.name(cell)))
-            self.step(fill_cell, (cell, v), {})
+            self.step(fill_cell, (cell, v), {}, "changes")
             self.written[(id(cell),)] = cell
         cell.cell_contents = v
 

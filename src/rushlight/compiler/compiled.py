@@ -20,12 +20,16 @@ from rushlight.compiler import (  # noqa: F401 - the interpreter finds them
 from rushlight.compiler.capture import Capture
 from rushlight.compiler.interpreter import Frame, frame_of, run
 from rushlight.compiler.program import Program
-from rushlight.compiler.reads import Stop, Unsupported, plain, state
+from rushlight.compiler.reads import state
+from rushlight.compiler.steps import Stop, Unsupported, plain
+from rushlight.compiler.taking_back import UNSEEN
 from rushlight.dispatch.transforms import opened
 from rushlight.nn.module import Module
 
 MOST_PROGRAMS = 8  # of one function
 MOST_ATTEMPTS = 3  # that end without a program, one after the other
+MOST_RAISED = 16  # captures that end with an exception
+MOST_LOST = 128  # grows by 2 with each call that programs began in vain, falls by 1 with each that one was right for
 LOGGED = "compile" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
 made: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
@@ -56,18 +60,36 @@ class Compiled:
         """Forget all programs."""
         self.programs: list[tuple[tuple, Program]] = []
         self.reasons: list[str] = []
-        self.misses = 0
+        self.misses = self.lost = self.raised = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if off.value or opened or active.modes != autocast_mode._state.enabled + thread.inference:
             return self.function(*args, **kwargs)  # a transform, a profile or another mode watches
         now = state()
-        for modes, program in self.programs:
-            if modes == now and program.right(args, kwargs):
-                return program.run(args, kwargs)
-        if self.misses >= MOST_ATTEMPTS or len(self.programs) >= MOST_PROGRAMS:
-            return self.function(*args, **kwargs)
-        return self.captured(args, kwargs)
+        begun = False
+        for found in self.programs:
+            if found[0] == now and found[1].right(args, kwargs):
+                result = found[1].run(args, kwargs)
+                if result is not UNSEEN:
+                    if begun:
+                        self.programs = [found, *[p for p in self.programs if p is not found]]
+                    if self.lost:
+                        self.lost -= 1
+                    return result
+                begun = True
+        if self.misses < MOST_ATTEMPTS and len(self.programs) < MOST_PROGRAMS:
+            return self.captured(args, kwargs)
+        if begun:
+            self.lose()
+        return self.function(*args, **kwargs)
+
+    def lose(self) -> None:
+        """Note that programs ran in vain; where that is often so, forget those that can."""
+        self.lost += 2
+        if self.lost > MOST_LOST:
+            self.programs = [p for p in self.programs if not p[1].decisions]
+            self.misses, self.lost = MOST_ATTEMPTS, 0
+            log(f"{self.function} takes too many ways: those that decide by data run as written")
 
     def __get__(self, o: Any, cls: type | None = None) -> Any:
         return self if o is None else types.MethodType(self, o)
@@ -95,7 +117,13 @@ class Compiled:
             c = Capture(self.fullgraph)
             if len(given) > len(args):
                 c.found(given[0])
-            result = carried_out(c, f, frame, args, kwargs)
+            try:
+                result = carried_out(c, f, frame, args, kwargs)
+            except Exception:
+                self.raised += 1
+                if self.raised >= MOST_RAISED:
+                    self.misses = MOST_ATTEMPTS
+                raise
             program = None
             if c.reason is None:
                 try:
@@ -108,7 +136,7 @@ class Compiled:
                 self.programs.append((c.state, program))
                 self.misses = 0
                 log(f"{self.function} is compiled: {program.summary()}")
-            return plain(result) if c.numbers else result
+            return plain(result) if c.variables else result
         finally:
             self.lock.release()
 

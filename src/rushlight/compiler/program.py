@@ -11,7 +11,6 @@ from rushlight.autograd.graph import Node, Output, freed, stale, version_of
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
 from rushlight.compiler.guards import evaluate
-from rushlight.compiler.reads import Stop
 from rushlight.compiler.recording import (
     Constant,
     Container,
@@ -21,6 +20,8 @@ from rushlight.compiler.recording import (
     Viewed,
     template,
 )
+from rushlight.compiler.steps import Decision, Step, Stop
+from rushlight.compiler.taking_back import TakesBack
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch.results import overlap
 
@@ -106,14 +107,15 @@ class Program:
             raise Stop("two results with a history share memory")
         backward = self.differentiate(recorder) if self.results else None
         self.finish(recorder)
-        for step in recorder.steps:
+        self.takes_back = TakesBack(self, recorder)
+        for k, step in enumerate(recorder.steps):
+            self.takes_back.before(k, step)
             if isinstance(step, Segment):
                 self.add_segment(step)
+            elif isinstance(step, Decision):
+                self.takes_back.decide(step)
             else:
-                args = [self.expression(v) for v in step.args]
-                args += [f"{k}={self.expression(v)}" for k, v in step.kwargs.items()]
-                given = f"{step.result} = " if step.result else ""
-                self.lines.append(f"{given}{self.guards.name(step.f)}({', '.join(args)})")
+                self.add_step(step)
         if backward is not None:
             self.add_backward(backward)
         self.lines.append(f"return {self.expression(result)}")
@@ -129,6 +131,7 @@ class Program:
     def forget(self, recorder: Recorder) -> None:
         """Let go of the arrays and tensors of the call that was captured."""
         self.graphs = [s.graph for s in self.segments]
+        self.decisions = [d.reason for d in recorder.steps if isinstance(d, Decision)]
         self.has_backward = bool(self.results)
         for v in recorder.values.values():
             v.array = v.tensor = None
@@ -158,6 +161,8 @@ class Program:
         what = f"{len(self.graphs)} graphs of {nodes} operators"
         if self.has_backward:
             what += ", a backward pass"
+        if self.decisions:
+            what += f", {len(self.decisions)} decisions"
         return f"{what}, {len(self.guards.conditions)} guards"
 
     def with_history(self, t: Any) -> None:
@@ -198,7 +203,9 @@ class Program:
         recorder.close()
         if len(recorder.steps) == at:
             recorder.steps.append(recorder.empty_segment())
-        (segment,) = recorder.steps[at:]
+        segment = recorder.steps[at]
+        if len(recorder.steps) > at + 1:
+            raise Stop("a backward pass that depends on elements")
         del recorder.steps[at:]
         outputs = []
         for g in found:
@@ -238,6 +245,12 @@ class Program:
         for s in recorder.steps:
             if isinstance(s, Segment):
                 s.graph.output(tuple([v.node for v in s.outputs]))
+
+    def add_step(self, step: Step) -> None:
+        args = [self.expression(v) for v in step.args]
+        args += [f"{k}={self.expression(v)}" for k, v in step.kwargs.items()]
+        given = f"{step.result} = " if step.result else ""
+        self.lines.append(f"{given}{self.guards.name(step.f)}({', '.join(args)})")
 
     def add_segment(self, s: Segment) -> None:
         name = f"graph{len(self.segments)}"

@@ -14,6 +14,7 @@ from rushlight.autograd.state import thread
 from rushlight.compiler import recording
 from rushlight.compiler.guards import Guards, constant
 from rushlight.compiler.interpreter import Frame, Watch
+from rushlight.compiler.steps import RUNTIME, Unsupported, is_code
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 
@@ -25,55 +26,6 @@ PLAIN_ATTRIBUTES = frozenset(
 VIEWS = tuple(
     [type(v) for d in ({}, collections.OrderedDict()) for v in (d.keys(), d.values(), d.items())]
 )
-
-
-class Unsupported(RuntimeError):
-    """What `fullgraph=True` raises where a function does not become one program."""
-
-
-class Stop(Exception):
-    """What a program cannot hold was met before anything was done."""
-
-
-class Step:
-    """Something that each run of a program does between graphs: `call(*resolved values)`.
-
-    `values`: templates (`recording.Template`) of the arguments; `result`: the value that stands for what it gives.
-    """
-
-    def __init__(self, f: Callable, args: list, kwargs: dict) -> None:
-        self.f, self.args, self.kwargs = f, args, kwargs
-        self.result: Any = None
-
-
-class RuntimeFloat(float):
-    """A number that was read from a tensor, `t.item()`: another one in each run, by the name of a variable there."""
-
-    expression: str
-
-
-class RuntimeInt(int):
-    """As `RuntimeFloat`, for integers."""
-
-    expression: str
-
-
-RUNTIME = (RuntimeFloat, RuntimeInt)
-
-
-def plain(v: Any) -> Any:
-    """A value with plain numbers for those that were read from tensors; lists and dictionaries are changed."""
-    if v.__class__ in RUNTIME:
-        return float(v) if isinstance(v, float) else int(v)
-    if v.__class__ is tuple:
-        return tuple(map(plain, v))
-    if isinstance(v, tuple) and hasattr(v, "_make"):
-        return v._make(map(plain, v))
-    if v.__class__ is list:
-        v[:] = map(plain, v)
-    elif v.__class__ is dict:
-        v.update({k: plain(x) for k, x in v.items()})
-    return v
 
 
 class Reads(Watch):
@@ -92,22 +44,25 @@ class Reads(Watch):
         self.reason: str | None = None
         self.frames: list[Frame] = []
         self.keep: list[Any] = []  # so that no id is used twice
-        self.numbers: list[Any] = []  # that were read from tensors, or follow from these
+        self.variables = 0  # how many values each run computes anew in Python
         self.state = state()
 
     def stop(self, reason: str) -> None:
         """Give the capture up; the call goes on."""
         if self.reason is None:
-            where = ""
-            if self.frames:
-                code = self.frames[-1].plan.code
-                where = f" ({code.co_filename}:{self.frames[-1].line}, in {code.co_name})"
-            self.reason = reason + where
+            self.reason = self.at_line(reason)
             self.recorder.off()
             if self.recorder in thread.dispatch_modes:  # not in the middle of a call
                 self.recorder.leave()
             if self.fullgraph:
                 raise Unsupported(f"torch.compile with fullgraph=True: {self.reason}")
+
+    def at_line(self, reason: str) -> str:
+        """A reason, with the line of the source that is carried out."""
+        if not self.frames:
+            return reason
+        code = self.frames[-1].plan.code
+        return f"{reason} ({code.co_filename}:{self.frames[-1].line}, in {code.co_name})"
 
     def entered(self, frame: Frame) -> None:
         self.frames.append(frame)
@@ -383,13 +338,12 @@ class Reads(Watch):
             self.guards.add(f"{name!r} not in {self.guards.name(before)}.__dict__")
 
     def item(self, o: Any, key: Any) -> Any:
-        if self.reason is None and isinstance(o, Tensor) and key.__class__ in RUNTIME:
-            self.stop("a number that was read from a tensor as an index")
+        key = self.settled(key, "a value that was read from a tensor as an index")
         if self.reason is not None or isinstance(o, Tensor):
             return o[key]
         if o.__class__ in (list, tuple, dict, collections.OrderedDict):
-            if isinstance(key, Tensor) or key.__class__ in RUNTIME:
-                self.stop("a tensor or what was read from one as an index of a Python sequence")
+            if isinstance(key, Tensor):
+                key = self.decided(operator.index, (key,), {}, "a tensor as an index")
             self.guard_contents(o)
             v = o[key]
             return self.new(v) if v.__class__ is list and key.__class__ is slice else v
@@ -399,8 +353,7 @@ class Reads(Watch):
 
     def contains(self, o: Any, key: Any) -> bool:
         if self.reason is None:
-            if key.__class__ in RUNTIME:
-                self.stop("`in` of a number that was read from a tensor")
+            key = self.settled(key, "`in` of a value that was read from a tensor")
             if o.__class__ in CONTAINERS:
                 self.guard_contents(o)
                 if isinstance(key, Tensor):
@@ -412,10 +365,10 @@ class Reads(Watch):
     def truth(self, v: Any) -> bool:
         if self.reason is None and not constant(v):
             if isinstance(v, Tensor):
-                self.stop("a branch on the values of a tensor")
-            elif v.__class__ in RUNTIME:
-                self.stop("a branch on a number that was read from a tensor")
-            elif v.__class__ in CONTAINERS:
+                return self.decided(bool, (v,), {}, "a branch on the values of a tensor")
+            if v.__class__ in RUNTIME:
+                return self.computed(bool, (v,))
+            if v.__class__ in CONTAINERS:
                 self.guard_contents(v)
             else:
                 for name in ("__bool__", "__len__"):
@@ -439,6 +392,7 @@ class Reads(Watch):
     def operation(self, f: Callable, *operands: Any) -> Any:
         if self.reason is None:
             if any(isinstance(v, Tensor) for v in operands):
+                operands = self.operands(f.__name__, operands)
                 for v in operands:
                     self.contents_deep(v)
             elif not all(map(constant, operands)):
@@ -454,16 +408,6 @@ class Reads(Watch):
                     self.new(r) if r.__class__ in (list, dict, set) and r is not operands[0] else r
                 )
         return f(*operands)
-
-    def runtime(self, f: Callable, args: tuple) -> Any:
-        """The result of a function of numbers, some of which were read from tensors: each run computes it again."""
-        result = f(*map(plain, args))
-        if result.__class__ not in (int, float) or not all(
-            constant(v) or v.__class__ in RUNTIME for v in args
-        ):
-            self.stop(f"{getattr(f, '__name__', f)} of a number that was read from a tensor")
-            return result
-        return self.number(f, args, result)
 
     def special_operation(self, f: Callable, operands: tuple) -> Any:
         """An operation on objects of classes in Python."""
@@ -498,11 +442,6 @@ class Reads(Watch):
                 self.contents_deep(x)
         elif not self.known(v) and not self.iterates(v):
             self.stop(f"an object of unknown origin, {type(v).__name__}")
-
-
-def is_code(v: Any) -> bool:
-    """Whether an object is a function, a class or a module: what it is does not change, its attributes are guarded."""
-    return isinstance(v, (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType))
 
 
 def state() -> tuple:

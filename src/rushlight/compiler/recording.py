@@ -20,15 +20,16 @@ from rushlight._backends import meta
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import View, edge_of
 from rushlight.compiler.guards import constant
-from rushlight.core.tensor import INFERENCE, Tensor
+from rushlight.compiler.steps import RUNTIME, Decision, Step, Stop, is_code
+from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
+from rushlight.rng.generator import Generator, before_draw
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
 if TYPE_CHECKING:
     from rushlight.compiler.capture import Capture
-    from rushlight.compiler.reads import Step
 
 # Operators whose results have shapes, or are Python values, that depend on the elements.
 DYNAMIC = frozenset(
@@ -36,6 +37,9 @@ DYNAMIC = frozenset(
     "unique_dim equal is_nonzero bincount item histogramdd _all_histogramdd to_sparse segment_reduce aten_repeat_each "
     "repeat_interleave".split()
 )
+
+
+NUMBERS = ("_local_scalar_dense", "item", "is_nonzero")
 
 
 class Value:
@@ -67,6 +71,7 @@ class Segment:
         self.graph = Graph()
         self.inputs: dict[Value, Node] = {}
         self.written: dict[int, Value] = {}  # values from elsewhere whose arrays it writes to
+        self.drawn: dict[int, Generator] = {}  # the generators that it draws from
         self.outputs: list[Value] = []
 
     def node_of(self, v: Value) -> Node:
@@ -96,7 +101,8 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.capture = capture
         self.values: dict[int, Value] = {}  # by the id of the array
-        self.steps: list[Segment | Step] = []
+        self.steps: list[Segment | Step | Decision] = []
+        self.changes: list[Step] = []  # that wait until something can see them
         self.segment = Segment()
         self.gradients: dict[
             int, Value | None
@@ -116,6 +122,10 @@ class Recorder(TorchDispatchMode):
         """Record from here on."""
         self.on = self.entered = True
         self.__enter__()
+        before_draw.append(self.draws)
+
+    def draws(self, generator: Generator) -> None:
+        self.segment.drawn[id(generator)] = generator
 
     def off(self) -> None:
         """Record no more; the mode may be in the middle of a call, so that it is left later (`leave`)."""
@@ -127,6 +137,7 @@ class Recorder(TorchDispatchMode):
         if self.entered:
             self.entered = False
             self.__exit__()
+            before_draw.remove(self.draws)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -206,13 +217,22 @@ class Recorder(TorchDispatchMode):
             self.record(func, args, kwargs, result, written)
         return result
 
-    def _checks_values(self) -> None:
+    def _checks_values(self, v: Any) -> None:
         if self.on:
-            self.capture.stop("a check of the values of a tensor")
+            self.capture.decide_check(v if isinstance(v, Tensor) else _wrap(v))
+
+    def _made_of_number(self, t: Tensor) -> None:
+        if self.on:
+            self.new_value(t._array).expression = self.capture.guards.name(t)
 
     def record(self, func: Any, args: tuple, kwargs: dict, result: Any, written: list) -> None:
         name = func._opname
-        if name in DYNAMIC or name.startswith("_sparse") or name == "index" and self.masks(args):
+        dynamic = name in DYNAMIC or name == "index" and self.masks(args)
+        parts = result if isinstance(result, tuple) else (result,)
+        if name in NUMBERS and result.__class__ in (int, bool) and self.knows(args[0]):
+            self.capture.decide_number(args[0], result, f"{func}")
+            return
+        if name.startswith("_sparse") or dynamic and not all(isinstance(t, Tensor) for t in parts):
             self.capture.stop(f"{func}, which depends on elements,")
             return
         if name == "lift_fresh" and self.value_of(args[0]) is None:
@@ -233,6 +253,10 @@ class Recorder(TorchDispatchMode):
             self.write(t)
         node.meta["val"] = described(result)
         self.track(result, node)
+        if dynamic:
+            self.end_graph()
+            for t in parts:
+                self.capture.decide_shape(t, f"the shape of {func}")
 
     def literal(self, t: Tensor, result: Tensor) -> None:
         """A tensor made of Python numbers: each run makes a copy of it."""
@@ -291,15 +315,27 @@ class Recorder(TorchDispatchMode):
 
     # -- steps between graphs ------------------------------------------------------------------
 
-    def cut(self, step: Step) -> None:
-        """End the graph, and put a step behind it."""
-        self.close()
+    def cut(self, step: Step | Decision) -> None:
+        """End the graph, and put a step behind it; changes of Python's objects wait until something can see them."""
+        if isinstance(step, Step) and step.kind == "changes":
+            self.changes.append(step)
+            return
+        if isinstance(step, Step) and step.kind == "calls":
+            self.close()
+        else:
+            self.end_graph()
         self.steps.append(step)
 
-    def close(self) -> None:
+    def end_graph(self) -> None:
         if len(self.segment.graph.nodes):
             self.steps.append(self.segment)
             self.segment = Segment()
+
+    def close(self) -> None:
+        """End the graph, and put the changes that wait behind it."""
+        self.end_graph()
+        self.steps += self.changes
+        self.changes = []
 
     def empty_segment(self) -> Segment:
         return Segment()
@@ -329,14 +365,12 @@ class Recorder(TorchDispatchMode):
 
     def set_gradient(self, t: Tensor, g: Tensor | None) -> bool:
         """Note `t.grad = g`. False where a program cannot."""
-        from rushlight.compiler.reads import Step
-
         v = self.value_of(t)
         if v is None or v.tensor is not t or g is not None and not self.knows(g):
             return False
         given = [Outside(v.expression), template(self, g)]
         self.gradients[v.number] = None if g is None else self.value_of(g)
-        self.cut(Step(set_gradient, given, {}))
+        self.cut(Step(set_gradient, given, {}, "changes"))
         return True
 
     def know_gradient(self, v: Value) -> None:
@@ -374,8 +408,6 @@ class Recorder(TorchDispatchMode):
 
     def after_backward(self) -> None:
         """Note the gradients that a backward pass gave to leaves."""
-        from rushlight.compiler.reads import Step
-
         for v in self.leaves():
             g = v.tensor.grad
             found = None if g is None else self.value_of(g)
@@ -384,7 +416,9 @@ class Recorder(TorchDispatchMode):
                 return
             if found is not self.gradients.get(v.number):
                 self.gradients[v.number] = found
-                self.cut(Step(set_gradient, [Outside(v.expression), template(self, g)], {}))
+                self.cut(
+                    Step(set_gradient, [Outside(v.expression), template(self, g)], {}, "changes")
+                )
 
     def after_optimizer(self, o: Any) -> None:
         """Note which gradients there are after a step of an optimizer, which decides that for its parameters."""
@@ -482,8 +516,6 @@ class Container:
 
 def template(r: Recorder, v: Any) -> Any:
     """What stands for a value in each run. `Stop` where nothing can."""
-    from rushlight.compiler.reads import RUNTIME, Stop, is_code
-
     c = r.capture
     if v.__class__ in RUNTIME:
         return Outside(v.expression)

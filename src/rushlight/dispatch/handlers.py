@@ -127,10 +127,17 @@ class Undispatched:
         thread.dispatch_disabled = self.before
 
 
-def checks_values() -> None:
-    """Tell the modes that are on that values of tensors are looked at, without an operator that says so."""
+def checks_values(v: Any) -> None:
+    """Tell the modes that are on that it is looked at whether a tensor or array has an element that is not 0, without
+    an operator that says so."""
     for mode in thread.dispatch_modes:
-        mode._checks_values()
+        mode._checks_values(v)
+
+
+def made_of_number(t: Tensor) -> None:
+    """Tell the modes that are on that a tensor was made of a number among the arguments, without an operator."""
+    for mode in thread.dispatch_modes:
+        mode._made_of_number(t)
 
 
 def undispatched(func: Any, args: tuple, kwargs: dict | None) -> Any:

@@ -380,7 +380,7 @@ def somewhere(t: Tensor) -> bool:
     if isinstance(a, Meta):
         return False
     if thread.dispatch_modes:
-        checks_values()
+        checks_values(t)
     with Undispatched():
         return bool(tensor(a).any())
 

@@ -34,8 +34,11 @@ class TorchDispatchMode:
     aten.mul.Tensor
     """
 
-    def _checks_values(self) -> None:
-        """Values of tensors are looked at without an operator that says so."""
+    def _made_of_number(self, t: Any) -> None:
+        """A tensor was made of a Python number, without an operator."""
+
+    def _checks_values(self, v: Any) -> None:
+        """It is looked at whether a tensor or array has an element that is not 0, without an operator that says so."""
 
     def __init__(self, _dispatch_key: Any = None) -> None:
         pass

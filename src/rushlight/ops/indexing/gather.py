@@ -8,11 +8,13 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
+from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import BOOL, COMPLEX, FULL, I64, REDUCED
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, results
+from rushlight.dispatch.handlers import made_of_number
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
 from rushlight.dispatch.transforms import somewhere
@@ -309,7 +311,10 @@ CHOOSE = OPS["aten.where"]
 
 def number_beside(t: Tensor, number: np.ndarray) -> Tensor:
     """A 0-d tensor on the device of `t`."""
-    return _wrap(devices.of(t._array).from_numpy(number))
+    made = _wrap(devices.of(t._array).from_numpy(number))
+    if thread.dispatch_modes:
+        made_of_number(made)
+    return made
 
 
 @public()

@@ -33,7 +33,7 @@ def codes(info):
 
 def first_failure(info) -> int:
     """The first code that is not 0 of a tensor or array; 0 when all went well, and on meta."""
-    checks_values()
+    checks_values(info)
     flat = codes(info)
     if len(flat) == 1:
         return int(flat[0])

@@ -1,0 +1,221 @@
+"""What a captured function computes of the values of tensors in Python, and what it decides by them.
+
+Note [Decisions]
+    A number that is read from a tensor is another one in each run: a variable of the program, and so is what Python
+    computes of it. Where the function needs to know it (a branch, the number of passes of a loop, a size), the
+    capture goes on with the value at hand, and the program notes a decision: a run whose value is another one takes
+    back what it did and says so, and another program is tried, or captured. What a run did until then are writes to
+    tensors, which are copied before, and draws of random numbers, whose stream is put back; changes of Python's objects
+    come after all decisions, since no graph reads them.
+"""
+
+from __future__ import annotations
+
+import random
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rushlight
+from rushlight.compiler.guards import constant
+from rushlight.compiler.reads import Reads
+from rushlight.compiler.steps import (
+    RUNTIME,
+    RUNTIME_CLASSES,
+    Decision,
+    RuntimeFloat,
+    RuntimeInt,
+    Step,
+    Stop,
+    plain,
+)
+from rushlight.core.tensor import Tensor, _wrap
+
+HALVES = (rushlight.float16, rushlight.bfloat16)
+ARITHMETIC = frozenset(
+    "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
+    "true_divide".split()
+)
+STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
+
+
+class Decisions(Reads):
+    """The part of a capture that knows values which each run computes anew."""
+
+    def step(
+        self, f: Callable, args: tuple, kwargs: dict, kind: str, source: Any = None
+    ) -> Step | None:
+        """Write down a call that each run does again."""
+        try:
+            given = [self.recorder.template(v) for v in args]
+            named = {k: self.recorder.template(v) for k, v in kwargs.items()}
+        except Stop as e:
+            self.stop(str(e))
+            return None
+        step = Step(f, given, named, kind, source)
+        self.recorder.cut(step)
+        return step
+
+    def variable_of(
+        self, f: Callable, args: tuple, kwargs: dict, kind: str = "reads", source: Any = None
+    ) -> str | None:
+        """The variable of a program that is `f(*args)` in each run; tensors are read without their history."""
+        args = tuple([_wrap(v._array) if isinstance(v, Tensor) else v for v in args])
+        self.keep.append(args)
+        step = self.step(f, args, kwargs, kind, source)
+        if step is None:
+            return None
+        step.result = f"n{self.variables}"
+        self.variables += 1
+        return step.result
+
+    def computed(
+        self, f: Callable, args: tuple, kwargs: dict | None = None, kind: str = "reads",
+        source: Any = None,
+    ) -> Any:  # fmt: skip
+        """The result of `f(*args)`, a number or string that each run computes anew."""
+        kwargs = kwargs or {}
+        with self.recorder.paused():
+            v = f(*map(plain, args), **kwargs)
+        if self.reason is not None:
+            return v
+        name = getattr(f, "__name__", str(f))
+        if not all(map(is_value, args)) or v.__class__ not in (bool, int, float, str):
+            self.stop(f"{name} of a value that was read from a tensor")
+            return v
+        variable = self.variable_of(f, args, kwargs, kind, source)
+        if variable is None:
+            return v
+        if v.__class__ is bool:
+            self.decide(variable, v, f"{name} of a value that was read from a tensor")
+            return v
+        made = RUNTIME_CLASSES[v.__class__](v)
+        made.expression = variable
+        self.keep.append(made)
+        return made
+
+    def decide(self, variable: str, v: Any, reason: str) -> None:
+        """Go on only where a variable has this value."""
+        if self.fullgraph:
+            self.stop(reason)
+        self.note(variable, v, reason)
+
+    def note(self, variable: str, v: Any, reason: str) -> None:
+        """Write down a decision."""
+        if self.reason is None:
+            self.recorder.cut(Decision(variable, v, self.at_line(reason)))
+
+    def decided(self, f: Callable, args: tuple, kwargs: dict, reason: str) -> Any:
+        """The result of `f(*args)` on tensors, with which the capture goes on."""
+        with self.recorder.paused():
+            v = f(*args, **kwargs)
+        if self.reason is None:
+            variable = self.variable_of(f, args, kwargs)
+            if variable is not None:
+                self.decide(variable, v, reason)
+        return v
+
+    def decide_shape(self, t: Tensor, reason: str) -> None:
+        """Go on only where a tensor that was just made has this shape."""
+        variable = self.variable_of(shape_of, (t,), {})
+        if variable is not None:
+            self.decide(variable, shape_of(t), reason)
+
+    def decide_number(self, t: Tensor, v: int, reason: str) -> None:
+        """Go on only where a tensor of one element has this value."""
+        if (variable := self.variable_of(element_of, (t,), {})) is not None:
+            self.decide(variable, v, reason)
+
+    def decide_check(self, t: Tensor) -> None:
+        """Go on only where the same is found when a tensor is checked for elements that are not 0."""
+        reason = "a check of the values of a tensor"
+        if not self.recorder.knows(t):
+            self.stop(reason)
+        elif (variable := self.variable_of(has_nonzero, (t,), {})) is not None:
+            self.note(variable, has_nonzero(t), reason)
+
+    def settled(self, v: Any, reason: str) -> Any:
+        """A value that each run computes anew as a plain one, with which the capture goes on."""
+        if self.reason is None and v.__class__ in RUNTIME:
+            self.decide(v.expression, plain(v), reason)
+        return plain(v)
+
+    def runtime(self, f: Callable, args: tuple) -> Any:
+        """The result of a function of values, some of which each run computes anew."""
+        return self.computed(f, args)
+
+    def operands(self, name: str, args: tuple) -> tuple:
+        """Arguments of a function of tensors, with tensors for numbers that each run computes anew.
+
+        Integers in other places than those of numbers, such as sizes, are decided.
+        """
+        if self.reason is not None or not any(v.__class__ in RUNTIME for v in args):
+            return args
+        like = next((v for v in args if isinstance(v, Tensor)), None)
+        number = like is not None and name.strip("_") in ARITHMETIC and like.dtype not in HALVES
+        found: list[Any] = []
+        for v in args:
+            if v.__class__ is RuntimeInt and not number:
+                v = self.settled(
+                    v, f"a number that was read from a tensor as an argument of {name}"
+                )
+            elif v.__class__ in (RuntimeInt, RuntimeFloat) and number:
+                v = self.operand(v, like)
+            found.append(v)
+        return tuple(found)
+
+    def operand(self, v: Any, like: Any) -> Any:
+        """A tensor for a number that each run computes anew, in an operation with another tensor."""
+        dtype = rushlight.int64
+        if v.__class__ is RuntimeFloat:
+            real = like.is_floating_point() or like.is_complex()
+            dtype = rushlight.float64 if real else rushlight.get_default_dtype()
+        variable = self.variable_of(number_tensor, (v, dtype), {})
+        with self.recorder.paused():
+            t = number_tensor(plain(v), dtype)
+        self.keep.append(t)
+        if variable is not None:
+            self.recorder.new_value(t._array).expression = variable
+        return t
+
+    def reached(self, f: Any) -> bool:
+        """Whether it is clear where a method, or the object that it belongs to, comes from."""
+        return id(f) in self.outside or self.known(f.__self__)
+
+    def drawn(self, f: Any, args: tuple, kwargs: dict) -> Any:
+        """The result of a method of a stream of random numbers of Python or NumPy."""
+        o = f.__self__
+        if not all(map(constant, kwargs.values())):
+            self.stop(f"a call of {type(o).__name__}.{f.__name__}")
+            return f(*args, **kwargs)
+        for v in args:
+            self.contents_deep(v)
+        method = types.MethodType(f.__func__, o) if isinstance(f, types.MethodType) else f
+        self.guards.name(o)
+        return self.computed(method, args, kwargs, "draws", o)
+
+
+def is_value(v: Any) -> bool:
+    """Whether a value is made of constants, tensors and values that each run computes anew."""
+    if v.__class__ in (list, tuple):
+        return all(map(is_value, v))
+    return constant(v) or v.__class__ in RUNTIME or isinstance(v, Tensor)
+
+
+def number_tensor(v: float, dtype: Any) -> Tensor:
+    """A number as a tensor without dimensions."""
+    return rushlight.tensor(v, dtype=dtype)
+
+
+def has_nonzero(t: Tensor) -> bool:
+    return bool(t._array.any())
+
+
+def element_of(t: Tensor) -> Any:
+    return t._array.item()
+
+
+def shape_of(t: Tensor) -> tuple:
+    return tuple(t._array.shape)

@@ -1,0 +1,79 @@
+"""What a program does between graphs: steps, decisions, and the values that each run computes anew."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+
+class Unsupported(RuntimeError):
+    """What `fullgraph=True` raises where a function does not become one program."""
+
+
+class Stop(Exception):
+    """What a program cannot hold was met before anything was done."""
+
+
+class Step:
+    """Something that each run of a program does between graphs: `f(*args, **kwargs)`.
+
+    `args`, `kwargs`: templates (`recording.Template`); `result`: the variable that its result is assigned to. `kind`:
+    "reads" gives a value and does nothing else, "draws" takes from `source`, a stream of random numbers; "changes" changes
+    Python's objects or prints, which nothing in the program but "calls" can see; "calls" is anything else.
+    """
+
+    def __init__(
+        self, f: Callable, args: list, kwargs: dict, kind: str, source: Any = None
+    ) -> None:
+        self.f, self.args, self.kwargs, self.kind, self.source = f, args, kwargs, kind, source
+        self.result: str | None = None
+
+
+class Decision:
+    """A place from which a program goes on only if a variable of it has the `value` that it had in the capture."""
+
+    def __init__(self, variable: str, value: Any, reason: str) -> None:
+        self.variable, self.value, self.reason = variable, value, reason
+
+
+class RuntimeFloat(float):
+    """A number that each run computes anew, such as `t.item()`, by the name of its variable there."""
+
+    expression: str
+
+
+class RuntimeInt(int):
+    """As `RuntimeFloat`, for integers."""
+
+    expression: str
+
+
+class RuntimeStr(str):
+    """As `RuntimeFloat`, for strings."""
+
+    __slots__ = ("expression",)
+
+
+RUNTIME = {RuntimeFloat: float, RuntimeInt: int, RuntimeStr: str}
+RUNTIME_CLASSES: dict[type, type] = {plain: kind for kind, plain in RUNTIME.items()}
+
+
+def plain(v: Any) -> Any:
+    """A value with plain ones for those that each run computes anew; lists and dictionaries are changed."""
+    if v.__class__ in RUNTIME:
+        return RUNTIME[v.__class__](v)
+    if v.__class__ is tuple:
+        return tuple(map(plain, v))
+    if isinstance(v, tuple) and hasattr(v, "_make"):
+        return v._make(map(plain, v))
+    if v.__class__ is list:
+        v[:] = map(plain, v)
+    elif v.__class__ is dict:
+        v.update({k: plain(x) for k, x in v.items()})
+    return v
+
+
+def is_code(v: Any) -> bool:
+    """Whether an object is a function, a class or a module: what it is does not change, its attributes are guarded."""
+    return isinstance(v, (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType))

@@ -1,0 +1,103 @@
+"""How a run of a program takes back what it did, where a decision was another one than in the capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.autograd.graph import version_of
+from rushlight.compiler.recording import Recorder, Segment
+from rushlight.compiler.steps import Decision, Step, Stop
+from rushlight.core.tensor import Tensor
+from rushlight.rng.generator import Generator
+
+if TYPE_CHECKING:
+    from rushlight.compiler.program import Program
+
+UNSEEN: Any = type("UNSEEN", (), {"__repr__": lambda self: "UNSEEN"})()  # a run that was taken back
+MOST_BYTES = 4 << 20  # of tensors that are copied before they are written
+
+
+class TakesBack:
+    """Writes the lines of a program that copy what is changed before its last decision, and those of the decisions."""
+
+    def __init__(self, program: Program, recorder: Recorder) -> None:
+        self.program, self.recorder = program, recorder
+        decisions = [k for k, s in enumerate(recorder.steps) if isinstance(s, Decision)]
+        self.last = decisions[-1] if decisions else -1
+        self.saved: dict[Any, str] = {}  # what was copied: the variable of what takes it back
+        self.bytes = 0
+
+    def before(self, k: int, step: Segment | Step | Decision) -> None:
+        """Copy what a step changes."""
+        if k >= self.last:
+            return
+        if isinstance(step, Segment):
+            for v in step.written.values():
+                self.copy_memory(v)
+            for g in step.drawn.values():
+                self.copy(id(g), stream_of, self.program.guards.name(g))
+        elif isinstance(step, Step) and step.kind == "draws":
+            self.copy(id(step.source), stream_of, self.program.guards.name(step.source))
+        elif isinstance(step, Step) and step.kind != "reads":
+            decision = self.recorder.steps[self.last]
+            raise Stop(f"{decision.reason}, behind a call of {step.f.__qualname__}")
+
+    def copy_memory(self, written: Any) -> None:
+        """Copy all tensors from outside that may share the memory of one."""
+        counter = version_of(written.tensor)
+        for v in self.recorder.values.values():
+            if v.tensor is not None and version_of(v.tensor) is counter:
+                self.bytes += 0 if v in self.saved else v.array.nbytes
+                self.copy(v, memory_of, v.expression)
+        if self.bytes > MOST_BYTES:
+            decision = self.recorder.steps[self.last]
+            raise Stop(f"{decision.reason}, behind writes to large tensors")
+
+    def copy(self, key: Any, f: Callable, expression: str) -> None:
+        if key not in self.saved:
+            self.saved[key] = name = f"b{len(self.saved)}"
+            self.program.names[f.__name__] = f
+            self.program.lines.append(f"{name} = {f.__name__}({expression})")
+
+    def decide(self, d: Decision) -> None:
+        """Give the call back where the variable has another value."""
+        p = self.program
+        p.names["UNSEEN"] = UNSEEN
+        test = f"is not {d.value}" if d.value.__class__ is bool else f"!= {p.guards.name(d.value)}"
+        back = "".join(f"{b}(); " for b in [*self.saved.values()][::-1])
+        p.lines.append(f"if {d.variable} {test}: {back}return UNSEEN")
+
+
+def memory_of(t: Tensor) -> Callable[[], None]:
+    """What puts the elements of a tensor, and the number of writes to it, back to what they are now."""
+    array, version = t._array, version_of(t)
+    elements, n = array.copy(), version.n
+
+    def put_back() -> None:
+        array[...] = elements
+        version.n = n
+
+    return put_back
+
+
+def stream_of(source: Any) -> Callable[[], None]:
+    """What puts a stream of random numbers back to where it is now."""
+    if isinstance(source, Generator):
+        engine, pair = source.position(), source.spare_pair.copy()
+
+        def put_back() -> None:
+            source.go_back(engine)
+            source.spare_pair[:] = pair
+
+        return put_back
+    if isinstance(source, np.random.Generator):
+        state = source.bit_generator.state
+        return lambda: setattr(source.bit_generator, "state", state)
+    if isinstance(source, np.random.RandomState):
+        state = source.get_state()
+        return lambda: source.set_state(state)
+    state = source.getstate()
+    return lambda: source.setstate(state)

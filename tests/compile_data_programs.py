@@ -1,0 +1,242 @@
+"""Programs that decide by the values of tensors, for tests/test_compile.py, as in compile_programs.py."""
+
+# ruff: noqa: E501, E701, E741, S311, N805
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+import rushlight as torch
+from compile_programs import Cfg, R, program
+from rushlight import nn
+from rushlight.nn import functional as F
+
+
+def signs():
+    return [(R(3, 4) + s,) for s in (3, -3, 3, -3, 0, 3, -3)]
+
+
+@program
+def branch_behind_dropout():
+    def f(x):
+        y = F.dropout(x, 0.5) + torch.randn(4)
+        if y.sum() > 0:
+            y = F.dropout(y, 0.3)
+        return y, torch.rand(2)
+
+    return f, signs()
+
+
+@program
+def branch_behind_writes():
+    c = Cfg()
+    c.n = 0
+    total = torch.zeros(4)
+
+    def f(x):
+        x.add_(1)
+        total[1:].add_(x.sum(0)[1:])
+        c.n += 1
+        c.log.append(c.n)
+        if (x > 0).all():
+            total.mul_(0.5)
+            c.last = total.clone()
+            return x * 2
+        c.log.append("no")
+        return x - total
+
+    return f, signs()
+
+
+@program
+def branch_behind_batch_norm():
+    m = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU())
+
+    def f(x):
+        y = m(x)
+        if not torch.isfinite(y).all():
+            return y.nan_to_num()
+        return y * 2
+
+    def calls():
+        for k in range(5):
+            x = R(5, 4)
+            if k % 2:
+                x[0, 0] = float("nan")
+            yield (x,)
+
+    return f, calls
+
+
+@program
+def skipped_steps():
+    torch.manual_seed(0)
+    m = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(m.parameters(), 0.1)
+    skipped = []
+
+    def f(x):
+        optimizer.zero_grad()
+        loss = m(x).square().mean()
+        if loss.isnan():
+            skipped.append(loss.item())
+            return None
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+        optimizer.step()
+        return loss.item(), norm
+
+    def calls():
+        for k in range(6):
+            yield (R(3, 4) if k % 3 != 2 else R(3, 4) / 0,)
+
+    return f, calls
+
+
+@program
+def gradients_behind_branches():
+    w = R(4).requires_grad_()
+
+    def f(x):
+        y = x * w
+        if y.mean() > 0:
+            return y.square()
+        return (y * 3).sum(), y.detach()
+
+    return f, signs()
+
+
+@program
+def loops_until():
+    def f(x):
+        n = 0
+        while x.abs().max() > 0.5:
+            x = x * 0.5
+            n += 1
+        return x, n
+
+    return f, [(R(3) * k,) for k in (1, 2, 1, 8, 2, 1)]
+
+
+@program
+def sizes_from_tensors():
+    def f(x, n):
+        k = n.max().item()
+        y = x[:k]
+        return y.sum(0), [v.sum() for v in x.split(n.tolist() if False else 1)], torch.zeros(k)
+
+    return f, [(R(4, 2), torch.tensor([k, 1])) for k in (1, 3, 1, 3, 2)]
+
+
+@program
+def index_masks():
+    w = R(5).requires_grad_()
+
+    def f(x):
+        m = x > 0
+        y = (x * w)[m]
+        i = m.nonzero()
+        return y.sum() + y.mean(), i, x.masked_select(m), torch.unique(m.long())
+
+    return f, [(R(5),) for _ in range(5)] + [(torch.ones(5),), (torch.ones(5),)]
+
+
+@program
+def numbers_as_operands():
+    def f(x, n):
+        v, k = x.mean().item(), n.item()
+        y = x * v + k
+        y.sub_(v).div_(2 + v * v)
+        return y, v - x, n * v, torch.add(x, v), x > v, [k * 2, v / 3], n + k
+
+    return f, [(R(3).requires_grad_() if k < 0 else R(3), torch.tensor(k)) for k in range(4)]
+
+
+@program
+def stochastic_depth():
+    layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+
+    def f(x):
+        for l in layers:
+            if random.random() < 0.5:
+                x = l(x)
+        return x * random.uniform(1, 2) + np.random.rand() + random.choice([1, 2])
+
+    def calls():
+        random.seed(0)
+        np.random.seed(0)
+        for _ in range(9):
+            yield (R(2, 4),)
+
+    return f, calls
+
+
+@program
+def chained_conditions():
+    def f(x, y):
+        a = x.sum() > 0 and y.sum() > 0
+        b = x.sum() > 0 or bool(y.sum() > 0)
+        c = not (x.min() < -5)
+        v = float(x.max())
+        kind = "big" if v > 2 else "small" if 0 < v <= 2 else "none"
+        return x + 1 if a is True else y, bool(b), c, kind, max(v, 1.0), abs(round(v, 2))
+
+    return f, [(R(3) * a, R(3) * b) for a, b in ((1, 1), (1, -1), (3, 1), (0, 1), (1, 1))]
+
+
+@program
+def equal_tensors():
+    def f(x, y):
+        if torch.equal(x, y) or torch.allclose(x, y + 5):
+            return x * 2
+        return y
+
+    a = R(3)
+    return f, [(a, a.clone()), (a, a + 1), (a, a.clone()), (a, a - 5)]
+
+
+@program
+def raises_by_data():
+    def f(x):
+        if torch.isnan(x).any():
+            raise ValueError(f"not a number: {x.isnan().sum().item()}")
+        assert x.max() < 100, "too big"
+        return x.sqrt()
+
+    return f, [(torch.ones(2) * v,) for v in (1, float("nan"), 2, 200, 3)]
+
+
+@program
+def best_of():
+    c = Cfg()
+    c.best = float("inf")
+
+    def f(x):
+        loss = x.square().mean()
+        v = loss.item()
+        if v < c.best:
+            c.best = v
+            c.kept = x.clone()
+        return v - c.best
+
+    return f, [(torch.ones(3) * k,) for k in (5, 4, 6, 3, 7, 7, 2)]
+
+
+@program
+def gradient_accumulation():
+    torch.manual_seed(0)
+    m = nn.Linear(3, 1)
+    c = Cfg()
+    c.k = 0
+
+    def f(x):
+        loss = m(x).mean()
+        loss.backward()
+        c.k += 1
+        if m.weight.grad.norm() > 2.5:
+            m.zero_grad()
+            c.log.append(c.k)
+        return loss.detach()
+
+    return f, [(torch.ones(2, 3),) for _ in range(7)]
