@@ -25,6 +25,11 @@ STEPS = 10
 TIME, MEMORY = 0.6, 1.0  # what is promised of the ratios
 
 
+def wrapped(model: Any) -> Any:
+    """What is trained: the model itself, or what `distributed.py` puts around it."""
+    return model
+
+
 def stepping(torch: Any, model: Any, loss: Callable[[], Any], optimizer: Any = None) -> Callable:
     optimizer = optimizer or torch.optim.Adam(model.parameters(), lr=1e-4)
 
@@ -39,6 +44,7 @@ def stepping(torch: Any, model: Any, loss: Callable[[], Any], optimizer: Any = N
 
 
 def classifying(torch: Any, model: Any, *shape: int, classes: int = 10) -> Callable:
+    model = wrapped(model)
     x, y = torch.randn(shape), torch.randint(0, classes, shape[:1])
     return stepping(torch, model, lambda: torch.nn.functional.cross_entropy(model(x), y))
 
@@ -126,7 +132,7 @@ def gpt(torch: Any) -> Callable:
             x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
             return self.head(self.norm(self.blocks(x)))
 
-    model = Model()
+    model = wrapped(Model())
     tokens = torch.randint(0, kinds, (batch, length + 1))
     x, y = tokens[:, :-1], tokens[:, 1:].reshape(-1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

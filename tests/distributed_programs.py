@@ -75,6 +75,40 @@ def reductions():
     assert out.tolist() == [2 * rank * size, (2 * rank + 1) * size]
 
 
+def long_rows():
+    """Rows of several chunks, whose reduction is a schedule of messages."""
+    rank, size = start()
+    total = size * (size + 1) // 2
+    for dtype in (torch.float32, torch.bfloat16, torch.complex64, torch.int64, torch.float64):
+        for count in (1, 7, 300_001 * size):
+            x = (torch.arange(count) % 3 * (rank + 1)).to(dtype)
+            expected = (torch.arange(count) % 3 * total).to(dtype)
+            dist.all_reduce(x)
+            assert torch.equal(x, expected), (dtype, count)
+    columns = (torch.arange(600_000.0 * size).view(2, -1) * (rank + 1)).t()
+    dist.all_reduce(columns, op=dist.ReduceOp.MAX)
+    assert torch.equal(columns, (torch.arange(600_000.0 * size).view(2, -1) * size).t())
+    works, rows = [], [torch.full((400_000 * size,), float(k + rank)) for k in range(3)]
+    for row in rows:  # several at once
+        works.append(dist.all_reduce(row, op=dist.ReduceOp.AVG, async_op=True))
+    for k, work in reversed(list(enumerate(works))):
+        work.wait()
+        assert rows[k].min() == rows[k].max() == k + (size - 1) / 2
+    out = torch.zeros(500_001)
+    dist.reduce_scatter_tensor(out, torch.arange(500_001.0).repeat(size) * (rank + 1))
+    assert torch.equal(out, torch.arange(500_001.0) * total)
+    x = torch.full((400_000 * size,), rank + 1.0)
+    dist.reduce(x, dst=1)
+    assert x.min() == x.max() == (total if rank == 1 else rank + 1)
+    low = torch.rand(
+        400_000 * size, dtype=torch.float32, generator=torch.Generator().manual_seed(rank)
+    )
+    dist.all_reduce(low)
+    every = [torch.empty_like(low) for _ in range(size)]
+    dist.all_gather(every, low)
+    assert all(torch.equal(each, low) for each in every)  # all have the same bits
+
+
 def moves():
     rank, size = start()
     for dtype in [*DTYPES, torch.bool, torch.float8_e5m2]:

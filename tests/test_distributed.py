@@ -81,7 +81,9 @@ def left_in_memory() -> list[str]:
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("name", ["reductions", "moves", "asynchronous", "objects", "groups"])
+@pytest.mark.parametrize(
+    "name", ["reductions", "long_rows", "moves", "asynchronous", "objects", "groups"]
+)
 def test_job(name, ranks):
     check(job(name, ranks))
 

@@ -8,7 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 from rushlight.core.tensor import Tensor
-from rushlight.distributed.groups import GroupMember, _resolve, get_global_rank, get_group_rank
+from rushlight.distributed.groups import (
+    GroupMember,
+    _get_default_group,
+    _resolve,
+    get_global_rank,
+    get_group_rank,
+)
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reductions import ReduceOp, supports_complex
 from rushlight.distributed.work import Work, progress
@@ -60,7 +66,9 @@ def _check_sizes(name: str, tensors: Sequence[Tensor], like: Tensor, count: int)
 
 def _group(group: Any, name: str) -> ProcessGroup | None:
     """The group; None, with a warning, if this process is not in it."""
-    if group is not None and group == GroupMember.NON_GROUP_MEMBER:
+    if group is None:
+        return _get_default_group()
+    if group == GroupMember.NON_GROUP_MEMBER:
         rank = _resolve(None).rank()
         warnings.warn(
             f"Running {name} on global rank {rank} which does not belong to the given group.",
@@ -79,7 +87,7 @@ def _end(work: Work, async_op: bool) -> Work | None:
 
 
 def _check_complex(name: str, tensors: Sequence[Tensor], op: Any) -> None:
-    if any(each.is_complex() for each in tensors) and not supports_complex(op):
+    if not supports_complex(op) and any(each.is_complex() for each in tensors):
         raise ValueError(f"{name} does not support {op} on complex tensors")
 
 
@@ -118,28 +126,30 @@ def all_reduce_coalesced(
     return _all([known.allreduce(each, op) for each in tensors], async_op)
 
 
-class _Several(Work):
-    """Several works as one."""
+class _Several:
+    """Several works as the request of one."""
 
     def __init__(self, works: list[Work]) -> None:
-        super().__init__(
-            works[0]._call, [], None, [t for work in works for t in work.result()], works
-        )
-        self._works = works
+        self.works = works
 
-    def _test(self) -> bool:
-        left = [each for each in self._works if not each._test()]  # ask for all
+    def Test(self) -> bool:
+        """Whether all are done; raises the error of the first one that has failed."""
+        left = [each for each in self.works if not each._test()]  # ask for all
         if left:
             return False
-        self._error = next((each._error for each in self._works if each._error), None)
-        with self._lock:
-            if not self._done:
-                self._end()
+        for each in self.works:
+            if each._error is not None:
+                raise each._error
         return True
 
 
 def _all(works: list[Work], async_op: bool) -> Work | None:
-    return _end(_Several(works), async_op)
+    results = [tensor for work in works for tensor in work.result()]
+    rows = [row for work in works for row in work._kept]
+    first = works[0]
+    return _end(
+        Work(first.group, first.name, first.number, _Several(works), None, results, rows), async_op
+    )
 
 
 def broadcast(

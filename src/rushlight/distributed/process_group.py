@@ -10,24 +10,79 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
+
 import rushlight
-from rushlight.core.tensor import Tensor
-from rushlight.distributed import reductions, world
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.distributed import reductions, schedules, world
 from rushlight.distributed.store import Store
 from rushlight.distributed.tcp_store import GONE
-from rushlight.distributed.work import Call, Work
+from rushlight.distributed.work import Work
 
 __all__ = ["ProcessGroup"]
 
 
-def contiguous(tensor: Tensor) -> Tensor:
+def row_of(tensor: Tensor) -> np.ndarray:
     """The elements in order: the tensor's own memory, or a copy."""
-    if tensor.device.type != "cpu" or tensor.layout is not rushlight.strided:
+    array = tensor._array
+    if array.__class__ is not np.ndarray:
         raise RuntimeError(
             f"No backend type associated with device type {tensor.device.type} and layout {tensor.layout}: "
             "MPI carries strided tensors on the CPU"
         )
-    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def message(row: np.ndarray) -> list:
+    """A row for MPI: memory, number of elements, datatype."""
+    return [memory(row), row.size * (1 + (row.dtype.kind == "c")), reductions.datatype(row.dtype)]
+
+
+def memory(row: np.ndarray) -> np.ndarray:
+    """The memory of a row; as bytes where others do not know the dtype."""
+    return row if row.dtype.isbuiltin else row.reshape(-1).view(np.uint8)
+
+
+def each(row: np.ndarray, like: np.ndarray) -> list:
+    """As `message`, of a row with a place like `like` for each process."""
+    return [memory(row), *message(like)[1:]]
+
+
+def parts(row: np.ndarray, counts: Sequence[int]) -> list:
+    """As `message`, with so many elements for each process."""
+    pairs = 1 + (row.dtype.kind == "c")
+    counts = [pairs * count for count in counts]
+    starts = [0, *itertools.accumulate(counts)][:-1]
+    return [memory(row), (counts, starts), reductions.datatype(row.dtype)]
+
+
+def written(tensor: Tensor, row: np.ndarray) -> Callable[[], None] | None:
+    """What copies the result to a tensor, unless it was written there."""
+    array = tensor._array
+    return None if row is array else lambda: np.copyto(array, row.reshape(array.shape))
+
+
+def joined(tensors: Sequence[Tensor]) -> np.ndarray:
+    """All elements of several tensors in one row."""
+    rows = [row_of(tensor).reshape(-1) for tensor in tensors]
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+
+def empty_row(tensors: Sequence[Tensor]) -> np.ndarray:
+    """Memory for all elements of several tensors of one dtype."""
+    return np.empty(sum(tensor.numel() for tensor in tensors), tensors[0]._array.dtype)
+
+
+def distributed(row: np.ndarray, tensors: Sequence[Tensor]) -> Callable[[], None]:
+    """The inverse of `joined`, for later."""
+
+    def copy() -> None:
+        start = 0
+        for array in (tensor._array for tensor in tensors):
+            np.copyto(array, row[start : start + array.size].reshape(array.shape))
+            start += array.size
+
+    return copy
 
 
 def real(tensor: Tensor) -> Tensor:
@@ -35,53 +90,15 @@ def real(tensor: Tensor) -> Tensor:
     return rushlight.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
-def memory(tensor: Tensor) -> Any:
-    """The memory of a contiguous tensor for MPI."""
-    size = tensor.numel() * tensor.dtype.itemsize
-    return world.world.mpi.memory.fromaddress(tensor.data_ptr(), size)
+class Received:
+    """A request whose status is kept: who sent the message, and how long it is."""
 
+    def __init__(self, request: Any, status: Any) -> None:
+        self.request, self.status = request, status
 
-def message(tensor: Tensor) -> list:
-    """A contiguous tensor for MPI: memory, number of elements, datatype."""
-    return [memory(tensor), tensor.numel(), reductions.datatype(tensor.dtype)]
-
-
-def parts(tensor: Tensor, counts: Sequence[int]) -> list:
-    """As `message`, with so many elements for each process."""
-    starts = [0, *itertools.accumulate(counts)][:-1]
-    return [memory(tensor), (list(counts), starts), reductions.datatype(tensor.dtype)]
-
-
-def written(tensor: Tensor, buffer: Tensor) -> Callable[[], None] | None:
-    """What copies the result to a tensor, unless it was written there."""
-    if buffer.data_ptr() == tensor.data_ptr() and tensor.is_contiguous():
-        return None
-
-    def copy() -> None:
-        with rushlight.no_grad():
-            tensor.detach().copy_(buffer.view(tensor.shape))
-
-    return copy
-
-
-def joined(tensors: Sequence[Tensor]) -> Tensor:
-    """All elements of several tensors in one row."""
-    with rushlight.no_grad():
-        rows = [contiguous(each).reshape(-1) for each in tensors]
-        return rows[0] if len(rows) == 1 else rushlight.cat(rows)
-
-
-def distribute(row: Tensor, tensors: Sequence[Tensor]) -> None:
-    """The inverse of `joined`."""
-    with rushlight.no_grad():
-        pieces = row.split([each.numel() for each in tensors])
-        for tensor, piece in zip(tensors, pieces):
-            tensor.detach().copy_(piece.view(tensor.shape))
-
-
-def empty_row(tensors: Sequence[Tensor]) -> Tensor:
-    """Memory for all elements of several tensors of one dtype."""
-    return rushlight.empty(sum(each.numel() for each in tensors), dtype=tensors[0].dtype)
+    def Test(self) -> bool:
+        """Whether the message is there."""
+        return self.request.Test(self.status)
 
 
 class ProcessGroup:
@@ -95,7 +112,7 @@ class ProcessGroup:
         self.timeout, self.backend = timeout, backend
         self.group_name, self.group_desc = group_name, group_desc
         self._rank, self._size = communicator.rank, communicator.size
-        self._number = 0
+        self._number = self._schedules = 0
         self.bound_device_id = None
 
     def rank(self) -> int:
@@ -124,77 +141,101 @@ class ProcessGroup:
         return below.get(GONE).decode().split() if below.check([GONE]) else []
 
     def _work(
-        self, name: str, request: Any, buffers: list, finish: Callable[[], None] | None, result: list,
+        self, name: str, request: Any, rows: Sequence[np.ndarray], finish: Callable[[], None] | None, result: list,
         peers: Sequence[int] | None = None, timeout: timedelta | None = None,
     ) -> Work:  # fmt: skip
         self._number += 1
-        peers = tuple(range(self._size)) if peers is None else tuple(peers)
-        size = max((each.numel() * each.dtype.itemsize for each in buffers), default=0)
-        call = Call(self, name, peers, self._number)
-        return Work(call, [request], finish, result, buffers, size, timeout)
+        return Work(self, name, self._number, request, finish, result, rows, peers, timeout)
 
     # -- reductions ------------------------------------------------------------------------------
 
-    def _operation(self, op: Any, buffer: Tensor) -> Any:
-        return reductions.operation(reductions.kind(op), buffer.dtype)
+    def _wire(self) -> schedules.Wire:
+        """For one schedule of messages; the upper half of the tags is theirs."""
+        self._schedules += 1
+        half = world.world.tags // 2
+        return schedules.Wire(self.communicator, half + self._schedules % half, message)
 
-    def allreduce(self, tensor: Tensor, op: Any = reductions.ReduceOp.SUM) -> Work:
-        """All get the reduction, in place."""
-        buffer = contiguous(tensor)
-        row = real(buffer)
-        with rushlight.no_grad():
-            source = reductions.prepared(row, op)
-        place = message(source) if source is not row else world.world.mpi.IN_PLACE
-        request = self.communicator.Iallreduce(place, message(row), self._operation(op, row))
-        copy = written(tensor, buffer)
+    def _combination(self, op: Any, dtype: Any) -> schedules.Combination:
+        """The function that reduces a chunk of a schedule."""
+        two = reductions.combination(op, dtype)
+
+        def combine(target: Tensor, others: list[Tensor]) -> None:
+            for other in others:
+                two(target, other)
+            reductions.average(target, op, self._size)
+
+        return combine
+
+    def _by_schedule(self, operation: Any, row: np.ndarray) -> bool:
+        """Whether a reduction is a schedule of ours: Note [Reductions of long rows]."""
+        return operation is None or row.nbytes >= schedules.CHUNK * self._size > schedules.CHUNK
+
+    def _finish(self, op: Any, tensor: Tensor, row: np.ndarray) -> Callable[[], None] | None:
+        """What is left to do when MPI has reduced a row for a tensor."""
+        copy = written(tensor, row)
+        if reductions.kind(op) is not reductions.RedOpType.AVG:
+            return copy
 
         def finish() -> None:
-            with rushlight.no_grad():
-                reductions.average(row, op, self._size)
+            reductions.average(_wrap(row), op, self._size)
             if copy is not None:
                 copy()
 
-        return self._work("all_reduce", request, [row, source], finish, [tensor])
+        return finish
+
+    def allreduce(self, tensor: Tensor, op: Any = reductions.ReduceOp.SUM) -> Work:
+        """All get the reduction, in place."""
+        row = row_of(reductions.prepared(tensor, op))
+        operation = reductions.operation(op, row.dtype)
+        if self._by_schedule(operation, row):
+            request, finish = self._reduced(row, op), written(tensor, row)
+        else:
+            place = world.world.mpi.IN_PLACE
+            request = self.communicator.Iallreduce(place, message(row), operation)
+            finish = self._finish(op, tensor, row)
+        return self._work("all_reduce", request, [row], finish, [tensor])
+
+    def _reduced(self, row: np.ndarray, op: Any) -> schedules.Schedule:
+        """A schedule that gives all the reduction of a row, in place."""
+        flat = real(_wrap(row.reshape(-1))).reshape(-1)
+        return schedules.Schedule(
+            schedules.reduce_row(self._wire(), flat, self._combination(op, flat.dtype))
+        )
 
     def reduce(self, tensor: Tensor, dst: int, op: Any = reductions.ReduceOp.SUM) -> Work:
         """The process `dst` gets the reduction, in place."""
-        buffer = contiguous(tensor)
-        row = real(buffer)
-        with rushlight.no_grad():
-            source = reductions.prepared(row, op)
-            target = rushlight.empty_like(row)
-        request = self.communicator.Ireduce(
-            message(source), message(target), self._operation(op, row), dst
-        )
-
-        def finish() -> None:
-            if self._rank == dst:
-                with rushlight.no_grad():
-                    reductions.average(target, op, self._size)
-                    real(tensor.detach()).copy_(target)
-
+        source = row_of(reductions.prepared(tensor, op))
+        operation = reductions.operation(op, source.dtype)
+        if self._by_schedule(operation, source):
+            target = source.copy()
+            request, finish = self._reduced(target, op), written(tensor, target)
+        else:
+            target = np.empty_like(source)
+            request = self.communicator.Ireduce(message(source), message(target), operation, dst)
+            finish = self._finish(op, tensor, target)
+        finish = finish if self._rank == dst else None
         return self._work("reduce", request, [source, target], finish, [tensor])
 
     def reduce_scatter(
         self, output: Tensor, inputs: Sequence[Tensor], op: Any = reductions.ReduceOp.SUM
     ) -> Work:
         """Each process gets the reduction of what all have for it."""
-        with rushlight.no_grad():
-            buffer = contiguous(output)
-            source = reductions.prepared(real(joined(inputs)), op)
-        row = real(buffer)
-        part = [memory(source), row.numel(), reductions.datatype(row.dtype)]
-        request = self.communicator.Ireduce_scatter_block(
-            part, message(row), self._operation(op, row)
-        )
-        copy = written(output, buffer)
-
-        def finish() -> None:
-            with rushlight.no_grad():
-                reductions.average(row, op, self._size)
-            if copy is not None:
-                copy()
-
+        source = joined([reductions.prepared(tensor, op) for tensor in inputs])
+        row = row_of(output)
+        operation = reductions.operation(op, row.dtype)
+        if self._by_schedule(operation, source):
+            pieces = real(_wrap(source)).reshape(-1).chunk(self._size)
+            target = real(_wrap(row.reshape(-1))).reshape(-1)
+            combine = self._combination(op, target.dtype)
+            request = schedules.Schedule(
+                schedules.reduce_scatter(self._wire(), pieces, target, combine)
+            )
+            finish = written(output, row)
+        else:
+            request = self.communicator.Ireduce_scatter_block(
+                each(source, row), message(row), operation
+            )
+            finish = self._finish(op, output, row)
         return self._work("reduce_scatter", request, [source, row], finish, [output])
 
     # -- data that moves -------------------------------------------------------------------------
@@ -203,68 +244,60 @@ class ProcessGroup:
         """All get what the process `src` has, in place."""
         if not 0 <= src < self._size:
             raise RuntimeError(f"ProcessGroup::broadcast: invalid root rank: {src}")
-        buffer = contiguous(tensor)
-        request = self.communicator.Ibcast(message(buffer), src)
-        finish = written(tensor, buffer) if self._rank != src else None
-        return self._work("broadcast", request, [buffer], finish, [tensor])
+        row = row_of(tensor)
+        request = self.communicator.Ibcast(message(row), src)
+        finish = written(tensor, row) if self._rank != src else None
+        return self._work("broadcast", request, [row], finish, [tensor])
 
     def allgather(self, outputs: Sequence[Tensor], tensor: Tensor) -> Work:
         """All get what each has; `outputs` has a tensor for each process, or is one for all."""
-        source = contiguous(tensor)
+        source = row_of(tensor)
         if isinstance(outputs, Tensor):
-            target = contiguous(outputs)
-            finish, result = written(outputs, target), [outputs]
+            target, result = row_of(outputs), [outputs]
+            finish = written(outputs, target)
         else:
             target, result = empty_row(outputs), list(outputs)
-            finish = lambda: distribute(target, outputs)
-        request = self.communicator.Iallgather(
-            message(source),
-            [memory(target), source.numel(), reductions.datatype(source.dtype)],
-        )
+            finish = distributed(target, outputs)
+        request = self.communicator.Iallgather(message(source), each(target, source))
         return self._work("all_gather", request, [source, target], finish, result)
 
     def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
         """The process `dst` gets what each has."""
-        source, target, finish = contiguous(tensor), None, None
+        source, target, place, finish = row_of(tensor), None, None, None
         if self._rank == dst:
             target = empty_row(outputs)
-            finish = lambda: distribute(target, outputs)
-        place = None
-        if target is not None:
-            place = [memory(target), source.numel(), reductions.datatype(source.dtype)]
+            place, finish = each(target, source), distributed(target, outputs)
         request = self.communicator.Igather(message(source), place, dst)
-        buffers = [source] if target is None else [source, target]
+        rows = [source] if target is None else [source, target]
         peers = None if self._rank == dst else [dst]
-        return self._work("gather", request, buffers, finish, list(outputs or ()), peers)
+        return self._work("gather", request, rows, finish, list(outputs or ()), peers)
 
     def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
         """Each process gets what `src` has for it."""
-        target = contiguous(output)
+        target = row_of(output)
         source = joined(inputs) if self._rank == src else None
-        place = None
-        if source is not None:
-            place = [memory(source), target.numel(), reductions.datatype(target.dtype)]
+        place = None if source is None else each(source, target)
         request = self.communicator.Iscatter(place, message(target), src)
-        buffers = [target] if source is None else [source, target]
-        return self._work("scatter", request, buffers, written(output, target), [output])
+        rows = [target] if source is None else [source, target]
+        return self._work("scatter", request, rows, written(output, target), [output])
 
     def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
         """Each process gets from each what that has for it."""
         source, target = joined(inputs), empty_row(outputs)
         request = self.communicator.Ialltoallv(
-            parts(source, [each.numel() for each in inputs]),
-            parts(target, [each.numel() for each in outputs]),
+            parts(source, [tensor.numel() for tensor in inputs]),
+            parts(target, [tensor.numel() for tensor in outputs]),
         )
-        finish = lambda: distribute(target, outputs)
+        finish = distributed(target, outputs)
         return self._work("all_to_all", request, [source, target], finish, list(outputs))
 
     def alltoall_single(
         self, output: Tensor, tensor: Tensor, output_rows: Sequence[int], input_rows: Sequence[int]
     ) -> Work:
         """As `alltoall`, with rows of one tensor."""
-        source, target = contiguous(tensor), contiguous(output)
-        each_in = source.numel() // len(source) if source.dim() and len(source) else 1
-        each_out = target.numel() // len(target) if target.dim() and len(target) else 1
+        source, target = row_of(tensor), row_of(output)
+        each_in = source.size // len(source) if source.ndim and len(source) else 1
+        each_out = target.size // len(target) if target.ndim and len(target) else 1
         request = self.communicator.Ialltoallv(
             parts(source, [rows * each_in for rows in input_rows]),
             parts(target, [rows * each_out for rows in output_rows]),
@@ -276,32 +309,34 @@ class ProcessGroup:
 
     def send(self, tensor: Tensor, dst: int, tag: int = 0) -> Work:
         """Send to one process."""
-        source = contiguous(tensor)
+        source = row_of(tensor)
         request = self.communicator.Isend(message(source), dst, tag)
         return self._work("send", request, [source], None, [tensor], [dst])
 
     def recv(self, tensor: Tensor, src: int | None, tag: int = 0) -> Work:
         """Receive from one process, or from any."""
         mpi = world.world.mpi
-        target = contiguous(tensor)
+        target = row_of(tensor)
         request = self.communicator.Irecv(
             message(target), mpi.ANY_SOURCE if src is None else src, tag
         )
-        copy, status = written(tensor, target), mpi.Status()
+        copy = written(tensor, target)
 
         def finish() -> None:
+            status = request.status
             work._source = status.Get_source()
             count = status.Get_count(reductions.datatype(target.dtype))
-            if count != target.numel():
+            if count != message(target)[1]:
                 raise RuntimeError(
-                    f"received {count} elements of {target.dtype} from rank {work._source}, expected {target.numel()}"
+                    f"received {count} elements of {tensor.dtype} from rank {work._source}, expected {target.size}"
                 )
             if copy is not None:
                 copy()
 
-        peers = None if src is None else [src]
-        work = self._work("recv", request, [target], finish, [tensor], peers)
-        work._statuses = [status]
+        request = Received(request, mpi.Status())
+        work = self._work(
+            "recv", request, [target], finish, [tensor], None if src is None else [src]
+        )
         return work
 
     def barrier(self, timeout: timedelta | None = None) -> Work:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import world
@@ -70,8 +72,9 @@ def supports_complex(reduceOp: Any) -> bool:
 
 
 _TYPES = {
-    "float32": "FLOAT", "float64": "DOUBLE", "int8": "INT8_T", "int16": "INT16_T", "int32": "INT32_T",
-    "int64": "INT64_T", "uint8": "UINT8_T", "uint16": "UINT16_T", "uint32": "UINT32_T", "uint64": "UINT64_T",
+    "float32": "FLOAT", "float64": "DOUBLE", "complex64": "FLOAT", "complex128": "DOUBLE", "bool": "UINT8_T",
+    "int8": "INT8_T", "int16": "INT16_T", "int32": "INT32_T", "int64": "INT64_T", "uint8": "UINT8_T",
+    "uint16": "UINT16_T", "uint32": "UINT32_T", "uint64": "UINT64_T",
 }  # fmt: skip
 _OPERATIONS = {
     "SUM": "SUM", "AVG": "SUM", "PREMUL_SUM": "SUM", "PRODUCT": "PROD", "MIN": "MIN", "MAX": "MAX", "BAND": "BAND",
@@ -84,54 +87,45 @@ _OF_BOOL = {
 
 
 @lru_cache
-def datatype(dtype: Any) -> Any:
-    """MPI's name for a dtype; where it has none, so many bytes."""
+def datatype(dtype: np.dtype) -> Any:
+    """MPI's name for a dtype of arrays; where it has none, so many bytes. Complex numbers are pairs of real ones."""
     mpi = world.world.mpi
-    if dtype is rushlight.bool:
-        return mpi.UINT8_T
     if dtype.name in _TYPES:
         return getattr(mpi, _TYPES[dtype.name])
     return mpi.BYTE.Create_contiguous(dtype.itemsize).Commit()
 
 
 @lru_cache
-def operation(reduction: RedOpType, dtype: Any) -> Any:
-    """MPI's operation, or one of ours where MPI does not know the dtype. RuntimeError where there is none."""
-    mpi, name = world.world.mpi, reduction.name
-    if dtype is rushlight.bool:
+def operation(op: Any, dtype: np.dtype) -> Any:
+    """MPI's operation, None where MPI does not know the dtype. RuntimeError where there is none."""
+    mpi, name = world.world.mpi, kind(op).name
+    if dtype.kind == "b":
         if name not in _OF_BOOL:
             raise RuntimeError("result type Float can't be cast to the desired output type Bool")
         return getattr(mpi, _OF_BOOL[name])
-    if name in ("BAND", "BOR", "BXOR") and (dtype.is_floating_point or dtype.is_complex):
+    if name in ("BAND", "BOR", "BXOR") and dtype.kind not in "iu":
         raise RuntimeError(f"Cannot use ReduceOp.{name} with non-integral dtype")
-    if dtype.name in _TYPES:
-        return getattr(mpi, _OPERATIONS[name])
-    return mpi.Op.Create(_combined(_FUNCTIONS[_OPERATIONS[name]], dtype), commute=True)
+    return getattr(mpi, _OPERATIONS[name]) if dtype.name in _TYPES else None
 
 
-_FUNCTIONS: dict[str, Callable] = {
-    "SUM": lambda a, b: a + b,
-    "PROD": lambda a, b: a * b,
-    "MIN": lambda a, b: rushlight.minimum(a, b),
-    "MAX": lambda a, b: rushlight.maximum(a, b),
+_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "SUM": Tensor.add_,
+    "PROD": Tensor.mul_,
+    "MIN": lambda a, b: rushlight.minimum(a, b, out=a),
+    "MAX": lambda a, b: rushlight.maximum(a, b, out=a),
+    "BAND": Tensor.bitwise_and_,
+    "BOR": Tensor.bitwise_or_,
+    "BXOR": Tensor.bitwise_xor_,
+    "LAND": Tensor.logical_and_,
+    "LOR": Tensor.logical_or_,
+    "LXOR": Tensor.logical_xor_,
 }
 
 
-def _combined(function: Callable, dtype: Any) -> Callable:
-    """The function that MPI calls with two buffers: the second takes the result."""
-    wide = (
-        rushlight.float32
-    )  # sums of narrow floats are computed in float32 and rounded once a step
-
-    def combine(source: Any, target: Any, _: Any) -> None:
-        with rushlight.no_grad():
-            bytes_ = [
-                rushlight.frombuffer(each, dtype=rushlight.uint8) for each in (source, target)
-            ]
-            a, b = (each.view(dtype) for each in bytes_)
-            b.copy_(function(a.to(wide), b.to(wide)))
-
-    return combine
+def combination(op: Any, dtype: Any) -> Callable[[Tensor, Tensor], Tensor]:
+    """The function that reduces two tensors, into the first."""
+    name = kind(op).name
+    return _FUNCTIONS[_OF_BOOL[name] if dtype is rushlight.bool else _OPERATIONS[name]]
 
 
 def prepared(tensor: Tensor, op: Any) -> Tensor:
@@ -143,7 +137,7 @@ def prepared(tensor: Tensor, op: Any) -> Tensor:
 def average(tensor: Tensor, op: Any, size: int) -> None:
     """Divide a sum by the number of processes, for AVG."""
     if kind(op) is RedOpType.AVG:
-        if tensor.is_floating_point():
+        if tensor.is_floating_point() or tensor.is_complex():
             tensor.div_(size)
         else:
             tensor.copy_(rushlight.div(tensor, size, rounding_mode="trunc"))

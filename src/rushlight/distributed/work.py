@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,47 +18,30 @@ __all__ = ["Work"]
 
 PATIENCE = 0.001  # seconds of asking without a pause; a pause is longer than a small message takes
 BYTES_A_SECOND = 2e8  # and so much longer for large ones
-LONGEST_PAUSE = 0.002
+SHORTEST_PAUSE, LONGEST_PAUSE = 2e-5, 0.002
 SLOW = 0.5  # seconds after which a process that waits says so in the store, and asks who is gone
 
-
-class Call:
-    """What a message about a call names: its group, its name, its number in the group, whom it waits for."""
-
-    def __init__(self, group: Any, name: str, peers: tuple[int, ...], number: int) -> None:
-        self.group, self.name, self.peers, self.number = group, name, peers, number
-
-    def announce(self) -> None:
-        """Say in the store that this process waits here."""
-        self.group.store.set(f"waits/{self.name}/{self.number}/{self.group.rank()}", "")
-
-    def gone(self) -> list[int]:
-        """Those it waits for whose processes died."""
-        found = set(map(int, self.group.gone()))
-        return [rank for rank in self.peers if self.group.ranks[rank] in found]
-
-    def missing(self) -> list[int]:
-        """Those it waits for that do not wait themselves in the same call, as ranks of the job."""
-        key = f"waits/{self.name}/{self.number}"
-        found = [r for r in self.peers if not self.group.store.check([f"{key}/{r}"])]
-        return [self.group.ranks[r] for r in found]
+give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 class Work:
-    """A call that may still run: `wait` for it, or ask `is_completed`."""
+    """A call that may still run: `wait` for it, or ask `is_completed`.
+
+    `request` is what MPI gave, or anything else that can be asked by `Test()`. `peers` are those it waits for, None for
+    all. `kept` is memory that MPI may write to as long as the call runs.
+    """
 
     def __init__(
-        self, call: Call, requests: list, finish: Callable[[], None] | None, result: list[Tensor],
-        kept: Any = None, size: int = 0, timeout: timedelta | None = None,
+        self, group: Any, name: str, number: int, request: Any, finish: Callable[[], None] | None,
+        result: list[Tensor], kept: Sequence[Any] = (), peers: Sequence[int] | None = None,
+        timeout: timedelta | None = None,
     ) -> None:  # fmt: skip
-        self._call, self._requests, self._finish = call, requests, finish
-        self._result, self._kept, self._size = result, kept, size
-        self._limit = (timeout or call.group.timeout).total_seconds()
+        self.group, self.name, self.number, self.peers = group, name, number, peers
+        self._request, self._finish, self._result, self._kept = request, finish, result, kept
+        self._timeout = timeout or group.timeout
         self._lock = threading.RLock()  # a callback of the future may ask this work
         self._done, self._error, self._future = False, None, None
         self._source: int | None = None
-        self._started = time.monotonic()
-        self._statuses: list | None = None
 
     def _test(self) -> bool:
         """Ask MPI; when all is there, finish."""
@@ -65,21 +49,17 @@ class Work:
             if self._done:
                 return True
             try:
-                if self._statuses is None:
-                    done = world.world.mpi.Request.Testall(self._requests)
-                else:
-                    done = world.world.mpi.Request.Testall(self._requests, self._statuses)
-                if not done:
+                if not self._request.Test():
                     return False
                 if self._finish is not None:
                     self._finish()
             except Exception as error:
-                self._error = _readable(error, self._call)
+                self._error = _readable(error, self.name)
             self._end()
         return True
 
     def _end(self) -> None:
-        self._done, self._kept, self._finish = True, None, None
+        self._done, self._request, self._kept, self._finish = True, None, (), None
         if self._future is not None:
             self._resolve(self._future)
 
@@ -88,17 +68,15 @@ class Work:
         with self._lock:
             if not self._done:
                 world.world.failed = True
-                _unfinished.append((self._requests, self._kept, self._result))
+                _unfinished.append((self._request, self._kept, self._result))
                 self._error = error
                 self._end()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until it is done; True. Raises its error, and RuntimeError after the timeout."""
-        limit = self._limit
-        if timeout is not None and timeout.total_seconds() > 0:
-            limit = timeout.total_seconds()
         if not self._test():
-            watch = Watch(self, limit)
+            limit = timeout if timeout is not None and timeout > timedelta() else self._timeout
+            watch = Watch(self, limit.total_seconds())
             while not self._test():
                 watch.pause()
         if self._error is not None:
@@ -155,9 +133,9 @@ class Work:
 _unfinished: list = []
 
 
-def _readable(error: Exception, call: Call) -> Exception:
+def _readable(error: Exception, name: str) -> Exception:
     if type(error).__module__.startswith("mpi4py"):
-        return DistBackendError(f"{call.name}: {error}")
+        return DistBackendError(f"{name}: {error}")
     return error
 
 
@@ -167,14 +145,16 @@ class Watch:
     def __init__(self, work: Work, limit: float) -> None:
         self.work, self.limit = work, limit
         self.start = time.monotonic()
-        self.eager = self.start + PATIENCE + work._size / BYTES_A_SECOND
-        self.next_look, self.delay, self.announced = self.start + min(SLOW, limit / 2), 2e-5, False
+        size = max((each.nbytes for each in work._kept), default=0)
+        self.eager = self.start + PATIENCE + size / BYTES_A_SECOND
+        self.next_look, self.delay = self.start + min(SLOW, limit / 2), SHORTEST_PAUSE
+        self.announced = False
 
     def pause(self) -> None:
         """Let others run; after the limit, or when a peer died, the work fails."""
         now = time.monotonic()
         if now < self.eager:
-            time.sleep(0)
+            give_way()
             return
         time.sleep(self.delay)
         self.delay = min(1.5 * self.delay, LONGEST_PAUSE)
@@ -183,36 +163,50 @@ class Watch:
 
     def look(self, now: float) -> None:
         """Tell the others that this process waits; learn who died."""
-        call = self.work._call
+        work, group = self.work, self.work.group
         try:
             if not self.announced:
-                call.announce()
+                group.store.set(f"{self._key()}/{group.rank()}", "")
                 self.announced = True
-            if gone := call.gone():
-                self.work._fail(
+            if gone := sorted(set(map(int, group.gone())).intersection(self._peers())):
+                work._fail(
                     DistBackendError(
-                        f"{call.name} number {call.number} of group '{call.group.group_name}': rank "
-                        f"{', '.join(str(call.group.ranks[r]) for r in gone)} is gone: Connection closed by peer, "
-                        "the process died"
+                        f"{self._call()}: rank {', '.join(map(str, gone))} is gone: Connection closed by peer, the "
+                        "process died"
                     )
                 )
             elif now > self.start + self.limit:
                 time.sleep(min(2 * SLOW, self.limit))  # others may come to say that they wait, too
-                if not self.work._test():
-                    self.work._fail(RuntimeError(self.message(call)))
-        except DistBackendError:
-            raise
+                if not work._test():
+                    work._fail(RuntimeError(self.message()))
         except RuntimeError as error:
-            self.work._fail(error)  # the store is gone
+            work._fail(error)  # the store is gone
         self.next_look = min(time.monotonic() + SLOW, max(self.start + self.limit, now) + 0.01)
 
-    def message(self, call: Call) -> str:
-        """What a timeout says."""
-        missing = call.missing()
+    def _key(self) -> str:
+        """Where in the store those write themselves down who wait in this call."""
+        return f"waits/{self.work.name}/{self.work.number}"
+
+    def _call(self) -> str:
+        return f"{self.work.name} number {self.work.number} of group '{self.work.group.group_name}'"
+
+    def _peers(self) -> list[int]:
+        """Those it waits for, as ranks of the job."""
+        every, peers = self.work.group.ranks, self.work.peers
+        return every if peers is None else [every[peer] for peer in peers]
+
+    def message(self) -> str:
+        """What a timeout says: which of those it waits for do not wait themselves in the same call."""
+        group = self.work.group
+        missing = [
+            rank
+            for rank in self._peers()
+            if not group.store.check([f"{self._key()}/{group.ranks.index(rank)}"])
+        ]
         who = f"did not come to it: ranks {missing}" if missing else "all ranks have come to it"
         return (
-            f"Timed out waiting {round(1000 * self.limit)}ms for {call.name} operation to complete (number "
-            f"{call.number} of group '{call.group.group_name}'; {who})"
+            f"Timed out waiting {round(1000 * self.limit)}ms for {self.work.name} operation to complete (number "
+            f"{self.work.number} of group '{group.group_name}'; {who})"
         )
 
 
@@ -222,30 +216,36 @@ class Progress(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="torch.distributed", daemon=True)
         self.condition = threading.Condition()
-        self.works: list[tuple[Work, Watch]] = []
+        self.watches: list[Watch] = []
 
     def add(self, work: Work) -> None:
         """Take care of a work until it is done."""
         with self.condition:
-            self.works.append((work, Watch(work, work._limit)))
+            self.watches.append(Watch(work, work._timeout.total_seconds()))
             self.condition.notify()
 
     def run(self) -> None:
-        """The thread's loop."""
+        """The thread's loop. It pauses at once: a loop would take the interpreter from the program."""
+        pause, steps = SHORTEST_PAUSE, 0  # steps of schedules that have been done
         while True:
             with self.condition:
-                while not self.works:
+                while not self.watches:
                     self.condition.wait()
-                works = list(self.works)
-            ended = [entry for entry in works if entry[0]._test()]
+                    pause = SHORTEST_PAUSE
+                watches = list(self.watches)
+            ended = {watch for watch in watches if watch.work._test()}
             if ended:
                 with self.condition:
-                    self.works = [entry for entry in self.works if entry not in ended]
-            else:
-                min((watch for _, watch in works), key=lambda watch: watch.delay).pause()
-                for _, watch in works:
-                    if time.monotonic() > watch.next_look:
-                        watch.look(time.monotonic())
+                    self.watches = [watch for watch in self.watches if watch not in ended]
+                pause = SHORTEST_PAUSE
+                continue
+            before, steps = steps, sum(getattr(w.work._request, "done", 0) for w in watches)
+            pause = min(1.5 * pause, LONGEST_PAUSE) if steps == before else SHORTEST_PAUSE
+            time.sleep(pause)
+            now = time.monotonic()
+            for watch in watches:
+                if now > watch.next_look:
+                    watch.look(now)
 
 
 _progress: Progress | None = None

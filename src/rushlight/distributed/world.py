@@ -41,6 +41,7 @@ class World:
         self.communicator.Set_errhandler(mpi.ERRORS_RETURN)
         mpi.COMM_SELF.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank, self.size = self.communicator.rank, self.communicator.size
+        self.tags = self.communicator.Get_attr(mpi.TAG_UB)  # the largest one
         self.process = os.getpid()
         self.failed = False  # something did not come to its end: leave without waiting for anybody
         self.stores: list[TCPStore] = []
