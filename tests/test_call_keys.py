@@ -394,3 +394,41 @@ def test_calls_without_history_are_the_calls_with_one():
     with Watching():
         x + y
     assert seen == ["aten.add.Tensor"]
+
+
+def test_views_without_history_are_the_views_with_one():
+    from rushlight._backends import llvm
+
+    llvm.activate()
+    calls = [
+        lambda x: x.t(),
+        lambda x: x.diagonal(),
+        lambda x: x[1:].t().expand(2, 4, 3),
+        lambda x: x.view(2, 8)[:, None].squeeze(1),
+        lambda x: x.chunk(2, 1)[1],
+        lambda x: x.unbind()[2][1:],
+        lambda x: x.split([1, 3])[1].t(),
+    ]
+    for call in calls:
+        x = torch.arange(16.0).view(4, 4)
+        recorded = x.clone().requires_grad_()
+        for again in (x, recorded.detach(), x):  # the first one makes a version
+            view = call(again)
+            assert torch.equal(view, call(recorded)) and view.stride() == call(recorded).stride()
+            assert view._is_view() and view._base is (again if again._base is None else again._base)
+            assert not view.requires_grad and call(recorded).requires_grad
+            before = again._version
+            view.add_(1) if view.dim() < 3 else view[0].add_(1)
+            assert again._version == view._version == before + 1
+            view.sub_(1) if view.dim() < 3 else view[0].sub_(1)
+    x = torch.zeros(3, 2)
+    with torch.no_grad():
+        frozen, several = x.t(), x.unbind()
+    row = x[0]
+    x.requires_grad_()
+    for view, match in ((frozen, "no_grad"), (several[0], "no_grad")):
+        with pytest.raises(RuntimeError, match=match):
+            view.add_(1)
+    with pytest.raises(RuntimeError, match="multiple views"):
+        (x * 1).unbind()[0].add_(1)
+    assert row._base is x

@@ -19,6 +19,7 @@ PyLong_AsLongLongAndOverflow = external("PyLong_AsLongLongAndOverflow", i64, Obj
 PyLong_AsUnsignedLongLongMask = external("PyLong_AsUnsignedLongLongMask", i64, Object)
 PyLong_FromLongLong = external("PyLong_FromLongLong", Object, i64)
 PyObject_CallOneArg = external("PyObject_CallOneArg", Object, Object, Object)
+PyObject_GetAttr = external("PyObject_GetAttr", Object, Object, Object)
 PyObject_GetItem = external("PyObject_GetItem", Object, Object, Object)
 PyObject_IsTrue = external("PyObject_IsTrue", i32, Object)
 PyObject_Vectorcall = external("PyObject_Vectorcall", Object, Object, Ptr[Object], i64, Object)

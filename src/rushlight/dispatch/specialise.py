@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +30,9 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
-from rushlight.autograd.graph import Output, Since
+from rushlight.autograd.graph import INFERENCE, Output, Since, Version
 from rushlight.autograd.state import Active, active, scope, thread
-from rushlight.autograd.views import View, keep_retaining
+from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, keep_retaining
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import BF16, F16, F32, F64
 from rushlight.core.tensor import Tensor, _wrap
@@ -99,15 +100,33 @@ def bound_to() -> list[int] | None:
     """What the entry of `_codegen/kernels/calls.py` reads for all operators; None where objects are laid out otherwise."""
     from rushlight._codegen.runtime import abi
 
-    t, count, modes = _wrap(xp.zeros(1)), object(), Active()
+    t, version, modes = _wrap(xp.zeros(1)), Version(), Active()
     view = View(t, abs, ())
-    t._counter, view.node, modes.modes = count, (node := object()), (number := 1 << 40)
+    names = "base", "parent", "make", "args", "node", "version", "seen", "kind"
+    held = {n: object() for n in names}
+    for n in names:
+        setattr(view, n, held[n])
+    t._counter, version.n, modes.modes = version, (writes := object()), (count := object())
     t._edge = edge = object()
-    slots = [abi.slot(t, t._array), abi.slot(t, edge), abi.slot(t, count)]
-    slots += [abi.slot(view, node), abi.slot(view, t), abi.slot(modes, number)]
+    slots = [abi.slot(t, t._array), abi.slot(t, edge), abi.slot(t, version)]
+    slots += [abi.slot(view, held[n]) for n in names]
+    slots += [abi.slot(version, writes), abi.slot(modes, count)]
     if 0 in slots or not (abi.available() and abi.views_hold()):
         return None
-    return [*slots, *map(id, (Tensor, np.ndarray, View, active, 0, None, xp.asarray))]
+    things = (
+        Tensor,
+        np.ndarray,
+        View,
+        Version,
+        active,
+        0,
+        None,
+        xp.asarray,
+        thread,
+        sys.intern("grad"),
+        True,
+    )
+    return [*slots, *map(id, (*things, INFERENCE, DEFAULT, NO_GRAD, MULTI, results.nth, list))]
 
 
 def unrecorded(op: Op) -> Callable | None:
@@ -116,13 +135,20 @@ def unrecorded(op: Op) -> Callable | None:
     It asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion; and that no
     tensor has a history. It answers None where one of these does not hold, and the lines go on.
     """
-    if not llvm.active or op.composite or not emit.straight(op) or op.view or op.lists:
+    if not llvm.active or op.composite or not emit.straight(op) or op.lists:
         return None
-    if op.intermediates or op.first or op.outputs is not None or bound_to() is None:
+    if op.intermediates or op.first or op.outputs is not None and not op.view or bound_to() is None:
         return None
     from rushlight._codegen.kernels import calls
 
-    values = emit.run_values(op, {p: p for p in op.params})[1]
+    function, values = emit.run_values(op, {p: p for p in op.params})
+    if op.view:
+        at = 1 + (function == "forward")
+        if [v.rpartition("=")[2] for v in values[at - 1 :]] != [*op.params] or op.params[
+            :1
+        ] != op.inputs:
+            return None
+        return calls.bind(op, bound_to(), at, False, ())
     tensors = 0
     for k, value in enumerate(values):
         if value.rpartition("=")[2] in op.inputs:
@@ -137,7 +163,7 @@ def unrecorded(op: Op) -> Callable | None:
         taken = F32, F64, BF16, F16
     elif alike and op.accepts is not None:
         taken = F32, *op.scope["accepted"]
-    return calls.bind(op.name, bound_to(), tensors, alike, taken)
+    return calls.bind(op, bound_to(), tensors, alike, taken)
 
 
 def kernels_replaced() -> None:
