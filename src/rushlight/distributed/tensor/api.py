@@ -1,0 +1,255 @@
+"""`DTensor`: a tensor of which every process of a mesh holds a part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rushlight
+from rushlight.autograd import Function
+from rushlight.core.tensor import Tensor
+from rushlight.distributed import collectives
+from rushlight.distributed.device_mesh import DeviceMesh, current_mesh
+from rushlight.distributed.tensor.dispatch import dispatch
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate
+from rushlight.distributed.tensor.redistribute import redistribute
+from rushlight.distributed.tensor.spec import DTensorSpec, normalized, size_of_parts, spec_of
+
+__all__ = ["DTensor", "distribute_module", "distribute_tensor"]
+
+
+class DTensor(Tensor):
+    """A tensor that is spread over a mesh: it has the shape of the whole, and each process has `to_local()` of it.
+
+    Operators run on the parts, and move them where that is needed; gradients are spread tensors, too.
+    """
+
+    _local_tensor: Tensor
+    _spec: DTensorSpec
+    _copied = False  # whether it is a view whose parts had to be copied
+
+    __torch_function__ = rushlight._C._disabled_torch_function_impl
+
+    def __new__(cls, local: Tensor, spec: DTensorSpec, *, requires_grad: bool = False) -> DTensor:
+        t = Tensor._make_wrapper_subclass(
+            cls, spec.shape, strides=spec.stride, dtype=spec.dtype, device=local.device,
+            requires_grad=requires_grad,
+        )  # fmt: skip
+        t._local_tensor, t._spec = local, spec
+        return t
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        return dispatch(DTensor, func, args, dict(kwargs or {}))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return (
+            f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._spec.mesh}, "
+            f"placements={self._spec.placements})"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(
+            "a DTensor cannot be pickled: torch.distributed.checkpoint saves each process's part, full_tensor() gives the whole"
+        )
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        copied = DTensor(
+            self._local_tensor.detach().clone(), self._spec, requires_grad=self.requires_grad
+        )
+        if isinstance(self, rushlight.nn.Parameter):
+            copied = rushlight.nn.Parameter(copied, self.requires_grad)
+        if self.grad is not None:
+            copied.grad = self.grad.__deepcopy__(memo)
+        memo[id(self)] = copied
+        return copied
+
+    @staticmethod
+    def from_local(
+        local_tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
+        run_check: bool = False, shape: Any = None, stride: Any = None, grad_placements: Any = None,
+    ) -> DTensor:  # fmt: skip
+        """The tensor of which `local_tensor` is this process's part; gradients flow back to the part.
+
+        All parts have one size, unless `shape` (and `stride`) tell that of the whole. `run_check`: replicated parts are
+        made those of the first process.
+        """
+        mesh = device_mesh or current_mesh()
+        if isinstance(local_tensor, DTensor):
+            raise RuntimeError(
+                f"the local_tensor argument only accepts torch.Tensor but got {type(local_tensor)}"
+            )
+        placed = normalized(placements, mesh, local_tensor.ndim)
+        return _FromLocal.apply(
+            local_tensor, mesh, placed, run_check, shape, stride, grad_placements
+        )
+
+    def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
+        """This process's part. `grad_placements`: how the gradient of it lies, where it is not as the tensor does."""
+        if not rushlight.is_grad_enabled():
+            return self._local_tensor
+        return _ToLocal.apply(self, grad_placements)
+
+    def redistribute(
+        self, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
+        async_op: bool = False, forward_dtype: Any = None, backward_dtype: Any = None,
+    ) -> DTensor:  # fmt: skip
+        """The same tensor at other places."""
+        mesh = device_mesh or self._spec.mesh
+        if mesh != self._spec.mesh:
+            raise NotImplementedError("Cross device mesh comm not supported yet!")
+        if placements is None:
+            raise RuntimeError("placements is needed for redistribute!")
+        placed = normalized(placements, mesh, self.ndim)
+        for now, new in zip(self._spec.placements, placed):
+            if isinstance(new, Partial) and now != new:
+                raise RuntimeError(
+                    f"Can not redistribute from {now} to {new}, redistributing to Partial is for internal use only!"
+                )
+        return _Redistribute.apply(self, placed)
+
+    def full_tensor(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
+        """The whole tensor, everywhere."""
+        whole = self.redistribute(placements=(Replicate(),) * self._spec.mesh.ndim)
+        return whole.to_local(grad_placements=grad_placements)
+
+    @property
+    def device_mesh(self) -> DeviceMesh:
+        """The mesh that it is spread over."""
+        return self._spec.mesh
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """How it lies along each dimension of the mesh."""
+        return self._spec.placements
+
+
+def _without_partial(placements: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Placements of a gradient: one that is replicated need not be made a sum again."""
+    return tuple(Replicate() if isinstance(p, Partial) else p for p in placements)
+
+
+class _FromLocal(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, local: Tensor, mesh: DeviceMesh, placements: tuple, check: bool, shape: Any, stride: Any, grads: Any
+    ) -> DTensor:  # fmt: skip
+        ctx.mesh, ctx.placements = mesh, _without_partial(grads or placements)
+        if shape is None:
+            shape, stride = size_of_parts(local, mesh, placements)
+        elif stride is None:
+            raise RuntimeError("Please pass both shape and stride at the same time.")
+        local = local.detach()
+        if check:
+            for i, p in enumerate(placements):
+                if isinstance(p, Replicate):
+                    local = local.contiguous()
+                    collectives.broadcast(local, group=mesh.get_group(i), group_src=0)
+        return DTensor(
+            local.view_as(local),
+            DTensorSpec(mesh, placements, tuple(shape), tuple(stride), local.dtype),
+        )
+
+    @staticmethod
+    def backward(ctx: Any, grad: DTensor) -> tuple:  # type: ignore[override]
+        if grad._spec.placements != ctx.placements:
+            grad = _Redistribute.apply(grad, ctx.placements)
+        return _ToLocal.apply(grad, None), None, None, None, None, None, None
+
+
+class _ToLocal(Function):
+    @staticmethod
+    def forward(ctx: Any, t: DTensor, grads: Any) -> Tensor:
+        ctx.spec = t._spec
+        ctx.placements = tuple(grads or _without_partial(t._spec.placements))
+        return t._local_tensor.view_as(t._local_tensor)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        spec = ctx.spec.placed(ctx.placements)._replace(dtype=grad.dtype)
+        found = _FromLocal.apply(
+            grad, spec.mesh, spec.placements, False, spec.shape, spec.stride, None
+        )
+        return found, None
+
+
+class _Redistribute(Function):
+    @staticmethod
+    def forward(ctx: Any, t: DTensor, placements: tuple) -> DTensor:
+        ctx.placements = _without_partial(t._spec.placements)
+        local = redistribute(t._local_tensor, t._spec, placements)
+        return DTensor(local.view_as(local), t._spec.placed(placements))
+
+    @staticmethod
+    def backward(ctx: Any, grad: DTensor) -> tuple:  # type: ignore[override]
+        return _Redistribute.apply(grad, ctx.placements), None
+
+
+def distribute_tensor(
+    tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
+    src_data_rank: int | None = 0,
+) -> DTensor:  # fmt: skip
+    """A tensor that all processes know, spread over a mesh. Its values are those of the process `src_data_rank` of each
+    dimension of the mesh; None: each process takes its part of what it has itself."""
+    mesh = device_mesh or current_mesh()
+    if not tensor.is_leaf:
+        raise RuntimeError(
+            "`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!"
+        )
+    placed = normalized(placements, mesh, tensor.ndim)
+    if isinstance(tensor, DTensor):
+        if tensor._spec.mesh != mesh or tensor._spec.placements != placed:
+            raise ValueError(
+                "Cannot distribute a DTensor to another mesh or to other placements: use redistribute()"
+            )
+        return tensor
+    local = tensor.detach()
+    if mesh.get_coordinate() is None:
+        local = local.new_empty(0)
+    else:
+        if src_data_rank is not None:
+            local = local.contiguous().clone()
+            for i in range(mesh.ndim):
+                if mesh.size(i) > 1:
+                    collectives.broadcast(local, group=mesh.get_group(i), group_src=src_data_rank)
+        whole = spec_of(local, mesh, (Replicate(),) * mesh.ndim)
+        local = redistribute(local, whole, placed)
+    return DTensor(local, spec_of(tensor, mesh, placed), requires_grad=tensor.requires_grad)
+
+
+def distribute_module(
+    module: Any, device_mesh: DeviceMesh | None = None, partition_fn: Callable | None = None,
+    input_fn: Callable | None = None, output_fn: Callable | None = None,
+) -> Any:  # fmt: skip
+    """Spread the parameters and buffers of a module: `partition_fn(name, module, mesh)` says how, others are replicated.
+
+    `input_fn(module, inputs, mesh)` and `output_fn(module, outputs, mesh)` change what comes in and goes out.
+    """
+    mesh = device_mesh or current_mesh()
+    for name, each in module.named_modules():
+        if partition_fn is not None:
+            partition_fn(name, each, mesh)
+        replicate(each, mesh)
+    if input_fn is not None:
+        module.register_forward_pre_hook(lambda m, inputs: input_fn(m, inputs, mesh))
+    if output_fn is not None:
+        module.register_forward_hook(lambda m, inputs, outputs: output_fn(m, outputs, mesh))
+    return module
+
+
+def replicate(module: Any, mesh: DeviceMesh) -> None:
+    """Make the parameters and buffers of one module spread tensors that are whole everywhere, if they are none yet."""
+    for name, p in module._parameters.items():
+        if p is not None and not isinstance(p, DTensor):
+            module.register_parameter(name, spread_parameter(p, mesh, None))
+    for name, b in module._buffers.items():
+        if b is not None and not isinstance(b, DTensor):
+            module._buffers[name] = distribute_tensor(b, mesh)
+
+
+def spread_parameter(
+    p: Any, mesh: DeviceMesh, placements: Any, src_data_rank: int | None = 0
+) -> Any:
+    """A parameter, spread over a mesh."""
+    spread = distribute_tensor(p.detach(), mesh, placements, src_data_rank=src_data_rank)
+    return rushlight.nn.Parameter(spread, p.requires_grad)

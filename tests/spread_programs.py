@@ -1,0 +1,344 @@
+"""What the processes of `test_dtensor.py` run: `python spread_programs.py NAME`, once for each rank."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import sys
+import warnings
+import zlib
+from datetime import timedelta
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed as dist
+import rushlight.nn.functional as F
+from rushlight.distributed.device_mesh import init_device_mesh
+from rushlight.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+)
+from rushlight.distributed.tensor.experimental import implicit_replication
+from rushlight.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
+    loss_parallel,
+    parallelize_module,
+)
+
+
+def start():
+    dist.init_process_group("mpi", timeout=timedelta(seconds=60))
+    return dist.get_rank(), dist.get_world_size()
+
+
+def close(got, expected, what=""):
+    if isinstance(expected, (tuple, list)):
+        assert len(got) == len(expected), what
+        for a, b in zip(got, expected):
+            close(a, b, what)
+        return
+    got = got.full_tensor() if isinstance(got, DTensor) else got
+    assert got.shape == expected.shape and got.dtype is expected.dtype, (what, got.shape)
+    torch.testing.assert_close(got, expected, rtol=2e-5, atol=2e-6, msg=lambda m: f"{what}: {m}")
+
+
+INDEX = torch.tensor([6, 0, 2, 2, 5])
+
+
+def alike(t, x):
+    """A plain tensor beside a spread one."""
+    return distribute_tensor(t, x.device_mesh) if isinstance(x, DTensor) else t
+
+
+# name: (function, shapes of its arguments)
+OPERATORS = {
+    "add": (lambda x, y: x + y, [(5, 8), (8,)]),
+    "mul": (lambda x, y: x * y + x, [(5, 8), (5, 1)]),
+    "activations": (lambda x: torch.relu(x) * torch.tanh(x) + F.gelu(x) + F.silu(x), [(5, 7)]),
+    "sum": (lambda x: x.sum(1) + x.sum(), [(5, 5)]),
+    "mean": (lambda x: x.mean() + x.mean(0) + x.mean(1, keepdim=True), [(4, 4)]),
+    "mean of uneven parts": (lambda x: x.mean(), [(5, 4)]),
+    "max": (lambda x: x.amax(0) + x.max() + x.max(0)[0], [(5, 4)]),
+    "var": (lambda x: (x.var(0) + x.std(), *torch.var_mean(x, 1)), [(5, 4)]),
+    "prod": (lambda x: x.prod(1) + x.logsumexp(1), [(5, 4)]),
+    "mm": (lambda x, y: x @ y, [(5, 8), (8, 6)]),
+    "bmm": (lambda x, y: x @ y, [(2, 4, 5, 8), (2, 4, 8, 6)]),
+    "mm of 3": (lambda x, y: x @ y, [(4, 5, 8), (8, 6)]),
+    "linear": (F.linear, [(4, 6, 8), (6, 8), (6,)]),
+    "linear of 2": (F.linear, [(4, 8), (6, 8), (6,)]),
+    "view": (lambda x: x.view(8, 6) * 2 + x.reshape(8, 6), [(4, 2, 6)]),
+    "heads": (lambda x: x.view(4, 2, 3, 2).transpose(1, 2), [(4, 2, 6)]),
+    "permute": (lambda x: x.permute(2, 0, 1).contiguous().flatten(1), [(4, 2, 6)]),
+    "squeeze": (lambda x: x.squeeze() + x.unsqueeze(0).squeeze(0).squeeze(1), [(4, 1, 6)]),
+    "split": (lambda x: torch.cat([a * k for k, a in enumerate(x.split(2, 1))], 1), [(4, 6)]),
+    "chunk": (lambda x: torch.stack(x.chunk(2, 0)), [(4, 6)]),
+    "slice": (lambda x: x[1:3] * x[:2, :] + x[0] + x[:, 1:2][0], [(4, 6)]),
+    "index": (lambda x: x[alike(INDEX, x)] * 2, [(7, 6)]),
+    "expand": (lambda x: x.expand(3, 4, 6) * 1.5, [(4, 6)]),
+    "softmax": (lambda x: torch.softmax(x, -1) * torch.log_softmax(x, 0), [(4, 6)]),
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, (8,), w, b), [(2, 5, 8), (8,), (8,)]),
+    "rms_norm": (lambda x, w: F.rms_norm(x, (8,), w), [(2, 5, 8), (8,)]),
+    "attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(2, 4, 5, 8)] * 3,
+    ),
+    "losses": (lambda x, y: F.mse_loss(x, y) + F.l1_loss(x, y, reduction="sum"), [(4, 6)] * 2),
+    "losses of uneven parts": (F.mse_loss, [(5, 6), (5, 6)]),
+    "cross_entropy": (lambda x: F.cross_entropy(x, alike(INDEX, x)), [(5, 7)]),
+    "embedding": (lambda w: F.embedding(alike(INDEX.view(5, 1), w), w), [(7, 6)]),
+    "norm": (lambda x: torch.linalg.vector_norm(x) + x.norm(), [(5, 6)]),
+    "where": (lambda x, y: torch.where(x > 0, x, y).masked_fill(x < -1, 2.0), [(5, 6), (5, 6)]),
+    "sort": (lambda x: x.cumsum(0) + x.sort(1)[0], [(5, 6)]),
+    "conv": (lambda x, w: F.conv2d(x, w, padding=1), [(4, 2, 5, 5), (3, 2, 3, 3)]),
+    "pad": (lambda x: F.pad(x, (1, 1)), [(4, 6)]),
+}  # fmt: skip
+
+
+def check_operator(name, mesh, share):
+    """The values and gradients of an operator do not depend on how its arguments lie."""
+    function, shapes = OPERATORS[name]
+    whole = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    expected = function(*whole)
+    outs = expected if isinstance(expected, tuple) else (expected,)
+    weights = [torch.randn_like(out) for out in outs]
+    total = sum((out * w).sum() for out, w in zip(outs, weights))
+    gradients = torch.autograd.grad(total, whole)
+    ways = [[Replicate(), *map(Shard, range(len(shape)))] for shape in shapes]
+    every = itertools.product(*[itertools.product(way, repeat=mesh.ndim) for way in ways])
+    for placements in every:
+        what = name, placements
+        if zlib.crc32(repr(what).encode()) % share:
+            continue
+        spread = [
+            distribute_tensor(w.detach(), mesh, p).requires_grad_()
+            for w, p in zip(whole, placements)
+        ]
+        got = function(*spread)
+        close(got, expected, what)
+        outs = got if isinstance(got, tuple) else (got,)
+        total = sum((out * distribute_tensor(w, mesh)).sum() for out, w in zip(outs, weights))
+        close(torch.autograd.grad(total, spread), gradients, what)
+
+
+def operators():
+    _, size = start()
+    torch.manual_seed(0)
+    row = init_device_mesh("cpu", (size,))
+    for name, (_, shapes) in OPERATORS.items():
+        check_operator(name, row, 1 if size == 2 and len(shapes) < 3 else 6)
+        if size == 4:
+            check_operator(name, init_device_mesh("cpu", (2, 2)), 4 if len(shapes) < 2 else 40)
+
+
+def placements():
+    """Parts, and how they move; gradients of local parts."""
+    rank, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    whole = torch.arange(7.0 * size).view(size, 7)
+    for a, b in itertools.product([Replicate(), Shard(0), Shard(1)], repeat=2):
+        x = distribute_tensor(whole, mesh, [a])
+        y = x.redistribute(placements=[b])
+        assert y.placements == (b,) and y.device_mesh == mesh and isinstance(y, torch.Tensor)
+        close(y, whole)
+        assert y.shape == (size, 7) and y.stride() == (7, 1)
+    assert (
+        distribute_tensor(whole, mesh, [Shard(-1)]).to_local().shape
+        == (size, len(range(7)[: -(-7 // size)]))
+        or rank
+    )
+    assert distribute_tensor(whole, mesh, [Shard(0)]).to_local().tolist() == [whole[rank].tolist()]
+    for op, expected in {
+        "sum": size * (size + 1) / 2,
+        "avg": (size + 1) / 2,
+        "max": size,
+        "min": 1,
+    }.items():
+        local = torch.full((size, 2), rank + 1.0)
+        x = DTensor.from_local(local, mesh, [Partial(op)])
+        for placement in (Replicate(), Shard(0)):
+            close(x.redistribute(placements=[placement]), torch.full((size, 2), float(expected)))
+        assert local[0, 0] == rank + 1
+    local = torch.ones(2, 3, requires_grad=True)
+    x = DTensor.from_local(local, mesh, [Shard(0)])
+    assert x.shape == (2 * size, 3)
+    (x.redistribute(placements=[Replicate()]).to_local() * (rank + 1)).sum().backward()
+    assert local.grad.tolist() == [[rank + 1.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="got mixed torch.Tensor and DTensor"):
+        x + torch.ones(2 * size, 3)
+    assert (x + torch.tensor(1.0)).sum().item() == 12 * size
+    made = torch.distributed.tensor.zeros(4, 5, device_mesh=mesh, placements=[Shard(1)])
+    made[1] = 3.0
+    made += 1
+    made.mul_(distribute_tensor(torch.arange(4.0).view(4, 1), mesh))
+    close(
+        made,
+        (torch.tensor([[0.0], [3], [0], [0]]) + 1)
+        .mul(torch.arange(4.0).view(4, 1))
+        .expand(4, 5)
+        .contiguous(),
+    )
+    row = made.redistribute(placements=[Shard(0)])[1]  # its part was copied
+    with pytest.raises(RuntimeError, match="view along a dimension that is cut"):
+        row += 1
+    torch.manual_seed(5)
+    expected = torch.rand(3, 4), torch.randn(5)
+    torch.manual_seed(5 + rank)  # the first process's numbers count
+    got = [torch.distributed.tensor.rand(3, 4, device_mesh=mesh, placements=[Shard(0)])]
+    got.append(torch.distributed.tensor.empty(5, device_mesh=mesh, placements=[Shard(0)]).normal_())
+    close(got[0], expected[0])
+    assert got[1].full_tensor().shape == (5,)
+    layer = distribute_module(torch.nn.Linear(3, 4), mesh)
+    copied = copy.deepcopy(layer)
+    assert isinstance(copied.weight, torch.nn.Parameter) and isinstance(copied.weight, DTensor)
+    close(
+        copied(distribute_tensor(torch.ones(2, 3), mesh)),
+        layer(distribute_tensor(torch.ones(2, 3), mesh)).full_tensor(),
+    )
+
+
+class Block(torch.nn.Module):
+    def __init__(self, dim=16, heads=4):
+        super().__init__()
+        self.heads, self.size = heads, dim // heads
+        self.attention_norm = torch.nn.LayerNorm(dim)
+        self.wq, self.wk, self.wv, self.wo = (torch.nn.Linear(dim, dim) for _ in range(4))
+        self.norm = torch.nn.RMSNorm(dim)
+        self.w1, self.w3 = torch.nn.Linear(dim, 2 * dim), torch.nn.Linear(dim, 2 * dim, bias=False)
+        self.w2 = torch.nn.Linear(2 * dim, dim)
+
+    def attention(self, x):
+        q, k, v = (
+            w(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for w in (self.wq, self.wk, self.wv)
+        )
+        return self.wo(
+            F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        )
+
+    def forward(self, x):
+        x = x + self.attention(self.attention_norm(x))
+        y = self.norm(x)
+        return x + self.w2(F.silu(self.w1(y)) * self.w3(y))
+
+
+class Language(torch.nn.Module):
+    def __init__(self, words=24, dim=16):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(words, dim)
+        self.layers = torch.nn.ModuleList(Block(dim) for _ in range(2))
+        self.norm = torch.nn.LayerNorm(dim)
+        self.output = torch.nn.Linear(dim, words)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        return self.output(self.norm(x))
+
+
+BLOCK = {
+    "wq": ColwiseParallel(), "wk": ColwiseParallel(), "wv": ColwiseParallel(), "wo": RowwiseParallel(),
+    "w1": ColwiseParallel(), "w2": RowwiseParallel(), "w3": ColwiseParallel(),
+}  # fmt: skip
+
+
+def plain_plan():
+    return {
+        "embedding": RowwiseParallel(input_layouts=Replicate()),
+        "output": ColwiseParallel(output_layouts=Replicate()),
+    } | {f"layers.*.{name}": style for name, style in BLOCK.items()}
+
+
+def sequence_plan():
+    block = {
+        "attention_norm": SequenceParallel(), "norm": SequenceParallel(),
+        "wo": RowwiseParallel(output_layouts=Shard(1)), "w2": RowwiseParallel(output_layouts=Shard(1)),
+    }  # fmt: skip
+    for name in ("wq", "wk", "wv", "w1", "w3"):
+        block[name] = ColwiseParallel(input_layouts=Shard(1))
+    return {
+        "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "norm": SequenceParallel(),
+        "output": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
+    } | {f"layers.*.{name}": style for name, style in (BLOCK | block).items()}  # fmt: skip
+
+
+def tensor_parallel():
+    """50 steps of a transformer whose layers are cut have the losses of one process."""
+    rank, size = start()
+    mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("tp",))["tp"]
+    for plan in (plain_plan(), sequence_plan()):
+        torch.manual_seed(1)
+        alone = Language()
+        cut = parallelize_module(copy.deepcopy(alone), mesh, plan)
+        assert cut.layers[0].w1.weight.to_local().shape == (32 // size, 16)
+        sequence = "norm" in plan
+        optimizers = [torch.optim.AdamW(m.parameters(), lr=1e-2) for m in (alone, cut)]
+        for step in range(50 if sequence else 10):
+            tokens, target = torch.randint(24, (2, 8)), torch.randint(24, (16,))
+            losses = []
+            loss = F.cross_entropy(alone(tokens).view(-1, 24), target)
+            loss.backward()
+            losses.append(loss.item())
+            if sequence:
+                with loss_parallel():
+                    logits = cut(tokens)
+                    assert logits.placements == (Shard(2),)
+                    loss = F.cross_entropy(logits.view(-1, 24), distribute_tensor(target, mesh))
+                    loss.backward()
+            else:
+                loss = F.cross_entropy(cut(tokens).view(-1, 24), target)
+                loss.backward()
+            losses.append(loss.item())
+            assert abs(losses[0] - losses[1]) < 1e-5, (step, losses)
+            if sequence:
+                norms = [torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0) for m in (alone, cut)]
+                assert abs(norms[0].item() - norms[1].item()) < 1e-4, (step, norms)
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+
+
+class Two(torch.nn.Module):
+    def forward(self, x, *, y):
+        return x * 2, x.sum() + y
+
+
+def prepared():
+    """Inputs and outputs of a module that is told how they lie."""
+    rank, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    module = Two()
+    style = PrepareModuleInput(
+        input_layouts=(Shard(0),), desired_input_layouts=(Replicate(),),
+        input_kwarg_layouts={"y": Replicate()}, desired_input_kwarg_layouts={"y": Replicate()},
+    )  # fmt: skip
+    parallelize_module(module, mesh, style)
+    style = PrepareModuleOutput(
+        output_layouts=(Replicate(), None), desired_output_layouts=(Shard(1), None),
+        use_local_output=False,
+    )  # fmt: skip
+    parallelize_module(module, mesh, style)
+    double, total = module(torch.full((2, size), rank + 1.0), y=torch.ones(3))
+    assert double.placements == (Shard(1),) and double.to_local().shape == (2 * size, 1)
+    assert total.full_tensor().tolist() == [2 * size * size * (size + 1) / 2 + 1] * 3
+    with implicit_replication():
+        assert (double + torch.ones(2 * size, size)).placements == (Shard(1),)
+    with pytest.raises(NotImplementedError, match="only support nn.Linear and nn.Embedding"):
+        parallelize_module(torch.nn.ReLU(), mesh, ColwiseParallel())
+    with pytest.warns(UserWarning, match="could not be resolved"):
+        parallelize_module(torch.nn.Sequential(), mesh, {"none": ColwiseParallel()})
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    globals()[sys.argv[1]]()
+    print("done", dist.get_rank())

@@ -1,0 +1,18 @@
+"""Tensors spread over processes, and layers whose parameters are. Jobs run where mpi4py is installed."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from test_distributed import check, job, needs_mpi
+
+PROGRAMS = pathlib.Path(__file__).parent / "spread_programs.py"
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["operators", "placements", "prepared", "tensor_parallel"])
+def test_job(name, ranks):
+    check(job(name, ranks, PROGRAMS))
