@@ -1,201 +1,169 @@
-"""Steps that `torch.compile` makes programs of, against the same steps as they are written, and against PyTorch.
+"""Steps that `torch.compile` makes programs of: against the same steps as written, PyTorch, its compiler, and JAX.
 
-    python benchmarks/compile.py [--rounds 5] [--threads 1] [--only mlp] [--torch]
+    python benchmarks/compile.py [--rounds 7] [--threads 1] [--only mlp] [--sides rushlight,compiled,torch] [--jax PYTHON]
 
-Each case is a step: a training step with its optimizer, or a model's inference of one example. Compiled and plain calls
-alternate; the median of the rounds counts. Columns: milliseconds as written, compiled, PyTorch as written (with
-`--torch`); the ratios (above 1: the compiled step is ahead); seconds of the first call, and graphs, operators and guards.
+Each case is a step (`compile_cases.py`; in JAX `compile_jax.py`): a training step with its optimizer, or the inference of
+one example. Each side of a case is a process of its own. They run turn and turn about, one stretch of steps each while
+the others wait; the median of the stretches counts.
+
+Columns: milliseconds of a step of each side, then how often as long as ours compiled each other side takes (above 1: the
+compiled step is ahead). Behind them, of our compiled side: seconds of the first call, and the most MiB that it held
+beyond the import, compared with our side as written.
+
+Sides: `rushlight`, `compiled`, `torch`, `torch.compile` (needs a C++ compiler), `jax` (`jax.jit` with donated arguments;
+`--jax` names a Python that has it).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+import alternation
 
-def mlp(torch: Any) -> Callable[[], Any]:
-    nn = torch.nn
-    model = nn.Sequential(
-        nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)
+SIDES = ("rushlight", "compiled", "torch", "torch.compile", "jax")
+STRETCH = 0.3  # seconds
+
+
+def step_of(side: str, case: str, threads: int) -> Callable[[], Any]:
+    """The step of a case, of one side."""
+    if side == "jax":
+        import compile_jax  # its threads are as many as the cores that the process may use
+
+        return compile_jax.step_of(case)
+    import compile_cases
+
+    if side in ("rushlight", "compiled"):
+        import rushlight as torch
+    else:
+        import torch  # type: ignore[no-redef]
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    step = compile_cases.CASES[case](torch)
+    return torch.compile(step) if side in ("compiled", "torch.compile") else step
+
+
+def work(side: str, case: str, threads: int) -> None:
+    """In a process of its own: take as many steps as each line of the input says, and print the seconds of one."""
+    from training import most_held
+
+    if side == "jax":
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+        import jax  # noqa: F401
+    else:
+        __import__("rushlight" if side in ("rushlight", "compiled") else "torch")
+    before = most_held()
+    step = step_of(side, case, threads)
+    begin = time.perf_counter()
+    step()
+    first = time.perf_counter() - begin
+    for _ in range(3):
+        step()
+    say(
+        {
+            "first": first,
+            "count": alternation.calls_that_take(step, STRETCH),
+            "held": most_held() - before,
+        }
     )
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return step_of(torch, model, optimizer, torch.randn(64, 64), torch.randint(0, 10, (64,)))
+    for line in sys.stdin:
+        say(alternation.stretch_of(step, int(line)))
 
 
-def cnn(torch: Any) -> Callable[[], Any]:
-    nn = torch.nn
-    model = nn.Sequential(
-        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25),
-        nn.Flatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10),
+def say(value: Any) -> None:
+    print("=>", json.dumps(value), flush=True)
+
+
+class Side:
+    """The process of one side."""
+
+    def __init__(self, python: str, side: str, case: str, threads: int) -> None:
+        command = [python, __file__, "--work", side, "--only", case, "--threads", str(threads)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.about = self.answer()
+        self.times: list[float] = []
+
+    def answer(self) -> Any:
+        for line in self.process.stdout:  # type: ignore[union-attr]
+            if line.startswith("=> "):
+                return json.loads(line[3:])
+        return None
+
+    def stretch(self) -> None:
+        """Let it take a stretch of steps; a side that could not take the first takes none."""
+        if self.about is None:
+            self.times.append(math.nan)
+            return
+        self.process.stdin.write(f"{self.about['count']}\n")  # type: ignore[union-attr]
+        self.process.stdin.flush()  # type: ignore[union-attr]
+        self.times.append(self.answer())
+
+    def end(self) -> None:
+        self.process.stdin.close()  # type: ignore[union-attr]
+        self.process.wait()
+
+
+def measure(case: str, options: argparse.Namespace) -> list[float]:
+    """Print the row of a case; gives the time of each side in those of the compiled one."""
+    names = options.sides.split(",")
+    sides = []
+    for name in names:
+        python = options.jax if name == "jax" else sys.executable
+        sides.append(Side(python, name, case, options.threads))
+    for turn in range(options.rounds):
+        for side in sides[:: -1 if turn % 2 else 1]:
+            side.stretch()
+    for side in sides:
+        side.end()
+    medians = [statistics.median(side.times) for side in sides]
+    ours = names.index("compiled")
+    ratios = [m / medians[ours] for m in medians]
+    held = sides[ours].about["held"] / max(1, sides[names.index("rushlight")].about["held"])
+    print(
+        f"{case:8}", *[f"{1e3 * m:9.3f}" for m in medians], " ", *[f"{r:6.2f}" for r in ratios],
+        f"  first {sides[ours].about['first']:.2f} s, memory {held:.2f}", flush=True,
     )  # fmt: skip
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return step_of(torch, model, optimizer, torch.randn(32, 1, 28, 28), torch.randint(0, 10, (32,)))
-
-
-def resnet(torch: Any) -> Callable[[], Any]:
-    from training import resnet18
-
-    model = resnet18(torch)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
-    return step_of(torch, model, optimizer, torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,)))
-
-
-def vae(torch: Any) -> Callable[[], Any]:
-    nn, F = torch.nn, torch.nn.functional
-    encode, mean, spread = nn.Linear(784, 400), nn.Linear(400, 20), nn.Linear(400, 20)
-    decode = nn.Sequential(nn.Linear(20, 400), nn.ReLU(), nn.Linear(400, 784), nn.Sigmoid())
-    parts = nn.ModuleList([encode, mean, spread, decode])
-    optimizer = torch.optim.Adam(parts.parameters(), 1e-3)
-    x = torch.rand(64, 784)
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        h = F.relu(encode(x))
-        mu, log_var = mean(h), spread(h)
-        z = mu + torch.randn_like(mu) * torch.exp(0.5 * log_var)
-        y = decode(z)
-        loss = F.binary_cross_entropy(y, x, reduction="sum")
-        loss = loss - 0.5 * torch.sum(1 + log_var - mu.pow(2) - log_var.exp())
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
-def pinn(torch: Any) -> Callable[[], Any]:
-    nn = torch.nn
-    model = nn.Sequential(
-        nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
-    )
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    x = torch.linspace(0, 1, 200).reshape(-1, 1)
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        t = x.clone().requires_grad_()
-        u = model(t)
-        (du,) = torch.autograd.grad(u.sum(), t, create_graph=True)
-        (ddu,) = torch.autograd.grad(du.sum(), t, create_graph=True)
-        loss = (ddu + u).square().mean() + u[0].square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
-def gpt(torch: Any) -> Callable[[], Any]:
-    nn, F = torch.nn, torch.nn.functional
-
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.second = nn.LayerNorm(64), nn.LayerNorm(64)
-            self.qkv, self.out = nn.Linear(64, 192), nn.Linear(64, 64)
-            self.mlp = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
-
-        def forward(self, x: Any) -> Any:
-            b, n, c = x.shape
-            q, k, v = (
-                t.view(b, n, 4, c // 4).transpose(1, 2) for t in self.qkv(self.first(x)).split(c, 2)
-            )
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(b, n, c))
-            return x + self.mlp(self.second(x))
-
-    model = nn.Sequential(
-        nn.Embedding(100, 64), Block(), Block(), nn.LayerNorm(64), nn.Linear(64, 100)
-    )
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
-    x, y = torch.randint(0, 100, (8, 64)), torch.randint(0, 100, (8, 64))
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
-def step_of(torch: Any, model: Any, optimizer: Any, x: Any, y: Any) -> Callable[[], Any]:
-    """A training step of a classifier."""
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
-CASES = {f.__name__: f for f in (mlp, cnn, resnet, vae, pinn, gpt)}
-
-
-def seconds(f: Callable[[], Any], n: int) -> float:
-    t = time.perf_counter()
-    for _ in range(n):
-        f()
-    return (time.perf_counter() - t) / n
+    return ratios
 
 
 def main() -> None:
+    import compile_cases
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--torch", action="store_true")
+    parser.add_argument("--sides", default="rushlight,compiled,torch")
+    parser.add_argument("--jax", default=sys.executable, metavar="PYTHON")
+    parser.add_argument("--work", choices=SIDES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    import rushlight
-
-    libraries: list[Any] = [rushlight]
-    if options.torch:
-        import torch
-
-        libraries.append(torch)
-    for library in libraries:
-        library.set_num_threads(options.threads)
-    products = [1.0, 1.0]
-    count = 0
-    for name, make in CASES.items():
-        if options.only not in name:
-            continue
-        steps = []
-        for library in libraries:
-            library.manual_seed(0)
-            steps.append(make(library))
-        rushlight.manual_seed(0)
-        compiled = rushlight.compile(make(rushlight))
-        compiled()
-        begin = time.perf_counter()
-        compiled()
-        first = time.perf_counter() - begin
-        compiled()
-        steps.insert(1, compiled)
-        for f in steps:
-            f()
-        n = max(1, int(0.15 / seconds(steps[0], 2)))
-        times: list[list[float]] = [[] for _ in steps]
-        for _ in range(options.rounds):
-            for k, f in enumerate(steps):
-                times[k].append(seconds(f, n))
-        medians = [statistics.median(t) for t in times]
-        ratios = [medians[0] / medians[1], *[m / medians[1] for m in medians[2:]]]
-        count += 1
-        products = [p * r for p, r in zip(products, [*ratios, 1.0], strict=False)]
-        what = compiled.programs[-1][1].summary() if compiled.programs else compiled.reasons[-1]
-        shown = "  ".join(f"{1e3 * m:9.3f}" for m in medians)
-        print(f"{name:8} {shown}  {'  '.join(f'{r:5.2f}' for r in ratios)}  {first:.2f} s  {what}")
-    print(
-        "geometric mean", "  ".join(f"{p ** (1 / count):.2f}" for p in products[: len(libraries)])
-    )
+    alternation.limit_threads(options.threads)
+    if options.work:
+        work(options.work, options.only, options.threads)
+        return
+    print(alternation.machine())
+    names = options.sides.split(",")
+    print(f"{'':8}", *[f"{n[:9]:>9}" for n in names], " ", *[f"{n[:6]:>6}" for n in names])
+    rows = [measure(case, options) for case in compile_cases.TRAINING if options.only in case]
+    if rows:
+        mean = [
+            math.exp(statistics.fmean([math.log(r) for r in column if r == r]))
+            for column in zip(*rows, strict=True)
+        ]
+        print("geometric mean of the training steps", *[f"{r:6.2f}" for r in mean])
+    for case in compile_cases.INFERENCE:
+        if options.only in case:
+            measure(case, options)
 
 
 if __name__ == "__main__":
