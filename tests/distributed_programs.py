@@ -392,6 +392,32 @@ def unused_parameters():
         DDP(torch.nn.Linear(2, 2, bias=rank == 0))
 
 
+def recorded():
+    """A profile shows reductions of gradients while backward computes, and what else was sent."""
+    rank, size = start()
+    torch.manual_seed(0)
+    wide = [torch.nn.Linear(700, 700) for _ in range(6)]
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*wide), bucket_cap_mb=2)
+    ddp(torch.ones(200, 700)).sum().backward()
+    with torch.profiler.profile(record_shapes=True) as profile:
+        ddp(torch.ones(200, 700)).sum().backward()
+        dist.broadcast(torch.ones(3), 0)
+    events = profile.events()
+    reduced = [e for e in events if e.name == "mpi:all_reduce"]
+    assert len(reduced) >= 4 and all(e.is_async for e in reduced)
+    nodes = [e for e in events if e.name.startswith("autograd::engine")]
+    first, last = reduced[0].time_range, nodes[-1].time_range
+    assert first.start < last.start  # the first one began before the last node of backward did
+    products = [e for e in events if e.name == "aten::mm" and first.start < e.time_range.start]
+    assert products
+    (sent,) = [e for e in events if e.name == "mpi:broadcast"]
+    assert sent.input_shapes == [[3]]
+    for e in reduced:  # none is in the lane of another
+        for f in reduced:
+            a, b = e.time_range, f.time_range
+            assert e is f or e.thread != f.thread or a.end <= b.start or b.end <= a.start
+
+
 def batch_statistics():
     """SyncBatchNorm of uneven parts is BatchNorm of the whole batch, gradients too; the sampler knows its rank."""
     rank, size = start()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import sparse
-from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
+from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg, Interval
 from rushlight.autograd.profiler_flops import flops_of
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare, stub
@@ -37,6 +37,7 @@ class Recording:
         self.begun = time.perf_counter()
         self.open = threading.local()
         self.ids = itertools.count()
+        self.beside: dict[int, FunctionEvent] = {}  # lane: what goes on in it
 
     def enter(self, name: str, inputs: Any = (), path: str = "") -> FunctionEvent:
         stack = self.open.__dict__.setdefault("stack", [])
@@ -66,6 +67,24 @@ class Recording:
             )
         if self.memory and event.cpu_children:
             event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
+
+    def begin(self, name: str, tensors: Any = ()) -> FunctionEvent:
+        """An event that goes on beside the program's own, in a lane where no other does: a message to other processes."""
+        lane = next(k for k in itertools.count(1) if k not in self.beside)
+        event = FunctionEvent(next(self.ids), name, lane, 0.0, None)
+        event.is_async = True
+        if self.shapes:
+            event.input_shapes = [list(t.shape) for t in tensors]
+        self.beside[lane] = event
+        self.events.append(event)
+        start = (time.perf_counter() - self.begun) * 1e6
+        event.time_range = Interval(start, start)
+        return event
+
+    def end(self, event: FunctionEvent) -> None:
+        """The end of what `begin` began, on any thread."""
+        event.time_range.end = (time.perf_counter() - self.begun) * 1e6
+        self.beside.pop(event.thread, None)
 
     def around(
         self, names: list[str], values: list, run: Callable, path: str, inplace: bool = False
@@ -143,6 +162,14 @@ def run_node(node: Any, run: Callable) -> Any:
     finally:
         recording.leave(inner)
         recording.leave(event)
+
+
+def begun(name: str, tensors: Any) -> Callable[[], None] | None:
+    """Records what goes on beside the program from now on, while a profile is on; gives what ends it."""
+    if not _on:
+        return None
+    recording = _on[-1]
+    return functools.partial(recording.end, recording.begin(name, tensors))
 
 
 def start(recording: Recording) -> None:

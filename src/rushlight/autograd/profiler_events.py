@@ -68,6 +68,8 @@ class FunctionEvent:
 
     @property
     def self_cpu_time_total(self) -> float:
+        if self.is_async:
+            return 0.0  # it takes no time from the program
         return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
 
     @property

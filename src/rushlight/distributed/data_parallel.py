@@ -16,6 +16,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives, objects
 from rushlight.distributed.groups import _get_default_group
+from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
 from rushlight.nn.module import Module
 
@@ -32,8 +33,9 @@ class GradBucket:
         self._buffer = rushlight.zeros(
             sum(p.numel() for p in parameters), dtype=parameters[0].dtype
         )
+        self._gradients = self.views(self._buffer)
         self.missing = 0  # how many gradients are not there yet
-        self.result: Future | None = None
+        self.reduction: Work | Future | None = None
 
     def index(self) -> int:
         """The number of the bucket; the first holds the last layers."""
@@ -46,6 +48,7 @@ class GradBucket:
     def set_buffer(self, buffer: Tensor) -> None:
         """Take another row in its place."""
         self._buffer = buffer
+        self._gradients = self.views(buffer)
 
     def parameters(self) -> list[Tensor]:
         """The parameters whose gradients it holds."""
@@ -53,7 +56,7 @@ class GradBucket:
 
     def gradients(self) -> list[Tensor]:
         """The gradients, as views of the row."""
-        return self.views(self._buffer)
+        return list(self._gradients)
 
     def views(self, row: Tensor) -> list[Tensor]:
         """A row, cut and shaped as the parameters."""
@@ -112,11 +115,11 @@ class Reducer:
         self.active, self.next = True, 0
         self.used.fill_(1)
         for bucket in self.buckets:
-            bucket.missing, bucket.result = len(bucket._parameters), None
+            bucket.missing, bucket.reduction = len(bucket._parameters), None
         for parameter in unused:
             bucket, k, number = self.place[id(parameter)]
             self.used[number] = 0
-            bucket.gradients()[k].copy_(0.0 if parameter.grad is None else parameter.grad)
+            bucket._gradients[k].copy_(0.0 if parameter.grad is None else parameter.grad)
             bucket.missing -= 1
 
     def ready(self, parameter: Tensor) -> None:
@@ -130,7 +133,11 @@ class Reducer:
                 "several backwards of one forward, or outside of `forward`."
             )
         with rushlight.no_grad():
-            bucket.gradients()[k].copy_(parameter.grad)
+            row = bucket._gradients[k]
+            if parameter.grad is not row:
+                row.copy_(parameter.grad)
+            if self.owner.gradient_as_bucket_view:
+                parameter.grad = row
             bucket.missing -= 1
             while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
                 self.start(self.buckets[self.next])
@@ -142,11 +149,10 @@ class Reducer:
         """Start to reduce a bucket."""
         if self.hook is not None:
             state, hook = self.hook
-            bucket.result = hook(state, bucket)
+            bucket.reduction = hook(state, bucket)
             return
-        row = bucket.buffer().div_(self.group.size())
-        work = collectives.all_reduce(row, group=self.group, async_op=True)
-        bucket.result = work.get_future()
+        work = self.group.allreduce(bucket.buffer().div_(self.group.size()))
+        bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
 
     def finish(self) -> None:
         """Wait for all buckets; the averages become the gradients."""
@@ -155,17 +161,23 @@ class Reducer:
             everywhere = self.used.clone()
             collectives.all_reduce(everywhere, group=self.group)
         for bucket in self.buckets:
-            found = bucket.result.wait()  # type: ignore[union-attr]
-            row = found[0] if isinstance(found, list | tuple) else found
-            for parameter, average in zip(bucket.parameters(), bucket.views(row)):
-                number = self.place[id(parameter)][2]
-                if everywhere is not None and not everywhere[number]:
+            for parameter, average in zip(bucket.parameters(), self.averages(bucket)):
+                if everywhere is not None and not everywhere[self.place[id(parameter)][2]]:
                     continue  # no process used it
                 if parameter.grad is None:
                     parameter.grad = average.clone()
-                else:
+                elif parameter.grad is not average:
                     parameter.grad.copy_(average)
         self.active = False
+
+    def averages(self, bucket: GradBucket) -> list[Tensor]:
+        """What the reduction of a bucket gave, for each parameter."""
+        reduction = bucket.reduction
+        if isinstance(reduction, Work):
+            reduction.wait()
+            return bucket._gradients
+        found = reduction.wait()  # type: ignore[union-attr]
+        return bucket.views(found[0] if isinstance(found, list | tuple) else found)
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

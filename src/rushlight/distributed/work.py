@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from rushlight.autograd import profiler
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import world
 from rushlight.distributed.store import DistBackendError
@@ -42,6 +43,7 @@ class Work:
         self._lock = threading.RLock()  # a callback of the future may ask this work
         self._done, self._error, self._future = False, None, None
         self._source: int | None = None
+        self._recorded = profiler.begun(f"mpi:{name}", result)
 
     def _test(self) -> bool:
         """Ask MPI; when all is there, finish."""
@@ -60,6 +62,8 @@ class Work:
 
     def _end(self) -> None:
         self._done, self._request, self._kept, self._finish = True, None, (), None
+        if self._recorded is not None:
+            self._recorded()
         if self._future is not None:
             self._resolve(self._future)
 
