@@ -204,9 +204,9 @@ def test_an_index_out_of_range_is_told(tmp_path):
 def test_the_command(tmp_path, capsys):
     program = torch.export.export(nn.Linear(3, 2), (torch.randn(4, 3),))
     torch.export.save(program, tmp_path / "linear.pt2")
-    main(
-        ["build", str(tmp_path / "linear.pt2"), "-o", str(tmp_path / "linear.o"), "--name", "line"]
-    )
+    files = [str(tmp_path / f"linear.{kind}") for kind in ("pt2", "o", "svg")]
+    main(["build", files[0], "-o", files[1], "--name", "line", "--picture", files[2]])
+    assert (tmp_path / "linear.svg").read_text().startswith("<svg")
     header = (tmp_path / "linear.h").read_text()
     assert "int line(" in header
     assert "const float *input_1 /* [4][3] */" in header

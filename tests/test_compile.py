@@ -291,3 +291,53 @@ def test_the_interpreter_alone():
         (lambda: [*difflib.unified_diff(["a", "b"], ["a", "c"])], ()),
     ):
         assert Inlined().call(None, f, args, {}) == f(*args)
+
+
+def test_the_report_tells_lines_kernels_and_memory():
+    def f(x):
+        y = x.sin() * 2
+        return (y + 1).sum(0)
+
+    found = torch._dynamo.explain(f)(torch.randn(40, 30))
+    kernels = found.kernels()
+    assert [op for k in kernels for op in k.operators] == ["sin", "mul", "add", "sum"]
+    fused = next(k for k in kernels if len(k.operators) > 1)
+    assert fused.source.startswith("def chain(")
+    assert all("test_compile.py" in k.line and "in f" in k.line for k in kernels)
+    assert all(0 < k.seconds < 10 for k in kernels)
+    assert "<title>add" in found.memory().svg
+    assert fused.source.splitlines()[1] in found.report()
+
+
+def test_the_report_changes_nothing():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+
+    x = torch.randn(5, 3)
+    found = torch._dynamo.explain(step)(x)
+    before = [p.clone() for p in model.parameters()]
+    state = torch.get_rng_state()
+    found.report()
+    torch.testing.assert_close(before, [*model.parameters()], rtol=0, atol=0)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_errors_in_compiled_code_name_the_line_of_the_user():
+    table = torch.nn.Embedding(10, 4)
+
+    @torch.compile
+    def f(i):
+        y = table(i)
+        return y * 2 + 1
+
+    with torch.no_grad():
+        for _ in range(3):
+            f(torch.tensor([1, 2]))
+        with pytest.raises(IndexError, match="out of range") as caught:
+            f(torch.tensor([1, 20]))
+    assert any("y = table(i)" in note for note in caught.value.__notes__)

@@ -46,29 +46,12 @@ def optimize(backend: Any = "inductor", *, nopython: bool = False, **options: An
     return compile(backend=backend, fullgraph=nopython)
 
 
-class Explanation:
-    """What became of a function: counts, the reasons for breaks, the guards and the graphs of its programs."""
-
-    def __init__(self, compiled: Compiled) -> None:
-        programs = [p for _, p in compiled.programs]
-        self.graphs = [g for p in programs for g in p.graphs]
-        self.graph_count = len(self.graphs)
-        self.break_reasons = [*compiled.reasons]
-        self.graph_break_count = len(self.break_reasons)
-        self.op_count = sum(n.op == "call_function" for g in self.graphs for n in g.nodes)
-        self.out_guards = [c for p in programs for c in p.guards.conditions]
-        self.sources = [p.source for p in programs]
-
-    def __str__(self) -> str:
-        lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}"]
-        lines += [f"Op Count: {self.op_count}", "Break Reasons:", *self.break_reasons]
-        return "\n".join([*lines, "Guards:", *self.out_guards, *self.sources])
-
-
 def explain(f: Any, *extra: Any) -> Any:
-    """A function that calls `f` once, captures the call, and tells what became of it (`Explanation`)."""
+    """A function that calls `f` once, captures the call, and tells what became of it (`compiler/report.py`)."""
 
-    def explained(*args: Any, **kwargs: Any) -> Explanation:
+    def explained(*args: Any, **kwargs: Any) -> Any:
+        from rushlight.compiler.report import Explanation
+
         compiled = Compiled(f)
         compiled(*args, **kwargs)
         return Explanation(compiled)

@@ -23,6 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--name", help="the function's; by default that of the file")
     parser.add_argument("--weights", metavar="FILE", help="write the weights to this file")
+    parser.add_argument("--picture", metavar="FILE", help="draw the memory that it uses (SVG)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -36,11 +37,15 @@ def main(options: argparse.Namespace) -> None:
         fail(f"build: {options.program}: {e}")
     try:
         rushlight.compiler.build(
-            program, options.output, name=options.name, weights=options.weights
+            program,
+            options.output,
+            name=options.name,
+            weights=options.weights,
+            picture=options.picture,
         )
     except (OSError, NotBuilt, ValueError) as e:
         fail(f"build: {e}")
     if options.json:
         header = os.path.splitext(options.output)[0] + ".h"
-        files = [options.output, header, *filter(None, [options.weights])]
+        files = [options.output, header, *filter(None, [options.weights, options.picture])]
         show({name: os.path.getsize(name) for name in files})

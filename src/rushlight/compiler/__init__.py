@@ -107,12 +107,15 @@ def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") 
     explanation.explain(fn, *args, show=show)
 
 
-def build(program: Any, path: str, *, name: str | None = None, weights: str | None = None) -> str:
+def build(
+    program: Any, path: str, *, name: str | None = None, weights: str | None = None,
+    picture: str | None = None,
+) -> str:  # fmt: skip
     """Write an exported program as an object file in C's calling convention, and a header beside it; the text of the header.
 
     The file has one function, of pointers to the inputs and the results, and needs nothing but the C library. `name`:
     that of the function, by default the file's. `weights`: a file for the weights, whose bytes the function then takes
-    as one more argument. The code is for this machine's processor. RuntimeError, which names the operator and the line, for
+    as one more argument. `picture`: a file for a picture of the memory that it uses. The code is for this machine's processor. RuntimeError, which names the operator and the line, for
     what cannot run without Python, and for programs of dynamic shapes or that write to their buffers.
 
     >>> import os, tempfile
@@ -127,7 +130,7 @@ def build(program: Any, path: str, *, name: str | None = None, weights: str | No
     """
     from rushlight.compiler import object_file
 
-    return object_file.build(program, path, name=name, weights=weights)
+    return object_file.build(program, path, name=name, weights=weights, picture=picture)
 
 
 def keep_numpy() -> None:

@@ -15,6 +15,7 @@ Note [How kernel calls are found]
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -288,10 +289,10 @@ class KernelCalls:
         return None
 
 
-def arranged(buffers: list[Buffer]) -> int:
-    """Give each buffer a place in one block of memory, so that none shares bytes with another that lives at the same
+def arranged(buffers: Iterable[Any]) -> int:
+    """Give each buffer (of a `size`, which lives from `first` to `last`) an `offset` in one block of memory, so that none shares bytes with another that lives at the same
     time, the largest first; the size of the block."""
-    placed: list[Buffer] = []
+    placed: list[Any] = []
     for b in sorted(buffers, key=lambda b: -b.size):
         taken = sorted(
             (o.offset, o.offset + o.size) for o in placed if o.first <= b.last and b.first <= o.last

@@ -70,7 +70,10 @@ class Program:
         self._roots: dict[Node, Node] = {}  # whose memory the results of calls are in
         self.source = ""
         self.loops: list[Any] = []  # the groups that run as one kernel each, from the first call on
+        self.nodes: list[Node | None] = []  # what the lines of the program compute
+        self.steps: list[Any] = []  # its calls and loops, in their order
         self._run: Callable[..., tuple] | None = None
+        self._running: Node | None = None  # in the first call
         self._written = [k for k, n in enumerate(self.inputs) if n in self._targets]
         self.written: set[Node] = set()  # roots that calls write to, from the first call on
 
@@ -160,7 +163,22 @@ class Program:
 
     def on_arrays(self, *arrays: Any) -> tuple:
         """The program on arrays alone, without gradients: the arrays of its outputs."""
-        return self._first([*arrays]) if self._run is None else self._run(*arrays)
+        try:
+            return self._first([*arrays]) if self._run is None else self._run(*arrays)
+        except Exception as e:
+            if trace := self._stack_trace(e):
+                e.add_note(f"in compiled code of:\n{trace}")
+            raise
+
+    def _stack_trace(self, e: Exception) -> str:
+        """The lines of the user's that the line of the program stands for at which an error came up."""
+        node, at = self._running, e.__traceback__
+        while at is not None:
+            if self._run is not None and at.tb_frame.f_code is self._run.__code__:
+                k = at.tb_lineno - 2
+                node = self.nodes[k] if k < len(self.nodes) else None
+            at = at.tb_next
+        return (node.stack_trace or "") if node is not None else ""
 
     def _first(self, arrays: list) -> tuple:
         """Run call by call, and note what each gives."""
@@ -172,6 +190,7 @@ class Program:
             known.append(node)
         with np.errstate(all="ignore"):
             for call in self.calls:
+                self._running = call.node
                 a = call.run(values.__getitem__)
                 if isinstance(a, np.generic):
                     a = xp.asarray(a)
@@ -179,6 +198,7 @@ class Program:
                 self.written.update(map(self.root, call.written))
                 if call.writes is None:
                     self._note(call.node, a, values, call.reads(), call.view)
+        self._running = None
         from rushlight.compiler.straight_line import write
 
         self.source, self.loops, self._run = write(self, values)

@@ -43,6 +43,8 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.utils._pytree import tree_leaves
+from rushlight.viz.memory_plan import Block, memory
+from rushlight.viz.svg import Picture
 
 __all__ = ["NotBuilt", "build"]
 
@@ -58,8 +60,9 @@ RESHAPING = frozenset(
 
 
 def build(
-    program: ExportedProgram, path: str, *, name: str | None = None, weights: str | None = None
-) -> str:
+    program: ExportedProgram, path: str, *, name: str | None = None, weights: str | None = None,
+    picture: str | None = None,
+) -> str:  # fmt: skip
     """Write the object file `path` and, beside it, a header; the text of the header.
 
     `name`: that of the function, by default the file's. `weights`: a file for the weights, whose bytes the function
@@ -70,7 +73,7 @@ def build(
     if not name.isascii() or name[:1].isdecimal():
         raise ValueError(f"{name!r} is no name of a function in C")
     if llvm.threshold(1):
-        return in_another_process(program, path, name, weights)
+        return in_another_process(program, path, name, weights, picture)
     made = ObjectFile(program, name, weights is not None)
     with tempfile.TemporaryDirectory() as folder:
         code = native.object_file(made.texts(folder), [name, f"{name}_threads"])
@@ -79,13 +82,17 @@ def build(
     if weights is not None:
         with open(weights, "wb") as file:
             file.write(made.weights)
+    if picture is not None:
+        made.memory().save(picture)
     header = made.header()
     with open(os.path.splitext(path)[0] + ".h", "w") as file:
         file.write(header)
     return header
 
 
-def in_another_process(program: ExportedProgram, path: str, name: str, weights: str | None) -> str:
+def in_another_process(
+    program: ExportedProgram, path: str, name: str, weights: str | None, picture: str | None
+) -> str:
     """`build` where kernels of all sizes are compiled ones, which is decided once for a process."""
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "program.pt2")
@@ -93,6 +100,8 @@ def in_another_process(program: ExportedProgram, path: str, name: str, weights: 
         command = [sys.executable, "-m", "rushlight", "build", source, "-o", path, "--name", name]
         if weights is not None:
             command += ["--weights", weights]
+        if picture is not None:
+            command += ["--picture", picture]
         paths = os.pathsep.join(filter(None, sys.path))
         here = {**os.environ, "RUSHLIGHT_COMPILED": "always", "PYTHONPATH": paths}
         done = subprocess.run(command, env=here, capture_output=True, text=True, check=False)
@@ -258,6 +267,16 @@ class ObjectFile:
         if any(FAR <= w < 1 << 47 and w not in self._dtypes for w in words):
             raise NotBuilt("a kernel takes a list of addresses")
         return struct.pack(f"<{len(words)}q", *[self._dtypes.get(w, w) for w in words])
+
+    def memory(self) -> Picture:
+        """A picture of the arena: which step's results live where, and for how many calls of kernels."""
+        plan, found = self.plan, []
+        for b in plan.buffers:
+            if b.kind == "temporary" and b.last >= 0:
+                step = plan.steps[b.step]
+                name = (step.calls[-1] if isinstance(step, Loop) else step).node.name
+                found.append(Block(name, b.size, b.first, b.last, b.offset))
+        return memory(found, len(plan.calls))
 
     # -- header ------------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import linecache
 import operator
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +20,7 @@ from rushlight.compiler.steps import RUNTIME, Unsupported, is_code
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 
+PACKAGE = os.path.dirname(rushlight.__file__)
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.OrderedDict)
 PLAIN_ATTRIBUTES = frozenset(
     "shape dtype device ndim is_leaf requires_grad layout is_cuda is_sparse is_meta is_quantized is_mps itemsize "
@@ -63,6 +66,18 @@ class Reads(Watch):
             return reason
         code = self.frames[-1].plan.code
         return f"{reason} ({code.co_filename}:{self.frames[-1].line}, in {code.co_name})"
+
+    def stack_trace(self) -> str:
+        """The lines of the user's that are carried out, the innermost last."""
+        found = []
+        for frame in self.frames:
+            file, line = frame.plan.code.co_filename, frame.line
+            if not file.startswith(PACKAGE):
+                code = linecache.getline(file, line).strip()
+                found.append(
+                    f'File "{file}", line {line}, in {frame.plan.code.co_name}\n    {code}'
+                )
+        return "\n".join(found)
 
     def entered(self, frame: Frame) -> None:
         self.frames.append(frame)

@@ -248,7 +248,7 @@ class Recorder(TorchDispatchMode):
         except LookupError as e:
             self.capture.stop(f"{func} of {e.args[0]}")
             return
-        node.meta["line"] = self.capture.frames[-1].line if self.capture.frames else 0
+        node.stack_trace = self.capture.stack_trace()
         for t in written:
             self.write(t)
         node.meta["val"] = described(result)
@@ -267,7 +267,7 @@ class Recorder(TorchDispatchMode):
         node = self.segment.graph.call_function(
             rushlight.ops.aten.clone.default, (self.segment.node_of(v),)
         )
-        node.meta |= {"val": described(result), "line": 0}
+        node.meta["val"] = described(result)
         self.track(result, node)
 
     @staticmethod

@@ -33,6 +33,7 @@ class Writer:
             "empty": xp.empty, "ndarray": np.ndarray, "zeros": xp.zeros, "fused": fused.compiled(),
         }  # fmt: skip
         self.lines: list[str] = []
+        self.nodes: list[Node | None] = []  # of each line: the node that it computes last
 
     def constant(self, value: Any, name: str = "c") -> str:
         """A name for a value."""
@@ -99,8 +100,13 @@ class Writer:
             made += f".transpose({tuple(order.index(d) for d in range(len(order)))})"
         return made
 
+    def ends(self, node: Node | None) -> None:
+        """Note that the lines since the last call of this compute a node."""
+        self.nodes += [node] * (len(self.lines) - len(self.nodes))
+
     def function(self, inputs: list[str]) -> tuple[str, Callable]:
         """(the text, the function)."""
+        self.ends(None)
         text = f"def program({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in self.lines)
         name = f"<program {next(_numbers)} of torch.compile>"
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
@@ -127,6 +133,7 @@ def write(
         loop.compile()
     if found:  # of this call alone: several threads may be in the program
         writer.lines.append("refused = zeros(1, int)")
+    writer.ends(None)
     for k, step in enumerate(steps):
         if isinstance(step, Call) and fixed(program, step, returned):
             writer.space[writer.text(step.node)] = values[step.node]
@@ -138,12 +145,14 @@ def write(
             a = values[step.node]
             number = a.__class__ is np.ndarray and not a.ndim and step.writes is None
             writer.call(step, number)
+        writer.ends(step.calls[-1].node if isinstance(step, Loop) else step.node)
         local = {n for n in named_by(step) if writer.text(n) not in writer.space}
         done = sorted({n.name for n in local if last[n] == k and n not in kept})
         if done:
             writer.lines.append("del " + ", ".join(f"v_{name}" for name in done))
     writer.lines.append(f"return {writer.text(program.outputs)}")
     text, function = writer.function([writer.text(n) for n in program.inputs])
+    program.nodes, program.steps = writer.nodes, steps
     return text, loops, function
 
 

@@ -9,7 +9,7 @@
 '<svg'
 
 `autograd(loss)` draws the graph that backward will walk, `graph(traced)` one of `torch.fx` or `torch.export`,
-`module(model, input)` the calls of a model. `picture.save("a.svg")` writes a file. The first two need the extra
+`module(model, input)` the calls of a model, `memory(blocks, steps)` a plan of memory. `picture.save("a.svg")` writes a file. The first two need the extra
 `viz`, whose library places the boxes.
 """
 
@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from rushlight.viz.autograd_graph import autograd
 from rushlight.viz.fx_graph import graph
+from rushlight.viz.memory_plan import memory
 from rushlight.viz.module_tree import module
 from rushlight.viz.svg import Picture
 from rushlight.viz.table import Summary, summary
 
-__all__ = ["Picture", "Summary", "autograd", "graph", "module", "summary"]
+__all__ = ["Picture", "Summary", "autograd", "graph", "memory", "module", "summary"]
