@@ -15,7 +15,8 @@ from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 
 def start():
-    dist.init_process_group("mpi", timeout=timedelta(seconds=120))
+    if not dist.is_initialized():
+        dist.init_process_group("mpi", timeout=timedelta(seconds=120))
     return dist.get_rank(), dist.get_world_size()
 
 
@@ -90,6 +91,140 @@ def collectives_with_gradients():
         if results[rank] is not None:
             assert [y.tolist() for y in found] == [y.tolist() for y in results[rank]]
         assert x.grad.tolist() == torch.tensor(gradients[rank]).expand(4).tolist()
+
+
+nn = torch.nn
+loss_of = nn.functional.cross_entropy
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 3 * width + 1), nn.Linear(3 * width + 1, width)
+
+    def forward(self, x):
+        return x + self.down(torch.relu(self.up(self.norm(x))))
+
+
+def model():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(6, 16), Block(16), Block(16), nn.Linear(16, 3))
+
+
+def batches(steps, rank, size):
+    """This process's part of each batch."""
+    generator = torch.Generator().manual_seed(11)
+    mine = slice(4 * rank, 4 * rank + 4)
+    for _ in range(steps):
+        x = torch.randn(4 * size, 6, generator=generator)
+        yield x[mine], torch.randint(0, 3, (4 * size,), generator=generator)[mine]
+
+
+def train(sharded, clip, halves, steps, rank, size):
+    """Steps of a sharded model and of DDP's, with losses and norms compared: (the optimizers, DDP's module, a batch)."""
+    parallel = nn.parallel.DistributedDataParallel(model())
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (sharded, parallel)]
+    for step, (x, y) in enumerate(batches(steps, rank, size)):
+        for each in optimizers:
+            each.zero_grad()
+        if step % 4 == 3:
+            with torch.no_grad():
+                loss = loss_of(sharded(x), y)
+            halves(sharded, x, y)
+        else:
+            loss = loss_of(sharded(x), y)
+            loss.backward()
+        expected = loss_of(parallel(x), y)
+        expected.backward()
+        norms = clip(sharded), nn.utils.clip_grad_norm_(parallel.parameters(), 0.5)
+        assert abs(loss.item() - expected.item()) < 1e-5, (step, loss, expected)
+        assert abs(norms[0] - norms[1]) < 1e-5, (step, norms)
+        for each in optimizers:
+            each.step()
+    return *optimizers, parallel.module, (x, y)
+
+
+def fully_sharded():
+    """FullyShardedDataParallel gives DDP's losses, state dicts and states of optimizers, which others load."""
+    from rushlight.distributed.fsdp import (
+        FullStateDictConfig,
+        MixedPrecision,
+        ShardingStrategy,
+        StateDictType,
+    )
+    from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP
+    from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    rank, size = start()
+
+    def halves(m, x, y):
+        with m.no_sync():
+            (loss_of(m(x[:2]), y[:2]) / 2).backward()
+        (loss_of(m(x[2:]), y[2:]) / 2).backward()
+
+    def made(kind, original, **more):
+        groups = None
+        if kind is ShardingStrategy.HYBRID_SHARD:
+            groups = (dist.new_subgroups(2)[0], across)
+        return FSDP(
+            model(), groups, sharding_strategy=kind, use_orig_params=original,
+            auto_wrap_policy=ModuleWrapPolicy({Block}), **more,
+        )  # fmt: skip
+
+    kinds = [ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD]
+    if size == 4:
+        across = dist.new_subgroups_by_enumeration([[0, 2], [1, 3]])[0]
+        kinds = [ShardingStrategy.HYBRID_SHARD, ShardingStrategy.FULL_SHARD]
+    for kind, original in ((kind, original) for kind in kinds for original in (False, True)):
+        sharded = made(kind, original)
+        steps = 50 if kind is ShardingStrategy.FULL_SHARD else 8
+        ours, theirs, plain, (x, y) = train(
+            sharded, lambda m: m.clip_grad_norm_(0.5), halves, steps, rank, size
+        )
+        state, expected = sharded.state_dict(), plain.state_dict()
+        assert list(state) == list(expected)
+        for name, value in expected.items():
+            torch.testing.assert_close(state[name], value, atol=1e-5, rtol=0)
+        names = [name for name, _ in plain.named_parameters()]
+        of_optimizer = FSDP.optim_state_dict(sharded, ours)
+        assert sorted(of_optimizer["param_groups"][0]["params"]) == sorted(names)
+        for name, entry in zip(names, theirs.state_dict()["state"].values()):
+            for key, value in entry.items():
+                torch.testing.assert_close(
+                    of_optimizer["state"][name][key], value, atol=1e-6, rtol=1e-4
+                )
+        again = made(kind, not original)  # loads what the other kind of parameters saved
+        optimizer = torch.optim.AdamW(again.parameters(), lr=0.5)
+        again.load_state_dict(state)
+        optimizer.load_state_dict(FSDP.optim_state_dict_to_load(again, optimizer, of_optimizer))
+        after = []
+        for m, o in ((sharded, ours), (again, optimizer)):
+            o.zero_grad()
+            loss_of(m(x), y).backward()
+            o.step()
+            after.append(loss_of(m(x), y).item())
+        assert abs(after[0] - after[1]) < 1e-6
+        whole = FullStateDictConfig(rank0_only=True)
+        with FSDP.state_dict_type(sharded, StateDictType.FULL_STATE_DICT, whole):
+            first = sharded.process_group.rank() == 0
+            assert len(sharded.state_dict()) == (len(expected) if first else 0)
+        with FSDP.summon_full_params(sharded):
+            assert [name for name, _ in sharded.named_parameters()] == names
+            with torch.no_grad():
+                sharded.module[0].weight.fill_(2.0)
+        assert sharded.state_dict()["0.weight"].eq(2).all()
+        count = sum(p.numel() for p in sharded.parameters())
+        parts = {ShardingStrategy.NO_SHARD: 1, ShardingStrategy.HYBRID_SHARD: 2}.get(kind, size)
+        assert abs(count - sum(p.numel() for p in plain.parameters()) / parts) < 8
+    narrow = made(kinds[0], True, mixed_precision=MixedPrecision(torch.bfloat16))
+    ((x, y),) = batches(1, rank, size)
+    out = narrow(x)
+    loss_of(out.float(), y).backward()
+    assert out.dtype is torch.bfloat16
+    assert {p.grad.dtype for p in narrow.parameters()} == {torch.float32}
+    with pytest.raises(ValueError, match="Must flatten tensors with uniform dtype"):
+        FSDP(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()))
 
 
 if __name__ == "__main__":

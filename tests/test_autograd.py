@@ -912,3 +912,17 @@ def test_hooks_may_be_replaced():
     plain._backward_hooks = {}
     plain._backward_hooks["never"] = None
     assert (plain + x).requires_grad
+
+
+def test_callbacks_at_the_end_of_a_backward():
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    order = []
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: queue(lambda: order.append("end")))
+    x.register_post_accumulate_grad_hook(lambda t: order.append("leaf"))
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    assert order == ["leaf", "end"] * 2
+    with pytest.raises(RuntimeError, match="only be installed during backward pass"):
+        queue(print)

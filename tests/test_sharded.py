@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pathlib
 
+import pytest
+
 from test_distributed import check, job, needs_mpi
 
 PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
 
 
 @needs_mpi
-def test_mesh():
-    check(job("mesh", 4, PROGRAMS))
-
-
-@needs_mpi
-def test_collectives_with_gradients():
-    check(job("collectives_with_gradients", 2, PROGRAMS))
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [("collectives_with_gradients", 2), ("fully_sharded", 2), ("mesh,fully_sharded", 4)],
+)
+def test_job(names, ranks):
+    """One start of the processes runs several programs."""
+    check(job(names, ranks, PROGRAMS))

@@ -23,7 +23,7 @@ from rushlight._backends import devices, llvm, sparse
 from rushlight._codegen.runtime import abi
 from rushlight.autograd.graph import AccumulateGrad, Output, count, new, version_of
 from rushlight.autograd.hook_results import replaced, replaced_all
-from rushlight.autograd.state import active, thread
+from rushlight.autograd.state import AT_END, active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry, settings
 from rushlight.core.tensor import Tensor
@@ -97,6 +97,8 @@ def run(
                 leaves.clear()
     finally:
         thread.grad = recording
+    for function in waits.get(AT_END, ()):
+        function()
 
 
 def plus(a: Tensor, b: Tensor) -> Tensor:
@@ -456,8 +458,7 @@ def backward(
     run(edges, grads, keep, create_graph, captures, captures)
     for t, e in zip(inputs, ends):
         if e.__class__ is not AccumulateGrad and (g := captured(captures, e)) is not None:
-            old = getattr(t, "_grad", None)
-            t._grad = g if old is None else old + g
+            t._grad = g if (old := getattr(t, "_grad", None)) is None else old + g
     return None
 
 
@@ -581,16 +582,15 @@ def grad_batched(
     import rushlight
 
     present = [k for k, g in enumerate(given) if g is not None]
-    sizes = {given[k].shape[0] for k in present}
+    sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(f"is_grads_batched: the batch sizes of grad_outputs differ: {sizes}")
 
     def backward(*rows: Tensor) -> tuple:
-        each: list = [None] * len(given)
-        for k, row in zip(present, rows, strict=True):
-            each[k] = row
+        row = dict(zip(present, rows, strict=True))
+        each = tuple(row.get(k) for k in range(len(given)))
         return grad(
-            outputs, inputs, tuple(each), retain_graph=keep, create_graph=create, allow_unused=unused,
+            outputs, inputs, each, retain_graph=keep, create_graph=create, allow_unused=unused,
             materialize_grads=zeros,
         )  # fmt: skip
 

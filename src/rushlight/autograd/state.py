@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 
@@ -35,6 +36,15 @@ class ThreadState(threading.local):
 
 
 thread = ThreadState()
+AT_END = "at end"  # the key in `thread.task` of what `queue_callback` was given
+
+
+def queue_callback(function: Callable[[], None]) -> None:
+    """Call a function at the end of the backward that is running. RuntimeError where none is."""
+    if thread.task is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    thread.task.setdefault(AT_END, []).append(function)
+
 
 # What generated functions see as globals; dispatch/nodes.py fills it in.
 scope: dict[str, Any] = {}

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.autograd.state import queue_callback
 from rushlight.core.tensor import Tensor
 
 
 class VariableMeta(type):
     def __instancecheck__(cls, other: Any) -> bool:
         return isinstance(other, Tensor)
+
+
+class Engine:
+    """What runs backwards."""
+
+    queue_callback = staticmethod(queue_callback)
 
 
 class Variable(metaclass=VariableMeta):
@@ -20,6 +27,8 @@ class Variable(metaclass=VariableMeta):
     >>> isinstance(x, torch.Tensor), isinstance(x, torch.autograd.Variable), x.requires_grad
     (True, True, True)
     """
+
+    _execution_engine = Engine()
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Any:
         from rushlight.ops.factories.construct import tensor

@@ -1,0 +1,174 @@
+"""Parameters of which each process keeps some rows, and memory for the whole while a module computes with it.
+
+Note [Memory of gathered parameters]
+The tensors that backward needs are views of a gathered parameter, so its memory keeps its address from one use to the next.
+What is given back is the pages behind it: the system takes them, and brings new ones when the next gathering writes there.
+Nothing may read it in between: the module has the sharded parameter again, and backward gathers before it reads.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rushlight
+from rushlight.autograd.graph import increment_version
+from rushlight.core.tensor import Tensor
+from rushlight.distributed import collectives
+from rushlight.distributed.reductions import ReduceOp
+from rushlight.distributed.work import Work
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import Parameter
+
+ALIGNED = 64  # bytes: rows of kernels begin there
+
+
+class Region:
+    """Memory that keeps its address when its pages are given back."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        starts, end = [], 0
+        for size in sizes:
+            starts.append(end)
+            end += -(-size // ALIGNED) * ALIGNED
+        flags = {}
+        if hasattr(mmap, "MAP_ANONYMOUS"):
+            flags = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
+        self.size = max(end, 1)
+        self._map = mmap.mmap(-1, self.size, **flags)
+        self.starts = starts
+
+    def tensor(self, k: int, shape: Sequence[int], dtype: Any) -> Tensor:
+        """Tensor number `k`."""
+        count = math.prod(shape)
+        if count == 0:
+            return rushlight.empty(tuple(shape), dtype=dtype)
+        return rushlight.frombuffer(
+            self._map, dtype=dtype, count=count, offset=self.starts[k]
+        ).view(tuple(shape))
+
+    def give_back(self) -> None:
+        """Let the system have the pages. What is read before the next write is not the parameter."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This process's part of a spread tensor; any other tensor itself."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+class ShardedParameter:
+    """One parameter: `sharded`, which optimizers see, has rows of it, `unsharded` has all while a module computes."""
+
+    def __init__(
+        self, parameter: Tensor, places: list[tuple[Module, str]], shard_group: Any, dtype: Any,
+        make: Callable[[Tensor, Tensor], Tensor],
+    ) -> None:  # fmt: skip
+        self.places, self.group = places, shard_group
+        size, rank = (1, 0) if shard_group is None else (shard_group.size(), shard_group.rank())
+        self.shape = tuple(parameter.shape)
+        self.rows = -(-self.shape[0] // size)  # those of one process, the last ones have fewer
+        self.first = min(rank * self.rows, self.shape[0])
+        self.count = min(self.rows, self.shape[0] - self.first)
+        self.size, self.dtype = size, dtype or parameter.dtype
+        part = parameter.detach()[self.first : self.first + self.count].clone()
+        self.sharded = make(part, parameter)
+        self.unsharded: Parameter | None = None
+        self.partial: Tensor | None = (
+            None  # a gradient that other replicas have not added theirs to
+        )
+        self._buffer: Tensor | None = None
+        self._seen: Any = None
+
+    def bytes(self) -> int:
+        """The size of the gathered parameter, with rows that only fill it up."""
+        return self.size * self.rows * math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    def settle(self, region: Region, k: int, ready: Callable[[Parameter], None]) -> None:
+        """Take memory number `k` of a region. `ready` is called with the gathered parameter when it has a gradient."""
+        self._buffer = region.tensor(k, (self.size * self.rows, *self.shape[1:]), self.dtype)
+        self.unsharded = Parameter(self._buffer[: self.shape[0]], self.sharded.requires_grad)
+        self._ready: Callable | None = ready
+        self._hook()
+
+    def _hook(self) -> None:
+        if self._ready is not None and self.unsharded.requires_grad:  # type: ignore[union-attr]
+            self.unsharded.register_post_accumulate_grad_hook(self._ready)  # type: ignore[union-attr]
+            self._ready = None
+
+    def place(self, parameter: Any) -> None:
+        """Let the module have a parameter."""
+        for module, name in self.places:
+            module._parameters[name] = parameter
+
+    def padded(self, part: Tensor, rows: int) -> Tensor:
+        """Contiguous rows, with more behind them if there are fewer."""
+        if len(part) == rows:
+            return part.contiguous()
+        row = part.new_zeros((rows, *part.shape[1:]))
+        row[: len(part)] = part
+        return row
+
+    def current(self) -> Any:
+        """The sharded parameter that the module has: load_state_dict(assign=True) and others set it anew."""
+        module, name = self.places[0]
+        return module._parameters[name]
+
+    def version(self) -> int:
+        """What counts up when the sharded parameter is written to."""
+        return local(self.sharded)._version
+
+    def begin_forward(self) -> None:
+        """Before each forward with the gathered parameter."""
+
+    def gather(self) -> Work | None:
+        """Start to bring all rows together."""
+        self.sharded = self.current()
+        part = local(self.sharded).detach()
+        if part.device.type == "meta":
+            raise RuntimeError(
+                "a parameter is on the meta device: give it memory with to_empty() and values before forward"
+            )
+        self.unsharded.requires_grad_(self.sharded.requires_grad)  # type: ignore[union-attr]
+        self._hook()
+        version = self.version()
+        if version != self._seen:  # graphs that were recorded with older values see it
+            self._seen = version
+            increment_version(self.unsharded)
+        row = self.padded(part.to(self.dtype), self.rows)
+        if self.size == 1:
+            self._buffer.data.copy_(row)  # type: ignore[union-attr]
+            return None
+        return collectives.all_gather_into_tensor(
+            self._buffer.data,  # type: ignore[union-attr]
+            row,
+            self.group,
+            async_op=True,
+        )
+
+    def reduce(self, gradient: Tensor, dtype: Any) -> tuple[Tensor, Work | None]:
+        """Start to add up the gradients: (this process's rows of the sum, when they are there)."""
+        row = self.padded(gradient.detach().to(dtype or gradient.dtype), self.size * self.rows)
+        if self.size == 1:
+            return row, None
+        out = row.new_empty((self.rows, *self.shape[1:]))
+        work = collectives.reduce_scatter_tensor(out, row, ReduceOp.SUM, self.group, async_op=True)
+        return out, work
+
+    def accumulate(self, part: Tensor) -> None:
+        """Add this process's rows of a gradient to the sharded parameter's."""
+        rows = part[: self.count].to(local(self.sharded).dtype)
+        if self.sharded.grad is None:
+            self.sharded.grad = self.like_sharded(rows)
+        else:
+            with rushlight.no_grad():
+                local(self.sharded.grad).add_(rows)
+
+    def like_sharded(self, part: Tensor) -> Tensor:
+        """Rows as a tensor of the sharded parameter's kind."""
+        if part is local(self.sharded) or not hasattr(self.sharded, "_spec"):
+            return part
+        return type(self.sharded.data)(part, self.sharded._spec._replace(dtype=part.dtype))
