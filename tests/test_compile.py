@@ -341,3 +341,18 @@ def test_errors_in_compiled_code_name_the_line_of_the_user():
         with pytest.raises(IndexError, match="out of range") as caught:
             f(torch.tensor([1, 20]))
     assert any("y = table(i)" in note for note in caught.value.__notes__)
+
+
+def test_sizes_that_grow_become_two_programs_and_no_more():
+    f = Compiled(lambda x: (x.relu() * 2).sum())
+    for n in range(1, 40):
+        assert f(torch.ones(n)).item() == 2 * n
+    assert len(f.programs) == 2
+
+
+def test_sizes_that_come_again_become_programs():
+    f = Compiled(lambda x, k: x[:k] + 1)
+    for _ in range(3):
+        for n, k in ((4, 2), (5, 2), (6, 3), (6, 2)):
+            assert f(torch.zeros(n), k).tolist() == [1.0] * k
+    assert len(f.programs) == 4

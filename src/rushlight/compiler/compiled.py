@@ -23,10 +23,15 @@ from rushlight.compiler.program import Program
 from rushlight.compiler.reads import state
 from rushlight.compiler.steps import Stop, Unsupported, plain
 from rushlight.compiler.taking_back import UNSEEN
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch.transforms import opened
 from rushlight.nn.module import Module
 
 MOST_PROGRAMS = 8  # of one function
+AT_ONCE = (
+    2  # programs; after these, sizes that come once run as written: those of a text that grows, say
+)
+MOST_SIZES = 4096  # that are remembered
 MOST_ATTEMPTS = 3  # that end without a program, one after the other
 MOST_RAISED = 16  # captures that end with an exception
 MOST_LOST = 128  # grows by 2 with each call that programs began in vain, falls by 1 with each that one was right for
@@ -46,7 +51,8 @@ off = Off()
 class Compiled:
     """A function, and the programs that it became. It is called like the function.
 
-    `programs`: (the modes that were on, the program); `reasons`: why a call became none.
+    `programs`: (the modes that were on, the program); `reasons`: why a call became none. A program is right for one
+    size of its arguments: the first sizes get theirs at once, others when they come for the second time.
     """
 
     def __init__(self, function: Callable, fullgraph: bool = False) -> None:
@@ -61,6 +67,7 @@ class Compiled:
         self.programs: list[tuple[tuple, Program]] = []
         self.reasons: list[str] = []
         self.misses = self.lost = self.raised = 0
+        self.sizes: set[Any] = set()  # of the arguments of calls that no program was right for
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if off.value or opened or active.modes != autocast_mode._state.enabled + thread.inference:
@@ -78,7 +85,12 @@ class Compiled:
                     return result
                 begun = True
         if self.misses < MOST_ATTEMPTS and len(self.programs) < MOST_PROGRAMS:
-            return self.captured(args, kwargs)
+            sizes = sizes_of((args, kwargs))
+            if sizes in self.sizes or len(self.programs) < AT_ONCE:
+                self.sizes.add(sizes)
+                return self.captured(args, kwargs)
+            if len(self.sizes) < MOST_SIZES:
+                self.sizes.add(sizes)
         if begun:
             self.lose()
         return self.function(*args, **kwargs)
@@ -147,6 +159,17 @@ class Compiled:
         log(f"{self.function} is not compiled: {reason}")
         if self.fullgraph:
             raise Unsupported(f"torch.compile with fullgraph=True: {reason}")
+
+
+def sizes_of(v: Any) -> Any:
+    """The shapes of the tensors and the numbers among the arguments of a call."""
+    if isinstance(v, Tensor):
+        return v.shape
+    if v.__class__ in (list, tuple):
+        return tuple(map(sizes_of, v))
+    if v.__class__ is dict:
+        return tuple([sizes_of(x) for x in v.values()])
+    return v if v.__class__ in (bool, int, float) else None
 
 
 def carried_out(c: Capture, f: types.FunctionType, frame: Frame, args: tuple, kwargs: dict) -> Any:
