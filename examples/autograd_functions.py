@@ -17,7 +17,9 @@ Four parts, each of which prints what it finds:
 
 import argparse
 import gzip
+import math
 import pathlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,25 +34,25 @@ class LogCosh(Function):
     """log cosh x = |x| + log(1 + exp(-2 |x|)) - log 2: a loss between the square and the absolute value."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(x)
         size = x.abs()
-        return size + torch.log1p(torch.exp(-2 * size)) - np.log(2)
+        return size + torch.log1p(torch.exp(-2 * size)) - math.log(2)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         (x,) = ctx.saved_tensors
         return grad * torch.tanh(x)  # of operations that have gradients: to be differentiated again
 
 
 class WrongLogCosh(LogCosh):
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         (x,) = ctx.saved_tensors
         return grad * torch.sign(x)
 
 
-def part_1():
+def part_1() -> None:
     x = torch.linspace(-3, 3, 8, dtype=torch.float64, requires_grad=True)
     print("log cosh: gradcheck", gradcheck(LogCosh.apply, x), gradgradcheck(LogCosh.apply, x))
     try:
@@ -59,6 +61,7 @@ def part_1():
         print("log cosh with a wrong backward:", str(error).partition(",")[0])
     far = torch.tensor([-1000.0, 0.0, 1000.0], requires_grad=True)
     LogCosh.apply(far).sum().backward()
+    assert far.grad is not None
     print("log cosh far from zero has the slopes", far.grad.tolist())
 
 
@@ -70,7 +73,7 @@ class Kepler(Function):
     """
 
     @staticmethod
-    def forward(mean_anomaly, eccentricity):
+    def forward(mean_anomaly: torch.Tensor, eccentricity: torch.Tensor) -> tuple[torch.Tensor, ...]:
         M, e = mean_anomaly, eccentricity
         E = M + e * torch.sin(M)
         step, change = 0, torch.ones_like(M)
@@ -80,13 +83,13 @@ class Kepler(Function):
         return E, torch.tensor(step)
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: tuple[torch.Tensor, ...], output: Any) -> None:
         E, step = output
         ctx.mark_non_differentiable(step)
         ctx.save_for_backward(E, inputs[1])
 
     @staticmethod
-    def backward(ctx, grad, _):
+    def backward(ctx: Any, grad: torch.Tensor, _: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """With f = E - e sin E - M = 0: dE/dM = 1 / (1 - e cos E), and dE/de = sin E / (1 - e cos E)."""
         E, e = ctx.saved_tensors
         grad_M = grad / (1 - e * torch.cos(E))
@@ -94,7 +97,7 @@ class Kepler(Function):
         return grad_M, grad_e
 
 
-def part_2():
+def part_2() -> None:
     time = torch.linspace(0.2, 6.0, 5, dtype=torch.float64, requires_grad=True)
     e = torch.full((5,), 0.6, dtype=torch.float64, requires_grad=True)
     E, steps = Kepler.apply(time, e)
@@ -113,14 +116,14 @@ def part_2():
     print("Kepler: acceleration times r^2", [round(value, 4) for value in constant.tolist()])
 
 
-def part_3():
+def part_3() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Linear(20, 50), nn.Tanh(), nn.Linear(50, 50), nn.Tanh(), nn.Linear(50, 1)
     )
     x, norms = torch.randn(64, 20), []
 
-    def norm_of_gradient(module, grad_input, grad_output):
+    def norm_of_gradient(module: nn.Module, grad_input: Any, grad_output: Any) -> None:
         norms.append(grad_output[0].norm().item())
 
     handles = [layer.register_full_backward_hook(norm_of_gradient) for layer in net]
@@ -129,7 +132,7 @@ def part_3():
     for handle in handles:
         handle.remove()
 
-    exact = [p.grad.clone() for p in net.parameters()]
+    exact = [p.grad.clone() for p in net.parameters() if p.grad is not None]
     hidden = net[:2](x)
     hidden.register_hook(lambda grad: -grad)  # gradient reversal (Ganin and Lempitsky 2015)
     net.zero_grad()
@@ -139,7 +142,7 @@ def part_3():
     sizes = []
     weights = {p.untyped_storage().data_ptr() for p in net.parameters()}
 
-    def pack(tensor):
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.untyped_storage().data_ptr() in weights:
             return tensor  # a parameter or a view of one: it is in memory anyway
         sizes.append(tensor.nbytes)
@@ -159,24 +162,25 @@ class Sign(Function):
     """-a or a, by the sign of the weight, with a = mean |weight|: the nearest of that form in the sense of squares."""
 
     @staticmethod
-    def forward(ctx, weight):
+    def forward(ctx: Any, weight: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(weight)
         a = weight.abs().mean()
-        return torch.where(weight >= 0, a, -a)
+        sign: torch.Tensor = torch.where(weight >= 0, a, -a)
+        return sign
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         # Straight through, but for weights beyond 1: they could only run away, with no effect on the sign.
-        (weight,) = ctx.saved_tensors
-        return grad * (weight.abs() <= 1)
+        inside: torch.Tensor = ctx.saved_tensors[0].abs() <= 1
+        return grad * inside
 
 
 class OneBitLinear(nn.Linear):
-    def forward(self, x):
-        return F.linear(x, Sign.apply(self.weight), self.bias)
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.linear(input, Sign.apply(self.weight), self.bias)
 
 
-def load(args):
+def load(args: argparse.Namespace) -> tuple[torch.Tensor, ...]:
     """(training images, training labels, test images, test labels); images float64 `[N, pixels]` in 0..1."""
     if args.short:
         from rushlight.data import digits
@@ -195,7 +199,7 @@ def load(args):
     return x, y.long(), x_test, y_test.long()
 
 
-def part_4(args):
+def part_4(args: argparse.Namespace) -> None:
     torch.manual_seed(0)
     *train, x, y = load(args)
     hidden, epochs = (128, 8) if args.short else (512, args.epochs)
@@ -228,7 +232,7 @@ def part_4(args):
     print(f"one bit: values in the matrices {values}")
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="Autograd functions of one's own")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--short", action="store_true", help="the last part on 8x8 digits")

@@ -22,6 +22,7 @@ import pathlib
 import random
 import string
 import unicodedata
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -40,12 +41,12 @@ SYLLABLES = {
 }
 
 
-def to_ascii(name):
+def to_ascii(name: str) -> str:
     """The name without its accents: "Ślusàrski" becomes "Slusarski"."""
     return "".join(c for c in unicodedata.normalize("NFD", name) if c in LETTERS)
 
 
-def load(args):
+def load(args: argparse.Namespace) -> tuple[list[str], list[Any]]:
     """The languages, and the data: pairs (letters of a name as a tensor, number of its language)."""
     if args.short:
         rng = random.Random(args.seed)
@@ -70,51 +71,54 @@ def load(args):
 
 
 class Classifier(nn.Module):
-    def __init__(self, n_languages, hidden_size):
+    def __init__(self, n_languages: int, hidden_size: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(LETTERS), 32)
         self.lstm = nn.LSTM(32, hidden_size, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(0.3)
         self.linear = nn.Linear(2 * hidden_size, n_languages)
 
-    def forward(self, names, lengths):
+    def forward(self, names: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         letters = self.embedding(names)
         packed = pack_padded_sequence(letters, lengths, batch_first=True, enforce_sorted=False)
         _, (hidden, _) = self.lstm(packed)  # the state after the last letter of each direction
         return self.linear(self.dropout(torch.cat([hidden[0], hidden[1]], dim=1)))
 
     @staticmethod
-    def collate(pairs):
+    def collate(pairs: list[Any]) -> tuple[torch.Tensor, ...]:
         names, languages = zip(*pairs)
         lengths = torch.tensor([len(name) for name in names])
         return pad_sequence(names, batch_first=True), lengths, torch.tensor(languages)
 
 
 class Generator(nn.Module):
-    def __init__(self, n_languages, hidden_size):
+    def __init__(self, n_languages: int, hidden_size: int) -> None:
         super().__init__()
         self.language = nn.Embedding(n_languages, 16)
         self.letter = nn.Embedding(len(LETTERS) + 1, 32)
         self.lstm = nn.LSTM(32 + 16, hidden_size, num_layers=2, dropout=0.2, batch_first=True)
         self.linear = nn.Linear(hidden_size, len(LETTERS) + 1)
 
-    def forward(self, letters, languages, state=None):
+    def forward(
+        self, letters: torch.Tensor, languages: torch.Tensor, state: Any = None
+    ) -> tuple[torch.Tensor, Any]:
         """Scores of the letter that follows each of `letters`, and the state of the LSTM to go on from."""
         language = self.language(languages)[:, None].expand(-1, letters.size(1), -1)
         x, state = self.lstm(torch.cat([self.letter(letters), language], dim=2), state)
         return self.linear(x).transpose(1, 2), state  # cross_entropy wants the classes second
 
     @staticmethod
-    def collate(pairs):
+    def collate(pairs: list[Any]) -> tuple[torch.Tensor, ...]:
         names, languages = zip(*pairs)
         end = torch.tensor([END])
         before = pad_sequence([torch.cat([end, name]) for name in names], batch_first=True)
-        after = [torch.cat([name, end]) for name in names]
-        after = pad_sequence(after, batch_first=True, padding_value=IGNORED)
+        after = pad_sequence(
+            [torch.cat([name, end]) for name in names], batch_first=True, padding_value=IGNORED
+        )
         return before, torch.tensor(languages), after
 
     @torch.no_grad()
-    def invent(self, language, temperature, longest=20):
+    def invent(self, language: int, temperature: float, longest: int = 20) -> str:
         self.eval()
         letter, state, name = torch.tensor([[END]]), None, ""
         while len(name) < longest:
@@ -126,12 +130,19 @@ class Generator(nn.Module):
         return name
 
 
-def scores_of(model, inputs):
-    scores = model(*inputs)
-    return scores[0] if isinstance(scores, tuple) else scores
+def scores_of(model: nn.Module, inputs: list[torch.Tensor]) -> torch.Tensor:
+    scores: Any = model(*inputs)
+    result: torch.Tensor = scores[0] if isinstance(scores, tuple) else scores
+    return result
 
 
-def train_epoch(model, loader, criterion, optimizer, title):
+def train_epoch(
+    model: nn.Module,
+    loader: DataLoader[Any],
+    criterion: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    title: str,
+) -> float:
     model.train()
     total = 0.0
     for *inputs, targets in tqdm(loader, desc=title, leave=False):
@@ -145,7 +156,7 @@ def train_epoch(model, loader, criterion, optimizer, title):
 
 
 @torch.no_grad()
-def evaluate(model, loader):
+def evaluate(model: nn.Module, loader: DataLoader[Any]) -> float:
     """The share of right answers: of languages, or of next letters."""
     model.eval()
     right = total = 0
@@ -156,8 +167,8 @@ def evaluate(model, loader):
     return right / total
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--task", choices=["classify", "generate"], default="classify")
     parser.add_argument("--short", action="store_true", help="a few epochs on made-up names")

@@ -10,6 +10,7 @@ Written for PyTorch and torchvision: `python examples/cifar_resnet.py` runs it t
 
 import argparse
 import pathlib
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -25,7 +26,7 @@ MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 class CifarResNet(nn.Module):
     """Three stages of `n` blocks, 16, 32 and 64 channels wide: 6 n + 2 layers."""
 
-    def __init__(self, n=3, num_classes=10):
+    def __init__(self, n: int = 3, num_classes: int = 10) -> None:
         super().__init__()
         self.stem = nn.Sequential(
             nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)
@@ -47,12 +48,12 @@ class CifarResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.blocks(self.stem(x))
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
-def load(args):
+def load(args: argparse.Namespace) -> tuple[Any, Any]:
     """(train, test) as data sets."""
     plain = transforms.Compose([transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
     varied = transforms.Compose(
@@ -72,7 +73,13 @@ def load(args):
     )
 
 
-def train_epoch(model, loader, criterion, optimizer, scheduler):
+def train_epoch(
+    model: nn.Module,
+    loader: DataLoader[Any],
+    criterion: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler,
+) -> float:
     model.train()
     total = count = 0
     for images, labels in loader:
@@ -87,7 +94,7 @@ def train_epoch(model, loader, criterion, optimizer, scheduler):
 
 
 @torch.no_grad()
-def accuracy(model, loader):
+def accuracy(model: nn.Module, loader: DataLoader[Any]) -> float:
     model.eval()
     right = count = 0
     for images, labels in loader:
@@ -96,7 +103,7 @@ def accuracy(model, loader):
     return right / count
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="ResNet-20 on CIFAR-10")
     parser.add_argument("--root", default="data")
     parser.add_argument("--epochs", type=int, default=10)

@@ -20,6 +20,7 @@ second epoch of FashionMNIST. `--out FOLDER` leaves there what the generator dra
 import argparse
 import gzip
 import pathlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
 
 
-def generator(latent, width, size):
+def generator(latent: int, width: int, size: int) -> nn.Sequential:
     """From codes `[N, latent, 1, 1]` to images `[N, 1, size, size]` in -1..1: each layer doubles the side."""
     return nn.Sequential(
         nn.ConvTranspose2d(latent, 4 * width, kernel_size=size // 4, bias=False),
@@ -42,7 +43,7 @@ def generator(latent, width, size):
     )
 
 
-def discriminator(width, size):
+def discriminator(width: int, size: int) -> nn.Sequential:
     """From images to scores `[N]`, the logits of the probability that an image is real: the way back."""
     return nn.Sequential(
         nn.Conv2d(1, 2 * width, kernel_size=4, stride=2, padding=1),
@@ -55,7 +56,7 @@ def discriminator(width, size):
     )
 
 
-def weights_init(module):
+def weights_init(module: nn.Module) -> None:
     """For `Module.apply`, which calls it with every layer of a network."""
     if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
         nn.init.normal_(module.weight, 0.0, 0.02)
@@ -64,7 +65,7 @@ def weights_init(module):
         nn.init.zeros_(module.bias)
 
 
-def load(args):
+def load(args: argparse.Namespace) -> torch.Tensor:
     """Images `[N, 1, size, size]` in -1..1, the range of the generator's tanh."""
     if args.short:
         from rushlight.data import digits
@@ -75,7 +76,15 @@ def load(args):
     return torch.from_numpy(pixels.reshape(-1, 1, 28, 28).astype(np.float32) / 127.5 - 1)
 
 
-def train_epoch(G, D, loader, optimizer_G, optimizer_D, latent, title):
+def train_epoch(
+    G: nn.Module,
+    D: nn.Module,
+    loader: DataLoader[Any],
+    optimizer_G: torch.optim.Optimizer,
+    optimizer_D: torch.optim.Optimizer,
+    latent: int,
+    title: str,
+) -> list[float]:
     """The means over the epoch of both losses and of both probabilities."""
     criterion = nn.BCEWithLogitsLoss()
     sums = np.zeros(4)
@@ -101,10 +110,10 @@ def train_epoch(G, D, loader, optimizer_G, optimizer_D, latent, title):
         means = real_score.sigmoid().mean(), fake_score.sigmoid().mean()
         sums += [value.item() for value in (loss_D, loss_G, *means)]
         bar.set_postfix(D=f"{loss_D.item():.3f}", G=f"{loss_G.item():.3f}")
-    return sums / len(loader)
+    return list(sums / len(loader))
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="DCGAN on small grey images")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--dataset", choices=["FashionMNIST", "MNIST"], default="FashionMNIST")

@@ -9,6 +9,7 @@ PyTorch reads too) and a picture (`digits.png`) of the loss curve and of some pr
 import argparse
 import pathlib
 import time
+from typing import Any
 
 import matplotlib
 
@@ -22,7 +23,7 @@ from tqdm import tqdm
 
 
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.features = nn.Sequential(
             nn.Conv2d(1, 16, kernel_size=3, padding=1),
@@ -39,22 +40,29 @@ class Net(nn.Module):
             nn.Linear(64, 10),
         )
 
-    def forward(self, x):
-        return self.classifier(self.features(x))
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.classifier(self.features(x))
+        return scores
 
 
-def load(test_share=0.2):
+def load(test_share: float = 0.2) -> tuple[TensorDataset, TensorDataset]:
     """The data set as (train, test), in an order drawn from the seed."""
-    images, labels = digits()
-    images = torch.from_numpy(images).float().unsqueeze(1) / 16.0
-    labels = torch.from_numpy(labels)
+    pixels, numbers = digits()
+    images = torch.from_numpy(pixels).float().unsqueeze(1) / 16.0
+    labels = torch.from_numpy(numbers)
     order = torch.randperm(len(labels))
     cut = int(len(labels) * (1.0 - test_share))
     train, test = order[:cut], order[cut:]
     return TensorDataset(images[train], labels[train]), TensorDataset(images[test], labels[test])
 
 
-def train_epoch(model, loader, loss_fn, optimizer, title):
+def train_epoch(
+    model: nn.Module,
+    loader: DataLoader[Any],
+    loss_fn: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    title: str,
+) -> list[float]:
     model.train()
     losses = []
     bar = tqdm(loader, desc=title, leave=False)
@@ -69,7 +77,7 @@ def train_epoch(model, loader, loss_fn, optimizer, title):
 
 
 @torch.no_grad()
-def accuracy(model, loader):
+def accuracy(model: nn.Module, loader: DataLoader[Any]) -> float:
     model.eval()
     right = total = 0
     for images, labels in loader:
@@ -79,13 +87,13 @@ def accuracy(model, loader):
 
 
 @torch.no_grad()
-def draw(model, test, losses, path):
+def draw(model: nn.Module, test: TensorDataset, losses: list[float], path: pathlib.Path) -> None:
     """The loss of every step beside sixteen test images with what the network says (red where it is wrong)."""
     model.eval()
     images, labels = test[:16]
     said = model(images).argmax(dim=1)
     figure = plt.figure(figsize=(10, 4.5), layout="constrained")
-    left, right = figure.subfigures(1, 2)
+    left, right = figure.subfigures(1, 2, squeeze=False)[0]
     axes = left.subplots()
     axes.plot(losses)
     axes.set(xlabel="step", ylabel="cross-entropy", yscale="log", title="training loss")
@@ -97,8 +105,8 @@ def draw(model, test, losses, path):
     plt.close(figure)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lr", type=float, default=2e-3)
@@ -115,7 +123,8 @@ def main():
     loss_fn = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
 
-    losses = []
+    losses: list[float] = []
+    share = 0.0
     for epoch in range(1, args.epochs + 1):
         new = train_epoch(model, train_loader, loss_fn, optimizer, f"epoch {epoch}/{args.epochs}")
         losses += new

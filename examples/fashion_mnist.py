@@ -15,6 +15,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 import matplotlib
 
@@ -48,7 +49,7 @@ CLASSES = [
 ]
 
 
-def find(root, name):
+def find(root: pathlib.Path, name: str) -> pathlib.Path:
     """The path of one of the four files under `root`, downloaded if it is not there; its checksum is always checked."""
     for folder in (root / "FashionMNIST" / "raw", root):
         if (folder / name).exists():
@@ -74,7 +75,7 @@ def find(root, name):
     return path
 
 
-def read_idx(path):
+def read_idx(path: pathlib.Path) -> np.ndarray:
     """The array in a gzipped IDX file of bytes: magic 0, 0, 8 (uint8), number of dimensions; sizes; then the data."""
     with gzip.open(path) as file:
         content = file.read()
@@ -84,7 +85,7 @@ def read_idx(path):
     return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape).copy()
 
 
-def load(root, part):
+def load(root: pathlib.Path, part: str) -> TensorDataset:
     images = torch.from_numpy(read_idx(find(root, f"{part}-images-idx3-ubyte.gz")))
     labels = torch.from_numpy(read_idx(find(root, f"{part}-labels-idx1-ubyte.gz"))).long()
     images = (
@@ -94,7 +95,7 @@ def load(root, part):
 
 
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(1, 16, kernel_size=5, padding=2)
         self.conv2 = nn.Conv2d(16, 32, kernel_size=3, padding=1)
@@ -102,14 +103,16 @@ class Net(nn.Module):
         self.fc1 = nn.Linear(32 * 7 * 7, 128)
         self.fc2 = nn.Linear(128, 10)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = F.relu(F.max_pool2d(self.conv1(x), 2))
         x = F.relu(F.max_pool2d(self.conv2(x), 2))
         x = F.relu(self.fc1(torch.flatten(x, 1)))
         return self.fc2(self.dropout(x))
 
 
-def train_epoch(model, loader, optimizer, title):
+def train_epoch(
+    model: nn.Module, loader: DataLoader[Any], optimizer: torch.optim.Optimizer, title: str
+) -> list[float]:
     model.train()
     losses = []
     bar = tqdm(loader, desc=title, leave=False)
@@ -124,7 +127,7 @@ def train_epoch(model, loader, optimizer, title):
 
 
 @torch.no_grad()
-def evaluate(model, loader):
+def evaluate(model: nn.Module, loader: DataLoader[Any]) -> tuple[float, float]:
     """The mean loss and the share of right answers."""
     model.eval()
     loss, right, total = 0.0, 0, 0
@@ -137,13 +140,13 @@ def evaluate(model, loader):
 
 
 @torch.no_grad()
-def draw(model, test, losses, path):
+def draw(model: nn.Module, test: TensorDataset, losses: list[float], path: pathlib.Path) -> None:
     """The loss of every step beside sixteen test pictures with what the network says (red where it is wrong)."""
     model.eval()
     images, labels = test[:16]
     said = model(images).argmax(dim=1)
     figure = plt.figure(figsize=(11, 5), layout="constrained")
-    left, right = figure.subfigures(1, 2)
+    left, right = figure.subfigures(1, 2, squeeze=False)[0]
     axes = left.subplots()
     axes.plot(losses, linewidth=0.7)
     axes.set(xlabel="step", ylabel="cross-entropy", title="training loss")
@@ -157,8 +160,8 @@ def draw(model, test, losses, path):
     plt.close(figure)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=128)
@@ -174,7 +177,8 @@ def main():
     model = Net()
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
 
-    losses = []
+    losses: list[float] = []
+    share = 0.0
     start = time.perf_counter()
     for epoch in range(1, args.epochs + 1):
         new = train_epoch(model, train_loader, optimizer, f"epoch {epoch}/{args.epochs}")

@@ -19,6 +19,7 @@ import math
 import pathlib
 import random
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -39,13 +40,13 @@ class Config:
 class Attention(nn.Module):
     """Every letter looks at those before it, in several heads at once."""
 
-    def __init__(self, config):
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.heads, self.dropout = config.heads, config.dropout
         self.qkv = nn.Linear(config.width, 3 * config.width, bias=False)
         self.out = nn.Linear(config.width, config.width, bias=False)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, time, width = x.shape
         qkv = self.qkv(x).view(batch, time, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each [batch, head, time, width of a head]
@@ -55,7 +56,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(config.width)
         self.attention = Attention(config)
@@ -67,13 +68,13 @@ class Block(nn.Module):
         )
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.dropout(self.attention(self.norm1(x)))
         return x + self.dropout(self.mlp(self.norm2(x)))
 
 
 class GPT(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
         letters = len(config.vocabulary)
@@ -90,13 +91,13 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=0.02 / math.sqrt(2 * config.layers))
 
     @staticmethod
-    def initialise(module):
+    def initialise(module: nn.Module) -> None:
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=0.02)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
-    def forward(self, letters, targets=None):
+    def forward(self, letters: torch.Tensor, targets: torch.Tensor | None = None) -> torch.Tensor:
         position = torch.arange(letters.size(1), device=letters.device)
         x = self.dropout(self.letter(letters) + self.position(position))
         for block in self.blocks:
@@ -107,7 +108,9 @@ class GPT(nn.Module):
         return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
     @torch.no_grad()
-    def write(self, start, length, temperature=1.0, top_k=None):
+    def write(
+        self, start: str, length: int, temperature: float = 1.0, top_k: int | None = None
+    ) -> str:
         """`start` and `length` letters more. A low temperature and a small `top_k` keep to what is likely."""
         self.eval()
         vocabulary = self.config.vocabulary
@@ -121,25 +124,28 @@ class GPT(nn.Module):
         return "".join(vocabulary[i] for i in text[0].tolist())
 
 
-def load_text(args):
+def load_text(args: argparse.Namespace) -> str:
     if args.short:  # a text with something to learn in it
         rng = random.Random(args.seed)
         pairs = [(rng.randrange(50), rng.randrange(50)) for _ in range(4000)]
         return "".join(f"{a}+{b}={a + b};" for a, b in pairs)
     for path in (args.root / "tinyshakespeare" / "input.txt", args.root / "input.txt"):
         if path.exists():
-            return path.read_text("utf-8")
+            text: str = path.read_text("utf-8")
+            return text
     raise SystemExit(f"{path} is not there; say with --root where the text is")
 
 
-def batch(letters, config, size):
+def batch(letters: torch.Tensor, config: Config, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """`size` pieces of the text from places drawn at random, and the letter that follows each of theirs."""
     starts = torch.randint(len(letters) - config.context, (size,))
     pieces = torch.stack([letters[i : i + config.context + 1] for i in starts])
     return pieces[:, :-1], pieces[:, 1:]
 
 
-def make_optimizer(model, args):
+def make_optimizer(
+    model: nn.Module, args: argparse.Namespace
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
     """AdamW with weight decay for the matrices, not for biases and norms; linear warmup, half a cosine down to a tenth."""
     parameters = list(model.parameters())
     groups = [
@@ -149,23 +155,26 @@ def make_optimizer(model, args):
     optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.99))
     warmup = args.steps // 20
 
-    def share_of_lr(step):
+    def share_of_lr(step: int) -> float:
         if step < warmup:
-            return (step + 1) / warmup
-        return 0.55 + 0.45 * math.cos(math.pi * (step - warmup) / (args.steps - warmup))
+            return float((step + 1) / warmup)
+        angle = math.pi * (step - warmup) / (args.steps - warmup)
+        return 0.55 + 0.45 * math.cos(angle)
 
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share_of_lr)
 
 
 @torch.no_grad()
-def evaluate(model, letters, args, batches=10):
+def evaluate(
+    model: GPT, letters: torch.Tensor, args: argparse.Namespace, batches: int = 10
+) -> float:
     model.eval()
     losses = [model(*batch(letters, model.config, args.batch_size)) for _ in range(batches)]
     model.train()
-    return torch.stack(losses).mean().item()
+    return float(torch.stack(losses).mean())
 
 
-def train(args):
+def train(args: argparse.Namespace) -> GPT:
     text = load_text(args)
     config = Config(vocabulary="".join(sorted(set(text))))
     if args.short:
@@ -178,7 +187,7 @@ def train(args):
 
     model = GPT(config)
     optimizer, schedule = make_optimizer(model, args)
-    parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
+    parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "schedule": schedule}
     first = 0
     if checkpoint:
         first = checkpoint["step"]
@@ -206,8 +215,8 @@ def train(args):
     return model
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--short", action="store_true", help="a tiny network, on a text of sums")
     parser.add_argument("--steps", type=int)

@@ -23,6 +23,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -30,7 +32,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
 
 
-def spirals(count):
+def spirals(count: int) -> TensorDataset:
     """Points on three spirals, with some noise, and the number of the spiral of each."""
     generator = torch.Generator().manual_seed(1)
     label = torch.randint(3, (count,), generator=generator)
@@ -43,7 +45,7 @@ def spirals(count):
 class Training:
     """All that changes from step to step, to be saved and loaded as a whole."""
 
-    def __init__(self, args):
+    def __init__(self, args: argparse.Namespace) -> None:
         torch.manual_seed(0)
         self.shuffling = torch.Generator().manual_seed(2)
         self.loader = DataLoader(
@@ -66,7 +68,7 @@ class Training:
         self.epoch = self.batches_done = 0
         self.epoch_start = self.shuffling.get_state()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -77,7 +79,7 @@ class Training:
             "epoch_start": self.epoch_start,
         }
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
@@ -86,7 +88,7 @@ class Training:
         self.epoch_start = state["epoch_start"]
         self.shuffling.set_state(self.epoch_start)
 
-    def epochs(self, last):
+    def epochs(self, last: int) -> Iterator[tuple[int, float]]:
         """Trains to the end of the last epoch; yields the number of each step, from 1, and its loss."""
         while self.epoch < last:
             for i, (points, labels) in enumerate(self.loader):
@@ -103,13 +105,13 @@ class Training:
             self.epoch_start = self.shuffling.get_state()
 
 
-def save(state, path):
+def save(state: dict[str, Any], path: pathlib.Path) -> None:
     new = path.with_suffix(".new")
     torch.save(state, new)
     os.replace(new, path)  # at no moment is there no whole checkpoint
 
 
-def train(args):
+def train(args: argparse.Namespace) -> None:
     """One training, from the checkpoint if there is one; every step is a line in the log."""
     training = Training(args)
     checkpoint, log = args.folder / "checkpoint.pt", args.folder / "log.txt"
@@ -130,14 +132,14 @@ def train(args):
                 os._exit(9)  # at once: nothing is closed, no `finally` runs
 
 
-def losses(folder):
+def losses(folder: pathlib.Path) -> dict[int, float]:
     """The loss of every step. A step that was done again after a resume stands twice: the last counts."""
     lines = (folder / "log.txt").read_text().splitlines()
     return {int(step): float(loss) for step, loss in map(str.split, lines)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--points", type=int)
     parser.add_argument("--epochs", type=int)
@@ -151,7 +153,7 @@ def main():
         train(args)
         return
 
-    def start(folder, *more):
+    def start(folder: pathlib.Path, *more: str) -> int:
         """This program once more, with the interpreter and the arguments that it was started with."""
         folder.mkdir(exist_ok=True)
         command = [sys.executable, *sys.orig_argv[1:], "--folder", str(folder), *more]

@@ -20,6 +20,8 @@ import itertools
 import pathlib
 import random
 import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -31,7 +33,7 @@ from tqdm import tqdm
 PAD, START, END, UNKNOWN = range(4)
 
 
-def made_pairs():
+def made_pairs() -> Iterator[tuple[str, str]]:
     """Every sentence of a small grammar. In French the colour stands behind its noun, and article and colour agree with it."""
     starts = {"i see": "je vois", "we have": "nous avons", "you want": "tu veux", "it is": "c'est"}
     he = {"cat": "chat", "dog": "chien", "book": "livre", "boat": "bateau"}
@@ -43,12 +45,12 @@ def made_pairs():
                 yield f"{start} a {colour} {noun}.", f"{début} {un} {nom} {couleur}."
 
 
-def split(sentence):
+def split(sentence: str) -> list[str]:
     """The words of a sentence, and its punctuation as words of their own."""
     return re.findall(r"[\w'’-]+|[^\w\s]", sentence.lower())
 
 
-def load(args):
+def load(args: argparse.Namespace) -> tuple[list[Any], ...]:
     """Pairs of lists of words, for training and for the test, which share no English sentence."""
     if args.short:
         pairs = list(made_pairs())
@@ -69,27 +71,29 @@ def load(args):
 
 
 class Vocabulary:
-    def __init__(self, sentences):
+    def __init__(self, sentences: Iterable[list[str]]) -> None:
         counts = collections.Counter(word for sentence in sentences for word in sentence)
         self.words = ["<pad>", "<start>", "<end>", "<unknown>", *sorted(counts)]
         self.number = {word: i for i, word in enumerate(self.words)}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.words)
 
-    def encode(self, sentence):
+    def encode(self, sentence: list[str]) -> torch.Tensor:
         return torch.tensor([*(self.number.get(word, UNKNOWN) for word in sentence), END])
 
 
 class Encoder(nn.Module):
-    def __init__(self, n_words, width, dropout):
+    def __init__(self, n_words: int, width: int, dropout: float) -> None:
         super().__init__()
         self.embedding = nn.Embedding(n_words, width, padding_idx=PAD)
         self.dropout = nn.Dropout(dropout)
         self.gru = nn.GRU(width, width, batch_first=True, bidirectional=True)
         self.bridge = nn.Linear(2 * width, width)
 
-    def forward(self, words, lengths):
+    def forward(
+        self, words: torch.Tensor, lengths: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """The states at every word, [sentence, word, 2 width], and a first state for the decoder."""
         x = self.dropout(self.embedding(words))
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
@@ -99,7 +103,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, n_words, width, dropout):
+    def __init__(self, n_words: int, width: int, dropout: float) -> None:
         super().__init__()
         self.embedding = nn.Embedding(n_words, width, padding_idx=PAD)
         self.dropout = nn.Dropout(dropout)
@@ -109,7 +113,9 @@ class Decoder(nn.Module):
             nn.Linear(3 * width, width), nn.Tanh(), nn.Dropout(dropout), nn.Linear(width, n_words)
         )
 
-    def forward(self, word, hidden, states, mask):
+    def forward(
+        self, word: torch.Tensor, hidden: torch.Tensor, states: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """One step: scores of the next word, and the new state."""
         hidden = self.cell(self.dropout(self.embedding(word)), hidden)
         scores = torch.bmm(states, self.query(hidden).unsqueeze(2)).squeeze(2)
@@ -119,12 +125,18 @@ class Decoder(nn.Module):
 
 
 class Translator(nn.Module):
-    def __init__(self, n_source, n_target, width, dropout):
+    def __init__(self, n_source: int, n_target: int, width: int, dropout: float) -> None:
         super().__init__()
         self.encoder = Encoder(n_source, width, dropout)
         self.decoder = Decoder(n_target, width, dropout)
 
-    def forward(self, source, lengths, target, forcing=1.0):
+    def forward(
+        self,
+        source: torch.Tensor,
+        lengths: torch.Tensor,
+        target: torch.Tensor,
+        forcing: float = 1.0,
+    ) -> torch.Tensor:
         """The mean loss per word of `target`; each step is told the right word before with probability `forcing`."""
         states, hidden = self.encoder(source, lengths)
         mask = source != PAD
@@ -137,7 +149,7 @@ class Translator(nn.Module):
         return F.cross_entropy(torch.stack(scores, dim=2), target, ignore_index=PAD)
 
     @torch.no_grad()
-    def translate(self, source, beam, longest=20):
+    def translate(self, source: torch.Tensor, beam: int, longest: int = 20) -> list[int]:
         """The best translation that a search finds which keeps the `beam` best beginnings at every word."""
         states, hidden = self.encoder(source[None], torch.tensor([len(source)]))
         mask = source[None] != PAD
@@ -162,23 +174,27 @@ class Translator(nn.Module):
         return max(finished, default=(0.0, begun[0][1:] if begun else []))[1]
 
 
-def collate(pairs):
+def collate(pairs: list[Any]) -> tuple[torch.Tensor, ...]:
     source, target = zip(*pairs)
     lengths = torch.tensor([len(sentence) for sentence in source])
-    source, target = (
-        pad_sequence(s, batch_first=True, padding_value=PAD) for s in (source, target)
-    )
-    return source, lengths, target
+    padded = [pad_sequence(s, batch_first=True, padding_value=PAD) for s in (source, target)]
+    return padded[0], lengths, padded[1]
 
 
-def run_epoch(model, loader, forcing, title, optimizer=None):
+def run_epoch(
+    model: nn.Module,
+    loader: DataLoader[Any],
+    forcing: float,
+    title: str,
+    optimizer: torch.optim.Optimizer | None = None,
+) -> float:
     """The mean loss over a pass through the data, with steps of the optimizer if there is one."""
     model.train(optimizer is not None)
     total = 0.0
     for batch in tqdm(loader, desc=title, leave=False):
         with torch.set_grad_enabled(model.training):
             loss = model(*batch, forcing)
-        if model.training:
+        if optimizer is not None:
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -187,8 +203,8 @@ def run_epoch(model, loader, forcing, title, optimizer=None):
     return total / len(loader)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--short", action="store_true", help="on the sentences of a small grammar")
     parser.add_argument("--epochs", type=int)

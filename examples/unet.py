@@ -32,7 +32,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from tqdm import tqdm
 
 
-def double_conv(inputs, outputs):
+def double_conv(inputs: int, outputs: int) -> nn.Sequential:
     layers = []
     for channels in (inputs, outputs):
         layers += [
@@ -43,7 +43,7 @@ def double_conv(inputs, outputs):
     return nn.Sequential(*layers)
 
 
-def twice_the_side(channels, kind):
+def twice_the_side(channels: int, kind: str) -> nn.Module:
     """From `[N, channels, H, W]` to `[N, channels / 2, 2 H, 2 W]`."""
     if kind == "transpose":
         return nn.ConvTranspose2d(channels, channels // 2, kernel_size=2, stride=2)
@@ -51,7 +51,7 @@ def twice_the_side(channels, kind):
 
 
 class UNet(nn.Module):
-    def __init__(self, width=16, depth=2, up="transpose"):
+    def __init__(self, width: int = 16, depth: int = 2, up: str = "transpose") -> None:
         super().__init__()
         widths = [width * 2**i for i in range(depth + 1)]
         self.down = nn.ModuleList(map(double_conv, [1, *widths[:-2]], widths[:-1]))
@@ -61,7 +61,7 @@ class UNet(nn.Module):
         self.merge = nn.ModuleList(map(double_conv, widths[:-1], widths[1:]))
         self.head = nn.Conv2d(width, 1, kernel_size=1)
 
-    def forward(self, damaged):
+    def forward(self, damaged: torch.Tensor) -> torch.Tensor:
         x, skips = damaged, []
         for block in self.down:
             x = block(x)
@@ -73,7 +73,9 @@ class UNet(nn.Module):
         return damaged + self.head(x)
 
 
-def damage(images, task, generator=None):
+def damage(
+    images: torch.Tensor, task: str, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """What the network gets: the pictures with noise, or a sixteenth of their pixels, spread over the old size."""
     if task == "denoise":
         return images + 0.3 * torch.randn(images.shape, generator=generator)
@@ -81,33 +83,33 @@ def damage(images, task, generator=None):
     return F.interpolate(few, scale_factor=4, mode="bilinear", align_corners=False)
 
 
-def load(args):
+def load(args: argparse.Namespace) -> tuple[torch.Tensor, torch.Tensor]:
     """Pictures `[N, 1, H, W]` in 0..1 for training and for testing."""
     if args.short:
         from rushlight.data import digits
 
         images = torch.from_numpy(digits()[0].astype(np.float32) / 16).unsqueeze(1)
         return images[:1500], images[1500:]
-    parts = []
+    parts: list[torch.Tensor] = []
     for part in ("train", "t10k"):
         path = args.root / args.dataset / "raw" / f"{part}-images-idx3-ubyte.gz"
         pixels = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16)
         parts.append(torch.from_numpy(pixels.reshape(-1, 1, 28, 28).astype(np.float32) / 255))
-    return parts
+    return parts[0], parts[1]
 
 
 @torch.no_grad()
-def mend(model, damaged):
+def mend(model: nn.Module, damaged: torch.Tensor) -> torch.Tensor:
     model.eval()
     return torch.cat([model(batch).clamp(0, 1) for batch in damaged.split(250)])
 
 
-def psnr(error):
+def psnr(error: float) -> float:
     """Decibels of the peak signal (1) over a mean squared error."""
     return -10 * math.log10(error)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="A U-Net that mends pictures")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--dataset", choices=["FashionMNIST", "MNIST"], default="FashionMNIST")

@@ -15,6 +15,7 @@ decoded from random codes (written by `torchvision.utils.save_image`, which Rush
 import argparse
 import gzip
 import pathlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from tqdm import tqdm
 
 
 class VAE(nn.Module):
-    def __init__(self, pixels, hidden, latent):
+    def __init__(self, pixels: int, hidden: int, latent: int) -> None:
         super().__init__()
         self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(pixels, hidden), nn.ReLU())
         self.mean = nn.Linear(hidden, latent)
@@ -34,34 +35,36 @@ class VAE(nn.Module):
             nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, pixels)
         )
 
-    def encode(self, x):
+    def encode(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         hidden = self.encoder(x)
         return self.mean(hidden), self.log_variance(hidden)
 
-    def reparametrise(self, mean, log_variance):
+    def reparametrise(self, mean: torch.Tensor, log_variance: torch.Tensor) -> torch.Tensor:
         """A sample of N(mean, variance), written as a function of outside noise: it has gradients in both parameters."""
         return mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         mean, log_variance = self.encode(x)
         logits = self.decoder(self.reparametrise(mean, log_variance))
         return logits.view_as(x), mean, log_variance
 
 
-def negative_elbo(x, logits, mean, log_variance):
+def negative_elbo(
+    x: torch.Tensor, logits: torch.Tensor, mean: torch.Tensor, log_variance: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The two parts of the loss, summed over the batch; the second is the closed form of the paper's appendix B."""
     reconstruction = F.binary_cross_entropy_with_logits(logits, x, reduction="sum")
     divergence = -0.5 * torch.sum(1 + log_variance - mean.pow(2) - log_variance.exp())
     return reconstruction, divergence
 
 
-def read_images(path):
+def read_images(path: pathlib.Path) -> torch.Tensor:
     """The images of a gzipped IDX file as float32 `[N, 1, 28, 28]` in 0..1: 16 bytes of header, then the pixels."""
     pixels = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16)
     return torch.from_numpy(pixels.reshape(-1, 1, 28, 28).astype(np.float32) / 255)
 
 
-def load(args):
+def load(args: argparse.Namespace) -> tuple[torch.Tensor, ...]:
     """The images for training and for testing."""
     if args.short:
         from rushlight.data import digits
@@ -72,7 +75,9 @@ def load(args):
     return tuple(read_images(raw / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k"))
 
 
-def train_epoch(model, loader, optimizer, title):
+def train_epoch(
+    model: nn.Module, loader: DataLoader[Any], optimizer: torch.optim.Optimizer, title: str
+) -> list[float]:
     """The mean (reconstruction, divergence) of an image while the network learns."""
     model.train()
     sums = torch.zeros(2)
@@ -85,18 +90,19 @@ def train_epoch(model, loader, optimizer, title):
         optimizer.step()
         sums += torch.stack([reconstruction, divergence]).detach()
         bar.set_postfix(loss=f"{loss.item():.2f}")
-    return (sums / len(loader.dataset)).tolist()
+    means: list[float] = (sums / len(loader.dataset)).tolist()
+    return means
 
 
 @torch.no_grad()
-def evaluate(model, loader):
+def evaluate(model: nn.Module, loader: DataLoader[Any]) -> float:
     model.eval()
-    total = sum(sum(negative_elbo(x, *model(x))).item() for (x,) in loader)
-    return total / len(loader.dataset)
+    losses = [torch.stack(negative_elbo(x, *model(x))).sum().item() for (x,) in loader]
+    return float(sum(losses) / len(loader.dataset))
 
 
 @torch.no_grad()
-def draw(model, test, codes, folder):
+def draw(model: nn.Module, test: torch.Tensor, codes: torch.Tensor, folder: pathlib.Path) -> None:
     from torchvision.utils import save_image
 
     model.eval()
@@ -109,8 +115,8 @@ def draw(model, test, codes, folder):
     print(f"saved {folder / 'test.png'} and {folder / 'sample.png'}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("data"))
     parser.add_argument("--dataset", choices=["MNIST", "FashionMNIST"], default="MNIST")
     parser.add_argument("--short", action="store_true", help="a small network on 8x8 digits")

@@ -67,6 +67,41 @@ WORDS = {
 }
 
 
+# What functions give that do not say it themselves. `max`, `where`, `unique` and their like give several kinds of results.
+RESULTS = {
+    **dict.fromkeys(
+        """
+        _sample_dirichlet _standard_gamma alias_copy arange as_strided_copy as_tensor asarray bernoulli bernoulli_ bfloat16 binomial
+        bool byte cauchy_ cdouble celu_ cfloat chain_matmul chalf char contiguous cpu cuda detach detach_ detach_copy diagonal_copy
+        double einsum elu_ embedding_renorm_ empty empty_like empty_permuted empty_strided expand_copy exponential_ eye fill fill_
+        fill_diagonal_ float full full_like geometric_ gru_cell half hardtanh_ int leaky_relu_ linspace log_normal_ logspace long
+        matrix_rank multinomial narrow_copy new_empty new_empty_strided new_full new_ones new_tensor new_zeros normal normal_ ones
+        ones_like permute_copy poisson rand rand_like randint randint_like randn randn_like random_ randperm range resize_
+        resize_as_ rnn_relu_cell rnn_tanh_cell rrelu_ scalar_tensor select_copy set_ short slice_copy sparse_bsc_tensor
+        sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor squeeze_copy t_copy tensor
+        threshold_ to to_dense transpose_copy tril_indices triu_indices type_as uniform_ unsqueeze_copy view_as_complex_copy
+        view_as_real_copy view_copy zero_ zeros zeros_like
+        """.split(),
+        "Tensor",
+    ),
+    **dict.fromkeys(
+        """
+        is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero is_same_size is_signed
+        """.split(),
+        "_bool",
+    ),
+    **dict.fromkeys(
+        "split split_copy split_with_sizes_copy unbind_copy".split(), "tuple[Tensor, ...]"
+    ),
+    "std_mean": "tuple[Tensor, Tensor]",
+    "var_mean": "tuple[Tensor, Tensor]",
+    "broadcast_shapes": "Size",
+    "result_type": "_dtype",
+    "get_device": "_int",
+    "numel": "_int",
+}
+
+
 def meaning(note: object) -> str:
     """The annotation of a stub for one of a declaration; Any for words that only the declaration's file knows."""
     words = [word.strip() for word in str(note).split("|")]
@@ -151,10 +186,11 @@ def of_function(function: Any, name: str, method: bool) -> str:
             for other in [*signature.parameters.values()][position + 1 :]
         ):
             parts.append("/")
-    result = (
-        "Any" if signature.return_annotation is signature.empty else signature.return_annotation
-    )
-    result = "tuple[Tensor, ...]" if result == "tuple[Tensor, ...]" else meaning(result)
+    if signature.return_annotation is signature.empty:
+        result = RESULTS.get(name, "Any")
+    else:
+        result = str(signature.return_annotation)
+        result = result if result == "tuple[Tensor, ...]" else meaning(result)
     return definition(name, parts, result, function.__doc__)
 
 
@@ -358,6 +394,23 @@ def nn_stub() -> str:
     return head + "\n" + "\n".join(lines) + "\n"
 
 
+def autograd_stub() -> str:
+    """`autograd` finds its names when they are used."""
+    from rushlight import autograd
+
+    lines = [
+        f"from rushlight.autograd.{file} import {name} as {name}"
+        for name, file in sorted(autograd._NAMES.items())
+    ]
+    lines += [
+        f"from rushlight.autograd import {file} as {file}"
+        for file in autograd._MODULES
+        if file not in autograd._NAMES
+    ]
+    head = HEADER.format(what="The public names of `autograd`, each from its file.")
+    return head + "\n" + "\n".join(lines) + "\n"
+
+
 def package_stub(methods: Any) -> str:
     import rushlight
 
@@ -384,7 +437,8 @@ def package_stub(methods: Any) -> str:
         if name not in names:
             source = SRC / f"{module.replace('.', '/')}.py"
             text = source.read_text("utf-8") if source.exists() else ""
-            if module == "serialization" or f"class {name}" in text or f"def {name}(" in text:
+            here = re.search(rf"^(class |def |from .* import .*\b){name}\b", text, re.MULTILINE)
+            if module == "serialization" or here:
                 lines.append(f"from rushlight.{module} import {name} as {name}")
             else:
                 constants.append(f"{name}: Any")
@@ -430,6 +484,7 @@ def main() -> int:
     methods = load()
     files = {"core/tensor.pyi": tensor_stub(methods), "__init__.pyi": package_stub(methods)}
     files["nn/__init__.pyi"] = nn_stub()
+    files["autograd/__init__.pyi"] = autograd_stub()
     for where in ("nn.functional", "linalg", "special", "fft"):
         path = where.replace(".", "/")
         package = (SRC / path / "__init__.py").exists()

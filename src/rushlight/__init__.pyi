@@ -118,6 +118,8 @@ from rushlight import vision as vision
 from rushlight import viz as viz
 from rushlight import xpu as xpu
 from rushlight.core.printing import set_printoptions as set_printoptions
+from rushlight.random import Generator as Generator
+from rushlight.random import default_generator as default_generator
 from rushlight.random import manual_seed as manual_seed
 from rushlight.random import seed as seed
 from rushlight.random import initial_seed as initial_seed
@@ -184,6 +186,8 @@ from rushlight.serialization import save as save
 from rushlight.serialization import load as load
 from rushlight.overrides import DisableTorchFunction as DisableTorchFunction
 from rushlight.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from rushlight.storage import UntypedStorage as UntypedStorage
+from rushlight.storage import TypedStorage as TypedStorage
 _int = builtins.int
 _float = builtins.float
 _bool = builtins.bool
@@ -250,8 +254,6 @@ has_mkl: _float
 has_openmp: _float
 has_spectral: _float
 __version__: _str
-Generator: Any
-default_generator: Any
 is_anomaly_check_nan_enabled: Any
 is_anomaly_enabled: Any
 set_anomaly_enabled: Any
@@ -267,8 +269,6 @@ _register_device_module: Any
 get_device_module: Any
 vmap: Any
 Storage: Any
-UntypedStorage: Any
-TypedStorage: Any
 BoolTensor: Any
 ByteTensor: Any
 UInt16Tensor: Any
@@ -543,7 +543,7 @@ def _round_decimals(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Te
     """`round` to some digits."""
 def _rsub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`rsub` with an `alpha`."""
-def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
+def _sample_dirichlet(input: Any, generator: Any = None) -> Tensor:
     """Points of the simplex with the concentrations in `input` [..., k]."""
 def _segment_reduce(data: Tensor, reduce: _str, *, lengths: Tensor | None = None, indices: Any = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _float | None = None) -> Tensor:
     """The sum, mean, max, min or prod of consecutive segments of `data` along `axis`."""
@@ -555,7 +555,7 @@ def _sparse_broadcast_to(input: Tensor, size: Any) -> Tensor:
     """A sparse tensor in another shape: its entries stand at each place of a dimension that is new or had one."""
 def _square_bool(input: Tensor, *, out: Any = None) -> Tensor:
     """`square` of truth values: int64, as `input ** 2`."""
-def _standard_gamma(input: Any, generator: Any = None) -> Any:
+def _standard_gamma(input: Any, generator: Any = None) -> Tensor:
     """Gamma numbers of shape `input` and scale 1."""
 def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     """How samples `output` of Gamma(input, 1) move with `input`."""
@@ -625,7 +625,7 @@ def angle(input: Tensor, *, out: Any = None) -> Tensor:
     """The angle of complex numbers in radians; of real ones 0, or pi below zero."""
 def any(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """Whether any element is not zero, over `dim`. bool; uint8 for uint8."""
-def arange(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def arange(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """start, start + step, ... below `end` (above it for a negative step): int64 for integers, else"""
 def arccos(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of the cosine, in [0, pi]; NaN outside [-1, 1]."""
@@ -655,9 +655,9 @@ def as_strided_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -
     """A copy of what `as_strided` shows."""
 def as_strided_scatter(input: Tensor, src: Tensor, size: _Ints, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Tensor:
     """A copy of `input` with `src` as its `as_strided(size, stride, storage_offset)`."""
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, without copying where that is possible; history is kept."""
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: Any = None) -> Any:
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: Any = None) -> Tensor:
     """`obj` as a tensor: shares memory with tensors, arrays, buffers and DLPack producers."""
 def asin(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of the sine, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
@@ -683,7 +683,7 @@ def bartlett_window(window_length: _int, periodic: _bool = True, *, dtype: _dtyp
     """A triangle: 1 - |2k / N - 1|; N is the length, one less if not `periodic`."""
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias for each channel (Ioffe and Szegedy 2015)."""
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
@@ -691,7 +691,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """`nn.functional.binary_cross_entropy_with_logits`: the cross entropy of sigmoid(input) and `target`."""
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, *, out: Any = None) -> Tensor:
     """How often each of 0, 1, 2, ... occurs in a 1-d tensor of integers; or the sum of its `weights`."""
-def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
     """How many of `count` trials of probability `prob` succeed; floating tensors of one dtype."""
 def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input & other`."""
@@ -825,9 +825,9 @@ def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
     """Degrees to radians."""
 def det(A: Tensor, *, out: Any = None) -> Tensor:
     """The determinants [...] of square matrices [..., n, n]."""
-def detach(input: Any) -> Any:
+def detach(input: Any) -> Tensor:
     """A tensor on the same memory without history; see `Tensor.detach`."""
-def detach_(input: Any) -> Any:
+def detach_(input: Any) -> Tensor:
     """Cut a tensor off its history; see `Tensor.detach_`."""
 def detach_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `detach` shows."""
@@ -875,13 +875,13 @@ def embedding_dense_backward(grad_output: Tensor, indices: Tensor, num_weights: 
     """The rows of `grad_output` added up by index; those of `padding_idx` are left out."""
 def embedding_renorm_(input: Any, indices: Any, max_norm: _float, norm_type: _float) -> Any:
     """Scale the rows of a table that `indices` name to norm `max_norm` where theirs is larger, in place."""
-def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Memory of a shape, with whatever it held before."""
-def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Memory of the shape, dtype and (by default) memory order of `input`."""
-def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Dense memory of a shape whose dimensions lie in the order `physical_layout`, outermost first."""
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Memory of a shape with the given strides, which may overlap or leave gaps."""
 def eq(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input == other`."""
@@ -901,15 +901,15 @@ def expand_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> An
     """A copy of what `expand` shows."""
 def expm1(input: Tensor, *, out: Any = None) -> Tensor:
     """exp(input) - 1, exact near zero."""
-def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """The identity matrix of n rows (and m columns): ones on the diagonal, zeros elsewhere."""
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
     """As `alpha_dropout`, for whole channels."""
 def feature_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
     """As `dropout`, for whole channels."""
-def fill(input: Any, value: Any) -> Any:
+def fill(input: Any, value: Any) -> Tensor:
     """A copy of `input` with every element overwritten by `value`."""
-def fill_(self: Any, value: Any) -> Any:
+def fill_(self: Any, value: Any) -> Tensor:
     """Overwrite every element by a number, or by the value of a 0-d tensor."""
 def fix(input: Tensor, *, out: Any = None) -> Tensor:
     """Rounded towards zero."""
@@ -947,9 +947,9 @@ def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a NumPy array; writes to one are seen in the other."""
 def frombuffer(buffer: Any, *, dtype: Any, count: _int = -1, offset: _int = 0, requires_grad: _bool = False) -> Tensor:
     """A 1-d tensor on the memory of a Python buffer: `count` elements from byte `offset` on."""
-def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
     """`fill_value` everywhere; its type decides the dtype where none is given."""
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """`fill_value` in the shape, dtype and (by default) memory order of `input`."""
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor:
     """The elements that `index` names along `dim`; the result has the shape of `index`."""
@@ -961,7 +961,7 @@ def geqrf(input: Tensor, *, out: Any = None) -> _a_tau:
     """(a, tau): R in the upper triangle of `a`, below it the vectors of the reflections whose product"""
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """All products of two vectors: [n] and [m] give [n, m]."""
-def get_device(input: Any) -> Any:
+def get_device(input: Any) -> _int:
     """The index of the device of the tensor; -1 for the CPU."""
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: _int = 1) -> tuple[Tensor, ...]:
     """The slopes of samples along each of `dim` (all unless given), by the three nearest points."""
@@ -1039,23 +1039,23 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
     """Batch normalisation of each sample by itself (Ulyanov 2016)."""
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """Another name of `linalg.inv`."""
-def is_complex(input: Any) -> Any:
+def is_complex(input: Any) -> _bool:
     """Whether the dtype is complex."""
-def is_conj(input: Any) -> Any:
+def is_conj(input: Any) -> _bool:
     """Whether the tensor is lazily conjugated: never here, conj() computes."""
-def is_distributed(input: Any) -> Any:
+def is_distributed(input: Any) -> _bool:
     """False: no tensor is."""
-def is_floating_point(input: Any) -> Any:
+def is_floating_point(input: Any) -> _bool:
     """Whether the dtype is a floating-point type (not complex)."""
-def is_inference(input: Any) -> Any:
+def is_inference(input: Any) -> _bool:
     """Whether the tensor was made in inference mode."""
-def is_neg(input: Any) -> Any:
+def is_neg(input: Any) -> _bool:
     """Whether the tensor is lazily negated: never here."""
-def is_nonzero(input: Any) -> Any:
+def is_nonzero(input: Any) -> _bool:
     """Whether the only element of a tensor is not 0; RuntimeError if it has not one element."""
-def is_same_size(input: Any, other: Any) -> Any:
+def is_same_size(input: Any, other: Any) -> _bool:
     """Whether two tensors have the same shape."""
-def is_signed(input: Any) -> Any:
+def is_signed(input: Any) -> _bool:
     """Whether the dtype holds negative numbers."""
 def is_storage(obj: Any) -> _bool:
     """Whether `obj` is a storage."""
@@ -1103,7 +1103,7 @@ def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Te
     """`input <= other`."""
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
     """log |gamma(input)|; infinite at 0, -1, -2, ..."""
-def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
 def lobpcg(A: Any, k: _int | None = None, B: Any = None, X: Any = None, n: _int | None = None, iK: Any = None, niter: _int | None = None, tol: _float | None = None, largest: _bool | None = None, method: _str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> _Ints:
     """(E, X): the k largest (or smallest) eigenvalues of A x = e B x and their vectors."""
@@ -1135,7 +1135,7 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Whether exactly one is not zero."""
 def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor:
     """log(input / (1 - input)); with `eps`, `input` is first brought into [eps, 1 - eps]."""
-def logspace(start: Any, end: Any, steps: Any, base: Any = ..., *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def logspace(start: Any, end: Any, steps: Any, base: Any = ..., *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """`base` to the power of `linspace(start, end, steps)`."""
 def logsumexp(input: Tensor, dim: _Ints | None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """The logarithm of the sum of e**input over `dim`, without overflow: the maximum is taken out."""
@@ -1203,7 +1203,7 @@ def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """`input` sorted along its first dimension."""
 def mul(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input * other`."""
-def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Any:
+def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Tensor:
     """Indices drawn with probabilities in proportion to `input` [k] or [m, k]: int64 [n] or [m, n]."""
 def multiply(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input * other`."""
@@ -1251,17 +1251,17 @@ def norm(input: Tensor, p: _float | _str | None = 'fro', dim: _Ints | None = Non
     """The `p`-norm of the tensor as one vector, or over `dim`."""
 def norm_except_dim(v: Tensor, pow: _int = 2, dim: _int = 0) -> Tensor:
     """The norm of order `pow` over all dimensions but `dim`, which keep size 1; over all, without dimensions, for -1."""
-def normal(mean: Any = ..., std: Any = ..., size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def normal(mean: Any = ..., std: Any = ..., size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
     """Normal numbers; mean and standard deviation are tensors, or numbers with a `size`."""
 def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input != other`."""
 def nuclear_norm(input: Tensor, dim: _Ints | None = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """The sum of the singular values of the matrices in two dimensions."""
-def numel(input: Any) -> Any:
+def numel(input: Any) -> _int:
     """The number of elements."""
-def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
     """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
-def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Ones of the shape, dtype and (by default) memory order of `input`."""
 def orgqr(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
     """The first n columns of H1 H2 ... Hk, Hi = I - tau_i v_i v_iᴴ, v_i below the diagonal of column i."""
@@ -1285,7 +1285,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
     """(*, C r r, H, W) to (*, C, H r, W r), r = `upscale_factor`: channels become pixels."""
 def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
     """(*, C, H r, W r) to (*, C r r, H, W), r = `downscale_factor`: the inverse of `pixel_shuffle`."""
-def poisson(input: Any, generator: Any = None) -> Any:
+def poisson(input: Any, generator: Any = None) -> Tensor:
     """Poisson counts with the rates in `input`, in its shape and dtype."""
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool, full: _bool, eps: _float, reduction: _int) -> Tensor:
     """`nn.functional.poisson_nll_loss`, without defaults, as PyTorch's."""
@@ -1309,21 +1309,21 @@ def quantile(input: Tensor, q: Any, dim: _int | None = None, keepdim: _bool = Fa
     """The `q`-th quantiles (a number in [0, 1], or a tensor of several) of all elements or over `dim`."""
 def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
     """Radians to degrees."""
-def rand(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def rand(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Uniform numbers in [0, 1)."""
-def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
-def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
-def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Integers of [low, high), in the shape, dtype and memory order of `input`."""
-def randn(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def randn(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """Normal numbers of mean 0 and standard deviation 1."""
-def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Normal numbers, in the shape, dtype and memory order of `input`."""
-def randperm(n: Any, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def randperm(n: Any, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """The integers 0 to n - 1 in random order."""
-def range(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def range(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
 def ravel(input: Tensor) -> Tensor:
     """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
@@ -1341,7 +1341,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: _int | None = Non
     """Every slice along `dim` repeated, all `repeats` times or each its own number of times."""
 def reshape(input: Tensor, shape: _Ints) -> Tensor:
     """The elements in row-major order under another shape: a view where possible, else a copy."""
-def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Tensor:
     """`resize_` to the shape of another tensor."""
 def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
     """The size of another sparse tensor, in place; entries stay where they are."""
@@ -1349,7 +1349,7 @@ def resolve_conj(input: Tensor, *, out: Any = None) -> Tensor:
     """`input`: no tensor here is a conjugate yet to be computed."""
 def resolve_neg(input: Tensor, *, out: Any = None) -> Tensor:
     """`input`: no tensor here is a negative yet to be computed."""
-def result_type(tensor1: Any, tensor2: Any) -> Any:
+def result_type(tensor1: Any, tensor2: Any) -> _dtype:
     """The dtype of an operation between two tensors or numbers."""
 def rms_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor:
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions (Zhang and Sennrich 2019)."""
@@ -1381,7 +1381,7 @@ def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any
     """`other - alpha * input`: what `1 - x` calls."""
 def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
 def scatter(input: Tensor, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: _str | None = None, axis: Any = None, out: Any = None) -> Tensor:
     """A copy of `input` in which `src` (a tensor or a number) stands where `index` says along `dim`."""
@@ -1431,17 +1431,17 @@ def solve(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Removed: RuntimeError; `linalg.solve` is there."""
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Any = None) -> _values_indices:
     """(values, indices) sorted along `dim`. Always stable; nan comes last, first if `descending`."""
-def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Tensor:
     """A sparse matrix in compressed columns of blocks."""
-def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Tensor:
     """A sparse matrix in compressed rows of blocks: `values` is [blocks, rows, columns of a block]."""
-def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Tensor:
     """A sparse tensor in one of the compressed layouts: the entries `compressed_indices[i]` to"""
-def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None, is_coalesced: Any = None) -> Any:
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None, is_coalesced: Any = None) -> Tensor:
     """A sparse tensor in coordinates: `values` [nnz, *dense] at `indices` [sparse dims, nnz]."""
-def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Tensor:
     """A sparse matrix in compressed columns: entries `ccol[j]:ccol[j + 1]` are those of column j."""
-def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Tensor:
     """A sparse matrix in compressed rows: entries `crow[i]:crow[i + 1]` are those of row i."""
 def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given."""
@@ -1499,7 +1499,7 @@ def tan(input: Tensor, *, out: Any = None) -> Tensor:
     """The tangent of radians."""
 def tanh(input: Tensor, *, out: Any = None) -> Tensor:
     """The hyperbolic tangent."""
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """A new tensor with a copy of `data`: a number, nested sequences, an array."""
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
     """Views of `n` parts as equal as can be, or of the parts between the given indices."""
@@ -1531,13 +1531,13 @@ def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _
     """Deprecated: use `linalg.solve_triangular`, whose arguments are the other way round."""
 def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """The lower triangle of matrices, zeros above the given diagonal."""
-def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Any:
+def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Tensor:
     """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = ..., p: _float = 2, eps: _float = ..., swap: _bool = False, reduction: _int = 0) -> Tensor:
     """`nn.functional.triplet_margin_loss`: max(0, d(a, p) - d(a, n) + margin)."""
 def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """The upper triangle of matrices, zeros below the given diagonal."""
-def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Any:
+def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Tensor:
     """Where the upper triangle of a row x col matrix is: [2, n], the rows and the columns."""
 def true_divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input / other`: `div` without rounding."""
@@ -1597,11 +1597,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     """`input` where `condition` is True, else `other`; all three are broadcast, two of them promoted."""
 def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """input * log(other), 0 where `input` is 0."""
-def zero_(self: Any) -> Any:
+def zero_(self: Any) -> Tensor:
     """Overwrite by zeros."""
-def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`."""
-def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Zeros of the shape, dtype and (by default) memory order of `input`."""
 
 def __getattr__(name: _str) -> Any: ...

@@ -55,6 +55,13 @@ class Net(nn.Module):
         return self.layer(x).relu()
 
 
+def calls(model: Net, x: Tensor) -> None:
+    assert_type(model(x), Tensor)  # what `forward` says
+    assert_type(torch.randn(2, 3), Tensor)
+    assert_type(x.to(torch.float64), Tensor)
+    assert_type(torch.autograd.gradcheck(model, (x,)), bool)
+
+
 def training(model: Net) -> None:
     images, labels = digits()
     data = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
@@ -72,4 +79,5 @@ def mistakes(x: Tensor) -> None:
     # Each comment is an error that must be found: mypy reports the ones that are not needed.
     x.no_such_method()  # type: ignore[attr-defined]
     x.reshape(2, 3).add()  # type: ignore[call-arg]
+    Net()("a text")  # type: ignore[arg-type]
     torch.exp("a text")  # type: ignore[arg-type]

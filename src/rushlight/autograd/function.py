@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
 from rushlight.autograd.state import thread
@@ -248,15 +248,19 @@ class Function(metaclass=FunctionMeta):
         )
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         raise NotImplementedError("setup_context is not implemented.")
 
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to "
-            "use it with backward mode AD."
-        )
+    if TYPE_CHECKING:
+        backward: Callable[..., Any]
+    else:
+
+        @staticmethod
+        def backward(ctx: Any, *grad_outputs: Any) -> Any:
+            raise NotImplementedError(
+                "You must implement either the backward or vjp method for your custom autograd.Function to "
+                "use it with backward mode AD."
+            )
 
     vjp = backward
 
@@ -527,7 +531,7 @@ class Refuse(Function):
         return tuple(o.clone() if isinstance(o, Tensor) else o for o in outputs)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Nothing is kept."""
 
     @staticmethod

@@ -349,11 +349,11 @@ class Tensor:
         """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
-    def bernoulli(self, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+    def bernoulli(self, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
         """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
-    def bernoulli_(self, p: Any = ..., *, generator: Any = None) -> Any:
+    def bernoulli_(self, p: Any = ..., *, generator: Any = None) -> Tensor:
         """Overwrite by ones with probability `p` (a number, or a tensor that broadcasts), else zeros."""
-    def bfloat16(self, memory_format: Any = None) -> Any:
+    def bfloat16(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.bfloat16)`."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """How often each of 0, 1, 2, ... occurs in a 1-d tensor of integers; or the sum of its `weights`."""
@@ -383,17 +383,17 @@ class Tensor:
         """`input ^ other`."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of two equally long batches of matrices [b, n, k] @ [b, k, m] -> [b, n, m]."""
-    def bool(self, memory_format: Any = None) -> Any:
+    def bool(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.bool)`."""
     def broadcast_to(self, *size: Any) -> Tensor:
         """`input.expand(size)`."""
-    def byte(self, memory_format: Any = None) -> Any:
+    def byte(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.uint8)`."""
-    def cauchy_(self, median: Any = ..., sigma: Any = ..., *, generator: Any = None) -> Any:
+    def cauchy_(self, median: Any = ..., sigma: Any = ..., *, generator: Any = None) -> Tensor:
         """Overwrite by Cauchy numbers."""
     def ccol_indices(self) -> Tensor:
         """Where the entries of each column begin, and the last end."""
-    def cdouble(self, memory_format: Any = None) -> Any:
+    def cdouble(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.complex128)`."""
     def ceil(self) -> Tensor:
         """Rounded up."""
@@ -401,11 +401,11 @@ class Tensor:
         """Rounded up."""
     def celu(self, alpha: _float = ...) -> Tensor:
         """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
-    def cfloat(self, memory_format: Any = None) -> Any:
+    def cfloat(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.complex64)`."""
-    def chalf(self, memory_format: Any = None) -> Any:
+    def chalf(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.complex32)`."""
-    def char(self, memory_format: Any = None) -> Any:
+    def char(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.int8)`."""
     def cholesky(self, upper: _bool = False) -> Tensor:
         """Deprecated: use `linalg.cholesky`."""
@@ -445,7 +445,7 @@ class Tensor:
         """The complex conjugates; a real tensor as it is."""
     def conj_physical_(self) -> Tensor:
         """The complex conjugates; a real tensor as it is."""
-    def contiguous(self, memory_format: Any = ...) -> Any:
+    def contiguous(self, memory_format: Any = ...) -> Tensor:
         """The tensor itself if it lies in memory in that order, else a copy that does."""
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
         """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
@@ -467,13 +467,13 @@ class Tensor:
         """How many elements over `dim` are not zero (nan is not zero). int64."""
     def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariance matrix of variables (rows) over observations (columns); 0-d for one variable."""
-    def cpu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
+    def cpu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Tensor:
         """`self.to('cpu')`; AssertionError where there is no such device."""
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
         """As `linalg.cross`; without `dim` along the first dimension of size 3."""
     def crow_indices(self) -> Tensor:
         """Where the entries of each row begin, and the last end."""
-    def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
+    def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Tensor:
         """`self.to('cuda')`; AssertionError where there is no such device."""
     def cummax(self, dim: _int) -> _values_indices:
         """(values, indices): the maximum up to each place along `dim`, and where it last was."""
@@ -525,7 +525,7 @@ class Tensor:
         """`input / other`; with `rounding_mode` "floor" or "trunc" the rounded quotient, of their dtype."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The sum of the products of two vectors [k]; complex ones are not conjugated."""
-    def double(self, memory_format: Any = None) -> Any:
+    def double(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.float64)`."""
     def dropout_(self, p: _float, train: _bool) -> Tensor:
         """Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training."""
@@ -567,15 +567,15 @@ class Tensor:
         """exp(input) - 1, exact near zero."""
     def expm1_(self) -> Tensor:
         """exp(input) - 1, exact near zero."""
-    def exponential_(self, lambd: Any = ..., *, generator: Any = None) -> Any:
+    def exponential_(self, lambd: Any = ..., *, generator: Any = None) -> Tensor:
         """Overwrite by exponential numbers of mean 1 / lambd."""
     def feature_alpha_dropout_(self, p: _float, train: _bool) -> Tensor:
         """As `alpha_dropout`, for whole channels."""
     def feature_dropout_(self, p: _float, train: _bool) -> Tensor:
         """As `dropout`, for whole channels."""
-    def fill_(self, value: Any) -> Any:
+    def fill_(self, value: Any) -> Tensor:
         """Overwrite every element by a number, or by the value of a 0-d tensor."""
-    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Any:
+    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Tensor:
         """Overwrite the main diagonal by a number; `wrap`: of a tall matrix, again after n + 1 rows."""
     def fix(self) -> Tensor:
         """Rounded towards zero."""
@@ -589,7 +589,7 @@ class Tensor:
         """The columns in reverse order: `flip(1)` of at least two dimensions."""
     def flipud(self) -> Tensor:
         """The rows in reverse order: `flip(0)` of at least one dimension."""
-    def float(self, memory_format: Any = None) -> Any:
+    def float(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.float32)`."""
     def float_power(self, exponent: Any) -> Tensor:
         """`pow` computed in float64 (complex128 for complex operands)."""
@@ -627,7 +627,7 @@ class Tensor:
         """`input >= other`."""
     def ge_(self, other: Tensor | _Number) -> Tensor:
         """`input >= other`."""
-    def geometric_(self, p: Any, *, generator: Any = None) -> Any:
+    def geometric_(self, p: Any, *, generator: Any = None) -> Tensor:
         """Overwrite by the number of trials of probability `p` until the first success."""
     def geqrf(self) -> _a_tau:
         """(a, tau): R in the upper triangle of `a`, below it the vectors of the reflections whose product"""
@@ -647,7 +647,7 @@ class Tensor:
         """`input > other`."""
     def gt_(self, other: Tensor | _Number) -> Tensor:
         """`input > other`."""
-    def half(self, memory_format: Any = None) -> Any:
+    def half(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.float16)`."""
     def hardshrink(self, lambd: _float = ...) -> Tensor:
         """x where |x| > lambd, else 0."""
@@ -707,7 +707,7 @@ class Tensor:
         """The coordinates of a coalesced tensor: int64 [sparse dims, nnz]."""
     def inner(self, other: Tensor) -> Tensor:
         """The sums of products over the last dimensions: [..., k] and [***, k] give [..., ***]."""
-    def int(self, memory_format: Any = None) -> Any:
+    def int(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.int32)`."""
     def inverse(self) -> Tensor:
         """Another name of `linalg.inv`."""
@@ -715,11 +715,11 @@ class Tensor:
         """`self.to('ipu')`; AssertionError where there is no such device."""
     def is_coalesced(self) -> _bool:
         """Whether the coordinates are known to be sorted and unique."""
-    def is_distributed(self) -> Any:
+    def is_distributed(self) -> _bool:
         """False: no tensor is."""
-    def is_nonzero(self) -> Any:
+    def is_nonzero(self) -> _bool:
         """Whether the only element of a tensor is not 0; RuntimeError if it has not one element."""
-    def is_same_size(self, other: Any) -> Any:
+    def is_same_size(self, other: Any) -> _bool:
         """Whether two tensors have the same shape."""
     def is_set_to(self, tensor: Tensor) -> _bool:
         """Whether both tensors are the same view of the same memory."""
@@ -787,7 +787,7 @@ class Tensor:
         """The logarithm to base 2."""
     def log_(self) -> Tensor:
         """The natural logarithm; NaN below zero, -inf at zero."""
-    def log_normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = None) -> Any:
+    def log_normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = None) -> Tensor:
         """Overwrite by numbers whose logarithm is normal with `mean` and `std`."""
     def log_softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
         """log(softmax(x)) along `dim`, computed stably."""
@@ -821,7 +821,7 @@ class Tensor:
         """log(input / (1 - input)); with `eps`, `input` is first brought into [eps, 1 - eps]."""
     def logsumexp(self, dim: _Ints | None, keepdim: _bool = False) -> Tensor:
         """The logarithm of the sum of e**input over `dim`, without overflow: the maximum is taken out."""
-    def long(self, memory_format: Any = None) -> Any:
+    def long(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.int64)`."""
     def lstsq(self, *args: Any, **kwargs: Any) -> Any:
         """Removed: RuntimeError; `linalg.lstsq` is there."""
@@ -889,7 +889,7 @@ class Tensor:
         """`input * other`."""
     def mul_(self, other: Tensor | _Number) -> Tensor:
         """`input * other`."""
-    def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Any:
+    def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Tensor:
         """Indices drawn with probabilities in proportion to `input` [k] or [m, k]: int64 [n] or [m, n]."""
     def multiply(self, other: Tensor | _Number) -> Tensor:
         """`input * other`."""
@@ -931,17 +931,17 @@ class Tensor:
         """`-input`; RuntimeError for bool."""
     def new(self, *args: Any, **kwargs: Any) -> Any:
         """As the constructor of this tensor's type: `t.new(2, 3)`, `t.new([1, 2])`; of a sparse one, also of indices"""
-    def new_empty(self, *args: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    def new_empty(self, *args: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
         """Memory of a shape, with the dtype and device of this tensor."""
-    def new_empty_strided(self, size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    def new_empty_strided(self, size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
         """As `empty_strided`, with the dtype and device of this tensor."""
-    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
         """`fill_value` in a shape, with the dtype and device of this tensor."""
-    def new_ones(self, *args: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    def new_ones(self, *args: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
         """Ones of a shape, with the dtype and device of this tensor."""
-    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None, pin_memory: Any = False) -> Any:
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None, pin_memory: Any = False) -> Tensor:
         """As `tensor(data)`, with the dtype and device of this tensor by default."""
-    def new_zeros(self, *args: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    def new_zeros(self, *args: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
         """Zeros of a shape, with the dtype and device of this tensor."""
     def nextafter(self, other: Tensor) -> Tensor:
         """The next number after `input` towards `other`."""
@@ -953,7 +953,7 @@ class Tensor:
         """`nonzero` cut off, or filled up with `fill_value`, to `size` rows."""
     def norm(self, p: _float | _str | None = 'fro', dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """The `p`-norm of the tensor as one vector, or over `dim`."""
-    def normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = None) -> Any:
+    def normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = None) -> Tensor:
         """Overwrite by normal numbers."""
     def not_equal(self, other: Tensor | _Number) -> Tensor:
         """`input != other`."""
@@ -999,7 +999,7 @@ class Tensor:
         """Radians to degrees."""
     def rad2deg_(self) -> Tensor:
         """Radians to degrees."""
-    def random_(self, *args: Any, to: Any = None, generator: Any = None, **kwargs: Any) -> Any:
+    def random_(self, *args: Any, to: Any = None, generator: Any = None, **kwargs: Any) -> Tensor:
         """Overwrite by integers: `random_()` (all the dtype holds), `random_(to)`, `random_(from, to)`."""
     def ravel(self) -> Tensor:
         """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
@@ -1029,11 +1029,11 @@ class Tensor:
         """`self.reshape(other.shape)`."""
     def resize(self, *sizes: Any) -> Any:
         """A copy of `resize_` that PyTorch calls deprecated."""
-    def resize_(self, *args: Any, size: Any = None, memory_format: Any = None) -> Any:
+    def resize_(self, *args: Any, size: Any = None, memory_format: Any = None) -> Tensor:
         """Change the shape in place; elements beyond the old memory are uninitialised."""
     def resize_as(self, tensor: Any) -> Any:
         """A copy of `resize_as_` that PyTorch calls deprecated."""
-    def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:
+    def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Tensor:
         """`resize_` to the shape of another tensor."""
     def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
         """The size of another sparse tensor, in place; entries stay where they are."""
@@ -1075,7 +1075,7 @@ class Tensor:
         """The self-normalising elu (Klambauer et al. 2017, with its alpha and scale)."""
     def selu_(self) -> Tensor:
         """The self-normalising elu (Klambauer et al. 2017, with its alpha and scale)."""
-    def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Any:
+    def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Tensor:
         """Put this tensor on other memory: that of a tensor, or of a storage with offset, size, stride."""
     def setitem(self, index: Any, value: Any) -> None:
         """`self[index] = value`: a number, or a tensor that broadcasts to the region."""
@@ -1085,7 +1085,7 @@ class Tensor:
         """The sign; of a complex number z / |z|, 0 at 0."""
     def share_memory_(self) -> Tensor:
         """Move the memory to where processes that it is sent to, or that are forked, see each other's writes."""
-    def short(self, memory_format: Any = None) -> Any:
+    def short(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.int16)`."""
     def sigmoid(self) -> Tensor:
         """The logistic function 1 / (1 + exp(-input))."""
@@ -1129,7 +1129,7 @@ class Tensor:
         """Another size, in place; entries stay where they are."""
     def sparse_resize_and_clear_(self, size: Any, sparse_dim: _int, dense_dim: _int) -> Tensor:
         """Another size and no entries, in place."""
-    def split(self, split_size: Any, dim: Any = 0) -> Any:
+    def split(self, split_size: Any, dim: Any = 0) -> tuple[Tensor, ...]:
         """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given."""
     def split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive parts of the given lengths, which add up to the size of the dimension."""
@@ -1197,9 +1197,9 @@ class Tensor:
         """Views of `n` parts as equal as can be, or of the parts between the given indices."""
     def tile(self, *dims: Any) -> Tensor:
         """`repeat`, where missing counts in front are 1."""
-    def to(self, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = None) -> Any:
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = None) -> Tensor:
         """The tensor as another dtype, on another device: `to(dtype)`, `to(device, dtype)`, `to(other)`."""
-    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
         """The dense tensor; a strided one is returned as it is, in another dtype where asked."""
     def to_padded_tensor(self, padding: _float, output_size: Any = None) -> Tensor:
         """A dense tensor with `padding` after the end of each component of a nested tensor."""
@@ -1243,7 +1243,7 @@ class Tensor:
         """Rounded towards zero."""
     def type(self, dtype: Any = None, non_blocking: Any = False, **kwargs: Any) -> Any:
         """The name of the tensor's type, such as `torch.FloatTensor`; with `dtype`, a conversion to it."""
-    def type_as(self, other: Any) -> Any:
+    def type_as(self, other: Any) -> Tensor:
         """`self.to(other.dtype)`."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """All slices along a dimension, without it."""
@@ -1251,7 +1251,7 @@ class Tensor:
         """The dimension `dim` cut into several of the given sizes, of which one may be -1."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         """All windows of `size` elements in a dimension, `step` apart, as a new last dimension."""
-    def uniform_(self, *args: Any, to: Any = ..., generator: Any = None, **kwargs: Any) -> Any:
+    def uniform_(self, *args: Any, to: Any = ..., generator: Any = None, **kwargs: Any) -> Tensor:
         """Overwrite by uniform numbers in [from, to): `uniform_(from=0, to=1)`."""
     def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """The different elements in order (or slices along `dim`), each nan by itself."""
@@ -1287,7 +1287,7 @@ class Tensor:
         """input * log(other), 0 where `input` is 0."""
     def xpu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
         """`self.to('xpu')`; AssertionError where there is no such device."""
-    def zero_(self) -> Any:
+    def zero_(self) -> Tensor:
         """Overwrite by zeros."""
     @property
     def T(self) -> Tensor: ...

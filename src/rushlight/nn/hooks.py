@@ -11,11 +11,29 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.utils.hooks import RemovableHandle
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class Forward(Protocol[P, R]):
+    """A module as type checkers see a call of it: the call takes and gives what `forward` does."""
+
+    @property
+    def forward(self) -> Callable[P, R]: ...
+
+
+def forward_unimplemented(self: Any, *input: Any) -> Any:
+    """Compute the module's output; every subclass defines it."""
+    raise NotImplementedError(
+        f'Module [{type(self).__name__}] is missing the required "forward" function'
+    )
+
 
 if TYPE_CHECKING:
     from rushlight.nn.module import Module

@@ -18,6 +18,8 @@ from rushlight.core.tensor import Tensor
 from rushlight.nn import convert, hooks, registration, state
 from rushlight.nn.error_notes import note_module
 from rushlight.nn.hooks import (  # noqa: F401 - their public place is beside Module
+    P,
+    R,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -134,7 +136,7 @@ class Module(convert.Devices):
 
     # ------------------------------------------------------------------------------ calls
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: hooks.Forward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if self._call_has_hooks:
                 return hooks.call_with_hooks(self, args, kwargs)
@@ -145,11 +147,7 @@ class Module(convert.Devices):
 
     _call_impl = _wrapped_call_impl = __call__
 
-    def forward(self, *input: Any) -> Any:
-        """Compute the module's output; every subclass defines it."""
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+    forward: Callable[..., Any] = hooks.forward_unimplemented
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the calls of this module, in place; the arguments are those of `torch.compile`."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from rushlight.autograd.state import active
 from rushlight.core.device import current_accelerator
 from rushlight.utils.data.collate import default_collate, default_convert
-from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.dataset import Dataset, IterableDataset
 from rushlight.utils.data.fetch import make_fetcher
 from rushlight.utils.data.sampler import (
     BatchSampler,
@@ -70,7 +70,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler | Iterable | None = None,
@@ -111,7 +111,7 @@ class DataLoader(Generic[T_co]):
             raise ValueError(
                 f"worker_method should be 'process' or 'thread', but got {worker_method!r}"
             )
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory

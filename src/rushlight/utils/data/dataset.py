@@ -17,6 +17,7 @@ __all__ = [
     "TensorDataset", "random_split",
 ]  # fmt: skip
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -43,7 +44,7 @@ class IterableDataset(Dataset[T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[tuple]):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Tensors cut along their first dimension: sample i is `(t[i] for each tensor t)`.
 
     >>> import rushlight as torch
@@ -58,7 +59,7 @@ class TensorDataset(Dataset[tuple]):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index: Any) -> tuple:
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
@@ -170,10 +171,10 @@ class ChainDataset(IterableDataset):
 class Subset(Dataset[T_co]):
     """The samples of a data set at some indices."""
 
-    dataset: Dataset[T_co]
+    dataset: Dataset[T_co] | Sequence[T_co]
     indices: Sequence[int]
 
-    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Dataset[T_co] | Sequence[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
@@ -193,8 +194,8 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(
-    dataset: Dataset, lengths: Sequence[int | float], generator: Any = None
-) -> list[Subset]:
+    dataset: Dataset[T] | Sequence[T], lengths: Sequence[int | float], generator: Any = None
+) -> list[Subset[T]]:
     """Random parts of a data set, of those lengths, or of those shares of it that sum to 1.
 
     Of what rounding leaves over, the first parts get one sample each.
