@@ -315,3 +315,33 @@ def test_the_report_shows_the_lines_of_the_loops():
     program = built(lambda x: (x.exp() + 1,), x)
     program(x)
     assert "exp" in program.report() and len(program.loops) == 1
+
+
+def test_views_keep_their_place_in_memory_of_any_layout():
+    def function(x):
+        a, b, c = (x * 2).split((2, 3, 1), 1)
+        rows = x.unbind(0)[2].unsqueeze(0)
+        y = x.t().unsqueeze(1)[1:, :, ::2]
+        y.mul_(2)
+        return a.transpose(0, 1).exp() + 1, b, c.expand(4, 5), rows, x[1], y
+
+    program = built(function, torch.randn(4, 6))
+    for x in (torch.randn(4, 6), torch.randn(6, 4).t(), torch.randn(4, 12)[:, ::2]):
+        for _ in range(2):
+            ours, theirs = x.clone(), x.clone()
+            base = torch.zeros(12, 12)
+            ours = base.as_strided(x.shape, x.stride()).copy_(ours)
+            theirs = base.clone().as_strided(x.shape, x.stride()).copy_(theirs)
+            for a, b in zip([*program(ours), ours], [*function(theirs), theirs], strict=True):
+                same(a, b)
+                assert (a.data_ptr() == ours.data_ptr()) == (b.data_ptr() == theirs.data_ptr())
+
+
+def test_new_memory_is_made_in_every_call():
+    def function(x):
+        return (x.new_empty((2, 3)).fill_(1).add_(x), x.new_empty(0), torch.empty(3).zero_())
+
+    program = built(function, torch.ones(3))
+    kept = [program(torch.full((3,), float(k)))[0] for k in range(3)]
+    for k, t in enumerate(kept):
+        same(t, torch.full((2, 3), 1.0 + k))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight._codegen.kernel import builtin, entry
+from rushlight._codegen.kernels.header import alike
 from rushlight._codegen.kernels.shape_inference import dims_of, shape_of, size_of, strides_of
 from rushlight._codegen.language import array, bits, inline
 from rushlight._codegen.language import call as call_address
@@ -142,6 +143,25 @@ def strided(a, objects, count, table, plan):
             plan[NDIM] = n
             plan[OFFSET] = offset
             plan[FITS] = 1
+
+
+@inline
+def relaid(a, objects, count, table, plan):
+    """`relaid(a, told, otherwise)`: a view whose layout is told, of an array whose layout is told, too.
+
+    `told`: the address of the array's dtype, its dimensions, its shape and strides; the dimensions of the view, how
+    many bytes behind the array it begins, its shape and strides.
+    """
+    told = bits(bits(objects[0], Header)[abi.DATA], Ptr[i64])
+    if alike(a, table[ARRAY], told, 0):
+        at = 2 + 2 * told[1]
+        n = told[at]
+        for k in range(n):
+            plan[SHAPE + k] = told[at + 2 + k]
+            plan[STRIDES + k] = told[at + 2 + n + k]
+        plan[NDIM] = n
+        plan[OFFSET] = told[at + 1]
+        plan[FITS] = 1
 
 
 @inline

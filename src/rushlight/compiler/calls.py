@@ -33,6 +33,7 @@ MAKERS = frozenset(
     "arange eye full full_like linspace new_full new_ones new_zeros ones ones_like scalar_tensor "
     "zeros zeros_like".split()
 )
+EMPTY = frozenset(("empty", "new_empty"))
 # In-place operators whose result is another view of the memory, which they leave as it is.
 RESHAPING = frozenset(
     "as_strided_ resize_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ detach_".split()
@@ -203,12 +204,14 @@ def call_of(node: Node) -> Call:
     """The call of a `call_function` node."""
     target = node.target
     if target is operator.getitem:
-        return Call(node, target, node.args, pure=True)
+        return Call(node, target, node.args, pure=True, view=True)
     if not isinstance(target, OpOverload):
         return on_tensors(node)
     name = target._opname
     if name == "copy_":
         return copying(node)
+    if name in EMPTY and (made := new_memory(node)) is not None:
+        return made
     function = target.overloadpacket.resolved()
     if (of := getattr(function, "gradient_of", None)) is not None:
         return gradient(node, *of) or on_tensors(node)
@@ -277,6 +280,16 @@ def copying(node: Node) -> Call:
     return made
 
 
+def new_memory(node: Node) -> Call | None:
+    """`empty` and `new_empty`; None where their result is no plain array in order."""
+    a = node.meta["val"]._array
+    read = [n for n in nodes_in((node.args, node.kwargs)) if not isinstance(n.meta["val"], Tensor)]
+    asked = {k for k, v in node.kwargs.items() if v not in (None, False)}
+    if read or not asked <= {"dtype"} or not plain(node):
+        return None
+    return Call(node, xp.empty, (a.shape, a.dtype))
+
+
 def dtype_of(node: Any) -> np.dtype:
     return node.meta["val"]._array.dtype
 
@@ -335,7 +348,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     else:
         made = Call(node, call, order, pure=is_pure(op))
     call.__name__ = write.__name__ = op.name
-    made.view = op.view and op.outputs is None
+    made.view = op.view
     if not op.view and op.path == "_to_copy" and isinstance(dtype := named["dtype"], dtypes.dtype):
         made.forward = lambda space, value: space.cast(value(named["input"]), dtype.np)
     elif op.path == "clone":

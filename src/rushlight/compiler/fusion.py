@@ -433,15 +433,8 @@ class Loop:
     def one_by_one(self, *arrays: Any) -> list:
         """The calls without the kernel, of the arrays that it takes; the arrays that it makes."""
         values: dict[Node, Any] = dict(zip(self.reads(), arrays, strict=True))
-        views = {c.node: c for c in self.program.calls if c.view}
-
-        def value(node: Node) -> Any:
-            if node not in values:
-                values[node] = views[node].run(value)
-            return values[node]
-
         for call in self.calls:
-            found = call.run(value)
+            found = call.run(lambda node: self.program.value_by_views(values, node))
             if call.writes is None:
                 values[call.node] = np.asarray(found)
         return [values[n] for n in self.fresh]

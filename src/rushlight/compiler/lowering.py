@@ -68,6 +68,7 @@ class Program:
         self.calls = self._simplified(graph)
         self.layouts: dict[Node, Layout] = {}
         self._roots: dict[Node, Node] = {}  # whose memory the results of calls are in
+        self.parts_of: dict[Node, Node] = {}  # lists of views -> what they are views of
         self.source = ""
         self.loops: list[Any] = []  # the groups that run as one kernel each, from the first call on
         self.nodes: list[Node | None] = []  # what the lines of the program compute
@@ -196,6 +197,8 @@ class Program:
                     a = xp.asarray(a)
                 values[call.node] = a
                 self.written.update(map(self.root, call.written))
+                if call.view and a.__class__ in NESTED:
+                    (self.parts_of[call.node],) = call.reads()
                 if call.writes is None:
                     self._note(call.node, a, values, call.reads(), call.view)
         self._running = None
@@ -209,10 +212,13 @@ class Program:
     ) -> None:
         """Note whose memory a result is in, and the layout of an array."""
         root, base, offset = node, node, 0
+        reads = set(reads)
+        view = view and len(reads) == 1  # numbers that are computed make another view each time
         for n in reads:
             if any(np.may_share_memory(x, y) for x in arrays_in(a) for y in arrays_in(values[n])):
                 root = self.root(n)
-                if view and n in self.layouts:
+                n = self.parts_of.get(n, n)
+                if view and n in self.layouts and a.__class__ is np.ndarray:
                     base, at = self.layouts[n].base, self.layouts[n].offset
                     offset = address(a) - address(values[n]) + at
         self._roots[node] = root
@@ -222,6 +228,13 @@ class Program:
     def root(self, node: Node) -> Node:
         """The node whose memory the result of another may be in."""
         return self._roots.get(node, node)
+
+    def value_by_views(self, values: dict[Node, Any], node: Node) -> Any:
+        """What a node gives that is known or a view of what is known."""
+        if node not in values:
+            call = next(c for c in self.calls if c.node is node)
+            values[node] = call.run(lambda n: self.value_by_views(values, n))
+        return values[node]
 
     def report(self) -> str:
         """What runs: the program's text and those of its loops in the kernel language. Empty before the first call."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import count
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight._codegen import view_entry
 from rushlight._codegen.kernels.fused import fused
+from rushlight._codegen.view_entry import DIMS
 from rushlight.compiler.calls import MAKERS, Call, Cast, nodes_in
 from rushlight.compiler.fusion import Groups, Loop
 from rushlight.core.tensor import Tensor
@@ -24,6 +28,39 @@ _numbers = count(1)
 LITERALS = frozenset((int, bool, str, type(None)))
 
 
+class View:
+    """A view that has a known place in an array of a known layout."""
+
+    pure, writes, written = True, None, ()
+
+    def __init__(self, program: Program, node: Node) -> None:
+        self.program, self.node = program, node
+        made = program.layouts[node]
+        self.base = made.base
+        base = program.layouts[self.base]
+        told = [id(base.dtype), len(base.shape), *base.shape, *base.strides]
+        told += [len(made.shape), made.offset, *made.shape, *made.strides]
+        self.told = np.array(told, np.int64)
+
+    def reads(self) -> list[Node]:
+        """The array that it is a view of."""
+        return [self.base]
+
+    def run(self, a: np.ndarray) -> np.ndarray:
+        """The view of an array of another layout: call by call."""
+        return self.program.value_by_views({self.base: a}, self.node)
+
+
+def relaid(a: np.ndarray, told: np.ndarray, otherwise: Callable) -> np.ndarray:
+    """A view of an array: the one that is told, or what `otherwise` gives for an array of another layout."""
+    return otherwise(a)
+
+
+@cache
+def relaid_natively() -> Callable:
+    return view_entry.view(view_entry.relaid)(relaid)
+
+
 class Writer:
     """The text of one program and the globals that it reads."""
 
@@ -31,6 +68,7 @@ class Writer:
         self.space: dict[str, Any] = {
             "__name__": "rushlight.compiler.program", "cast": xp.cast, "asarray": xp.asarray,
             "empty": xp.empty, "ndarray": np.ndarray, "zeros": xp.zeros, "fused": fused.compiled(),
+            "relaid": relaid_natively(),
         }  # fmt: skip
         self.lines: list[str] = []
         self.nodes: list[Node | None] = []  # of each line: the node that it computes last
@@ -70,6 +108,13 @@ class Writer:
         if call.writes is None:
             text = f"{self.text(call.node)} = {text}"
         self.lines.append(text)
+
+    def view(self, view: View) -> None:
+        """The line of a view."""
+        told, otherwise = self.constant(view.told, "layouts"), self.constant(view.run, "views")
+        self.lines.append(
+            f"{self.text(view.node)} = relaid({self.text(view.base)}, {told}, {otherwise})"
+        )
 
     def loop(self, loop: Loop, n: int) -> None:
         """The lines of a fused group."""
@@ -123,7 +168,7 @@ def write(
         name = writer.constant(t, "t_" + node.name)
         tail = "._array" if isinstance(t, Tensor) else ""
         writer.lines.append(f"{writer.text(node)} = {name}{tail}")
-    steps = needed(program, fused_steps(program))
+    steps = needed(program, [viewing(program, step) for step in fused_steps(program)])
     kept = set(nodes_in(program.outputs))
     last = {n: k for k, step in enumerate(steps) for n in named_by(step)}
     loops: list[Loop] = []
@@ -141,6 +186,8 @@ def write(
         if isinstance(step, Loop):
             writer.loop(step, len(loops))
             loops.append(step)
+        elif isinstance(step, View):
+            writer.view(step)
         else:
             a = values[step.node]
             number = a.__class__ is np.ndarray and not a.ndim and step.writes is None
@@ -163,7 +210,17 @@ def fixed(program: Program, call: Call, returned: set[Node]) -> bool:
     return name in MAKERS and call.pure and root not in program.written and root not in returned
 
 
-def named_by(step: Call | Loop) -> list[Node]:
+def viewing(program: Program, step: Call | Loop) -> Call | Loop | View:
+    """A step, as a view where it is one of an array in the program."""
+    if isinstance(step, Loop) or not step.view or step.node not in program.layouts:
+        return step
+    made = program.layouts[step.node]
+    base = program.layouts[made.base]
+    whole = made.base is not step.node and made.dtype is base.dtype and prod(made.shape)
+    return View(program, step.node) if whole and len(made.shape) <= DIMS else step
+
+
+def named_by(step: Call | Loop | View) -> list[Node]:
     """The nodes that stand in the lines of a step."""
     if isinstance(step, Loop):
         return step.arrays
@@ -191,10 +248,10 @@ def fused_steps(program: Program, alone: bool = False) -> list[Call | Loop]:
     ]
 
 
-def needed(program: Program, steps: list[Call | Loop]) -> list[Call | Loop]:
+def needed(program: Program, steps: list) -> list:
     """The steps that somebody reads, or that write: views that loops fold are not."""
     read = set(nodes_in(program.outputs))
-    found: list[Call | Loop] = []
+    found: list[Call | Loop | View] = []
     for step in reversed(steps):
         if isinstance(step, Loop):
             read.update(step.arrays)

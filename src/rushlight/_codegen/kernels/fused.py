@@ -13,12 +13,12 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from rushlight._codegen.kernel import entry, kernel
-from rushlight._codegen.kernels.header import dims_of, shape_of, strides_of
+from rushlight._codegen.kernels.header import alike
 from rushlight._codegen.kernels.shape_inference import item_of
 from rushlight._codegen.language import *
 from rushlight._codegen.language import Source
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, Type, b1, f64, i32, i64
+from rushlight._codegen.types import Header, Ptr, Type, b1, f64, i64
 
 GRAIN = 16384  # elements in a chunk
 MOST = 64  # operands of a chain
@@ -114,21 +114,6 @@ def row(CHAIN, at: Ptr[i64], steps: Ptr[i64], numbers: Ptr[i64], start: i64, end
                 p[L + k][j] = new[k]
             else:
                 p[L + k][j * step[L + k]] = new[k]
-
-
-@inline
-def alike(a, kind, plan, at):
-    """Whether an object is an aligned array of a class with the dtype, shape and strides that the plan tells."""
-    n = plan[at + 1]
-    fits = a[abi.TYPE] == bits(kind, i64)
-    if fits:
-        fits = (a[abi.DTYPE] == plan[at]) & (dims_of(a) == n)
-        fits = fits & (i32(a[abi.FLAGS]) & abi.ALIGNED != 0)
-    if fits:
-        for j in range(n):
-            fits = fits & (shape_of(a)[j] == plan[at + 2 + j])
-            fits = fits & (strides_of(a)[j] == plan[at + 2 + n + j])
-    return fits
 
 
 # What a plan begins with: the number of arrays, of dimensions and of operands, where the operands and the checks stand.

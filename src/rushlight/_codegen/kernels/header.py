@@ -72,3 +72,18 @@ def strides_like(a, itemsize, size, strides):
     """Write the strides of an array that lies as `a`, with elements of another size."""
     for k in range(dims_of(a)):
         strides[k] = strides_of(a)[k] // itemsize * size
+
+
+@inline
+def alike(a, kind, plan, at):
+    """Whether an object is an aligned array of a class with the dtype, shape and strides that the plan tells."""
+    n = plan[at + 1]
+    fits = a[abi.TYPE] == bits(kind, i64)
+    if fits:
+        fits = (a[abi.DTYPE] == plan[at]) & (dims_of(a) == n)
+        fits = fits & (i32(a[abi.FLAGS]) & abi.ALIGNED != 0)
+    if fits:
+        for j in range(n):
+            fits = fits & (shape_of(a)[j] == plan[at + 2 + j])
+            fits = fits & (strides_of(a)[j] == plan[at + 2 + n + j])
+    return fits
