@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 import rushlight as torch
-from compile_programs import Cfg, R, program
+from compile_programs import Cfg, R, program, rows
 from rushlight import nn
 from rushlight.nn import functional as F
 
@@ -240,3 +240,53 @@ def gradient_accumulation():
         return loss.detach()
 
     return f, [(torch.ones(2, 3),) for _ in range(7)]
+
+
+COUNTER = 0
+
+
+@program
+def counters():
+    globals()["COUNTER"] = 0
+    c, d, log = Cfg(), {"n": 0, "other": 1.5}, []
+    c.n = 0
+    k = 0
+
+    def f(x, scale):
+        global COUNTER  # noqa: PLW0603
+        nonlocal k
+        COUNTER += 1
+        k += 1
+        c.n += 1
+        d["n"] += 1
+        d["last"] = d["n"] * 2
+        d["sum"] = d.get("sum", 0) + k
+        log.append(k)
+        log.append(x.sum().item() + scale)
+        if c.n % 3 == 0:
+            x = x + 1
+        if "missing" in d:
+            x = x * 7
+        return x * scale + k, d["last"], COUNTER, f"{c.n}", log[-1] if c.n > 100 else None
+
+    def calls():
+        for n in range(14):
+            if n == 12:
+                d["missing"] = 1
+            yield R(2), 0.5 * n
+
+    return f, calls
+
+
+@program
+def written_and_read_again():
+    c = Cfg()
+
+    def f(x):
+        c.last = x.sum().item()
+        c.twice = c.last * 2
+        c.pair = [c.last, c.twice]
+        c.log.append((c.last, 1))
+        return c.twice + c.last, c.pair[1], {"a": c.pair}
+
+    return f, rows()

@@ -84,6 +84,12 @@ def test_a_compiled_function_gives_the_same(name):
     assert bool(g.programs) == (name not in AS_WRITTEN), g.reasons
 
 
+def test_numbers_that_change_make_few_programs():
+    _, g = outcomes("counters", compiled=True)
+    assert len(g.programs) <= 5
+    assert g.programs[0][1].summary().endswith("guards")
+
+
 def test_numbers_before_tensors():
     """Operators that take a number first: the dtype is the tensor's."""
     for f in (lambda x: 2.0**x, lambda x: torch.xlogy(2.0, x), lambda x: 3 / x, lambda x: 1 - x):

@@ -217,6 +217,9 @@ class Capture(Changes):
             return self.call_pure(f, args, kwargs)
         if isinstance(o, CONTAINERS) or o.__class__ is collections.deque:
             name = f.__name__
+            if name == "get" and self.by_keys(o) and args and constant(args[0]):
+                found = self.contains(o, args[0])
+                return self.item(o, args[0]) if found else (*args, None)[1]
             if name in READS:
                 self.contents_deep(o)
                 return self.call_pure(f, args, kwargs)
@@ -227,9 +230,11 @@ class Capture(Changes):
                 and name not in ("pop", "popitem", "setdefault", "popleft")
                 and id(o) in self.outside
             ):
-                return self.change(
-                    o, None, method_of(name), *args, whole=o.__class__ is not collections.deque
-                )
+                whole = o.__class__ is not collections.deque
+                if name in ("append", "extend") and id(o) not in self.read:
+                    whole = False
+                    self.partly.add(id(o))
+                return self.change(o, None, method_of(name), *args, whole=whole)
         elif isinstance(o, types.GeneratorType):
             return f(*args, **kwargs)
         self.stop(f"a call of {type(o).__name__}.{f.__name__}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import rushlight
 from rushlight.compiler.decisions import Decisions
+from rushlight.compiler.guards import constant
 from rushlight.compiler.reads import CONTAINERS
 from rushlight.compiler.steps import plain
 from rushlight.core.tensor import Tensor
@@ -28,7 +29,11 @@ class Changes(Decisions):
                     self.guard_contents(o)
                 self.written[id(o), name] = o
                 self.step(f, (o, *values), {}, "changes")
-        return f(o, *map(plain, values))
+        if self.reason is not None:
+            values = plain(values)
+        elif self.variables:
+            self.changed.append(o)
+        return f(o, *values)
 
     def set_attribute(self, o: Any, name: str, v: Any) -> None:
         if self.reason is None:
@@ -68,6 +73,9 @@ class Changes(Decisions):
     def set_item(self, o: Any, key: Any, v: Any) -> None:
         if self.reason is not None or isinstance(o, Tensor):
             o[key] = v
+        elif self.by_keys(o) and constant(key):
+            self.partly.add(id(o))
+            self.change(o, ("item", key), operator.setitem, key, v)
         elif o.__class__ in CONTAINERS:
             self.change(o, None, operator.setitem, key, v, whole=True)
         else:
@@ -91,13 +99,15 @@ class Changes(Decisions):
             self.outside.setdefault(id(space), (space, self.guards.name(space)))
             self.step(operator.setitem, (space, name, v), {}, "changes")
             self.written[id(space), name] = space
-        space[name] = plain(v)
+        self.changed.append(space)
+        space[name] = v
 
     def set_cell(self, cell: types.CellType, v: Any) -> None:
         if self.reason is None and id(cell) not in self.inside:
             self.outside.setdefault(id(cell), (cell, self.guards.name(cell)))
             self.step(fill_cell, (cell, v), {}, "changes")
             self.written[(id(cell),)] = cell
+        self.changed.append(cell)
         cell.cell_contents = v
 
 

@@ -66,6 +66,7 @@ class Compiled:
         """Forget all programs."""
         self.programs: list[tuple[tuple, Program]] = []
         self.reasons: list[str] = []
+        self.varying: set[str] = set()
         self.misses = self.lost = self.raised = 0
         self.sizes: set[Any] = set()  # of the arguments of calls that no program was right for
 
@@ -125,12 +126,14 @@ class Compiled:
         if frame is None or not self.lock.acquire(blocking=False):
             self.gave_up("its bytecode is not interpreted, or another thread compiles it")
             return self.function(*args, **kwargs)
+        for _, program in self.programs:
+            self.varying |= program.guards.other(args, kwargs)
+        c = Capture(self.fullgraph, self.varying)
         try:
-            c = Capture(self.fullgraph)
             if len(given) > len(args):
                 c.found(given[0])
             try:
-                result = carried_out(c, f, frame, args, kwargs)
+                result = carried_out(c, f, frame, len(given) - len(args), args, kwargs)
             except Exception:
                 self.raised += 1
                 if self.raised >= MOST_RAISED:
@@ -150,6 +153,8 @@ class Compiled:
                 log(f"{self.function} is compiled: {program.summary()}")
             return plain(result) if c.variables else result
         finally:
+            if c.variables:
+                c.make_plain()
             self.lock.release()
 
     def gave_up(self, reason: str) -> None:
@@ -162,23 +167,32 @@ class Compiled:
 
 
 def sizes_of(v: Any) -> Any:
-    """The shapes of the tensors and the numbers among the arguments of a call."""
+    """The shapes of the tensors among the arguments of a call; numbers that change are read anew in each run."""
     if isinstance(v, Tensor):
         return v.shape
     if v.__class__ in (list, tuple):
         return tuple(map(sizes_of, v))
     if v.__class__ is dict:
         return tuple([sizes_of(x) for x in v.values()])
-    return v if v.__class__ in (bool, int, float) else None
+    return v if v.__class__ is bool else None
 
 
-def carried_out(c: Capture, f: types.FunctionType, frame: Frame, args: tuple, kwargs: dict) -> Any:
+def carried_out(
+    c: Capture, f: types.FunctionType, frame: Frame, bound: int, args: tuple, kwargs: dict
+) -> Any:
     """The result of a call, whose arguments are guarded and whose operators are recorded."""
     c.guards.add(f"len(args) == {len(args)} and tuple(kwargs) == {tuple(kwargs)!r}")
-    for k, v in enumerate(args):
-        c.argument(f"args[{k}]", v)
-    for k, v in kwargs.items():
-        c.argument(f"kwargs[{k!r}]", v)
+    parameters = frame.plan.code.co_varnames[
+        : f.__code__.co_argcount + f.__code__.co_kwonlyargcount
+    ]
+    names = parameters[: f.__code__.co_argcount][bound:]
+    given = [(f"args[{k}]", v, names[k : k + 1]) for k, v in enumerate(args)]
+    given += [(f"kwargs[{k!r}]", v, (k,)) for k, v in kwargs.items()]
+    for expression, v, name in given:
+        if v.__class__ in (int, float) and name and name[0] in parameters:
+            frame.fast[parameters.index(name[0])] = c.held(expression, v)
+        else:
+            c.argument(expression, v)
     c.take_defaults(f)
     if c.reason is None:
         c.recorder.start()

@@ -11,6 +11,8 @@ Note [Decisions]
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import random
 import types
 from collections.abc import Callable
@@ -38,6 +40,7 @@ ARITHMETIC = frozenset(
     "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
     "true_divide".split()
 )
+HOLDING = (*RUNTIME, tuple, list, dict)
 STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 
 
@@ -88,6 +91,8 @@ class Decisions(Reads):
         variable = self.variable_of(f, args, kwargs, kind, source)
         if variable is None:
             return v
+        if all(constant(x) or getattr(x, "expression", "") in self.from_python for x in args):
+            self.from_python.add(variable)
         if v.__class__ is bool:
             self.decide(variable, v, f"{name} of a value that was read from a tensor")
             return v
@@ -96,9 +101,19 @@ class Decisions(Reads):
         self.keep.append(made)
         return made
 
+    def read_anew(self, expression: str, v: float) -> Any:
+        """A number from outside as one that each run reads anew, before anything else."""
+        made = RUNTIME_CLASSES[v.__class__](v)
+        made.expression = f"n{self.variables}"
+        self.variables += 1
+        self.from_python.add(made.expression)
+        self.recorder.reads.append(f"{made.expression} = {expression}")
+        self.keep.append(made)
+        return made
+
     def decide(self, variable: str, v: Any, reason: str) -> None:
         """Go on only where a variable has this value."""
-        if self.fullgraph:
+        if self.fullgraph and variable not in self.from_python:
             self.stop(reason)
         self.note(variable, v, reason)
 
@@ -179,6 +194,24 @@ class Decisions(Reads):
         if variable is not None:
             self.recorder.new_value(t._array).expression = variable
         return t
+
+    def make_plain(self) -> None:
+        """Give the objects that the function made or changed plain values for those that each run computes anew."""
+        for o in (*self.inside.values(), *self.changed):
+            if o.__class__ is types.CellType:
+                with contextlib.suppress(ValueError):  # it is empty
+                    o.cell_contents = plain(o.cell_contents)
+            elif isinstance(o, dict):
+                o.update({k: plain(v) for k, v in o.items() if v.__class__ in HOLDING})
+            elif isinstance(o, (list, collections.deque)):
+                for k, v in enumerate(o):
+                    if v.__class__ in HOLDING:
+                        o[k] = plain(v)
+            elif not isinstance(o, (set, frozenset, types.FunctionType)):
+                names = [*getattr(o, "__dict__", ()), *getattr(type(o), "__slots__", ())]
+                for name in names:
+                    if (v := getattr(o, name, None)).__class__ in HOLDING:
+                        object.__setattr__(o, name, plain(v))
 
     def reached(self, f: Any) -> bool:
         """Whether it is clear where a method, or the object that it belongs to, comes from."""

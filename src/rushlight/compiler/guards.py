@@ -12,9 +12,13 @@ Note [Guards]
 from __future__ import annotations
 
 import linecache
+import operator
+import re
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from rushlight.core import dtypes
 from rushlight.core.device import device
@@ -47,6 +51,45 @@ def same(a: Any, b: Any) -> bool:
     return a == b
 
 
+def span(a: np.ndarray) -> tuple[int, int]:
+    """The addresses of the first byte of an array and of the one behind its last."""
+    if a.flags.c_contiguous:
+        start = a.__array_interface__["data"][0]
+        return start, start + a.nbytes
+    return byte_bounds(a)
+
+
+def sharing(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays share memory; True where that takes long to find out."""
+    try:
+        return np.shares_memory(a, b, max_work=100)
+    except np.exceptions.TooHardError:
+        return True
+
+
+class Apart:
+    """Whether arrays share no memory with those that were there before, most of which are the same in each call."""
+
+    def __init__(self) -> None:
+        self.arrays: tuple = ()
+        self.spans: list[tuple[int, int]] = []
+
+    def __call__(self, before: tuple, given: tuple) -> bool:
+        if len(before) != len(self.arrays) or any(map(operator.is_not, before, self.arrays)):
+            self.arrays, self.spans = before, []
+            for start, end in sorted(map(span, before)):
+                if self.spans and start <= self.spans[-1][1]:
+                    start, last = self.spans.pop()
+                    end = max(end, last)
+                self.spans.append((start, end))
+        for a in given:
+            start, end = span(a)
+            k = bisect_right(self.spans, (end,)) - 1
+            if k >= 0 and self.spans[k][1] > start and any(sharing(a, b) for b in before):
+                return False
+        return True
+
+
 class Guards:
     """The guards of one program: conditions as text, and the objects that the text names."""
 
@@ -54,6 +97,10 @@ class Guards:
         self.conditions: dict[str, None] = {}
         self.names: dict[str, Any] = {"Tensor": Tensor, "ndarray": np.ndarray, "same": same}
         self.name_of: dict[int, str] = {}
+        self.places: dict[str, Any] = {}  # expressions of numbers and tensors that must be these
+        self.absent: dict[
+            str, set[str]
+        ] = {}  # of the dictionaries of objects: names that are not there
 
     def name(self, v: Any) -> str:
         """The name of an object in the generated function."""
@@ -65,6 +112,27 @@ class Guards:
 
     def add(self, condition: str) -> None:
         self.conditions[condition] = None
+
+    def without(self, place: str, name: str) -> None:
+        """The dictionary of an object must not have a name."""
+        self.absent.setdefault(f"{place}.__dict__", set()).add(name)
+
+    def place(self, expression: str) -> str:
+        """What an expression means in other captures too: with objects by their addresses."""
+        return re.sub(r"\bc\d+\b", lambda m: hex(id(self.names[m[0]])), expression)
+
+    def other(self, args: tuple, kwargs: dict) -> set[str]:
+        """The places of numbers and tensors where a call has other ones."""
+        space = {**self.names, "args": args, "kwargs": kwargs}
+        found = set()
+        for expression, v in self.places.items():
+            try:
+                now = eval(expression, space)
+            except Exception:  # a guard reads what is not there any more
+                continue
+            if now.__class__ is v.__class__ and now is not v and not (constant(v) and same(now, v)):
+                found.add(self.place(expression))
+        return found
 
     def identical(self, expression: str, v: Any) -> None:
         """The expression must give this very object."""
@@ -93,6 +161,11 @@ class Guards:
     def source(self, name: str = "holds") -> str:
         """The generated function: `holds(args, kwargs)`, True if the program is right for a call."""
         lines = [f"def {name}(args, kwargs):"]
+        for place, names in self.absent.items():
+            if len(names) == 1:
+                self.add(f"{min(names)!r} not in {place}")
+            else:
+                self.add(f"{place}.keys().isdisjoint({self.name(names)})")
         lines += [f"    if not ({c}):\n        return False" for c in self.conditions]
         return "\n".join([*lines, "    return True", ""])
 

@@ -10,7 +10,7 @@ import rushlight
 from rushlight.autograd.graph import Node, Output, freed, stale, version_of
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
-from rushlight.compiler.guards import evaluate
+from rushlight.compiler.guards import Apart, evaluate, sharing
 from rushlight.compiler.recording import (
     Constant,
     Container,
@@ -23,7 +23,6 @@ from rushlight.compiler.recording import (
 from rushlight.compiler.steps import Decision, Step, Stop
 from rushlight.compiler.taking_back import TakesBack
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
-from rushlight.dispatch.results import overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,14 +138,22 @@ class Program:
         self.sources = self.given = []
 
     def guard_memory(self, recorder: Recorder) -> None:
-        """Guard that arguments which are written to share no memory with others."""
-        given = [v for v in recorder.values.values() if v.place and v.expression != v.place]
-        for s in self.segments:
-            for v in s.written.values():
-                for other in given:
-                    if v in given and v is not other:
-                        self.names["overlap"] = overlap
-                        self.guards.add(f"not overlap({v.place}._array, {other.place}._array)")
+        """Guard that arrays which are written to share no memory with arguments."""
+        found = [v for v in recorder.values.values() if v.place]
+        given = [v for v in found if v.expression != v.place]
+        written = {v for s in self.segments for v in s.written.values()}
+        constants = [v for v in found if v not in given and (v in written or written & {*given})]
+        if constants and given:
+            self.names["apart"] = Apart()
+            before, after = (
+                "".join(f"{v.place}._array, " for v in values) for values in (constants, given)
+            )
+            self.guards.add(f"apart(({before}), ({after}))")
+        for v in given:
+            for other in given:
+                if v in written and v is not other:
+                    self.names["sharing"] = sharing
+                    self.guards.add(f"not sharing({v.place}._array, {other.place}._array)")
 
     def right(self, args: tuple, kwargs: dict) -> bool:
         """Whether the program is right for a call: whether all guards hold."""

@@ -7,7 +7,7 @@ import linecache
 import operator
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 import rushlight
@@ -34,8 +34,9 @@ VIEWS = tuple(
 class Reads(Watch):
     """One capture of a call: its guards, its records, and why it was given up (`reason`), if it was."""
 
-    def __init__(self, fullgraph: bool = False) -> None:
+    def __init__(self, fullgraph: bool = False, varying: Set[str] = frozenset()) -> None:
         self.fullgraph = fullgraph
+        self.varying = varying  # places of numbers and tensors that were others in other calls
         self.guards = Guards()
         self.recorder = recording.Recorder(self)
         self.outside: dict[
@@ -43,10 +44,15 @@ class Reads(Watch):
         ] = {}  # objects that were there before, and how they are reached
         self.inside: dict[int, Any] = {}  # objects that the function made
         self.read: set[int] = set()  # containers all of whose elements are guarded
+        self.partly: set[int] = (
+            set()
+        )  # containers that were changed, though not all of their elements are guarded
         self.written: dict[tuple, Any] = {}  # what was changed since: no guard can ask for it
         self.reason: str | None = None
         self.frames: list[Frame] = []
         self.keep: list[Any] = []  # so that no id is used twice
+        self.changed: list[Any] = []  # objects that may hold such values
+        self.from_python: set[str] = set()  # those of these that depend on no tensor
         self.variables = 0  # how many values each run computes anew in Python
         self.state = state()
 
@@ -119,12 +125,26 @@ class Reads(Watch):
         elif isinstance(v, types.MethodType):
             self.guards.identical(f"{expression}.__func__", v.__func__)
             self.hold(f"{expression}.__self__", v.__self__)
-        elif isinstance(v, Tensor) and not isinstance(v, rushlight.nn.Parameter):
+        elif isinstance(v, Tensor) and (
+            not v.is_leaf or self.varying and self.guards.place(expression) in self.varying
+        ):
             self.argument(expression, v)
         elif id(v) not in self.inside:
             self.guards.identical(expression, v)
             self.found(v)
+            if isinstance(v, Tensor):
+                self.guards.places[expression] = v
         return v
+
+    def held(self, expression: str, v: Any) -> Any:
+        """As `hold`; a number that was another one in other calls is one that each run reads anew."""
+        if v.__class__ not in (int, float):
+            return self.hold(expression, v)
+        self.guards.places[expression] = v
+        if not self.varying or self.guards.place(expression) not in self.varying:
+            return self.hold(expression, v)
+        self.guards.add(f"{expression}.__class__ is {v.__class__.__name__}")
+        return self.read_anew(expression, v)
 
     def found(self, v: Any, expression: str | None = None) -> None:
         """An object from outside, which is reached by an expression, by default always the same object."""
@@ -183,6 +203,8 @@ class Reads(Watch):
         """Guard all elements of a container from outside."""
         if id(v) in self.inside or id(v) in self.read or constant(v):
             return
+        if id(v) in self.partly:
+            self.stop(f"the elements of a {type(v).__name__} that was changed")
         self.read.add(id(v))
         self.keep.append(v)
         if id(v) not in self.outside:
@@ -204,7 +226,9 @@ class Reads(Watch):
             if not all(map(constant, v)):
                 self.stop("a dictionary whose keys are objects")
                 return
-            self.guards.add(f"same(tuple({name}), {self.guards.name(tuple(v))})")
+            keys = self.guards.name(tuple(v))
+            plain = all(k.__class__ is str for k in v)
+            self.guards.add(f"(*{name},) == {keys}" if plain else f"same(tuple({name}), {keys})")
             for k, x in v.items():
                 self.hold(f"{name}[{self.key(k)}]", x)
 
@@ -226,16 +250,16 @@ class Reads(Watch):
         v = super().variable(space, name, otherwise)
         if self.reason is None and (id(space), name) not in self.written:
             if name in space:
-                self.hold(f"{self.guards.name(space)}[{name!r}]", v)
+                return self.held(f"{self.guards.name(space)}[{name!r}]", v)
             else:
                 self.guards.add(f"{name!r} not in {self.guards.name(space)}")
-                self.hold(f"{self.guards.name(otherwise)}[{name!r}]", v)
+                return self.held(f"{self.guards.name(otherwise)}[{name!r}]", v)
         return v
 
     def cell(self, cell: types.CellType, name: str) -> Any:
         v = super().cell(cell, name)
         if self.reason is None and id(cell) not in self.inside and (id(cell),) not in self.written:
-            self.hold(f"{self.guards.name(cell)}.cell_contents", v)
+            return self.held(f"{self.guards.name(cell)}.cell_contents", v)
         return v
 
     def attribute(self, o: Any, name: str) -> Any:
@@ -260,7 +284,7 @@ class Reads(Watch):
             self.stop(f"an attribute of an object of unknown origin, {kind.__name__}")
             return getattr(o, name)
         if isinstance(o, (types.ModuleType, type)):
-            return self.hold(f"{self.guards.name(o)}.{name}", getattr(o, name))
+            return self.held(f"{self.guards.name(o)}.{name}", getattr(o, name))
         return self.attribute_of_instance(o, kind, name)
 
     def attribute_of_tensor(self, t: Tensor, name: str) -> Any:
@@ -302,21 +326,21 @@ class Reads(Watch):
             v = getattr(o, name)
             if name == "__dict__":
                 self.stop("the __dict__ of an object")
-            return self.hold(f"{place}.{name}", v) if outside else v
+            return self.held(f"{place}.{name}", v) if outside else v
         if cls is not None and hasattr(type(d), "__set__"):
             self.stop(f"the attribute {name!r} of {kind.__name__}")
             return getattr(o, name)
         if name in own:
-            return self.hold(f"{place}.{name}", own[name]) if outside else own[name]
+            return self.held(f"{place}.{name}", own[name]) if outside else own[name]
         if cls is not None:
             if outside:
-                self.guards.add(f"{name!r} not in {place}.__dict__")
+                self.guards.without(place, name)
             if isinstance(d, types.FunctionType):
                 return types.MethodType(d, o)
             v = getattr(o, name)
             if isinstance(d, (staticmethod, classmethod)) or not hasattr(type(d), "__get__"):
                 if not isinstance(v, types.MethodType):
-                    self.hold(f"{self.guards.name(kind)}.{name}", v)
+                    return self.held(f"{self.guards.name(kind)}.{name}", v)
                 return v
             self.stop(f"the attribute {name!r} of {kind.__name__}")
             return v
@@ -332,7 +356,7 @@ class Reads(Watch):
                 if name in o.__dict__.get(table, ()):
                     v = o.__dict__[table][name]
                     if outside and (id(o.__dict__[table]), name) not in self.written:
-                        self.guards.add(f"{name!r} not in {place}.__dict__")
+                        self.guards.without(place, name)
                         self.hold(f"{place}.{table}[{name!r}]", v)
                     return v
         found = getattr(kind, "__getattr__", None)
@@ -350,7 +374,7 @@ class Reads(Watch):
             return
         self.guards.identical(f"{self.guards.name(cls)}.__dict__[{name!r}]", cls.__dict__[name])
         for before in kind.__mro__[: kind.__mro__.index(cls)]:
-            self.guards.add(f"{name!r} not in {self.guards.name(before)}.__dict__")
+            self.guards.without(self.guards.name(before), name)
 
     def item(self, o: Any, key: Any) -> Any:
         key = self.settled(key, "a value that was read from a tensor as an index")
@@ -359,6 +383,8 @@ class Reads(Watch):
         if o.__class__ in (list, tuple, dict, collections.OrderedDict):
             if isinstance(key, Tensor):
                 key = self.decided(operator.index, (key,), {}, "a tensor as an index")
+            if self.by_keys(o) and constant(key):
+                return self.item_of_key(o, key)
             self.guard_contents(o)
             v = o[key]
             return self.new(v) if v.__class__ is list and key.__class__ is slice else v
@@ -366,10 +392,28 @@ class Reads(Watch):
             return o[key]
         return self.special(o, "__getitem__", key)
 
+    def by_keys(self, o: Any) -> bool:
+        """Whether the elements of a dictionary from outside are guarded one by one."""
+        outside = id(o) in self.outside and id(o) not in self.read
+        return outside and o.__class__ in (dict, collections.OrderedDict)
+
+    def item_of_key(self, o: dict, key: Any) -> Any:
+        """The item of a dictionary from outside, which alone is guarded."""
+        if (id(o), ("item", key)) in self.written:
+            return o[key]
+        name = self.outside[id(o)][1]
+        if key not in o:
+            self.guards.add(f"{self.key(key)} not in {name}")
+        return self.held(f"{name}[{self.key(key)}]", o[key])
+
     def contains(self, o: Any, key: Any) -> bool:
         if self.reason is None:
             key = self.settled(key, "`in` of a value that was read from a tensor")
-            if o.__class__ in CONTAINERS:
+            if self.by_keys(o) and constant(key):
+                if (id(o), ("item", key)) not in self.written:
+                    how = "in" if key in o else "not in"
+                    self.guards.add(f"{self.key(key)} {how} {self.outside[id(o)][1]}")
+            elif o.__class__ in CONTAINERS:
                 self.guard_contents(o)
                 if isinstance(key, Tensor):
                     self.stop("`in` of a tensor")

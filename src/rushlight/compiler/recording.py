@@ -316,13 +316,15 @@ class Recorder(TorchDispatchMode):
     # -- steps between graphs ------------------------------------------------------------------
 
     def cut(self, step: Step | Decision) -> None:
-        """End the graph, and put a step behind it; changes of Python's objects wait until something can see them."""
-        if isinstance(step, Step) and step.kind == "changes":
+        """Put a step behind the graph, which ends, or before it if it takes no tensors; changes of Python's objects
+        wait until something can see them."""
+        kind = step.kind if isinstance(step, Step) else "decides"
+        if kind == "changes":
             self.changes.append(step)
             return
-        if isinstance(step, Step) and step.kind == "calls":
+        if kind == "calls":
             self.close()
-        else:
+        elif kind != "decides" and any(map(takes_tensors, step.args)):
             self.end_graph()
         self.steps.append(step)
 
@@ -512,6 +514,13 @@ class Container:
 
     def __init__(self, kind: type, parts: list, keys: list | None, origin: Any) -> None:
         self.kind, self.parts, self.keys, self.origin = kind, parts, keys, origin
+
+
+def takes_tensors(v: Any) -> bool:
+    """Whether tensors are among what a template stands for."""
+    return isinstance(v, (Made, Viewed)) or (
+        isinstance(v, Container) and any(map(takes_tensors, v.parts))
+    )
 
 
 def template(r: Recorder, v: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -64,7 +65,8 @@ def plain(v: Any) -> Any:
     if v.__class__ in RUNTIME:
         return RUNTIME[v.__class__](v)
     if v.__class__ is tuple:
-        return tuple(map(plain, v))
+        made = tuple(map(plain, v))
+        return made if any(map(operator.is_not, made, v)) else v
     if isinstance(v, tuple) and hasattr(v, "_make"):
         return v._make(map(plain, v))
     if v.__class__ is list:
