@@ -231,6 +231,38 @@ def test_bench_times_what_is_asked_for(capsys, monkeypatch):
     assert caught.value.code == 2
 
 
+def test_bench_comm_predicts_from_numbers(capsys):
+    numbers = ["--alpha", "1e-6", "--beta", "1e-9", "--gamma", "0"]
+    _, found = document(
+        capsys, "bench", "comm", *numbers, "--step", "0.01", "--gradients", "1000000"
+    )
+    assert found["efficiency"]["1"] == 1
+    # two processes: each sends half of it twice, and one message has to go before the other
+    assert found["efficiency"]["2"] == pytest.approx(0.01 / (0.01 + 1e-6 + 1e-3))
+    every = list(found["efficiency"].values())
+    assert len(every) == 11 and every == sorted(every, reverse=True) and every[-1] > 0.7
+    _, more = document(capsys, "bench", "comm", *numbers, "--step", "0.01", "--gradients", "1e8")
+    assert more["efficiency"]["1024"] < found["efficiency"]["1024"]
+    with pytest.raises(SystemExit) as caught:
+        main(["bench", "comm", "--alpha", "1e-6"])
+    assert caught.value.code == 2
+
+
+def test_the_model_of_communication_finds_its_own_numbers():
+    from rushlight.cli.bench_comm import SIZES, Cost, fitted
+
+    cost = Cost(3e-6, 2e-10, 5e-11)
+    messages = {size: cost.alpha + cost.beta * size for size in SIZES}
+    for ranks in (2, 8):
+        reductions = {size: cost.all_reduce(size, ranks) for size in SIZES}
+        assert fitted(messages, reductions, ranks) == pytest.approx(cost)
+    assert cost.all_reduce(100, 1) == 0
+    # what runs while backward computes costs nothing
+    assert cost.step(10.0, 200e6, 4) == pytest.approx(
+        10.0 + cost.all_reduce(200e6 % 2**20, 4), rel=1e-2
+    )
+
+
 def test_the_status_of_a_program_is_the_status_of_run(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint(sys.argv[1:])\nsys.exit(7)\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import pathlib
 import shutil
@@ -157,6 +158,16 @@ def test_a_job_that_failed_starts_again():
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
     assert left_in_memory() == before
+
+
+@needs_mpi
+def test_bench_comm():
+    status, text = launch("bench", "comm", "--largest", "1e5", "--json", "--step", "0.1")
+    assert status == 0, text
+    found = json.loads(text)
+    assert found["ranks"] == 2 and found["alpha"] > 0 and found["efficiency"]["1024"] <= 1
+    assert set(found["times"]) == {"message", "all_reduce", "broadcast", "all_gather"}
+    assert all(t > 0 for times in found["times"].values() for t in times.values())
 
 
 def by_file(rank: int, path: str) -> None:

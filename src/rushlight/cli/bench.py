@@ -4,6 +4,8 @@ examples:
   rushlight bench
   rushlight bench --only softmax
   rushlight bench --json
+  rushlight bench comm --nproc 4                      messages between processes: latency and bandwidth
+  rushlight bench comm --step 0.4 --gradients 3.3e6   and what they mean for data-parallel training
 
 `benchmarks/` of the repository has the full measurements."""
 
@@ -20,6 +22,29 @@ from rushlight.cli import MISUSED, fail, show
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", nargs="?", choices=["operators", "comm"], default="operators",
+        help="operators (the default), or comm: messages between processes",
+    )  # fmt: skip
+    comm = parser.add_argument_group("comm")
+    comm.add_argument("--nproc", type=int, default=2, help="processes on this machine (2)")
+    comm.add_argument(
+        "--largest", type=float, default=2**26, metavar="BYTES", help="largest message (64 MiB)"
+    )
+    comm.add_argument(
+        "--step", type=float, metavar="S", help="predict: seconds of a training step in one process"
+    )
+    comm.add_argument(
+        "--gradients", type=float, default=0.0, metavar="BYTES", help="of a step, all together"
+    )
+    for name, what in (
+        ("alpha", "message"),
+        ("beta", "byte of it"),
+        ("gamma", "byte that is reduced"),
+    ):
+        comm.add_argument(
+            f"--{name}", type=float, metavar="S", help=f"do not measure: seconds of a {what}"
+        )
     parser.add_argument("--only", metavar="TEXT", default="", help="cases whose name has this text")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each side (30)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -59,6 +84,11 @@ def cases(torch: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
 def main(options: argparse.Namespace) -> None:
     import rushlight
 
+    if options.what == "comm":
+        from rushlight.cli import bench_comm
+
+        bench_comm.main(options)
+        return
     if options.rounds < 1:
         fail("bench: --rounds must be at least 1", MISUSED)
     libraries: list[Any] = [rushlight]
