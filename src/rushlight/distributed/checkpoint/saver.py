@@ -1,0 +1,134 @@
+"""`save`, `async_save`: all processes write their parts of a state."""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import rushlight
+from rushlight.core.tensor import Tensor
+from rushlight.distributed import groups
+from rushlight.distributed.checkpoint.default_planner import DefaultSavePlanner
+from rushlight.distributed.checkpoint.filesystem import FileSystemWriter
+from rushlight.distributed.checkpoint.metadata import Metadata
+from rushlight.distributed.checkpoint.planner import SavePlanner
+from rushlight.distributed.checkpoint.ranks import Ranks
+from rushlight.distributed.checkpoint.stateful import Stateful
+from rushlight.distributed.checkpoint.storage import StorageWriter
+from rushlight.distributed.tensor import DTensor
+
+__all__ = ["async_save", "save", "save_state_dict"]
+
+
+def save(
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
+    storage_writer: StorageWriter | None = None, planner: SavePlanner | None = None, process_group: Any = None,
+    no_dist: bool = False, use_collectives: bool = True,
+) -> Metadata:  # fmt: skip
+    """Write a state to the folder `checkpoint_id`; all processes call it. Returns what was written.
+
+    Parts of spread tensors are written by those who have them, other values once. Values with `state_dict()` are asked
+    for it. What was in the folder stays until all is written. CheckpointException if it fails on any process.
+    """
+    return _save(states(state_dict), checkpoint_id, storage_writer, planner, process_group, no_dist)
+
+
+def states(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of each entry that keeps one."""
+    return {
+        k: v.state_dict() if isinstance(v, Stateful) and not isinstance(v, Tensor) else v
+        for k, v in state.items()
+    }
+
+
+def writer_for(writer: StorageWriter | None, checkpoint_id: Any) -> StorageWriter:
+    """The writer that is given, or one of the folder."""
+    if writer is None:
+        if checkpoint_id is None:
+            raise RuntimeError("`checkpoint_id` must be specified if storage_writer is None.")
+        writer = FileSystemWriter(checkpoint_id)
+    writer.reset(checkpoint_id)
+    return writer
+
+
+def _save(
+    state: dict,
+    checkpoint_id: Any,
+    writer: StorageWriter | None,
+    planner: SavePlanner | None,
+    group: Any,
+    alone: bool,
+) -> Metadata:
+    ranks = Ranks(group, alone)
+    writer = writer_for(writer, checkpoint_id)
+    planner = planner or DefaultSavePlanner()
+
+    def local_plan() -> Any:
+        planner.set_up_planner(state, writer.storage_meta(), ranks.is_first)
+        writer.set_up_storage_writer(ranks.is_first)
+        return writer.prepare_local_plan(planner.create_local_plan())
+
+    def global_plan() -> Any:
+        made, metadata = planner.create_global_plan(plans)
+        return writer.prepare_global_plan(made), metadata
+
+    def write() -> Any:
+        return writer.write_data(planner.finish_plan(made[ranks.rank]), planner).wait()
+
+    def finish() -> Metadata:
+        writer.finish(metadata, results)
+        return metadata
+
+    plans = ranks.gathered("plan", local_plan)
+    made, metadata = ranks.on_first("plan", global_plan)
+    results = ranks.gathered("write", write)
+    return ranks.on_first("finish", finish)
+
+
+_saving = ThreadPoolExecutor(1, "checkpoint")
+_groups: dict[Any, Any] = {}  # a group for the thread -> for which
+
+
+def async_save(
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
+    storage_writer: StorageWriter | None = None, planner: SavePlanner | None = None, process_group: Any = None,
+    async_checkpointer_type: Any = None, async_stager: Any = None, no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Future:  # fmt: skip
+    """`save` of a copy, in a thread: a future of what was written. Saves are made one after the other."""
+    staged = staged_copy(states(state_dict))
+    if groups.is_initialized() and not no_dist:
+        known = groups._resolve(process_group)
+        if known not in _groups:  # calls of the thread must not stand between those of the program
+            _groups.clear()
+            _groups[known] = groups.new_group(known.ranks)
+        process_group = _groups[known]
+    return _saving.submit(
+        _save, staged, checkpoint_id, storage_writer, planner, process_group, no_dist
+    )
+
+
+def staged_copy(value: Any) -> Any:
+    """A copy of a state that nobody else writes to."""
+    if isinstance(value, DTensor):
+        return DTensor(value._local_tensor.detach().clone(), value._spec)
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {k: staged_copy(v) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([staged_copy(v) for v in value])
+    return copy.deepcopy(value)
+
+
+def save_state_dict(
+    state_dict: dict, storage_writer: StorageWriter, process_group: Any = None, coordinator_rank: int = 0,
+    no_dist: bool = False, planner: SavePlanner | None = None,
+) -> Metadata:  # fmt: skip
+    """`save` under its older name."""
+    warnings.warn("`save_state_dict` is deprecated: use `save`", FutureWarning, stacklevel=2)
+    with rushlight.no_grad():
+        return _save(state_dict, None, storage_writer, planner, process_group, no_dist)

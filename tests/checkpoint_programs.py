@@ -1,0 +1,163 @@
+"""What the processes of `test_distributed_checkpoint.py` run: `python checkpoint_programs.py NAME FOLDER`, once for each rank."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import sys
+import warnings
+from datetime import timedelta
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed as dist
+import rushlight.distributed.checkpoint as dcp
+from rushlight.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_state_dict,
+    set_model_state_dict,
+    set_state_dict,
+)
+from rushlight.distributed.device_mesh import init_device_mesh
+from rushlight.distributed.tensor import Replicate, Shard, distribute_tensor
+from rushlight.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+
+FOLDER = pathlib.Path(os.environ.get("CHECKPOINT", "."))
+
+
+def start():
+    dist.init_process_group("mpi", timeout=timedelta(seconds=60))
+    return dist.get_rank(), dist.get_world_size()
+
+
+PLAN = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def spread_model():
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    return parallelize_module(model(), mesh, PLAN)
+
+
+def step(net, optimizer, k):
+    torch.manual_seed(100 + k)
+    loss = (net(torch.randn(5, 6)) - torch.randn(5, 3)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def whole(value):
+    return value.full_tensor() if hasattr(value, "full_tensor") else value
+
+
+def saves():
+    """A spread model with its optimizer, tensors of several shapes, other values; also in a thread."""
+    rank, size = start()
+    net = spread_model()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    losses = [step(net, optimizer, k) for k in range(3)]
+    mesh = init_device_mesh("cpu", (size,))
+    odd = distribute_tensor(torch.arange(35.0).view(7, 5), mesh, [Shard(0)])
+    states = get_state_dict(net, optimizer)
+    content = {
+        "model": states[0],
+        "optimizer": states[1],
+        "odd": odd,
+        "losses": losses,
+        "plain": torch.ones(2),
+    }
+    content["columns"] = odd.redistribute(placements=[Shard(1)])
+    pending = dcp.async_save(content, checkpoint_id=FOLDER)
+    after = [step(net, optimizer, k) for k in (3, 4)]  # the copy does not see them
+    assert "model.0.weight" in pending.result().state_dict_metadata
+    if rank == 0:
+        (FOLDER / "after").write_text(repr(after))
+    dist.barrier()
+    with pytest.raises(dcp.CheckpointException, match="OSError|NotADirectory"):
+        dcp.save(content, checkpoint_id=FOLDER / "after" / "below")
+    dist.barrier()
+
+
+def loads():
+    """By any number of processes: the steps go on as they did."""
+    rank, size = start()
+    net = spread_model()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    mesh = init_device_mesh("cpu", (size,))
+    states = get_state_dict(net, optimizer)
+    content = {"model": states[0], "optimizer": states[1], "losses": [], "plain": torch.zeros(2)}
+    content["odd"] = distribute_tensor(torch.zeros(7, 5), mesh, [Shard(1)])
+    content["columns"] = distribute_tensor(torch.zeros(7, 5), mesh, [Replicate()])
+    dcp.load(content, checkpoint_id=FOLDER)
+    assert len(content["losses"]) == 3 and content["plain"].tolist() == [1, 1]
+    for name in ("odd", "columns"):
+        assert torch.equal(whole(content[name]), torch.arange(35.0).view(7, 5))
+    set_state_dict(
+        net, optimizer, model_state_dict=content["model"], optim_state_dict=content["optimizer"]
+    )
+    expected = eval((FOLDER / "after").read_text())
+    got = [step(net, optimizer, k) for k in (3, 4)]
+    assert max(abs(a - b) for a, b in zip(got, expected)) < 1e-5, (got, expected)
+    with pytest.raises(dcp.CheckpointException, match="Missing key in checkpoint state_dict: none"):
+        dcp.load({"none": torch.zeros(1)}, checkpoint_id=FOLDER)
+    with pytest.raises(dcp.CheckpointException, match="Size mismatch"):
+        dcp.load({"plain": torch.zeros(3)}, checkpoint_id=FOLDER)
+    # whole states, and the first process's
+    full = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    state = get_model_state_dict(net, options=full)
+    assert bool(state) == (rank == 0)
+    other = spread_model()
+    set_model_state_dict(
+        other, state, options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    )
+    assert all(
+        torch.equal(whole(a), whole(b)) for a, b in zip(other.parameters(), net.parameters())
+    )
+
+
+def goes_on():
+    """Trains from the last checkpoint; the first start kills a rank in the middle of a step, the second while saving."""
+    rank, _ = start()
+    tries = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    net = torch.nn.parallel.DistributedDataParallel(model())
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    first = 0
+    if (FOLDER / "kept" / ".metadata").exists():
+        states = get_state_dict(net, optimizer)
+        content = {"model": states[0], "optimizer": states[1], "step": 0}
+        dcp.load(content, checkpoint_id=FOLDER / "kept")
+        set_state_dict(
+            net, optimizer, model_state_dict=content["model"], optim_state_dict=content["optimizer"]
+        )
+        first = content["step"]
+    assert first == (0, 4, 6)[tries], (first, tries)
+    for k in range(first, 10):
+        if (tries, k, rank) == (0, 5, 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+        print("loss", k, step(net, optimizer, k))
+        if k % 2:
+            states = get_state_dict(net, optimizer)
+            writer = dcp.FileSystemWriter(FOLDER / "kept")
+            if (tries, k, rank) == (1, 7, 0):
+                writer.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+            content = {"model": states[0], "optimizer": states[1], "step": k + 1}
+            dcp.save(content, storage_writer=writer)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    globals()[sys.argv[1]]()
+    print("done", dist.get_rank())

@@ -1,0 +1,216 @@
+"""Checkpoints of several processes: saved by some, loaded by others, interrupted, hostile."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import sys
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed.checkpoint as dcp
+from rushlight.distributed.checkpoint import format_utils
+from rushlight.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    get_state_dict,
+    set_optimizer_state_dict,
+)
+from test_distributed import check, ended, free_port, needs_mpi, started
+
+PROGRAMS = str(pathlib.Path(__file__).parent / "checkpoint_programs.py")
+
+
+def job(name, ranks, folder):
+    port = free_port()
+    return ended([
+        started([sys.executable, PROGRAMS, name], CHECKPOINT=folder, RANK=k, WORLD_SIZE=ranks, MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=port)
+        for k in range(ranks)
+    ])  # fmt: skip
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    "saving, loading", [(2, [1]), pytest.param(4, [2, 1], marks=pytest.mark.slow)]
+)
+def test_other_numbers_of_ranks(saving, loading, tmp_path):
+    check(job("saves", saving, tmp_path))
+    for ranks in loading:
+        check(job("loads", ranks, tmp_path))
+
+
+@needs_mpi
+def test_a_killed_job_goes_on_from_the_last_whole_checkpoint(tmp_path):
+    run = [
+        sys.executable,
+        "-m",
+        "rushlight",
+        "run",
+        "--nproc=2",
+        "--max-restarts=2",
+        PROGRAMS,
+        "goes_on",
+    ]
+    ((status, text),) = ended([started(run, CHECKPOINT=tmp_path)])
+    assert status == 0 and text.count("killed by SIGKILL") == 2, text
+    rows = [line.split()[1:] for line in text.splitlines() if line.startswith("[rank0] loss")]
+    losses = [(int(k), float(value)) for _, k, value in rows]
+    assert [k for k, _ in losses] in (
+        [*range(5), 4, 5, 6, 7, *range(6, 10)],
+        [*range(6), 4, 5, 6, 7, *range(6, 10)],
+    )
+    sys.path.insert(0, str(pathlib.Path(PROGRAMS).parent))
+    import checkpoint_programs as programs
+
+    net = programs.model()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    alone = [programs.step(net, optimizer, k) for k in range(10)]
+    assert all(abs(value - alone[k]) < 1e-6 for k, value in losses)
+
+
+def state():
+    return {
+        "model": {"w": torch.arange(6.0).view(2, 3), "half": torch.ones(2, dtype=torch.bfloat16)},
+        "steps": [torch.tensor(3), {"x": torch.zeros(1)}],
+        "numbers": [1, 2], 7: "seven", "none": None, "empty": torch.zeros(0, 3),
+    }  # fmt: skip
+
+
+def emptied():
+    return {
+        "model": {"w": torch.zeros(2, 3), "half": torch.zeros(2, dtype=torch.bfloat16)},
+        "steps": [torch.tensor(0), {"x": torch.ones(1)}],
+        "numbers": [], 7: "", "none": 1, "empty": torch.zeros(0, 3),
+    }  # fmt: skip
+
+
+def equal(a, b):
+    if isinstance(a, torch.Tensor):
+        return a.dtype is b.dtype and torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return a == b
+
+
+def test_one_process(tmp_path):
+    dcp.save(state(), checkpoint_id=tmp_path)
+    found = emptied()
+    kept = found["model"]["w"]
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert equal(found, state()) and found["model"]["w"] is kept
+    dcp.async_save({"n": torch.ones(3)}, checkpoint_id=tmp_path).result()
+    assert len(os.listdir(tmp_path)) == 2  # what the one before had is gone
+    found = {"n": torch.zeros(3), "more": 5}
+    dcp.load(found, checkpoint_id=tmp_path, planner=dcp.DefaultLoadPlanner(allow_partial_load=True))
+    assert found["n"].tolist() == [1, 1, 1] and found["more"] == 5
+    with pytest.raises(dcp.CheckpointException, match="already exists"):
+        dcp.save(state(), storage_writer=dcp.FileSystemWriter(tmp_path, overwrite=False))
+    with pytest.raises(RuntimeError, match="`checkpoint_id` must be specified"):
+        dcp.save(state())
+
+
+def test_objects_with_states(tmp_path):
+    net = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9)
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    dcp.save({"net": net, "optimizer": optimizer}, checkpoint_id=tmp_path)
+    other = torch.nn.Linear(2, 1)
+    dcp.load({"net": other}, checkpoint_id=tmp_path)
+    assert torch.equal(other.weight, net.weight) and other.weight.requires_grad
+
+
+def test_a_save_that_fails_leaves_the_one_before(tmp_path):
+    dcp.save(state(), checkpoint_id=tmp_path)
+
+    class Stops(dcp.DefaultSavePlanner):
+        def resolve_data(self, item):
+            if item.index.fqn == "steps.0":
+                raise OSError("no space")
+            return super().resolve_data(item)
+
+    with pytest.raises(dcp.CheckpointException, match="no space"):
+        dcp.save(
+            {k: v for k, v in emptied().items() if k != "none"},
+            checkpoint_id=tmp_path,
+            planner=Stops(),
+        )
+    found = emptied()
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert equal(found, state())
+    dcp.save(state(), checkpoint_id=tmp_path)
+    assert len(os.listdir(tmp_path)) == 2
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("touch evil",)
+
+
+def test_hostile_and_damaged_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dcp.save({"a": torch.ones(2), "b": [1]}, checkpoint_id="ck")
+    content = pathlib.Path("ck/.metadata").read_bytes()
+
+    def refused(match, **wanted):
+        with pytest.raises(dcp.CheckpointException, match=match):
+            dcp.load(wanted or {"a": torch.zeros(2)}, checkpoint_id="ck")
+
+    for bad in (pickle.dumps(Evil()), content[:-20], b"", pickle.dumps([1])):
+        pathlib.Path("ck/.metadata").write_bytes(bad)
+        refused("damaged or hostile")
+    name = next(n for n in os.listdir("ck") if n.endswith(".distcp"))
+    data = pathlib.Path("ck", name).read_bytes()
+    outside = "../" + "x" * (len(name) - 3)
+    pathlib.Path(outside[3:]).write_bytes(data)
+    pathlib.Path("ck/.metadata").write_bytes(content.replace(name.encode(), outside.encode()))
+    refused("outside of the folder")
+    pathlib.Path("ck/.metadata").write_bytes(content)
+    pathlib.Path("ck", name).write_bytes(data[:100])
+    refused("shorter than")
+    pathlib.Path("ck", name).write_bytes(bytes(len(data)))
+    refused("RuntimeError|UnpicklingError", b=[0])
+    assert not os.path.exists("evil")
+    os.remove("ck/.metadata")
+    refused("FileNotFoundError")
+
+
+def test_one_file_and_back(tmp_path):
+    torch.save({k: v for k, v in state().items() if k != "none"}, tmp_path / "one.pt")
+    format_utils.torch_save_to_dcp(tmp_path / "one.pt", tmp_path / "ck")
+    format_utils.dcp_to_torch_save(tmp_path / "ck", tmp_path / "two.pt")
+    found = torch.load(tmp_path / "two.pt")
+    assert equal(found["model"], state()["model"]) and equal(found["steps"], state()["steps"])
+
+
+def test_states_of_optimizers():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
+    optimizer = torch.optim.Adam(
+        [{"params": net[0].parameters(), "lr": 0.1}, {"params": net[1].parameters(), "lr": 0.2}]
+    )
+    before = [p.detach().clone() for p in net.parameters()]
+    _, made = get_state_dict(net, optimizer)
+    assert all(map(torch.equal, before, net.parameters()))
+    assert set(made["state"]) == {"0.weight", "0.bias", "1.weight", "1.bias"}
+    assert [group["lr"] for group in made["param_groups"]] == [0.1, 0.2]
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    options = StateDictOptions(flatten_optimizer_state_dict=True)
+    for how in (None, options):
+        saved = get_optimizer_state_dict(net, optimizer, options=how)
+        assert how is None or torch.equal(
+            saved["state.1.bias.exp_avg"], optimizer.state[net[1].bias]["exp_avg"]
+        )
+        other = torch.optim.Adam(
+            [{"params": net[1].parameters(), "lr": 1.0}, {"params": net[0].parameters(), "lr": 1.0}]
+        )
+        net.zero_grad()
+        set_optimizer_state_dict(net, other, saved, options=how)
+        assert [group["lr"] for group in other.param_groups] == [0.2, 0.1]
+        for p in net.parameters():
+            assert torch.equal(other.state[p]["exp_avg"], optimizer.state[p]["exp_avg"])
