@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import os
 import sys
 import warnings
 from datetime import timedelta
@@ -225,6 +227,149 @@ def fully_sharded():
     assert {p.grad.dtype for p in narrow.parameters()} == {torch.float32}
     with pytest.raises(ValueError, match="Must flatten tensors with uniform dtype"):
         FSDP(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()))
+
+
+def fully_shard():
+    """fully_shard gives DDP's losses; parameters are spread tensors, with states of optimizers like them."""
+    from rushlight.distributed.fsdp import FSDPModule, MixedPrecisionPolicy
+    from rushlight.distributed.fsdp import fully_shard as shard
+    from rushlight.distributed.tensor import DTensor, Replicate, Shard
+
+    rank, size = start()
+
+    def made(**options):
+        m = model()
+        for block in (m[1], m[2]):
+            shard(block, **options)
+        return shard(m, **options)
+
+    def halves(m, x, y):
+        m.set_requires_gradient_sync(False)
+        (loss_of(m(x[:2]), y[:2]) / 2).backward()
+        m.set_requires_gradient_sync(True)
+        (loss_of(m(x[2:]), y[2:]) / 2).backward()
+
+    def clip(m):
+        return nn.utils.clip_grad_norm_(m.parameters(), 0.5).full_tensor()
+
+    sharded = made()
+    assert isinstance(sharded, FSDPModule) and isinstance(sharded, nn.Sequential)
+    assert isinstance(sharded[0].weight, DTensor) and isinstance(sharded[0].weight, nn.Parameter)
+    assert sharded[0].weight.placements == (Shard(0),)
+    up = sharded[1].up.weight  # 49 rows: the last process has fewer
+    assert (
+        up.shape == (49, 16)
+        and up.to_local().shape[0] == {2: (25, 24), 4: (13, 13, 13, 10)}[size][rank]
+    )
+    ours, theirs, plain, (x, y) = train(sharded, clip, halves, 50, rank, size)
+    for (name, p), q in zip(sharded.state_dict().items(), plain.state_dict().values()):
+        torch.testing.assert_close(p.full_tensor(), q, atol=1e-5, rtol=0, msg=name)
+    moment = ours.state_dict()["state"][2]["exp_avg"]
+    expected = theirs.state_dict()["state"][2]["exp_avg"]
+    torch.testing.assert_close(moment.full_tensor(), expected, atol=1e-6, rtol=1e-4)
+
+    other = made(reshard_after_forward=False)
+    other.load_state_dict(sharded.state_dict())
+    with torch.no_grad():
+        assert torch.equal(other(x), sharded(x))
+    assert not isinstance(other[1].up.weight, DTensor)  # still whole
+    other.unshard(async_op=True).wait()
+    other.reshard()
+    assert isinstance(other[0].weight, DTensor)
+    sharded.zero_grad()
+    once = torch.utils.checkpoint.checkpoint(other, x, use_reentrant=False)
+    for m, out in ((sharded, sharded(x)), (other, once)):
+        loss_of(out, y).backward()
+    for p, q in zip(sharded.parameters(), other.parameters()):
+        torch.testing.assert_close(p.grad.full_tensor(), q.grad.full_tensor())
+
+    frozen = made()  # what is frozen is still there when the gradients before it are computed
+    alone = model()
+    for m in (frozen, alone):
+        m[1].requires_grad_(False)
+        m[3].requires_grad_(False)
+        m[2].up.requires_grad_(False)
+    loss_of(frozen(x), y).backward()
+    loss_of(alone(x), y).backward()
+    for p, q in zip(frozen.parameters(), alone.parameters()):
+        assert (p.grad is None) == (q.grad is None)
+        if q.grad is not None:
+            dist.all_reduce(q.grad, op=dist.ReduceOp.AVG)
+            torch.testing.assert_close(p.grad.full_tensor(), q.grad, atol=1e-6, rtol=1e-4)
+
+    narrow = model()
+    for block in (narrow[1], narrow[2]):
+        shard(block, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
+    shard(narrow, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32))
+    out = narrow(x)
+    loss_of(out, y).backward()
+    assert out.dtype is torch.float32 and {p.grad.dtype for p in narrow.parameters()} == {
+        torch.float32
+    }
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss_of(sharded(x), y).backward()
+
+    if size == 4:  # two replicas of parameters that two processes share
+        grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+        hybrid = made(mesh=grid)
+        assert hybrid[0].weight.placements == (Replicate(), Shard(0))
+        assert hybrid[0].weight.to_local().shape == (8, 6)
+        train(hybrid, clip, halves, 8, rank, size)
+
+    class Hidden(nn.Linear):
+        def forward(self, x):
+            self.extra = super().forward(x).sum()
+            return x * 2
+
+    hidden = nn.Sequential(shard(Hidden(3, 3)))
+    shard(hidden)
+    hidden(torch.ones(1, 3, requires_grad=True))
+    with pytest.raises(RuntimeError, match="not among the outputs of the sharded module"):
+        hidden[0].extra.backward()
+    with pytest.raises(ValueError, match="containers that do not implement forward"):
+        shard(nn.ModuleList())
+    with pytest.raises(ValueError, match="doesn't support scalar parameters"):
+        shard(torch.nn.ParameterList([torch.ones(())]))
+
+
+def memory():
+    """With 16 layers that are gathered one by one a process never has the memory of all parameters."""
+    from rushlight._codegen.runtime.memory import empty_cache, memory_stats
+    from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP
+    from rushlight.distributed.fsdp import fully_shard as shard
+    from rushlight.distributed.fsdp.wrap import always_wrap_policy
+
+    _, size = start()
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    layers = 16
+    whole = layers * 1024 * 1024 * 4
+    for kind in ("fully_shard", "FullyShardedDataParallel"):
+        m = nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(layers)])
+        if kind == "fully_shard":
+            for layer in m:
+                shard(layer)
+            shard(m)
+        else:
+            m = FSDP(m, auto_wrap_policy=always_wrap_policy)
+        x = torch.ones(2, 1024)
+        m(x)  # some memory is made by the first call
+        empty_cache()
+        pages = []  # of gathered parameters, and of all else that is in no array
+        for layer in m if kind == "fully_shard" else m.module:
+            layer.register_forward_hook(
+                lambda *_: pages.append(resident() - memory_stats()["allocated"])
+            )
+        out = m(x)
+        assert memory_stats()["peak"] < whole / size + 0.2 * whole
+        assert max(pages) - min(pages) < 0.4 * whole
+        out.sum().backward()
+        assert memory_stats()["peak"] < 2 * whole / size + 0.4 * whole
+        del m, layer, out
+        gc.collect()
 
 
 if __name__ == "__main__":

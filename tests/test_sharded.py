@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import pytest
@@ -14,8 +15,17 @@ PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
 @needs_mpi
 @pytest.mark.parametrize(
     ("names", "ranks"),
-    [("collectives_with_gradients", 2), ("fully_sharded", 2), ("mesh,fully_sharded", 4)],
+    [
+        ("collectives_with_gradients,fully_shard,fully_sharded", 2),
+        ("mesh,fully_shard,fully_sharded", 4),
+    ],
 )
 def test_job(names, ranks):
     """One start of the processes runs several programs."""
     check(job(names, ranks, PROGRAMS))
+
+
+@needs_mpi
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux")
+def test_memory_of_gathered_parameters_is_given_back():
+    check(job("memory", 2, PROGRAMS))

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from rushlight.distributed.fsdp.fully_shard import (
+    FSDPModule,
+    UnshardHandle,
+    fully_shard,
+    register_fsdp_forward_method,
+)
 from rushlight.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
 from rushlight.distributed.fsdp.policies import (
     BackwardPrefetch,
@@ -25,9 +31,9 @@ from rushlight.distributed.fsdp.policies import (
 )
 
 __all__ = [
-    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FullOptimStateDictConfig", "FullStateDictConfig",
+    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig", "FullStateDictConfig",
     "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision",
     "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType",
     "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
-    "StateDictSettings", "StateDictType",
+    "StateDictSettings", "StateDictType", "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
 ]  # fmt: skip

@@ -29,6 +29,7 @@ from rushlight.distributed.fsdp.policies import (
     StateDictSettings,
     StateDictType,
 )
+from rushlight.distributed.fsdp.sharded_parameter import own_parameters
 from rushlight.distributed.fsdp.wrap import as_policy, wrap_inside
 from rushlight.distributed.reductions import ReduceOp
 from rushlight.nn.module import Module
@@ -76,26 +77,6 @@ def _groups(strategy: ShardingStrategy, given: Any, mesh: Any) -> tuple[Any, Any
     if given is None:
         given = groups._get_default_group()
     return (None, given) if strategy is ShardingStrategy.NO_SHARD else (given, None)
-
-
-def _find(module: Module, ignored: set[int]) -> list[tuple]:
-    """(parameter, name, places) of what no wrapper inside has."""
-    found: dict[int, tuple] = {}
-    seen: set[int] = set()
-
-    def visit(each: Module, prefix: str) -> None:
-        if id(each) in seen or id(each) in ignored:
-            return
-        seen.add(id(each))
-        for name, p in each._parameters.items():
-            if p is not None and id(p) not in ignored:
-                found.setdefault(id(p), (p, prefix + name, []))[2].append((each, name))
-        for name, child in each._modules.items():
-            if child is not None and not isinstance(child, FullyShardedDataParallel):
-                visit(child, f"{prefix}{name}.")
-
-    visit(module, "")
-    return list(found.values())
 
 
 def _materialize(module: Module, param_init_fn: Callable | None) -> None:
@@ -155,7 +136,7 @@ class FullyShardedDataParallel(Module):
         _materialize(module, param_init_fn)
         self.sharding_strategy, self.process_group = strategy, shard_group or replicate_group
         self.mixed_precision = mixed = mixed_precision or MixedPrecision()
-        found = _find(module, ignored)
+        found = own_parameters([module], FullyShardedDataParallel, ignored)
         if sync_module_states:
             flat_state.broadcast(found, module, self.process_group, replicate_group)
         setattr(self, WRAPPED, module)

@@ -55,6 +55,26 @@ class Region:
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
+def own_parameters(modules: Sequence[Module], kind: type, ignored: set[int]) -> list[tuple]:
+    """(parameter, name, [(module, its name there)]) of all that no module of a class inside has already."""
+    found: dict[int, tuple] = {}
+    stack, seen = [(m, "") for m in reversed(modules)], set()
+    while stack:
+        module, prefix = stack.pop()
+        if id(module) in seen or id(module) in ignored:
+            continue
+        seen.add(id(module))
+        for name, p in module._parameters.items():
+            if p is not None and id(p) not in ignored:
+                found.setdefault(id(p), (p, prefix + name, []))[2].append((module, name))
+        stack += [
+            (child, f"{prefix}{name}.")
+            for name, child in reversed(module._modules.items())
+            if child is not None and not isinstance(child, kind)
+        ]
+    return list(found.values())
+
+
 def local(tensor: Tensor) -> Tensor:
     """This process's part of a spread tensor; any other tensor itself."""
     return getattr(tensor, "_local_tensor", tensor)
