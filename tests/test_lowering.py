@@ -345,3 +345,55 @@ def test_new_memory_is_made_in_every_call():
     kept = [program(torch.full((3,), float(k)))[0] for k in range(3)]
     for k, t in enumerate(kept):
         same(t, torch.full((2, 3), 1.0 + k))
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, padding", [(2, 2, 0), (3, 1, 1), ((3, 2), (2, 1), (1, 0))]
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_maxima_of_rectified_numbers_and_their_gradients(kernel, stride, padding, kept):
+    F = torch.nn.functional
+
+    def step(x, w):
+        y = F.relu(F.conv2d(x, w))
+        z, places = F.max_pool2d(y, kernel, stride, padding, return_indices=True)
+        loss = (F.max_pool2d(y, kernel, stride, padding) * z.detach().exp()).sum()
+        if kept:
+            loss = loss + y.sum() + F.max_pool2d(F.relu(y - 1), 2).square().sum()
+        return loss.detach(), *torch.autograd.grad(loss, (x, w)), places.sum()
+
+    def alone(x, w):
+        loss = F.max_pool2d(F.relu(F.conv2d(x, w)), kernel, stride, padding).square().sum()
+        return loss.detach(), *torch.autograd.grad(loss, (x, w))
+
+    w = torch.tensor([[[[1.0]]], [[[-2.0]]]], requires_grad=True)
+    for function in (step, alone):
+        for k in range(3):
+            x = torch.from_numpy(np.random.default_rng(k).integers(-3, 3, (2, 1, 7, 9))).float()
+            x[:, :, :4, :4] = -1.0 if k else float("nan")
+            x = x.requires_grad_()
+            if not k:
+                program = built_with_gradients(function, x, w)
+            for a, b in zip(program(x, w), function(x, w), strict=True):
+                np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def built_with_gradients(function, *inputs):
+    """The program of a function that asks for gradients by its inputs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProxyTorchDispatchMode, "own_operators", True, raising=False)
+        return build(make_fx(function)(*inputs).graph)
+
+
+def test_arrays_one_after_the_other():
+    def function(x, y):
+        return torch.cat([x, y], 1), torch.cat([y.transpose(1, 2), x.transpose(1, 2)], 2)
+
+    program = built(function, torch.randn(2, 3, 4), torch.randn(2, 5, 4))
+    for _ in range(3):
+        for x, y in (
+            (torch.randn(2, 3, 4), torch.randn(2, 5, 4)),
+            (torch.randn(2, 4, 3).transpose(1, 2), torch.randn(2, 5, 8)[:, :, ::2]),
+        ):
+            for a, b in zip(program(x, y), function(x, y), strict=True):
+                same(a, b, 0)

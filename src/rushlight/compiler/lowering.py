@@ -1,7 +1,7 @@
 """Graphs of operators below autograd as programs: the back end of `torch.compile`.
 
 Note [How a graph is lowered]
-    `build` makes one `Call` of each node (`calls.py`), a function of arrays, and removes what nobody reads or what
+    What can be computed with less work is rewritten (`rewrites.py`). Then `build` makes one `Call` of each node (`calls.py`), a function of arrays, and removes what nobody reads or what
     was computed before. The first call of the program runs these one by one and notes what each gives: shape,
     strides, dtype, and whose memory. From then on it is known what may be fused (`fusion.py`), and straight-line
     Python is written that calls kernels; a debugger steps through it.
@@ -21,6 +21,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.state import thread
 from rushlight.compiler.calls import NESTED, SAME, Call, Cast, call_of, nodes_in, tupled
+from rushlight.compiler.rewrites import rewrite
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.fx import Graph, Node
 from rushlight.fx.node import map_arg
@@ -60,6 +61,7 @@ class Program:
     """A lowered graph: a function of its inputs, tensors or arrays, that gives a tuple of its outputs."""
 
     def __init__(self, graph: Graph) -> None:
+        rewrite(graph)
         self.inputs = [n for n in graph.nodes if n.op == "placeholder"]
         (result,) = [n.args[0] for n in graph.nodes if n.op == "output"]
         self.outputs: tuple = tuple(result) if isinstance(result, (tuple, list)) else (result,)
