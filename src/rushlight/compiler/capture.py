@@ -22,8 +22,9 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.autograd.function import Function
 from rushlight.compiler.changes import Changes, method_of
-from rushlight.compiler.decisions import STREAMS
+from rushlight.compiler.decisions import STREAMS, is_value
 from rushlight.compiler.guards import constant
 from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
 from rushlight.compiler.reads import CONTAINERS
@@ -32,6 +33,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.nn import hooks
 from rushlight.optim import fused
+from rushlight.utils import checkpoint
 
 READS_NOTHING = frozenset(
     {
@@ -45,13 +47,13 @@ PURE_MODULES = ("math", "_operator", "itertools", "operator", "cmath")
 LEAVES = (
     "rushlight.ops", "rushlight.core", "rushlight.dispatch", "rushlight.functional", "rushlight.fft",
     "rushlight.linalg", "rushlight.special", "rushlight.nn.functional", "rushlight.autograd.grad_mode",
-    "rushlight.autograd.engine", "rushlight.amp.autocast_mode",
+    "rushlight.autograd.engine", "rushlight.autograd.function", "rushlight.amp.autocast_mode",
 )  # fmt: skip
 NUMBERS = frozenset("item __int__ __float__".split())
 DECIDING = frozenset("is_nonzero equal allclose __bool__ __index__".split())
 DATA = frozenset(
     "tolist numpy __array__ __repr__ __str__ __format__ data_ptr "
-    "__complex__ storage untyped_storage register_hook retain_grad "
+    "__complex__ storage untyped_storage retain_grad "
     "__deepcopy__ __reduce_ex__ __hash__ share_memory_ map_ apply_ set_".split()
 )
 DRAWN = frozenset(["bernoulli", "fill", "normal"])
@@ -65,7 +67,10 @@ WRITES = frozenset(
     "popleft __setitem__ __delitem__".split()
 )
 ITERATES = (zip, enumerate, list, tuple, sum, max, min, sorted, any, all, set, frozenset)
-INLINED = ("rushlight.nn.", "rushlight.vision.")
+INLINED = (
+    "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
+    "rushlight.autograd.functional", "rushlight.overrides",
+)  # fmt: skip
 
 
 class Capture(Changes):
@@ -107,6 +112,8 @@ class Capture(Changes):
 
     def call_function(self, f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
         module = f.__module__ or ""
+        if f is Function.apply.__func__:
+            return self.apply_function(args, kwargs)
         if hasattr(f, "_torchdynamo_disable"):
             self.stop(f"{f.__qualname__} is disabled for torch.compile")
             return f(*args, **kwargs)
@@ -134,6 +141,27 @@ class Capture(Changes):
         self.take_defaults(f)
         return run(frame, self)
 
+    def apply_function(self, args: tuple, kwargs: dict) -> Any:
+        """A call of a custom autograd function: its methods are interpreted, its backward where a gradient runs."""
+        cls = args[0]
+
+        def interpreted(name: str) -> Any:
+            method = self.attribute(cls, name)
+
+            def call(ctx: Any, *given: Any) -> Any:
+                return self.call(None, method, (self.new(ctx), *given), {})
+
+            return staticmethod(call)
+
+        named = [n for n in ("forward", "backward", "vjp", "setup_context") if n in vars(cls)]
+        if "setup_context" in named or self.reason is not None:
+            self.stop(f"a call of {cls.__name__}.apply")
+            return cls.apply(*args[1:], **kwargs)
+        for v in (*args[1:], *kwargs.values()):
+            self.contents_deep(v)
+        found = type(cls.__name__, (cls,), {n: interpreted(n) for n in named})
+        return found.apply(*args[1:], **kwargs)
+
     def take_defaults(self, f: types.FunctionType) -> None:
         """The default values of parameters are objects from outside."""
         for v in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
@@ -146,7 +174,7 @@ class Capture(Changes):
             return self.computed(f, args)
         if f.__name__ in DECIDING and all(map(self.recorder.knows, tensors_in(args))):
             return self.decided(f, args, kwargs, f"{f.__name__}() of a tensor")
-        if f.__name__ in DATA or f.__name__ in MAKERS and any(tensors_in(args)):
+        if f.__name__ in DATA or f.__name__ in MAKERS and not tensors_alone(f, args):
             self.stop(f"{f.__name__}() of a tensor")
             return f(*args, **kwargs)
         if f.__name__ == "requires_grad_" and not self.recorder.made_inside(args[0]):
@@ -246,8 +274,8 @@ class Capture(Changes):
         if special is not None and args and not isinstance(args[0], Tensor):
             if isinstance(getattr(type(args[0]), special, None), types.FunctionType):
                 return self.special(args[0], special)
-        if any(v.__class__ in RUNTIME for v in args):
-            return self.runtime(f, args)
+        if any(v.__class__ in RUNTIME for v in (*args, *kwargs.values())):
+            return self.computed(f, args, kwargs)
         if f is bool and args:
             return self.truth(args[0])
         if f in ITERATES:
@@ -296,6 +324,13 @@ class Capture(Changes):
             self.stop(f"{f.__name__} of {type(v).__name__}")
 
 
+def tensors_alone(f: Any, args: tuple) -> bool:
+    """Whether a tensor is made of no other tensors, or is one that is given."""
+    if f.__name__ == "as_tensor" and isinstance(args[0], Tensor):
+        return True
+    return next(tensors_in(args), None) is None
+
+
 # -- functions with a handler ----------------------------------------------------------------------
 
 
@@ -327,11 +362,25 @@ def of_map(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    if not all(map(constant, args)) or not all(map(constant, kwargs.values())):
+    """`print`: a change of the world outside, with texts that each run makes."""
+    given = tuple([c.text_of(v) for v in args])
+    if c.reason is None and all(map(constant, kwargs.values())):
+        c.step(print, given, kwargs, "changes")
+    else:
         c.stop("print")
-    elif c.reason is None:
-        c.step(print, args, kwargs, "changes")
-    return print(*args, **kwargs)
+    return print(*map(plain, args), **kwargs)
+
+
+def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`str`, `repr` and `format` of a tensor, or of lists of them."""
+    if (
+        len(args)
+        and is_value(args[0])
+        and not constant(args[0])
+        and args[0].__class__ not in RUNTIME
+    ):
+        return c.text_of(*args, f=f)
+    return c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(f, args, kwargs)
 
 
 def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -344,6 +393,23 @@ def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     c.guards.names["modules"] = sys.modules
     c.found(v)
     return v
+
+
+def of_checkpoint(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A checkpoint saves memory and changes no value."""
+    if kwargs != {"use_reentrant": False} or not args:
+        c.stop("a checkpoint that is reentrant or has options")
+        return f(*args, **kwargs)
+    return c.call(frame, args[0], args[1:], {})
+
+
+def of_hook(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A hook on a tensor that the function made is interpreted when a gradient runs."""
+    t, hook = args
+    if not c.recorder.made_inside(t) or kwargs or t.is_leaf:
+        c.stop("a hook on a tensor from outside")
+        return f(*args, **kwargs)
+    return c.new(f(t, lambda g: c.call(None, hook, (g,), {})))
 
 
 def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -367,8 +433,8 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
 HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
-    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, print: of_print,
-    __import__: of_import,
+    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, print: of_print, str: of_text, repr: of_text, format: of_text,
+    __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
     # What handles many arrays in one call: operators do the same.
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,
 }  # fmt: skip

@@ -47,12 +47,18 @@ class Changes(Decisions):
             else:
                 found = type(o).__setattr__
                 if isinstance(o, rushlight.nn.Module) and found is rushlight.nn.Module.__setattr__:
+                    if name in o._buffers and isinstance(v, Tensor | None):
+                        buffers = o.__dict__["_buffers"]
+                        if id(o) in self.outside:
+                            self.hold(f"{self.outside[id(o)][1]}._buffers", buffers)
+                        self.set_item(buffers, name, v)
+                        return
                     if (
-                        isinstance(v, (Tensor, rushlight.nn.Module))
-                        or name in o._buffers
+                        isinstance(v, (rushlight.nn.Parameter, rushlight.nn.Module))
                         or name in o._parameters
+                        or name in o._modules
                     ):
-                        self.stop(f"the tensor or module {name!r} of a module is set")
+                        self.stop(f"the parameter or module {name!r} of a module is set")
                 elif found is not object.__setattr__:
                     if isinstance(found, types.FunctionType):
                         self.call(None, found, (o, name, v), {})
@@ -71,6 +77,11 @@ class Changes(Decisions):
         delattr(o, name)
 
     def set_item(self, o: Any, key: Any, v: Any) -> None:
+        key = self.settled(key, "a value that was read from a tensor as an index")
+        if isinstance(o, Tensor):
+            _, v = self.operands("setitem", (o, v))
+            self.contents_deep(key)
+            self.contents_deep(v)
         if self.reason is not None or isinstance(o, Tensor):
             o[key] = v
         elif self.by_keys(o) and constant(key):

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight.compiler.consumed import Consumed, consumed
 from rushlight.compiler.guards import constant
 from rushlight.compiler.reads import Reads
 from rushlight.compiler.steps import (
@@ -34,11 +35,12 @@ from rushlight.compiler.steps import (
     plain,
 )
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.handlers import tensors_in
 
 HALVES = (rushlight.float16, rushlight.bfloat16)
 ARITHMETIC = frozenset(
     "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
-    "true_divide".split()
+    "true_divide setitem".split()
 )
 HOLDING = (*RUNTIME, tuple, list, dict)
 STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
@@ -81,17 +83,24 @@ class Decisions(Reads):
         """The result of `f(*args)`, a number or string that each run computes anew."""
         kwargs = kwargs or {}
         with self.recorder.paused():
-            v = f(*map(plain, args), **kwargs)
+            v = f(*map(plain, args), **plain(dict(kwargs)))
         if self.reason is not None:
             return v
         name = getattr(f, "__name__", str(f))
-        if not all(map(is_value, args)) or v.__class__ not in (bool, int, float, str):
+        if not all(map(is_value, (*args, *kwargs.values()))) or v.__class__ not in (
+            bool,
+            int,
+            float,
+            str,
+        ):
             self.stop(f"{name} of a value that was read from a tensor")
             return v
         variable = self.variable_of(f, args, kwargs, kind, source)
         if variable is None:
             return v
-        if all(constant(x) or getattr(x, "expression", "") in self.from_python for x in args):
+        if not kwargs and all(
+            constant(x) or getattr(x, "expression", "") in self.from_python for x in args
+        ):
             self.from_python.add(variable)
         if v.__class__ is bool:
             self.decide(variable, v, f"{name} of a value that was read from a tensor")
@@ -138,6 +147,18 @@ class Decisions(Reads):
         if variable is not None:
             self.decide(variable, shape_of(t), reason)
 
+    def text_of(self, v: Any, *spec: Any, f: Callable = str) -> Any:
+        """A text for a tensor, or for lists of them; anything else as it is."""
+        if isinstance(v, Tensor) and self.recorder.knows(v):
+            return self.computed(text_function(f, v), (v, *spec))
+        if v.__class__ in (list, tuple) and not constant(v) and is_value(v):
+            if any(t.requires_grad for t in tensors_in(v)):
+                self.stop("the text of tensors with a history")
+            return self.computed(f, (v, *spec))
+        if not constant(v) and v.__class__ not in RUNTIME:
+            self.stop(f"the text of a {type(v).__name__}")
+        return v
+
     def decide_number(self, t: Tensor, v: int, reason: str) -> None:
         """Go on only where a tensor of one element has this value."""
         if (variable := self.variable_of(element_of, (t,), {})) is not None:
@@ -153,9 +174,20 @@ class Decisions(Reads):
 
     def settled(self, v: Any, reason: str) -> Any:
         """A value that each run computes anew as a plain one, with which the capture goes on."""
+        if v.__class__ is slice:
+            return slice(*[self.settled(x, reason) for x in (v.start, v.stop, v.step)])
+        if v.__class__ in (tuple, list):
+            return v.__class__([self.settled(x, reason) for x in v])
         if self.reason is None and v.__class__ in RUNTIME:
             self.decide(v.expression, plain(v), reason)
-        return plain(v)
+        return plain(v) if v.__class__ in RUNTIME else v
+
+    def is_runtime(self, v: Any) -> bool:
+        """Whether each run computes a value anew, or one of those in a tuple."""
+        return v.__class__ in RUNTIME or v.__class__ is tuple and any(map(self.is_runtime, v))
+
+    def hashed(self, v: Any) -> Any:
+        return self.settled(v, "a value that was read from a tensor as a key")
 
     def runtime(self, f: Callable, args: tuple) -> Any:
         """The result of a function of values, some of which each run computes anew."""
@@ -228,6 +260,21 @@ class Decisions(Reads):
         method = types.MethodType(f.__func__, o) if isinstance(f, types.MethodType) else f
         self.guards.name(o)
         return self.computed(method, args, kwargs, "draws", o)
+
+
+def text_function(f: Callable, like: Tensor) -> Callable:
+    """`f`, which makes a text of a tensor, for tensors without history that shall look as if they had that of another."""
+    if not like.requires_grad:
+        return f
+    node = like.grad_fn
+    kind = None if node is None else type(node.name(), (Consumed,), {"__slots__": ()})
+
+    def text(t: Tensor, *spec: Any) -> str:
+        if not t.requires_grad:
+            t = consumed(t._array, kind) if kind else _wrap(t._array).requires_grad_()
+        return f(t, *spec)
+
+    return text
 
 
 def is_value(v: Any) -> bool:

@@ -33,13 +33,13 @@ def build_list(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 
 @instruction("BUILD_SET")
 def build_set(f: Frame, i: Instruction, s: list, w: Watch) -> None:
-    s.append(w.new(set(popped(s, i.arg))))
+    s.append(w.new({w.hashed(v) for v in popped(s, i.arg)}))
 
 
 @instruction("BUILD_MAP")
 def build_map(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     values = popped(s, 2 * i.arg)
-    s.append(w.new(dict(zip(values[::2], values[1::2], strict=True))))
+    s.append(w.new(dict(zip(map(w.hashed, values[::2]), values[1::2], strict=True))))
 
 
 @instruction("BUILD_CONST_KEY_MAP")
@@ -55,7 +55,11 @@ def build_slice(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 
 @instruction("BUILD_STRING")
 def build_string(f: Frame, i: Instruction, s: list, w: Watch) -> None:
-    s.append("".join(popped(s, i.arg)))
+    s.append(w.operation(joined, *popped(s, i.arg)))
+
+
+def joined(*parts: str) -> str:
+    return "".join(parts)
 
 
 @instruction("FORMAT_VALUE")
@@ -97,13 +101,13 @@ def list_append(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 
 @instruction("SET_ADD")
 def set_add(f: Frame, i: Instruction, s: list, w: Watch) -> None:
-    v = s.pop()
+    v = w.hashed(s.pop())
     s[-i.arg].add(v)
 
 
 @instruction("MAP_ADD")
 def map_add(f: Frame, i: Instruction, s: list, w: Watch) -> None:
-    v, key = s.pop(), s.pop()
+    v, key = s.pop(), w.hashed(s.pop())
     s[-i.arg][key] = v
 
 

@@ -107,6 +107,10 @@ class Watch:
         """`v`, all of whose elements are about to be read."""
         return v
 
+    def hashed(self, v: Any) -> Any:
+        """`v`, which becomes a key or an element of a set."""
+        return v
+
     def operation(self, f: Callable, *operands: Any) -> Any:
         return f(*operands)
 

@@ -10,6 +10,7 @@ import rushlight
 from rushlight.autograd.graph import Node, Output, freed, stale, version_of
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
+from rushlight.compiler.consumed import Consumed, consumed
 from rushlight.compiler.guards import Apart, evaluate, sharing
 from rushlight.compiler.recording import (
     Constant,
@@ -29,24 +30,6 @@ if TYPE_CHECKING:
 
     from rushlight.compiler.capture import Capture
     from rushlight.compiler.recording import Recorder
-
-
-class Consumed(Node):
-    """The history of a result whose backward pass the program has run itself."""
-
-    __slots__ = ()
-
-    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
-        return freed(self)
-
-
-def consumed(a: Any, kind: type) -> Tensor:
-    """A tensor on an array whose backward pass is over; `kind`: the class of its node."""
-    t = _wrap(a)
-    t._edge = object.__new__(kind)
-    t._edge.edges = ()
-    t._edge.hooks = None
-    return t
 
 
 class CompiledBackward(Node):

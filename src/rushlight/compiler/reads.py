@@ -12,7 +12,7 @@ from typing import Any
 
 import rushlight
 from rushlight.amp import autocast_mode
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.compiler import recording
 from rushlight.compiler.guards import Guards, constant
 from rushlight.compiler.interpreter import Frame, Watch
@@ -263,7 +263,7 @@ class Reads(Watch):
         return v
 
     def attribute(self, o: Any, name: str) -> Any:
-        if self.reason is not None:
+        if self.reason is not None or o is active:  # `Compiled` looks at the modes that are on
             return getattr(o, name)
         if isinstance(o, Tensor):
             return self.attribute_of_tensor(o, name)
@@ -296,6 +296,8 @@ class Reads(Watch):
         if isinstance(v, (types.MethodType, types.BuiltinMethodType)) or name in PLAIN_ATTRIBUTES:
             return v
         if name == "data":
+            return v
+        if name == "__class__":
             return v
         self.stop(f"the attribute {name!r} of a tensor")
         return v
@@ -355,7 +357,8 @@ class Reads(Watch):
             for table in ("_parameters", "_buffers", "_modules"):
                 if name in o.__dict__.get(table, ()):
                     v = o.__dict__[table][name]
-                    if outside and (id(o.__dict__[table]), name) not in self.written:
+                    place_of = id(o.__dict__[table]), ("item", name)
+                    if outside and place_of not in self.written:
                         self.guards.without(place, name)
                         self.hold(f"{place}.{table}[{name!r}]", v)
                     return v
@@ -415,8 +418,8 @@ class Reads(Watch):
                     self.guards.add(f"{self.key(key)} {how} {self.outside[id(o)][1]}")
             elif o.__class__ in CONTAINERS:
                 self.guard_contents(o)
-                if isinstance(key, Tensor):
-                    self.stop("`in` of a tensor")
+                if isinstance(key, Tensor) or any(x.__class__ in RUNTIME for x in o):
+                    self.stop("`in` of a tensor, or among values that were read from tensors")
             elif not constant(o) and o.__class__ not in VIEWS:
                 return bool(self.special(o, "__contains__", key))
         return key in o
@@ -455,7 +458,7 @@ class Reads(Watch):
                 for v in operands:
                     self.contents_deep(v)
             elif not all(map(constant, operands)):
-                if any(v.__class__ in RUNTIME for v in operands):
+                if any(map(self.is_runtime, operands)):
                     return self.runtime(f, operands)
                 for v in operands:
                     if v.__class__ in CONTAINERS:

@@ -128,13 +128,13 @@ class MultiheadAttention(Module):
         if (
             query is key is value
             and not need_weights
+            and not active.modes
             and query.__class__ is Tensor
             and query.ndim == 3
             and query._array.shape[2] == self.embed_dim
             and self._qkv_same_embed_dim
             and self.bias_k is None
             and not self.add_zero_attn
-            and not active.modes
         ):
             dropout = self.dropout if self.training else 0.0
             out = self.out_proj
