@@ -281,7 +281,7 @@ def test_variances_and_scans(dtype):
                         np.testing.assert_allclose(g, w, rtol=rough, atol=rough)
 
 
-def test_elementwise_entries_take_arrays_of_one_shape_and_numbers():
+def test_elementwise_entries_take_arrays_that_broadcast_and_numbers():
     from rushlight._backends.llvm import elementwise
 
     F64, I32 = np.dtype("f8"), np.dtype("i4")
@@ -306,9 +306,22 @@ def test_elementwise_entries_take_arrays_of_one_shape_and_numbers():
             assert np.array_equal(clip[dtype](a, 1, None), np.maximum(a, 1))
     a, b = rng.standard_normal((2, 3, 4)).astype(F32)
     unaligned = np.frombuffer(bytearray(49), np.uint8)[1:].view(F32).reshape(3, 4)
-    for other in (b.T, b[:, :3], b[:1], b.astype(F64), b.view(np.matrix), unaligned, 0.5, None):
+    for other in (b.T, b[:, :3], b[:2], b.astype(F64), b.view(np.matrix), unaligned, 0.5, None):
         assert lerp[F32](a, other, 0.5) is None
         assert power.entries[F32](a, other) is None
+    hypot = elementwise.hypot
+    for dtype in (F32, F64):
+        shapes = (), (1,), (5,), (1, 5), (4, 1), (4, 5), (3, 1, 1), (3, 4, 5), (2, 1, 4, 1)
+        for one, two in itertools.product(shapes, shapes):
+            c, d = (np.asarray(rng.standard_normal(s)).astype(dtype) for s in (one, two))
+            made = elementwise._hypot.entries[dtype](c, d)
+            want = np.hypot(c, d)
+            assert made.shape == want.shape and made.flags.c_contiguous
+            assert np.allclose(made, want, rtol=1e-6) and np.array_equal(made, hypot(c, d))
+        assert (
+            elementwise._hypot.entries[dtype](np.ones((4, 1), dtype), np.ones((0,), dtype)) is None
+        )
+        assert elementwise._hypot.entries[dtype](*np.ones((2, 40_000, 1), dtype)[:, :, :0]) is None
     for number in (None, True, float("nan"), 1e300, 1 << 40, -(1 << 70), F32.type(1), "1", b):
         assert lerp[F32](a, b, number) is None
     assert clip[F32](a, None, None) is None

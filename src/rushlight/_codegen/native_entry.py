@@ -292,10 +292,80 @@ def number_read(o, table, absent, into):
     return fits
 
 
+@inline
+def spread(arrays, objects, itemsize, shape, sizes, walks):
+    """How row-major arrays broadcast: (whether they do, the dimensions of the result, how many groups its dimensions
+    make). Written are its shape, and of each group, innermost first, its size and the step in each array in bytes."""
+    nd = i64(0)
+    for k in range(arrays):
+        nd = max(nd, dims_of(bits(objects[k], Header)))
+    fits, groups = nd <= DIMS, i64(0)
+    running, step = array(i64, OPERANDS_MOST), array(i64, OPERANDS_MOST)
+    for k in range(arrays):
+        running[k] = itemsize + 0
+    if fits:
+        for j in range(nd):
+            n, joins = i64(1), groups > 0
+            for k in range(arrays):
+                a = bits(objects[k], Header)
+                own, at = i64(1), dims_of(a) - 1 - j
+                if at >= 0:
+                    own = shape_of(a)[at]
+                step[k] = running[k] if own != 1 else i64(0)
+                running[k] = running[k] * own
+                fits = fits & ((own == 1) | (n == 1) | (own == n))
+                n = own if own != 1 else n
+                if groups > 0:
+                    joins = joins & (step[k] == walks[k * DIMS + groups - 1] * sizes[groups - 1])
+            shape[nd - 1 - j] = n
+            if (n != 1) & joins:
+                sizes[groups - 1] = sizes[groups - 1] * n
+            elif n != 1:
+                sizes[groups] = n
+                for k in range(arrays):
+                    walks[k * DIMS + groups] = step[k]
+                groups = groups + 1
+    return fits, nd, groups
+
+
+@inline
+def over_rows(loop, operands, groups, sizes, walks, args, steps):
+    """Call a loop for each row: of the innermost group, at all places of the others."""
+    at, place = array(i64, OPERANDS_MOST), array(i64, DIMS)
+    rows, inner = i64(1), array(i64, 1)
+    inner[0] = 1
+    for k in range(operands + 1):
+        at[k] = args[k]
+        steps[k] = i64(0)
+    for g in range(groups):
+        place[g] = 0
+        if g == 0:
+            inner[0] = sizes[0]
+            for k in range(operands + 1):
+                steps[k] = walks[k * DIMS]
+        else:
+            rows = rows * sizes[g]
+    for _ in range(rows):
+        for k in range(operands + 1):
+            args[k] = at[k]
+        call_address(loop, None, args, inner, steps, i64(0))
+        goes_on, g = b1(1), i64(1)
+        while goes_on & (g < groups):
+            place[g] = place[g] + 1
+            goes_on = place[g] == sizes[g]
+            for k in range(operands + 1):
+                at[k] = at[k] + walks[k * DIMS + g]
+                if goes_on:
+                    at[k] = at[k] - walks[k * DIMS + g] * sizes[g]
+            if goes_on:
+                place[g] = 0
+            g = g + 1
+
+
 @entry
 def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """The loop of a ufunc over arrays of one dtype and one shape, in order or dense with the same strides, and
-    numbers behind them."""
+    """The loop of a ufunc over arrays of one dtype, and numbers behind them. The arrays are of one shape, in order or
+    dense with the same strides; or they are in order, few, and broadcast."""
     table = bits(self[DATA], Ptr[i64])
     nothing, arrays, operands = table[NOTHING], table[ARRAYS], table[OPERANDS]
     if (table[USED] == 0) | (count != operands):
@@ -309,11 +379,12 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             fits = plain(o, table, table[GIVEN])
             if fits:
                 a = bits(o, Header)
-                fits = same_shape(a, first)
-                if fits:
-                    ordered = ordered & in_order(a)
-                    alike = alike & same_strides(a, first)
-                    fits = ordered | alike
+                ordered = ordered & in_order(a)
+                if alike:
+                    alike = same_shape(a, first)
+                    if alike:
+                        alike = ordered | same_strides(a, first)
+                fits = ordered | alike
                 args[k] = a[DATA]
                 steps[k] = table[STEP]
         else:
@@ -325,32 +396,49 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             break
     if (not fits) | (not given):  # without numbers the function behind decides
         return new_reference(nothing)
-    size[0] = size_of(first)
-    if not ordered:
-        fits = (dims_of(first) <= DIMS) & dense(first, table[STEP])
+    nd, groups, shape, strides = dims_of(first), i64(0), array(i64, DIMS), array(i64, DIMS)
+    sizes, walks = array(i64, DIMS), array(i64, OPERANDS_MOST * DIMS)
+    if alike:
+        size[0] = size_of(first)
+        if not ordered:
+            fits = (nd <= DIMS) & dense(first, table[STEP])
+    else:
+        fits, nd, groups = spread(arrays, objects, table[STEP], shape, sizes, walks)
+        size[0] = 1
+        if fits:
+            step = table[MADE_STEP]
+            for g in range(groups):
+                walks[operands * DIMS + g] = step
+                for k in range(arrays, operands):
+                    walks[k * DIMS + g] = 0
+                step = step * sizes[g]
+                size[0] = size[0] * sizes[g]
+            fits = size[0] < LONG
     if (not fits) | (size[0] == 0):
         return new_reference(nothing)
     if table[SEARCH] != 0:
-        place = array(i64, 1)
-        call_address(table[SEARCH], None, args[1], size[0], place)
-        if place[0] != size[0]:
+        place, divisors = array(i64, 1), size_of(bits(objects[1], Header))
+        call_address(table[SEARCH], None, args[1], divisors, place)
+        if place[0] != divisors:
             return new_reference(nothing)
-    strides = array(i64, DIMS)
     if not ordered:
         strides_like(first, table[STEP], table[MADE_STEP], strides)
     out = call_address(
-        table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(dims_of(first)), shape_of(first),
-        i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
+        table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(nd),
+        shape_of(first) if alike else shape, i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
     )  # fmt: skip
     if out != 0:
         args[operands] = bits(out, Ptr[i64])[DATA]
         steps[operands] = table[MADE_STEP]
-        thread = i64(0)
-        if size[0] >= LONG:
-            thread = PyEval_SaveThread()
-        call_address(table[LOOP], None, args, size, steps, i64(0))
-        if thread != 0:
-            PyEval_RestoreThread(thread)
+        if alike:
+            thread = i64(0)
+            if size[0] >= LONG:
+                thread = PyEval_SaveThread()
+            call_address(table[LOOP], None, args, size, steps, i64(0))
+            if thread != 0:
+                PyEval_RestoreThread(thread)
+        else:
+            over_rows(table[LOOP], operands, groups, sizes, walks, args, steps)
     return out
 
 

@@ -168,7 +168,8 @@ copysign_gradient = implements("copysign_gradient")(
 logit_gradient = implements("logit_gradient")(
     Elementwise(arithmetic.logit_gradient, 2, 3, CHEAP, bounds=True)
 )
-hypot = implements("hypot")(Elementwise(arithmetic.hypot, 2))
+_hypot = Elementwise(arithmetic.hypot, 2)
+hypot = implements("hypot")(_hypot)
 logaddexp = implements("logaddexp")(Elementwise(arithmetic.logaddexp, 2))
 logaddexp2 = implements("logaddexp2")(Elementwise(arithmetic.logaddexp2, 2))
 sinc = implements("sinc")(Elementwise(arithmetic.sinc, vectors=16))
@@ -236,7 +237,7 @@ def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> An
 _number = Elementwise(elementwise.between, 2, 1, CHEAP)
 _by_number = _number.bind(numpy_elementwise.lerp)
 _arrays = Elementwise(elementwise.between, 3, 0, CHEAP)
-_by_arrays = _arrays.bind(numpy_elementwise.lerp)
+_by_arrays = before(_arrays.entries)(_arrays.bind(numpy_elementwise.lerp))
 
 
 @implements(
@@ -249,7 +250,7 @@ _by_arrays = _arrays.bind(numpy_elementwise.lerp)
 def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     """a + weight * (end - a), exact at both ends."""
     by = _by_arrays if weight.__class__ is np.ndarray else _by_number
-    return by(a, end, weight, out=out)
+    return by(a, end, weight) if out is None else by(a, end, weight, out=out)
 
 
 @dataclass(eq=False)
@@ -407,14 +408,19 @@ _casts = {
     t.np: Pointwise(f32 if t in (f16, bf16) else t, 1, 0, CHEAP, output=t, types=SOURCES)
     for t in (f16, bf16, f32, f64, i64, i32, b1)
 }
+_quick_casts = {to: ufuncs.entries() for to, ufuncs in _casts.items()}
 
 
 @implements("cast", formula=lambda xp, a, to: xp.apply(_casts[to], a))
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
-    if a.__class__ is np.ndarray and a.ndim and a.size >= SMALL and a.dtype is not to:
-        if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[a.dtype]) is not None:
-            return u(a)
+    if a.__class__ is np.ndarray and a.size >= SMALL and (d := a.dtype) is not to:
+        if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[d]) is not None:
+            r = _quick_casts[to][d](a)
+            if r is not None:
+                return r
+            if a.ndim:
+                return u(a)
     return conversion.cast(a, to)
 
 

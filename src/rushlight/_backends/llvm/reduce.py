@@ -381,10 +381,11 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     axes = tuple(
         [i for i, n in enumerate(own) if i < lead or n != shape[i - lead]]  # in which it was 1
     )
-    found = planned(a, axes, False) if getattr(a, "dtype", None) in FLOATING else None
+    d = getattr(a, "dtype", None)
+    found = planned(a, axes, False) if d in FLOATING or d is I64 else None
     if (r := in_one(SUM, a, found)) is not None:
         return r.reshape(shape)
-    if found is None:
+    if found is None or d is I64:
         return reference.sum_to(a, shape)
     return added(a, found, a.dtype).reshape(shape)
 

@@ -13,7 +13,7 @@ from rushlight._backends import devices, meta, sparse
 from rushlight._backends.compressed import Compressed
 from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import active, thread
-from rushlight.autograd.views import edge_of, rebase
+from rushlight.autograd.views import View, edge_of, rebase
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.device import device as Device
 from rushlight.core.dtype_sets import COMPLEX
@@ -325,25 +325,24 @@ fill_copy_tensor = _filling("fill_tensor", "FillBackward1")
 
 
 def free(t: Tensor) -> bool:
-    """Whether a write to `t` concerns nothing but its memory and its counter."""
-    return (
-        t._edge is None
-        and t._array.__class__ is np.ndarray
-        and t._counter is not INFERENCE
-        and not active.modes
-    )
+    """Whether a write to `t` concerns nothing but its memory, without gaps, and its counter."""
+    e, a = t._edge, t._array
+    if e is not None:
+        if e.__class__ is not View or e.node is not None or e.base._edge is not None:
+            return False
+        if (
+            a.__class__ is not np.ndarray or not a.flags.forc
+        ):  # an expanded one must not be written to
+            return False
+    return a.__class__ is np.ndarray and t._counter is not INFERENCE and not active.modes
 
 
 @public(method=True)
 def zero_(self):
     """Overwrite by zeros."""
     a, counter = self._array, self._counter
-    if (
-        self._edge is not None
-        or a.__class__ is not np.ndarray
-        or counter is INFERENCE
-        or active.modes
-    ):
+    quick = self._edge is None and a.__class__ is np.ndarray and counter is not INFERENCE
+    if not (quick and not active.modes or free(self)):
         got = overrides.call_overrides(zero_, (self,), {})
         if got is not overrides.NOTHING:
             return got

@@ -126,7 +126,8 @@ def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = 
         plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN
         a = a.astype(dtype) if plain else xp.cast(a, dtype)
         if memory_format is None:
-            if a.flags.c_contiguous and source.flags.c_contiguous and 1 not in a.shape:
+            to, of = a.flags, source.flags
+            if to.c_contiguous is of.c_contiguous and of.forc and 1 not in a.shape:
                 return a
             # NumPy's copy is dense: where it kept the strides, the source is, and PyTorch keeps them.
             size, before = a.itemsize, source.itemsize

@@ -32,10 +32,14 @@ def flip(xp, input: Array, dims: Sizes):
     tensor([[3, 4],
             [1, 2]])
     """
-    dims = geometry.wrap_dims(dims, input.ndim)
-    if not input.ndim or not dims:
+    n = input.ndim
+    dims = geometry.wrap_dims(dims, n)
+    if not n or not dims:
         return input.copy(order="K")
-    turned = input[tuple([BACK if d in dims else EVERYTHING for d in range(input.ndim)])]
+    if len(dims) == 1:
+        turned = input[(*(EVERYTHING,) * dims[0], BACK)]
+    else:
+        turned = input[tuple([BACK if d in dims else EVERYTHING for d in range(n)])]
     return xp.row_major(turned) if input.flags.c_contiguous else xp.copy_like(turned, input)
 
 

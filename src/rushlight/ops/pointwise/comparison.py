@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype_sets import BOOL
+from rushlight.core.dtype_sets import BOOL, compute_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.handlers import asked
@@ -49,7 +49,9 @@ test("signbit", "Whether the sign is set: true for -0.0 too.", accepts="bif")
 def infinite(xp, input: Array, which: float) -> Array:
     if input.dtype.kind == "c":
         raise RuntimeError("isposinf and isneginf do not support complex inputs.")
-    return xp.equal(input, which) if xp.is_float(input) else xp.full(input.shape, False, BOOL)
+    if not xp.is_float(input):
+        return xp.zeros(input.shape, BOOL)
+    return xp.equal(xp.cast(input, compute_dtype(input.dtype)), which)
 
 
 @elementwise(promote=None, inplace=False)
