@@ -238,7 +238,7 @@ _tables: dict[int, Functions] = {}
 
 def _call_table(functions: Functions) -> int:
     """The address of the table of `ufunc_entry.call_of_two` for these functions."""
-    from rushlight._codegen.native_entry import BECOME
+    from rushlight._codegen.elementwise_entry import BECOME
 
     slot = abi.vectorcall_slot()
     fixed = (abi.field(np.add, slot // 8), id(np.ndarray), abi.new_array(), id(float), id(int))

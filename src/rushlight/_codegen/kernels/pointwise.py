@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen import parallel_ufuncs
+from rushlight._codegen.elementwise_entry import bind_loop
 from rushlight._codegen.kernels.loops import COSTLY, first_zero, loop, loop_of_vectors
-from rushlight._codegen.native_entry import ByDtype, bind_loop, unbound
+from rushlight._codegen.native_entry import ByDtype, unbound
 from rushlight._codegen.types import NUMBERS, Type, bf16, f16, f32, f64, of
 
 FLOAT_TYPES = (f32, f64, f16, bf16)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import platform
 
+from rushlight._codegen.elementwise_entry import number_as
 from rushlight._codegen.kernel import entry
 from rushlight._codegen.kernels import broadcast
 from rushlight._codegen.language import *
-from rushlight._codegen.native_entry import LONG, number_as
+from rushlight._codegen.native_entry import LONG
 from rushlight._codegen.python_api import (
     Object,
     Py_IncRef,
