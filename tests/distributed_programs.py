@@ -455,6 +455,43 @@ def restarted():
         signal.pause()
 
 
+def trouble():
+    """A training in which a rank gets into trouble: `trouble PLACE KIND RANK FOLDER`."""
+    place, kind, victim, folder = sys.argv[2:]
+    rank = int(os.environ["RANK"])
+    print("process", os.getpid(), flush=True)
+
+    def here(name):
+        if name != place or rank != int(victim):
+            return
+        if kind == "raise":
+            raise ValueError("unwell")
+        os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[kind])
+
+    here("start")
+    dist.init_process_group("mpi", timeout=timedelta(seconds=6))
+    layers = [torch.nn.Linear(200, 200) for _ in range(4)]
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.1)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)
+    for step in range(4):
+        if step == 2:
+            layers[1].weight.register_hook(lambda gradient: here("backward"))
+            here("collective")
+        dist.all_reduce(torch.ones(700_000))
+        optimizer.zero_grad()
+        ddp(torch.ones(8, 200)).sum().backward()
+        optimizer.step()
+        torch.save({"step": step, **ddp.state_dict()}, f"{folder}/{rank}.new")
+        if step == 2:
+            here("saving")
+        os.replace(f"{folder}/{rank}.new", f"{folder}/{rank}.pt")
+    dist.barrier()
+    here("end")
+    dist.barrier()
+    dist.destroy_process_group()
+    here("exit")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("error")
     globals()[sys.argv[1]]()

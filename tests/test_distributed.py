@@ -6,6 +6,8 @@ import importlib.util
 import json
 import os
 import pathlib
+import random
+import re
 import shutil
 import signal
 import socket
@@ -170,6 +172,69 @@ def test_bench_comm():
     assert all(t > 0 for times in found["times"].values() for t in times.values())
 
 
+PLACES = ["start", "collective", "backward", "saving", "end"]
+NAMED = r"\branks? {0}\b|ranks \[{0}\]"  # how errors name a rank
+
+
+def trouble(place: str, kind: str, victim: int, ranks: int, launched: bool, folder: pathlib.Path) -> None:
+    """One rank gets into trouble: the others end in time with an error that names it, and nothing is left."""
+    before, folder = left_in_memory(), folder / f"{place}_{kind}_{victim}_{launched}"
+    folder.mkdir(parents=True)
+    program = [str(PROGRAMS), "trouble", place, kind, str(victim), str(folder)]
+    if launched:
+        status, text = launch("run", "--nproc", str(ranks), *program)
+        outputs = [text]
+        assert status == 1, text
+    else:
+        port = free_port()
+        processes = [
+            started([sys.executable, *program], RANK=k, WORLD_SIZE=ranks, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+            for k in range(ranks)
+        ]  # fmt: skip
+        others = [each for k, each in enumerate(processes) if k != victim]
+        outputs = []
+        for each in others:
+            outputs.append(each.communicate(timeout=LIMIT)[0])
+            assert each.returncode != 0, outputs[-1]
+        processes[victim].kill()
+        outputs_of_it, _ = processes[victim].communicate(timeout=LIMIT)
+        assert kind != "raise" or "ValueError: unwell" in outputs_of_it
+    for text in outputs:
+        assert re.search(NAMED.format(victim), text), text
+    for number in map(int, re.findall(r"process (\d+)$", "\n".join(outputs), re.MULTILINE)):
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
+    assert left_in_memory() == before
+    for k in range(ranks):  # what was saved is whole
+        saved = folder / f"{k}.pt"
+        assert saved.exists() or place == "start"
+        assert not saved.exists() or torch.load(saved)["step"] >= 1
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("place", "kind", "victim", "launched"),
+    [
+        ("start", "stop", 1, False),
+        ("collective", "stop", 0, False),
+        ("saving", "kill", 1, True),
+        ("end", "raise", 0, False),
+    ],
+)
+def test_trouble_of_a_rank(place, kind, victim, launched, tmp_path):
+    trouble(place, kind, victim, 2, launched, tmp_path)
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_trouble_of_ranks(tmp_path):
+    for seed in range(50):
+        chosen = random.Random(seed)
+        ranks = chosen.choice([2, 3])
+        kind, launched = chosen.choice(["kill", "stop", "raise"]), chosen.random() < 0.5
+        trouble(PLACES[seed % 5], kind, chosen.randrange(ranks), ranks, launched, tmp_path / str(seed))
+
+
 def by_file(rank: int, path: str) -> None:
     dist.init_process_group("mpi", f"file://{path}", rank=rank, world_size=2)
     x = torch.ones(2)
@@ -215,6 +280,28 @@ def test_calls_before_init():
     with pytest.raises(AssertionError, match="world_size must be positive"):
         dist.init_process_group("mpi", store=dist.HashStore())
     assert not dist.is_initialized()
+
+
+def test_rendezvous_is_a_function(tmp_path):
+    url = f"file://{tmp_path / 'store'}"
+    store, rank, size = next(dist.rendezvous(url + "?rank=0&world_size=1"))
+    store.set("a", "1")
+    assert (rank, size) == (0, 1) and next(dist.rendezvous(url, 0, 1))[0].get("a") == b"1"
+    with pytest.raises(RuntimeError, match="^No rendezvous handler"):
+        dist.rendezvous("other://")
+    with pytest.raises(AssertionError, match="has node-specific arguments"):
+        dist.rendezvous("file:///x?rank=0", 1, 2)
+
+
+def test_requests_to_a_store_that_hangs_end():
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and answers nothing
+        port = silent.getsockname()[1]
+        store = dist.TCPStore(
+            "127.0.0.1", port, timeout=timedelta(milliseconds=50), wait_for_workers=False
+        )
+        for _ in range(2):
+            with pytest.raises(dist.DistNetworkError, match="does not answer"):
+                store.get("a")
 
 
 # -- stores ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import importlib
 import os
 from typing import Any
 
+from rushlight.distributed.rendezvous import rendezvous  # the function, where the import left the module
 from rushlight.distributed.store import (
     DistBackendError,
     DistError,
@@ -25,6 +26,7 @@ __all__ = [
     "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore", "PrefixStore",
     "QueueEmptyError", "Store", "is_available", "is_gloo_available", "is_mpi_available", "is_nccl_available",
     "is_torchelastic_launched",
+    "rendezvous",
 ]  # fmt: skip
 
 _HOMES = ("groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work")  # fmt: skip

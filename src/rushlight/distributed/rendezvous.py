@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
-from rushlight.distributed.store import FileStore, Store
+from rushlight.distributed.store import DistNetworkError, FileStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
@@ -49,10 +49,15 @@ def _by_environment(url: str, rank: int, world_size: int, timeout: timedelta) ->
 def _tcp_store(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
     """The store at an address, which rank 0 serves unless the program that started the job does."""
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return TCPStore(
-        host, port, world_size, is_master=rank == 0 and not served, timeout=timeout, multi_tenant=True,
-        wait_for_workers=False,
-    )  # fmt: skip
+    try:
+        return TCPStore(
+            host, port, world_size, is_master=rank == 0 and not served, timeout=timeout, multi_tenant=True,
+            wait_for_workers=False,
+        )  # fmt: skip
+    except DistNetworkError as error:
+        if rank == 0 or served:
+            raise
+        raise DistNetworkError(f"{error} It is rank 0 that listens there, and it has not come.") from error
 
 
 def _by_tcp(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple:
@@ -90,10 +95,14 @@ def register_rendezvous_handler(scheme: str, handler: Callable) -> None:
 def rendezvous(
     url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = _TIMEOUT, **kwargs: Any
 ) -> Iterator[tuple[Store, int, int]]:
-    """Yields the store, the rank and the number of processes for an address."""
+    """Gives an iterator that yields the store, the rank and the number of processes for an address."""
     if not isinstance(url, str):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
-    scheme = urlparse(url).scheme
-    if scheme not in _handlers:
-        raise RuntimeError(f"No rendezvous handler for {scheme}://")
-    yield _handlers[scheme](url, rank, world_size, timeout)
+    parsed = urlparse(url)
+    if parsed.scheme not in _handlers:
+        raise RuntimeError(f"No rendezvous handler for {parsed.scheme}://")
+    if (rank >= 0 or world_size >= 0) and {"rank", "world_size"} & parse_qs(parsed.query).keys():
+        raise AssertionError(
+            f"The url: {url} has node-specific arguments (rank, world_size) already"
+        )
+    return (_handlers[parsed.scheme](url, rank, world_size, timeout) for _ in range(1))

@@ -146,13 +146,15 @@ class TCPStore(Store):
         text = b"".join(struct.pack("<I", len(part)) + part for part in parts)
         with self._lock:
             try:
+                self._socket.settimeout(self._timeout.total_seconds())
                 self._socket.sendall(struct.pack("<I", len(parts)) + text)
                 (size,) = struct.unpack("<I", self._receive(4))
                 return None if size == _NOTHING else self._receive(size)
             except OSError as error:
+                self._socket.close()  # a late answer would be taken for that to the next request
                 raise DistNetworkError(
                     f"the store at {self.host}:{self.port} does not answer ({error}): the process that "
-                    "serves it, rank 0 or the one that started the job, has ended"
+                    "serves it, rank 0 or the one that started the job, has ended or hangs"
                 ) from error
 
     def _receive(self, size: int) -> bytes:
@@ -209,6 +211,5 @@ def _connected(host: str, port: int, timeout: timedelta) -> socket.socket:
                 ) from error
             time.sleep(0.05)
         else:
-            made.settimeout(None)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return made

@@ -184,7 +184,7 @@ class Watch:
                 if not work._test():
                     work._fail(RuntimeError(self.message()))
         except RuntimeError as error:
-            work._fail(error)  # the store is gone
+            work._fail(DistBackendError(f"{self._call()}: {error}"))
         self.next_look = min(time.monotonic() + SLOW, max(self.start + self.limit, now) + 0.01)
 
     def _key(self) -> str:

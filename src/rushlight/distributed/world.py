@@ -69,6 +69,7 @@ class World:
             return
         for store in self.stores:
             try:
+                store.set_timeout(timedelta(seconds=LEAVING))
                 store._call("bye")
             except RuntimeError:
                 pass  # who served it has ended
