@@ -176,7 +176,9 @@ PLACES = ["start", "collective", "backward", "saving", "end"]
 NAMED = r"\branks? {0}\b|ranks \[{0}\]"  # how errors name a rank
 
 
-def trouble(place: str, kind: str, victim: int, ranks: int, launched: bool, folder: pathlib.Path) -> None:
+def trouble(
+    place: str, kind: str, victim: int, ranks: int, launched: bool, folder: pathlib.Path
+) -> None:
     """One rank gets into trouble: the others end in time with an error that names it, and nothing is left."""
     before, folder = left_in_memory(), folder / f"{place}_{kind}_{victim}_{launched}"
     folder.mkdir(parents=True)
@@ -232,7 +234,9 @@ def test_trouble_of_ranks(tmp_path):
         chosen = random.Random(seed)
         ranks = chosen.choice([2, 3])
         kind, launched = chosen.choice(["kill", "stop", "raise"]), chosen.random() < 0.5
-        trouble(PLACES[seed % 5], kind, chosen.randrange(ranks), ranks, launched, tmp_path / str(seed))
+        trouble(
+            PLACES[seed % 5], kind, chosen.randrange(ranks), ranks, launched, tmp_path / str(seed)
+        )
 
 
 def by_file(rank: int, path: str) -> None:
@@ -294,7 +298,9 @@ def test_rendezvous_is_a_function(tmp_path):
 
 
 def test_requests_to_a_store_that_hangs_end():
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and answers nothing
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as silent:  # it takes connections, and answers nothing
         port = silent.getsockname()[1]
         store = dist.TCPStore(
             "127.0.0.1", port, timeout=timedelta(milliseconds=50), wait_for_workers=False

@@ -9,7 +9,9 @@ import importlib
 import os
 from typing import Any
 
-from rushlight.distributed.rendezvous import rendezvous  # the function, where the import left the module
+from rushlight.distributed.rendezvous import (
+    rendezvous,
+)  # the function, where the import left the module
 from rushlight.distributed.store import (
     DistBackendError,
     DistError,

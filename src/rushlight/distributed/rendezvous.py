@@ -57,7 +57,9 @@ def _tcp_store(host: str, port: int, rank: int, world_size: int, timeout: timede
     except DistNetworkError as error:
         if rank == 0 or served:
             raise
-        raise DistNetworkError(f"{error} It is rank 0 that listens there, and it has not come.") from error
+        raise DistNetworkError(
+            f"{error} It is rank 0 that listens there, and it has not come."
+        ) from error
 
 
 def _by_tcp(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple:
