@@ -248,3 +248,24 @@ def test_stacks_with_settings_of_pytorch(tmp_path):
     lines = (tmp_path / "stacks").read_text().splitlines()
     assert lines
     assert all(line.rpartition(" ")[2].isdigit() for line in lines)
+
+
+def test_blocks_of_memory_end_when_they_are_freed():
+    with torch.profiler.profile(profile_memory=True) as profile:
+        kept = torch.ones(100).exp()
+        torch.ones(50).exp()
+    blocks = {(block.nbytes, block.event.name): block for block in profile.events().blocks}
+    assert blocks[400, "aten::exp"].end is None
+    freed = blocks[200, "aten::exp"]
+    assert freed.start <= freed.end
+    assert kept.numel() == 100
+
+
+def test_nodes_of_a_backward_know_the_call_that_made_them():
+    x = torch.randn(3, requires_grad=True)
+    with torch.profiler.profile() as profile:
+        x.exp().sin().sum().backward()
+    events = {event.id: event.name for event in profile.events()}
+    found = {e.name: events[e.forward] for e in profile.events() if e.forward is not None}
+    assert found["ExpBackward0"] == "aten::exp"
+    assert found["SinBackward0"] == "aten::sin"

@@ -47,7 +47,7 @@ def test_while_loop():
 
 
 def test_versions():
-    v = TorchVersion("2.13.0+rushlight.0.1.0")
+    v = TorchVersion("2.13.0+rushlight.1.0.0rc1")
     assert v >= (2, 0)
     assert v > "1.13.1"
     assert v > "2.9"

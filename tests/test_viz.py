@@ -1,5 +1,7 @@
 """Pictures of graphs and modules, and the table of a model."""
 
+import json
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -223,3 +225,19 @@ def test_graph_of_an_exported_program_folds_its_parameters(layout):
     assert {"x", "linear", "first.weight: 8x4 float32", "relu"} <= set(lines)
     assert not any(line.startswith("p_") for line in lines)
     assert program._repr_svg_() == picture.svg
+
+
+def test_timeline_is_one_page_with_all_events(tmp_path):
+    x = torch.randn(4, requires_grad=True)
+    name = torch.profiler.record_function("a </script> name")
+    with torch.profiler.profile(profile_memory=True, with_stack=True) as profile, name:
+        x.exp().sum().backward()
+    viz.timeline(profile).save(tmp_path / "t.html")
+    text = (tmp_path / "t.html").read_text("utf-8")
+    assert "http" not in text  # it loads nothing
+    data = json.loads(re.search(r'type="application/json">(.*?)</script>', text, re.S)[1])
+    names = [event["name"] for event in data["events"]]
+    assert "a </script> name" in names
+    assert len(names) == len(profile.events())
+    assert max(n for _, n in data["memory"]) >= 16
+    assert any("test_viz.py" in place for *_, place in data["peak"])

@@ -71,7 +71,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo, iinfo
 from rushlight.dispatch import methods as _methods
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 # An overflow or a 0 / 0 is a number (inf, nan) here, as in PyTorch, and no reason for NumPy to speak.
 # Where a user turns warnings into errors, the call is made again with NumPy told to be silent.

@@ -11,13 +11,20 @@ import functools
 import itertools
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends import sparse
-from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg, Interval
+from rushlight.autograd.profiler_events import (
+    Block,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    Interval,
+)
 from rushlight.autograd.profiler_flops import flops_of
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare, stub
@@ -38,6 +45,9 @@ class Recording:
         self.open = threading.local()
         self.ids = itertools.count()
         self.beside: dict[int, FunctionEvent] = {}  # lane: what goes on in it
+        self.makers: dict[int, int] = {}  # identity of a node: id of the event that made it
+        self.blocks: list[Block] = []
+        self.owners: dict[int, weakref.ref] = {}  # of the blocks that are held
 
     def enter(self, name: str, inputs: Any = (), path: str = "") -> FunctionEvent:
         stack = self.open.__dict__.setdefault("stack", [])
@@ -60,13 +70,43 @@ class Recording:
         stack = self.open.stack
         while stack and stack.pop() is not event:
             pass
-        if self.memory and result is not None:
-            results = result if isinstance(result, (tuple, list)) else (result,)
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        for t in results:
+            if isinstance(t, Tensor) and t.grad_fn is not None:
+                self.makers[id(t.grad_fn)] = event.id
+        if self.memory:
+            for t in results:
+                if isinstance(t, Tensor) and t._base is None:
+                    self._hold(t._array, held(t), event)
+                elif isinstance(t, np.ndarray) and not isinstance(t.base, np.ndarray):
+                    self._hold(t, t.nbytes, event)
             event.cpu_memory_usage = sum(
                 held(t) for t in results if isinstance(t, Tensor) and t._base is None
             )
+        self._sum_children(event)
+
+    def _sum_children(self, event: FunctionEvent) -> None:
         if self.memory and event.cpu_children:
             event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
+
+    def _hold(self, owner: Any, nbytes: int, event: FunctionEvent) -> None:
+        """Note the memory of a result, until it is freed."""
+        while isinstance(getattr(owner, "base", None), np.ndarray):
+            owner = owner.base
+        key = id(owner)
+        if key in self.owners:
+            return  # an inner event made it
+        block = Block((time.perf_counter() - self.begun) * 1e6, nbytes, event)
+
+        def freed(_: weakref.ref) -> None:
+            self.owners.pop(key, None)
+            block.end = (time.perf_counter() - self.begun) * 1e6
+
+        try:
+            self.owners[key] = weakref.ref(owner, freed)
+        except TypeError:  # other arrays than NumPy's
+            return
+        self.blocks.append(block)
 
     def begin(self, name: str, tensors: Any = ()) -> FunctionEvent:
         """An event that goes on beside the program's own, in a lane where no other does: a message to other processes."""
@@ -157,6 +197,7 @@ def run_node(node: Any, run: Callable) -> Any:
     recording = _on[-1]
     event = recording.enter(f"autograd::engine::evaluate_function: {node.name()}")
     inner = recording.enter(node.name())
+    inner.forward = recording.makers.get(id(node))
     try:
         return run()
     finally:
@@ -277,6 +318,8 @@ class profile:
             return
         stop(self.recording)
         self.function_events = EventList(self.recording.events, profile_memory=self.profile_memory)
+        self.function_events.blocks = self.recording.blocks
+        self.recording.owners.clear()  # what is freed from now on is no part of the profile
         if self.profile_name:
             self.function_events.export_chrome_trace(self.profile_name)
 

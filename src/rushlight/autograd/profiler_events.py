@@ -57,6 +57,7 @@ class FunctionEvent:
         self.stack: list[str] = []
         self.cpu_memory_usage = 0  # bytes newly held by the results
         self.flops = 0  # operations, where they are counted
+        self.forward: int | None = None  # of a node: the id of the call that made it
         if parent is not None:
             parent.cpu_children.append(self)
 
@@ -90,6 +91,14 @@ class FunctionEvent:
             f"cpu_time={self.cpu_time_str} cpu_start_us={self.time_range.start} "
             f"cpu_end_us={self.time_range.end} input_shapes={self.input_shapes}>"
         )
+
+
+class Block:
+    """Memory of a result: from when to when (None: to the end) it is held, and the event that made it."""
+
+    def __init__(self, start: float, nbytes: int, event: FunctionEvent) -> None:
+        self.start, self.nbytes, self.event = start, nbytes, event
+        self.end: float | None = None
 
 
 class FunctionEventAvg:
@@ -137,6 +146,7 @@ class EventList(list):
     def __init__(self, events: Iterable = (), *, profile_memory: bool = False) -> None:
         super().__init__(events)
         self.profile_memory = profile_memory
+        self.blocks: list[Block] = []  # memory of results, where it is recorded
 
     @property
     def self_cpu_time_total(self) -> float:

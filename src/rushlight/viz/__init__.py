@@ -9,7 +9,8 @@
 '<svg'
 
 `autograd(loss)` draws the graph that backward will walk, `graph(traced)` one of `torch.fx` or `torch.export`,
-`module(model, input)` the calls of a model, `memory(blocks, steps)` a plan of memory. `picture.save("a.svg")` writes a file. The first two need the extra
+`module(model, input)` the calls of a model, `memory(blocks, steps)` a plan of memory. `timeline(profile)` a profile, as an HTML page.
+`picture.save("a.svg")` writes a file. The first two need the extra
 `viz`, whose library places the boxes.
 """
 
@@ -21,5 +22,16 @@ from rushlight.viz.memory_plan import memory
 from rushlight.viz.module_tree import module
 from rushlight.viz.svg import Picture
 from rushlight.viz.table import Summary, summary
+from rushlight.viz.timeline import Page, timeline
 
-__all__ = ["Picture", "Summary", "autograd", "graph", "memory", "module", "summary"]
+__all__ = [
+    "Page",
+    "Picture",
+    "Summary",
+    "autograd",
+    "graph",
+    "memory",
+    "module",
+    "summary",
+    "timeline",
+]
