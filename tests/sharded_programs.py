@@ -372,6 +372,144 @@ def memory():
         gc.collect()
 
 
+def zero():
+    """ZeroRedundancyOptimizer gives the losses of an optimizer with the whole state, which it can save and load."""
+    from rushlight.distributed.optim import ZeroRedundancyOptimizer
+
+    rank, size = start()
+    DDP = nn.parallel.DistributedDataParallel
+    models = [DDP(model()) for _ in range(3)]
+    whole = torch.optim.Adam(models[0].parameters(), lr=0.01)
+
+    def made(m, lr=0.01):
+        found = ZeroRedundancyOptimizer(m.module[0].parameters(), torch.optim.Adam, lr=lr)
+        found.add_param_group({"params": list(m.module[1:].parameters())})
+        return found
+
+    spread = made(models[1])
+    schedules = [torch.optim.lr_scheduler.StepLR(o, 10, 0.5) for o in (whole, spread)]
+    for step, (x, y) in enumerate(batches(50, rank, size)):
+        losses = []
+        for m, o in zip(models, (whole, spread)):
+            o.zero_grad()
+            loss = loss_of(m(x), y)
+            loss.backward()
+            o.step()
+            losses.append(loss.item())
+        assert abs(losses[0] - losses[1]) < 1e-5, (step, losses)
+        for each in schedules:
+            each.step()
+    every = sum(len(v) for v in whole.state.values())
+    assert 0 < sum(len(v) for v in spread.state.values()) < every
+    with pytest.raises(RuntimeError, match="has not been consolidated on this rank"):
+        spread.state_dict()
+    spread.consolidate_state_dict(to=1)
+    assert rank == 1 or spread._consolidated is None
+    states = [spread.state_dict() if rank == 1 else None]
+    dist.broadcast_object_list(states, src=1)
+    expected = whole.state_dict()
+    assert list(states[0]["state"]) == list(expected["state"])
+    for k, entry in expected["state"].items():
+        torch.testing.assert_close(states[0]["state"][k], entry, atol=1e-6, rtol=1e-4)
+    assert states[0]["param_groups"][0]["lr"] == expected["param_groups"][0]["lr"]
+    again = made(models[2], lr=1.0)
+    again.load_state_dict(states[0])
+    models[2].load_state_dict(models[1].state_dict())
+    for m, o in zip(models[1:], (spread, again)):
+        o.zero_grad()
+        loss_of(m(x), y).backward()
+        o.step()
+    for p, q in zip(models[1].parameters(), models[2].parameters()):
+        torch.testing.assert_close(p, q)
+    with pytest.raises(ValueError, match="empty parameter list"):
+        ZeroRedundancyOptimizer([], torch.optim.SGD, lr=0.1)
+
+
+def uneven_inputs():
+    """Within Join a process without inputs adds zeros, and has everybody's parameters at the end."""
+    from rushlight.distributed.algorithms.join import Join
+    from rushlight.distributed.optim import ZeroRedundancyOptimizer
+
+    rank, size = start()
+    inputs = [
+        [
+            torch.randn(4, 6, generator=torch.Generator().manual_seed(10 * r + k))
+            for k in range(3 + 2 * r)
+        ]
+        for r in range(size)
+    ]
+    for of_all, spread in ((True, False), (False, False), (True, True)):
+        parallel = nn.parallel.DistributedDataParallel(model(), bucket_cap_mb=0.0001)
+        if spread:
+            optimizer = ZeroRedundancyOptimizer(parallel.parameters(), torch.optim.SGD, lr=0.1)
+            context = Join([parallel, optimizer])
+        else:
+            optimizer = torch.optim.SGD(parallel.parameters(), lr=0.1)
+            context = parallel.join(divide_by_initial_world_size=of_all)
+        with context:
+            for x in inputs[rank]:
+                optimizer.zero_grad()
+                parallel(x).square().sum().backward()
+                optimizer.step()
+        alone = model()
+        other = torch.optim.SGD(alone.parameters(), lr=0.1)
+        for k in range(len(inputs[-1])):
+            other.zero_grad()
+            now = [row[k] for row in inputs if k < len(row)]
+            for x in now:
+                (alone(x).square().sum() / (size if of_all else len(now))).backward()
+            other.step()
+        for p, q in zip(parallel.module.parameters(), alone.parameters()):
+            torch.testing.assert_close(p, q)
+    with (
+        pytest.raises(RuntimeError, match="at least one rank that exhausted inputs"),
+        parallel.join(throw_on_early_termination=True),
+    ):
+        for x in inputs[rank]:
+            parallel(x).sum().backward()
+
+
+def narrow_gradients():
+    """PowerSGD averages exactly what has its rank, learns the rest by its errors; wrappers cast."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+
+    rank, size = start()
+
+    def parallel(state, hook):
+        torch.manual_seed(0)
+        m = nn.parallel.DistributedDataParallel(nn.Linear(24, 16))
+        m.register_comm_hook(state, hook)
+        return m
+
+    x = torch.zeros(1, 24)
+    x[0, rank] = 1.0  # the gradients of all together have rank `size`
+    weights = torch.arange(16.0) + rank
+    plain = torch.zeros(16, 24)
+    for r in range(size):
+        plain[:, r] = (torch.arange(16.0) + r) / size
+    state = powerSGD_hook.PowerSGDState(None, size, start_powerSGD_iter=2)
+    exact = parallel(state, powerSGD_hook.powerSGD_hook)
+    for _ in range(4):
+        exact.zero_grad()
+        (exact(x) * weights).sum().backward()
+        torch.testing.assert_close(exact.module.weight.grad, plain, atol=1e-4, rtol=1e-4)
+    rate, before, after = state.compression_stats()
+    assert before == 2 * (16 * 24 + 16) and after == 2 * (size * (16 + 24) + 16) and rate > 1
+    for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
+        coarse = parallel(powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2), hook)
+        total, steps = torch.zeros(16, 24), 60
+        for _ in range(steps):
+            coarse.zero_grad()
+            (coarse(x) * weights).sum().backward()
+            total += coarse.module.weight.grad
+        assert (total / steps - plain).abs().max() < 0.3 * plain.abs().max()
+    for wrapper in (default_hooks.fp16_compress_wrapper, default_hooks.bf16_compress_wrapper):
+        m = parallel(None, wrapper(default_hooks.allreduce_hook))
+        (m(x) * weights).sum().backward()
+        assert m.module.weight.grad.dtype is torch.float32
+        torch.testing.assert_close(m.module.weight.grad, plain, atol=0.1, rtol=0.01)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("error")
     for name in sys.argv[1].split(","):

@@ -15,7 +15,9 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives, objects
+from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import _get_default_group
+from rushlight.distributed.reductions import ReduceOp
 from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
 from rushlight.nn.module import Module
@@ -93,6 +95,7 @@ class Reducer:
         self.buckets = buckets_of(parameters, min(cap, 1) * MEBIBYTE, cap * MEBIBYTE)
         self.hook: tuple[Any, Callable] | None = None
         self.active, self.next = False, 0
+        self.divisor = self.group.size()
         self.used = rushlight.zeros(len(parameters), dtype=rushlight.int32)
         self.place: dict[int, tuple[GradBucket, int, int]] = {}
         number = 0
@@ -151,7 +154,7 @@ class Reducer:
             state, hook = self.hook
             bucket.reduction = hook(state, bucket)
             return
-        work = self.group.allreduce(bucket.buffer().div_(self.group.size()))
+        work = self.group.allreduce(bucket.buffer().div_(self.divisor))
         bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
 
     def finish(self) -> None:
@@ -169,6 +172,15 @@ class Reducer:
                 elif parameter.grad is not average:
                     parameter.grad.copy_(average)
         self.active = False
+
+    def shadow(self) -> None:
+        """Take part in the reductions of a backward, with zeros."""
+        self.used.zero_()
+        with rushlight.no_grad():
+            for bucket in self.buckets:
+                bucket.buffer().zero_()
+                self.start(bucket)
+            self.finish()
 
     def averages(self, bucket: GradBucket) -> list[Tensor]:
         """What the reduction of a bucket gave, for each parameter."""
@@ -206,7 +218,7 @@ def _leaves(outputs: Any) -> set[int]:
     return found
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Runs `module` on each process's own batch; gradients become their averages: Note [Buckets].
 
     The parameters and buffers of the first process are given to all at the start, its buffers before each forward.
@@ -250,8 +262,11 @@ class DistributedDataParallel(Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's own forward, with the buffers of the first process."""
         synchronized = rushlight.is_grad_enabled() and self.require_backward_grad_sync
-        if synchronized and self.broadcast_buffers and self._synchronized and self.training:
-            _broadcast(self._synchronized, self.process_group)
+        if self._joined is not None:
+            Join.notify_join_context(self)
+            self._agree(synchronized and self.training)
+        if synchronized and self.training:
+            self._broadcast_buffers()
         outputs = self.module(*inputs, **kwargs)
         if synchronized and self.training:
             unused: list[Tensor] = []
@@ -270,6 +285,44 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    def _agree(self, synchronizes: bool) -> bool:
+        """Whether processes with inputs reduce gradients in this step: all ask in each step of a `Join`."""
+        asked = rushlight.tensor([int(synchronizes)])
+        collectives.all_reduce(asked, group=self.process_group)
+        if not self._joined.options.get("divide_by_initial_world_size", True):  # type: ignore[union-attr]
+            self.reducer.divisor = max(self._joined.active, 1)  # type: ignore[union-attr]
+        return bool(asked)
+
+    def _broadcast_buffers(self) -> None:
+        """Give all processes the buffers of the first one, within `Join` of the last one with inputs."""
+        if self.broadcast_buffers and self._synchronized:
+            context = self._joined
+            source = 0 if context is None else _last(self.process_group, context.has_inputs)
+            _broadcast(self._synchronized, self.process_group, source)
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:  # fmt: skip
+        """A context for processes with different numbers of inputs: see `Join`."""
+        return Join(
+            [self], enable, throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )  # fmt: skip
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What a process without inputs does in the steps of others."""
+        return _JoinHook(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The CPU."""
+        return rushlight.device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The processes whose gradients are averaged."""
+        return self.process_group
 
     def register_comm_hook(self, state: Any, hook: Callable) -> None:
         """Let `hook(state, bucket)` reduce buckets: it returns a Future of the row of averages."""
@@ -307,8 +360,36 @@ def _check_shapes(parameters: Sequence[Tensor], group: Any) -> None:
                 )
 
 
-def _broadcast(tensors: Sequence[Tensor], group: Any) -> None:
-    """Give all processes what the first one has."""
-    works = [collectives.broadcast(t, group=group, group_src=0, async_op=True) for t in tensors]
+class _JoinHook(JoinHook):
+    """What a process without inputs does for `DistributedDataParallel`."""
+
+    def __init__(self, parallel: DistributedDataParallel) -> None:
+        self.parallel = parallel
+
+    def main_hook(self) -> None:
+        if self.parallel._agree(False):
+            self.parallel._broadcast_buffers()
+            self.parallel.reducer.shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        parallel, group = self.parallel, self.parallel.process_group
+        parallel.reducer.divisor = group.size()
+        state = [*parallel.module.parameters(), *parallel._synchronized]
+        _broadcast(state, group, _last(group, is_last_joiner))
+
+
+def _last(group: Any, is_one: bool) -> int:
+    """The last process for which this is true."""
+    rank = rushlight.tensor([group.rank() if is_one else -1])
+    collectives.all_reduce(rank, ReduceOp.MAX, group)
+    return int(rank)
+
+
+def _broadcast(tensors: Sequence[Tensor], group: Any, source: int = 0) -> None:
+    """Give all processes what one of them has."""
+    works = [
+        collectives.broadcast(t.detach(), group=group, group_src=source, async_op=True)
+        for t in tensors
+    ]
     for work in works:
         work.wait()  # type: ignore[union-attr]

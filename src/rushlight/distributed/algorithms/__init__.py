@@ -1,1 +1,7 @@
-"""`torch.distributed.algorithms`: communication hooks."""
+"""`torch.distributed.algorithms`: communication hooks, and `Join` for uneven inputs."""
+
+from __future__ import annotations
+
+from rushlight.distributed.algorithms.join import Join
+
+__all__ = ["Join"]

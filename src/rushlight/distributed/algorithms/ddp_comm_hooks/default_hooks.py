@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import rushlight
@@ -11,7 +12,9 @@ from rushlight.distributed.data_parallel import GradBucket
 from rushlight.distributed.groups import _get_default_group
 from rushlight.futures import Future
 
-__all__ = ["allreduce_hook", "bf16_compress_hook", "fp16_compress_hook"]
+__all__ = [
+    "allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook", "fp16_compress_wrapper",
+]  # fmt: skip
 
 
 def _averaged(process_group: Any, bucket: GradBucket, dtype: Any) -> Future[Tensor]:
@@ -35,3 +38,26 @@ def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]
 def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
     """The average, sent as bfloat16."""
     return _averaged(process_group, bucket, rushlight.bfloat16)
+
+
+def _compressed(hook: Callable, dtype: Any) -> Callable:
+    def wrapped(state: Any, bucket: GradBucket) -> Future[Tensor]:
+        row = bucket.buffer()
+        bucket.set_buffer(row.to(dtype))
+        try:
+            future = hook(state, bucket)
+        finally:
+            bucket.set_buffer(row)
+        return future.then(lambda done: row.copy_(done.value()))
+
+    return wrapped
+
+
+def fp16_compress_wrapper(hook: Callable) -> Callable:
+    """A hook that gets gradients as float16."""
+    return _compressed(hook, rushlight.float16)
+
+
+def bf16_compress_wrapper(hook: Callable) -> Callable:
+    """A hook that gets gradients as bfloat16."""
+    return _compressed(hook, rushlight.bfloat16)

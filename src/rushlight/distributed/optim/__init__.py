@@ -1,11 +1,11 @@
-"""`torch.distributed.optim`: optimizers over several processes, for programs that import them."""
+"""`torch.distributed.optim`: optimizers over several processes."""
 
 from __future__ import annotations
 
 from rushlight.distributed.absent import absent_class
+from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
 __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
 
 DistributedOptimizer = absent_class(__name__, "DistributedOptimizer")
 PostLocalSGDOptimizer = absent_class(__name__, "PostLocalSGDOptimizer")
-ZeroRedundancyOptimizer = absent_class(__name__, "ZeroRedundancyOptimizer")
