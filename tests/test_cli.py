@@ -274,3 +274,48 @@ def test_the_status_of_a_program_is_the_status_of_run(tmp_path):
     module = [sys.executable, "-m", "rushlight", "run", "-m", "script", "--json"]
     done = subprocess.run(module, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (7, "['--json']\n")
+
+
+def test_viz(tmp_path, capsys):
+    pytest.importorskip("fast_sugiyama")
+    program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),))
+    torch.export.save(program, tmp_path / "linear.pt2")
+    picture = tmp_path / "linear.svg"
+    assert main(["viz", str(tmp_path / "linear.pt2"), "-o", str(picture)]) is None
+    assert "linear" in picture.read_text()
+    for argv, status in (
+        (["linear.pt2"], 2),
+        (["linear.pt2", "--summary"], 2),
+        (["a:b", "--summary"], 2),
+        (["absent.pt2", "-o", "a.svg"], 1),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(["viz", *argv])
+        assert caught.value.code == status
+
+
+def test_viz_of_a_model(tmp_path):
+    text = (
+        "from torch import nn\n\ndef net():\n    return nn.Sequential(nn.Linear(4, 3), nn.ReLU())\n"
+    )
+    (tmp_path / "models.py").write_text(text)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for what in ("models.py:net", "models:net"):
+        command = [
+            sys.executable,
+            "-m",
+            "rushlight",
+            "viz",
+            what,
+            "--input",
+            "8,4",
+            "--summary",
+            "-o",
+            "net.svg",
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=env, cwd=tmp_path
+        )
+        assert "0: Linear  8x4    8x3" in done.stdout
+        assert "Linear" in (tmp_path / "net.svg").read_text()
+        (tmp_path / "net.svg").unlink()

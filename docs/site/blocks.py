@@ -9,6 +9,7 @@ speaks of; it is shown only). Lines `$ command` of `console` blocks run in the s
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import linecache
@@ -35,6 +36,7 @@ class Page:
         self.source, self.target = source, target
         self.namespace: dict[str, Any] = {"__name__": "__main__"}
         self.figures = 0
+        self.shown: Any = None  # the value of a block's last line
         self.code: list[str] = []
         lines = source.read_text("utf-8").splitlines(keepends=True)
         linecache.cache[source.name] = (
@@ -68,10 +70,15 @@ class Page:
         text = io.StringIO()
         failed = ""
         self.code.append(f"# {where}\n{code}")
-        program = compile("\n" * (line - 1) + code, self.source.name, "exec")
+        tree = ast.parse("\n" * (line - 1) + code, self.source.name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        program = compile(tree, self.source.name, "exec")
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
             try:
                 exec(program, self.namespace)
+                if last is not None:  # as in a notebook
+                    shown = compile(ast.Expression(last.value), self.source.name, "eval")
+                    self.shown = eval(shown, self.namespace)
             except Exception as error:
                 failed = "".join(traceback.format_exception_only(error))
                 if not raises:
@@ -83,12 +90,18 @@ class Page:
         return FRAMES.sub("", text.getvalue()) + failed
 
     def _pictures(self) -> str:
-        """The figures that are open, saved and closed."""
+        """The picture that the last line of a block is, and the figures that are open, saved and closed."""
+        result, shown = "", self.shown
+        self.shown = None
+        if hasattr(shown, "_repr_svg_"):
+            self.figures += 1
+            name = f"{self.target.stem}_{self.figures}.svg"
+            (self.target.parent / name).write_text(shown._repr_svg_(), "utf-8")
+            result = f"\n![A picture of {shown.what}]({name})\n"
         if "matplotlib.pyplot" not in sys.modules:
-            return ""
+            return result
         from matplotlib import pyplot
 
-        result = ""
         for number in pyplot.get_fignums():
             figure = pyplot.figure(number)
             self.figures += 1

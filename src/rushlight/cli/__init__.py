@@ -22,6 +22,7 @@ COMMANDS = {
     "inspect": ("inspect", "tensors, statistics and differences of checkpoints"),
     "convert": ("convert", "from one file format to the other"),
     "build": ("build", "an exported program as an object file and a header in C"),
+    "viz": ("viz", "a picture of a model or an exported program, the table of its layers"),
     "bench": ("bench", "time a few operations, beside PyTorch where it is installed"),
     "warm": ("warm", "compile the kernels of the package, once for this machine"),
 }
