@@ -337,15 +337,15 @@ class Groups:
     def ordered(self) -> list[list[Call]]:
         """The calls of each unit, in an order in which they can run."""
         calls = self.program.calls
-        members = [[k for k in range(len(calls)) if unit.calls >> k & 1] for unit in self.units]
+        members = [numbers_in(unit.calls) for unit in self.units]
         at = {k: n for n, group in enumerate(members) for k in group}
         waits: list[set[int]] = []
         for n, unit in enumerate(self.units):
             found, bits = set(), unit.before & ~unit.calls
-            while bits:
-                k = bits.bit_length() - 1
-                found.add(at[k])
-                bits ^= 1 << k
+            while bits:  # what the last of these waits for need not be waited for again
+                m = at[bits.bit_length() - 1]
+                found.add(m)
+                bits &= ~(self.units[m].calls | self.units[m].before)
             waits.append(found - {n})
         frees: dict[int, list[int]] = {}
         for n, found in enumerate(waits):
@@ -364,6 +364,16 @@ class Groups:
         if len(out) != len(members):
             raise AssertionError("a group waits for itself")
         return out
+
+
+def numbers_in(bits: int) -> list[int]:
+    """The places of the bits that are set, in rising order."""
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found
 
 
 # -- one loop ----------------------------------------------------------------------------------------

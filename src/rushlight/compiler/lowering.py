@@ -94,8 +94,9 @@ class Program:
                     *tupled(n.args), **{k: tupled(v) for k, v in n.kwargs.items()}
                 )
             elif n.op == "call_function":
-                n.args = map_arg(n.args, lambda x: objects.get(x, x))
-                n.kwargs = map_arg(n.kwargs, lambda x: objects.get(x, x))
+                if objects:
+                    n.args = map_arg(n.args, lambda x: objects.get(x, x))
+                    n.kwargs = map_arg(n.kwargs, lambda x: objects.get(x, x))
                 calls.append(call_of(n))
         written = {c.node: c.writes for c in calls if c.writes is not None}
         self._returned = [self._input(o, written) for o in self.outputs]
