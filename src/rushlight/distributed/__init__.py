@@ -34,7 +34,7 @@ __all__ = [
 _HOMES = ("groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work")  # fmt: skip
 _NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel"}  # fmt: skip
 _MODULES = frozenset(
-    "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim rpc run tensor".split()
+    "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim pipelining rpc run tensor".split()
 )
 
 

@@ -1,0 +1,16 @@
+"""`torch.distributed.pipelining`: a model in stages, each on a process, and batches that flow through them in parts."""
+
+from rushlight.distributed.pipelining.microbatch import TensorChunkSpec
+from rushlight.distributed.pipelining.pipe import Pipe, SplitPoint, pipe_split, pipeline
+from rushlight.distributed.pipelining.schedules import (
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleLoopedBFS,
+)
+from rushlight.distributed.pipelining.stage import PipelineStage
+
+__all__ = [
+    "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS",
+    "SplitPoint", "TensorChunkSpec", "pipe_split", "pipeline",
+]  # fmt: skip
