@@ -383,3 +383,23 @@ def test_sizes_that_come_again_become_programs():
         for n, k in ((4, 2), (5, 2), (6, 3), (6, 2)):
             assert f(torch.zeros(n), k).tolist() == [1.0] * k
     assert len(f.programs) == 4
+
+
+def test_gradients_of_another_layout_than_in_the_capture():
+    x = torch.randn(3, 4, 5, requires_grad=True)
+    w = torch.randn(6, 5, requires_grad=True)
+    layouts = [
+        lambda y: y.sum(),
+        lambda y: (y * y).sum(),
+        lambda y: (y.transpose(1, 2) * torch.randn(3, 4, 6)).sum(),
+        lambda y: torch.nn.functional.cross_entropy(y, torch.arange(12).view(3, 4) % 6),
+        lambda y: y[1:].sum(),
+    ]
+    f = Compiled(lambda x: torch.nn.functional.linear(x.relu(), w).transpose(1, 2))
+    for loss in layouts * 2:
+        found = []
+        for g in (f, f.function):
+            torch.manual_seed(0)
+            found.append(torch.autograd.grad(loss(g(x)), (x, w)))
+        torch.testing.assert_close(*found, rtol=0, atol=0)
+    assert len(f.programs) == 1

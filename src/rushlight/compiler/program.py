@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import rushlight
+from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Node, Output, freed, stale, version_of
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
@@ -37,7 +38,7 @@ class CompiledBackward(Node):
 
     __slots__ = ("versions",)
     graph: Callable[..., tuple]
-    shapes: tuple  # (shape, dtype) of each result
+    likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         if record:
@@ -52,13 +53,27 @@ class CompiledBackward(Node):
                 stale(self, "input", t.shape, t.dtype, version_of(t).n, n)
         many = g if self.n_outputs > 1 else [g]
         given = [
-            np.zeros(shape, dtype) if x is None else x._array
-            for x, (shape, dtype) in zip(many, self.shapes, strict=True)
+            x._array
+            if x is not None and x._array.strides == like[2] and x._array.__class__ is np.ndarray
+            else laid_out(x, *like)
+            for x, like in zip(many, self.likes, strict=True)
         ]
         gradients = type(self).graph(*self.saved, *given)
         if not keep:
             self.saved = None
         return tuple([None if a is None else _wrap(a) for a in gradients])
+
+
+def laid_out(g: Tensor | None, shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
+    """A gradient in the memory layout that a graph was captured for; zeros for None."""
+    a = xp.empty_strided(shape, dtype, tuple([s // dtype.itemsize for s in strides]))
+    if g is not None and g._array.__class__ is not np.ndarray:
+        raise RuntimeError(
+            "torch.compile: the backward pass of a compiled function does not run inside of a transform or on another "
+            "device: call the function without torch.compile"
+        )
+    a[...] = 0 if g is None else g._array
+    return a
 
 
 def bump(t: Tensor) -> None:
@@ -215,7 +230,7 @@ class Program:
         kind = type("CompiledFunctionBackward", (CompiledBackward,), {
             "__slots__": (), "n_outputs": len(self.results),
             "graph": staticmethod(lambda *a: build(*[a[k] for k in places])),
-            "shapes": tuple((r.tensor._array.shape, r.tensor._array.dtype) for r in self.results),
+            "likes": tuple((g.array.shape, g.array.dtype, g.array.strides) for g in self.given),
         })  # fmt: skip
         self.names |= {"Backward": kind, "begin": begin, "Output": Output}
         edges = ", ".join(f"edge_of({v.expression})" for v in self.sources)
