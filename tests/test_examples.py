@@ -57,6 +57,35 @@ def test_short_mode(example, tmp_path):
         assert (tmp_path / name).stat().st_size > 0
 
 
+COMPILED = """
+import sys
+import rushlight as torch
+from rushlight.compat import import_hook
+
+train, models = torch.nn.Module.train, []
+def compiled(model, mode=True):  # a model is compiled when it is put into a mode for the first time
+    if not any(model is part for m in models for part in m.modules()):
+        models.append(model)
+        model.compile()
+    return train(model, mode)
+torch.nn.Module.train = compiled
+import_hook.run(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("script", ["vae.py", "char_rnn.py", "unet.py"])
+def test_compiled(script, tmp_path):
+    """An example whose model is compiled prints what it prints as written."""
+    arguments = [EXAMPLES / script, "--short", "--epochs", "2"]
+    arguments += ["--task", "generate", "--batch-size", "16"] if script == "char_rnn.py" else []
+    written = rushlight(tmp_path, *arguments)
+    command = [sys.executable, "-c", COMPILED, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    times = re.compile(r"^.* s$", re.M)
+    assert times.sub("", done.stdout) == times.sub("", written)
+
+
 @pytest.mark.parametrize(
     "script, pictures",
     [
