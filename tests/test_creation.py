@@ -610,3 +610,21 @@ def test_like_a_large_tensor_in_another_order_of_memory(dtype):
     for y, value in ((torch.zeros_like(x), 0), (torch.ones_like(x), 1), (torch.full_like(x, 3), 3)):
         assert y.stride() == x.stride()
         assert (y == value).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32"])
+def test_integers_like_a_tensor_are_the_same_by_both_ways(dtype):
+    """The arguments decide whether the quick way or the general one draws."""
+    kind = getattr(torch, dtype)
+    for shape in ((), (1,), (3, 5), (4, 1), (2, 3, 4)):
+        x = torch.zeros(shape, dtype=kind)
+        for bounds in ((10,), (-4, 9), (100, 120), (1 << (7 if kind.itemsize == 2 else 20),)):
+            torch.manual_seed(3)
+            quick = [torch.randint_like(x, *bounds) for _ in range(2)]
+            torch.manual_seed(3)
+            general = [torch.randint_like(x, *bounds, dtype=kind) for _ in range(2)]
+            for a, b in zip(quick, general, strict=True):
+                assert a.dtype is b.dtype is kind and a.stride() == b.stride()
+                assert torch.equal(a, b)
+    with pytest.raises(RuntimeError, match="less than"):
+        torch.randint_like(x, 3, 3)

@@ -13,9 +13,10 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.autograd.graph import version_of
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import F32, I64
-from rushlight.core.tensor import Tensor
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, I32, I64
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
@@ -230,11 +231,39 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, p
 def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None,
                  device=None, pin_memory=False, requires_grad=False, memory_format=None):  # fmt: skip
     """Integers of [low, high), in the shape, dtype and memory order of `input`."""
+    options = (low, high, generator, dtype, layout, device, memory_format)
+    if args and options.count(None) == len(options) and not (pin_memory or requires_grad):
+        drawn = _few_integers(input, *args) if len(args) < 3 else None
+        if drawn is not None:
+            return drawn
     low, high, _ = _bounds("randint_like", (*args, ()), low, high, None)
     draw = drawing(sampling.random_, generator, low, high)
     return creation.like(
         "randint_like", draw, input, dtype, layout, device, pin_memory, requires_grad, memory_format
     )
+
+
+EXACT = {F32: 1 << 24, F64: 1 << 53, F16: 1 << 11, BF16: 1 << 8, I64: 1 << 62, I32: 1 << 31}
+
+
+def _few_integers(input: Any, *bounds: Any) -> Tensor | None:
+    """`randint_like` of ints that the dtype of `input` holds exactly, in the usual order; None for anything else."""
+    a = getattr(input, "_array", None)
+    low, high = bounds if len(bounds) == 2 else (0, *bounds)
+    if a.__class__ is not np.ndarray or active.modes or {low.__class__, high.__class__} != {int}:
+        return None
+    limit = EXACT.get(a.dtype, 0)
+    if not (
+        -limit < low < high < limit and high - low < 1 << 28 and a.size and a.flags.c_contiguous
+    ):
+        return None
+    words = xp.empty(a.shape, I64)
+    if words.strides != tuple(
+        [s // a.itemsize * 8 for s in a.strides]
+    ):  # they may differ where a size is 1
+        return None
+    xp.random_integers(generators.default_generator, words, low, high - low)
+    return _wrap(words if a.dtype is I64 else xp.cast(words, a.dtype))
 
 
 # -- in place --------------------------------------------------------------------------------------

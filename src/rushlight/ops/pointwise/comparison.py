@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import ndarray
+
 from rushlight.core.dtype_sets import BOOL, compute_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
@@ -127,6 +129,9 @@ def allclose(
     return bool(close.all() if asked((close,)) else close._array.all())
 
 
+FEW_BYTES = 16384  # up to here a search in bytes takes less time than to ask the array
+
+
 @public(method=True)
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and equal elements; NaN equals nothing."""
@@ -143,4 +148,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
         return bool(eq(input, other).all())
     if a.dtype != b.dtype:
         return bool(eq(input, other)._array.all())
-    return bool(a.item() == b.item() if a.size == 1 else (a == b).all())
+    if a.size == 1:
+        return bool(a.item() == b.item())
+    same = a == b
+    few = same.__class__ is ndarray and same.size < FEW_BYTES
+    return same.tobytes().find(0) < 0 if few else bool(same.all())

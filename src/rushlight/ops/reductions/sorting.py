@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy import ndarray
+
+from rushlight._backends import cpu as xp
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import I32, I64
+from rushlight.core.dtype_sets import F32, F64, I32, I64
 from rushlight.core.settings import warn_once
+from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.pointwise.elementwise import no_derivative
 from rushlight.ops.reductions.extremes import chosen_on_arrays, to_chosen
@@ -186,6 +191,21 @@ def search(
     return xp.searchsorted(sorted_sequence, input, right, I32 if out_int32 else I64)
 
 
+SOUGHT = frozenset((F32, F64, I32, I64))
+
+
+def _plainly_sought(boundaries: Any, input: Any, right: Any, out_int32: Any) -> Tensor | None:
+    """The places in one row, of plain row-major tensors of one dtype; None for anything else."""
+    seq, a = getattr(boundaries, "_array", None), getattr(input, "_array", None)
+    if seq.__class__ is not ndarray or a.__class__ is not ndarray or active.modes:
+        return None
+    if (d := a.dtype) is not seq.dtype or d not in SOUGHT or seq.ndim != 1:
+        return None
+    if not (a.flags.c_contiguous and seq.flags.c_contiguous):
+        return None
+    return _wrap(xp.searchsorted(seq, a, bool(right), I32 if out_int32 else I64))
+
+
 @public(overridable=True)
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: Bool = False, right: Bool = False,
@@ -200,6 +220,10 @@ def searchsorted(
     >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 4]))
     tensor([1, 2])
     """
+    if side is None and sorter is None and out is None:
+        found = _plainly_sought(sorted_sequence, input, right, out_int32)
+        if found is not None:
+            return found
     name = "torch.searchsorted()"
     input = as_tensor(input, sorted_sequence)
     if side not in (None, "left", "right"):
@@ -256,6 +280,10 @@ def bucketize(
     >>> torch.bucketize(torch.tensor([0, 3, 9]), torch.tensor([1, 3, 5]))
     tensor([0, 1, 3])
     """
+    if out is None:
+        found = _plainly_sought(boundaries, input, right, out_int32)
+        if found is not None:
+            return found
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     input = as_tensor(input, boundaries)
