@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 from types import FunctionType
 
 import pytest
@@ -251,7 +252,48 @@ LINES = (
     "f = lambda v, k={k}: v * k + s.n\n    a = f(a)",
     "s.last = a.detach().mean()",
     "a = F.dropout(a, 0.5, flag)",
+    "if a.sum() > 0: a = a + {k}",
+    "while a.abs().mean() > {k}: a = a / 2",
+    "v = a.mean().item(); s.last = v\n    if v > 0: b = b * v",
+    "s.n += 1 if b.max() > a.max() else -1",
+    "xs.append(s.n * a.sum().item())",
+    "out.append(f'{{a.sum().item():.2f}} {{s.n}}')",
+    "out.append(len(xs) + s.n)",
+    "d['sum'] = d.get('sum', 0.0) + a.mean().item()",
+    "w0.mul_(0.5).add_(a.detach().mean())",
+    "a = a + w0",
+    "if s.n % 3 == {k}: a = a.sum(0, keepdim=True).expand(2, 3)",
+    "a = a * (a > 0) if (b > 0).any() else a - b.sum()",
+    "xs.append(a[a > 0].sum())",
+    "n = int((a > 0).sum()); a = a + n; xs.append(torch.ones(n).sum())",
+    (
+        "def g(v, *r, m=None, **o):\n        s.n += len(r)\n        return v * o.get('k', {k}) if m is None else m\n"
+        "    a = g(a, 1, 2, k={k})"
+    ),
+    "s.kept = [a.detach(), b]; a = s.kept[0] + a",
+    "s.n = s.n * 2 if s.n < 50 else 1",
+    "global_n[0] += {k}; a = a + global_n[0]",
+    "a = a + rnd.random() if rnd.random() < 0.5 else a",
+    "b = b + torch.rand(3) if a.min() < -{k} else b",
+    "if torch.isnan(a).any(): raise RuntimeError('nan')",
+    "b = Twice.apply(b)",
+    "a = sorted([(a.mean().item(), 0), (0.0, 1)])[0][1] + a if flag else a",
+    "a = max([a.sum().item(), {k}.0]) * a",
+    "b.register_hook(lambda g: g * {k}) if b.requires_grad and not b.is_leaf else 0",
 )
+
+
+class Twice(torch.autograd.Function):
+    """Its gradient is wrong, so that it can be told from others."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
 
 
 class Space:
@@ -262,10 +304,11 @@ class Space:
 def random_program(lines, w):
     """A function of (a, b, flag) and what it reads from outside."""
     body = "\n    ".join(lines)
-    source = (
-        f"def f(a, b, flag):\n    xs = []\n    {body}\n    return a, b, xs, s.n, s.last, dict(d)\n"
-    )
-    space = {"torch": torch, "F": F, "s": Space(), "d": {}, "w": w}
+    source = f"def f(a, b, flag):\n    xs = []\n    {body}\n    return a, b, xs, s.n, s.last, w0\n"
+    space = {
+        "torch": torch, "F": F, "s": Space(), "d": {}, "w": w, "w0": torch.zeros(1), "out": [],
+        "global_n": [0], "rnd": random.Random(1), "Twice": Twice,
+    }  # fmt: skip
     exec(source, space)
     return space["f"]
 
@@ -292,7 +335,8 @@ def test_random_programs(lines, flags):
                 continue
             if r[0].requires_grad:
                 r[0].sum().backward()
-            found += [seen(r), seen(w.grad)]
+            space = getattr(f, "function", f).__globals__
+            found += [seen(r), seen(w.grad), seen(space["d"]), space["out"][-3:], space["global_n"]]
         return found
 
     assert results(Compiled) == results(lambda f: f), lines

@@ -14,9 +14,12 @@ Note [Capture]
 
 from __future__ import annotations
 
+import abc
 import collections
 import functools
+import itertools
 import sys
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +27,7 @@ from typing import Any
 import rushlight
 from rushlight.autograd.function import Function
 from rushlight.compiler.changes import Changes, method_of
-from rushlight.compiler.decisions import STREAMS, is_value
+from rushlight.compiler.decisions import STREAMS, has_runtime, is_value
 from rushlight.compiler.guards import constant
 from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
 from rushlight.compiler.reads import CONTAINERS
@@ -48,6 +51,11 @@ LEAVES = (
     "rushlight.ops", "rushlight.core", "rushlight.dispatch", "rushlight.functional", "rushlight.fft",
     "rushlight.linalg", "rushlight.special", "rushlight.nn.functional", "rushlight.autograd.grad_mode",
     "rushlight.autograd.engine", "rushlight.autograd.function", "rushlight.amp.autocast_mode",
+)  # fmt: skip
+TEXTS = ("__str__", "__repr__", "__format__")
+STRUCTURAL = (
+    zip, enumerate, list, tuple, dict, reversed, iter, next, len, functools.partial, range, slice, object,
+    collections.OrderedDict,
 )  # fmt: skip
 NUMBERS = frozenset("item __int__ __float__".split())
 DECIDING = frozenset("is_nonzero equal allclose __bool__ __index__".split())
@@ -184,6 +192,8 @@ class Capture(Changes):
         ):
             self.stop(f"a gradient through {f.__name__}()")
         args = self.operands(f.__name__, args)
+        if self.variables and f.__name__ not in TEXTS:
+            self.refuse_runtime(f, (*args, *kwargs.values()))
         for v in (*args, *kwargs.values()):
             if not isinstance(v, types.FunctionType):
                 self.contents_deep(v)
@@ -214,7 +224,7 @@ class Capture(Changes):
         ):
             return self.new(cls(*args, **kwargs))
         elif (
-            type(cls) is type and cls.__new__ is object.__new__
+            type(cls) in (type, abc.ABCMeta) and cls.__new__ is object.__new__
             and isinstance(cls.__init__, (types.FunctionType, types.WrapperDescriptorType))
             and not issubclass(cls, (rushlight.nn.Module, rushlight.optim.Optimizer))
         ):  # fmt: skip
@@ -248,6 +258,8 @@ class Capture(Changes):
             if name == "get" and self.by_keys(o) and args and constant(args[0]):
                 found = self.contains(o, args[0])
                 return self.item(o, args[0]) if found else (*args, None)[1]
+            if name in ("index", "count", "__contains__"):
+                self.refuse_runtime(f, (o,))
             if name in READS:
                 self.contents_deep(o)
                 return self.call_pure(f, args, kwargs)
@@ -274,7 +286,15 @@ class Capture(Changes):
         if special is not None and args and not isinstance(args[0], Tensor):
             if isinstance(getattr(type(args[0]), special, None), types.FunctionType):
                 return self.special(args[0], special)
-        if any(v.__class__ in RUNTIME for v in (*args, *kwargs.values())):
+        lazy = f in STRUCTURAL or f.__module__ == "itertools" and f is not itertools.accumulate
+        if self.variables and not lazy:  # what iterators give is looked at
+            args = tuple([self.new([*v]) if hasattr(v, "__next__") else v for v in args])
+        values = (*args, *kwargs.values())
+        if self.variables and (
+            any(v.__class__ in RUNTIME for v in values)
+            or f not in STRUCTURAL
+            and any(map(has_runtime, values))
+        ):
             return self.computed(f, args, kwargs)
         if f is bool and args:
             return self.truth(args[0])
@@ -373,6 +393,8 @@ def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
 
 def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """`str`, `repr` and `format` of a tensor, or of lists of them."""
+    if len(args) == 1 and isinstance(args[0], BaseException) and constant(args[0].args):
+        return f(*args)
     if (
         len(args)
         and is_value(args[0])
@@ -381,6 +403,64 @@ def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     ):
         return c.text_of(*args, f=f)
     return c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(f, args, kwargs)
+
+
+def of_clock(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A clock is read behind what was done before."""
+    c.recorder.end_graph()
+    return c.computed(f, args)
+
+
+def of_reduce(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    function, items, *first = args
+    it = c.iterator(items)
+    r = first[0] if first else next(it)
+    for v in it:
+        r = c.call(frame, function, (r, v), {})
+    return r
+
+
+def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`sorted`, `min` and `max`; of these with `key=` its calls are interpreted."""
+    key = kwargs.get("key")
+    if key is None or len(args) != 1:
+        return c.call_pure(f, args, {k: v for k, v in kwargs.items() if k != "key"})
+    values = list(c.iterator(args[0]))
+    keys = [c.call(frame, key, (v,), {}) for v in values]
+    if not constant(tuple(keys)):
+        c.stop(f"{f.__name__} by keys that are no constants")
+    if f is not sorted and not values:
+        return f(values, **{k: v for k, v in kwargs.items() if k != "key"})
+    given = {k: v for k, v in kwargs.items() if k == "reverse"}
+    found = f(range(len(values)), key=keys.__getitem__, **given)
+    return c.new([values[k] for k in found]) if f is sorted else values[found]
+
+
+def of_tolist(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """The numbers of a small tensor."""
+    (t,) = args
+    with c.recorder.paused():
+        v = f(t)
+    if t.numel() > 64 or not c.recorder.knows(t) or t.dtype is rushlight.bool or t.is_complex():
+        c.stop("tolist() of a tensor")
+    variable = c.variable_of(f, args, {}) if c.reason is None else None
+
+    def named(v: Any, expression: str) -> Any:
+        if v.__class__ is list:
+            return c.new([named(x, f"{expression}[{k}]") for k, x in enumerate(v)])
+        return c.named(v, expression)
+
+    return v if variable is None else named(v, variable)
+
+
+def of_seed(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    if not all(map(constant, args)):
+        c.stop("a seed that is no constant")
+    if c.reason is None:
+        c.step(f, args, kwargs, "calls")
+    r = f(*args, **kwargs)
+    c.found(r)
+    return r
 
 
 def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -433,7 +513,10 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
 HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
-    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, print: of_print, str: of_text, repr: of_text, format: of_text,
+    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce,
+    sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
+    time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
+    print: of_print, str: of_text, repr: of_text, format: of_text,
     __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
     # What handles many arrays in one call: operators do the same.
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,

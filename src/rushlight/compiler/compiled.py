@@ -151,6 +151,8 @@ class Compiled:
                 self.programs.append((c.state, program))
                 self.misses = 0
                 log(f"{self.function} is compiled: {program.summary()}")
+            if c.variables:
+                c.make_plain()
             return plain(result) if c.variables else result
         finally:
             if c.variables:

@@ -42,7 +42,6 @@ ARITHMETIC = frozenset(
     "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
     "true_divide setitem".split()
 )
-HOLDING = (*RUNTIME, tuple, list, dict)
 STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 
 
@@ -105,20 +104,22 @@ class Decisions(Reads):
         if v.__class__ is bool:
             self.decide(variable, v, f"{name} of a value that was read from a tensor")
             return v
+        return self.named(v, variable)
+
+    def named(self, v: Any, expression: str) -> Any:
+        """A value that each run computes anew, by an expression of the program."""
         made = RUNTIME_CLASSES[v.__class__](v)
-        made.expression = variable
+        made.expression = expression
         self.keep.append(made)
         return made
 
     def read_anew(self, expression: str, v: float) -> Any:
         """A number from outside as one that each run reads anew, before anything else."""
-        made = RUNTIME_CLASSES[v.__class__](v)
-        made.expression = f"n{self.variables}"
+        variable = f"n{self.variables}"
         self.variables += 1
-        self.from_python.add(made.expression)
-        self.recorder.reads.append(f"{made.expression} = {expression}")
-        self.keep.append(made)
-        return made
+        self.from_python.add(variable)
+        self.recorder.reads.append(f"{variable} = {expression}")
+        return self.named(v, variable)
 
     def decide(self, variable: str, v: Any, reason: str) -> None:
         """Go on only where a variable has this value."""
@@ -186,6 +187,11 @@ class Decisions(Reads):
         """Whether each run computes a value anew, or one of those in a tuple."""
         return v.__class__ in RUNTIME or v.__class__ is tuple and any(map(self.is_runtime, v))
 
+    def refuse_runtime(self, f: Any, args: Any) -> None:
+        """Give up where a function looks at values that each run computes anew."""
+        if any(map(has_runtime, args)):
+            self.stop(f"{getattr(f, '__name__', f)} of values that were read from tensors")
+
     def hashed(self, v: Any) -> Any:
         return self.settled(v, "a value that was read from a tensor as a key")
 
@@ -229,21 +235,9 @@ class Decisions(Reads):
 
     def make_plain(self) -> None:
         """Give the objects that the function made or changed plain values for those that each run computes anew."""
-        for o in (*self.inside.values(), *self.changed):
-            if o.__class__ is types.CellType:
-                with contextlib.suppress(ValueError):  # it is empty
-                    o.cell_contents = plain(o.cell_contents)
-            elif isinstance(o, dict):
-                o.update({k: plain(v) for k, v in o.items() if v.__class__ in HOLDING})
-            elif isinstance(o, (list, collections.deque)):
-                for k, v in enumerate(o):
-                    if v.__class__ in HOLDING:
-                        o[k] = plain(v)
-            elif not isinstance(o, (set, frozenset, types.FunctionType)):
-                names = [*getattr(o, "__dict__", ()), *getattr(type(o), "__slots__", ())]
-                for name in names:
-                    if (v := getattr(o, name, None)).__class__ in HOLDING:
-                        object.__setattr__(o, name, plain(v))
+        for kinds in (tuple(RUNTIME), (tuple,)):
+            for o in (*self.inside.values(), *self.changed):
+                make_plain(o, kinds)
 
     def reached(self, f: Any) -> bool:
         """Whether it is clear where a method, or the object that it belongs to, comes from."""
@@ -277,6 +271,17 @@ def text_function(f: Callable, like: Tensor) -> Callable:
     return text
 
 
+def has_runtime(v: Any) -> bool:
+    """Whether each run computes a value anew, or one of those in a container."""
+    if v.__class__ in (list, tuple, set, frozenset):
+        return any(map(has_runtime, v))
+    if isinstance(v, dict):
+        return any(map(has_runtime, v.values()))
+    if v.__class__ is slice:
+        return any(map(has_runtime, (v.start, v.stop, v.step)))
+    return v.__class__ in RUNTIME
+
+
 def is_value(v: Any) -> bool:
     """Whether a value is made of constants, tensors and values that each run computes anew."""
     if v.__class__ in (list, tuple):
@@ -299,3 +304,21 @@ def element_of(t: Tensor) -> Any:
 
 def shape_of(t: Tensor) -> tuple:
     return tuple(t._array.shape)
+
+
+def make_plain(o: Any, kinds: tuple) -> None:
+    """Give an object plain values for its parts of some classes."""
+    if o.__class__ is types.CellType:
+        with contextlib.suppress(ValueError):  # it is empty
+            if o.cell_contents.__class__ in kinds:
+                o.cell_contents = plain(o.cell_contents)
+    elif isinstance(o, dict):
+        o.update({k: plain(v) for k, v in o.items() if v.__class__ in kinds})
+    elif isinstance(o, (list, collections.deque)):
+        for k, v in enumerate(o):
+            if v.__class__ in kinds:
+                o[k] = plain(v)
+    elif not isinstance(o, (set, frozenset, types.FunctionType)):
+        for name in (*getattr(o, "__dict__", ()), *getattr(type(o), "__slots__", ())):
+            if (v := getattr(o, name, None)).__class__ in kinds:
+                object.__setattr__(o, name, plain(v))

@@ -20,6 +20,7 @@ from rushlight.compiler.recording import (
     Outside,
     Segment,
     Viewed,
+    instance,
     template,
 )
 from rushlight.compiler.steps import Decision, Step, Stop
@@ -323,7 +324,11 @@ class Program:
         if t.kind is not tuple and id(t.origin) in self.made:
             return self.made[id(t.origin)]
         parts = [self.expression(p) for p in t.parts]
-        if t.keys is not None:
+        if t.keys is not None and not issubclass(t.kind, dict):
+            inner = ", ".join(f"{k!r}: {p}" for k, p in zip(t.keys, parts, strict=True))
+            self.names["instance"] = instance
+            code = f"instance({self.guards.name(t.kind)}, {{{inner}}})"
+        elif t.keys is not None:
             inner = ", ".join(
                 f"{self.expression(k)}: {p}" for k, p in zip(t.keys, parts, strict=True)
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import enum
 import linecache
 import operator
 import os
@@ -103,7 +104,7 @@ class Reads(Watch):
 
     def known(self, v: Any) -> bool:
         """Whether it is clear where a value comes from: from guarded reads, or from the function itself."""
-        if constant(v) or id(v) in self.outside or id(v) in self.inside:
+        if constant(v) or id(v) in self.outside or id(v) in self.inside or v.__class__ in RUNTIME:
             return True
         if isinstance(v, Tensor):
             return self.recorder.knows(v)
@@ -278,6 +279,8 @@ class Reads(Watch):
             if isinstance(o, types.FunctionType) and not constant(v):
                 self.stop(f"the attribute {name!r} of a function")
             return v
+        if isinstance(o, enum.Enum) and name in ("value", "name"):
+            return getattr(o, name)
         if isinstance(o, tuple) and hasattr(kind, "_fields") and name in kind._fields:
             return getattr(o, name)
         if not self.known(o):
@@ -340,6 +343,8 @@ class Reads(Watch):
             if isinstance(d, types.FunctionType):
                 return types.MethodType(d, o)
             v = getattr(o, name)
+            if isinstance(d, types.MethodDescriptorType):
+                return v
             if isinstance(d, (staticmethod, classmethod)) or not hasattr(type(d), "__get__"):
                 if not isinstance(v, types.MethodType):
                     return self.held(f"{self.guards.name(kind)}.{name}", v)
@@ -455,11 +460,14 @@ class Reads(Watch):
         if self.reason is None:
             if any(isinstance(v, Tensor) for v in operands):
                 operands = self.operands(f.__name__, operands)
+                self.refuse_runtime(f, operands)
                 for v in operands:
                     self.contents_deep(v)
             elif not all(map(constant, operands)):
                 if any(map(self.is_runtime, operands)):
                     return self.runtime(f, operands)
+                if f not in (operator.add, operator.mul, operator.iadd):
+                    self.refuse_runtime(f, operands)
                 for v in operands:
                     if v.__class__ in CONTAINERS:
                         self.contents_deep(v)

@@ -516,6 +516,25 @@ class Container:
         self.kind, self.parts, self.keys, self.origin = kind, parts, keys, origin
 
 
+def plain_instance(v: Any) -> bool:
+    """Whether an object is nothing but the dictionary of its attributes."""
+    cls = type(v)
+    own = [c for c in cls.__mro__ if c is not object]
+    return (
+        cls.__new__ is object.__new__
+        and all(c.__flags__ & (1 << 9) and "__slots__" not in vars(c) for c in own)
+        and not isinstance(v, (rushlight.nn.Module, rushlight.optim.Optimizer))
+        and not any(c.__module__.startswith("rushlight.") for c in own)
+    )
+
+
+def instance(kind: type, attributes: dict) -> Any:
+    """An object of a class, with these attributes."""
+    o = kind.__new__(kind)
+    vars(o).update(attributes)
+    return o
+
+
 def takes_tensors(v: Any) -> bool:
     """Whether tensors are among what a template stands for."""
     return isinstance(v, (Made, Viewed)) or (
@@ -551,8 +570,10 @@ def template(r: Recorder, v: Any) -> Any:
                 raise Stop("a view of a view that is kept")
             return Viewed(v, Outside(base.expression))
         return Made(found, v)
-    if v.__class__ in (list, tuple):
+    if v.__class__ in (list, tuple, set):
         return Container(v.__class__, [template(r, x) for x in v], None, v)
+    if id(v) in c.inside and plain_instance(v):
+        return Container(v.__class__, [template(r, x) for x in vars(v).values()], [*vars(v)], v)
     if isinstance(v, tuple) and hasattr(v, "_fields"):
         return Container(v.__class__, [template(r, x) for x in v], None, v)
     if isinstance(v, dict) and type(v).__module__ in ("builtins", "collections"):

@@ -61,7 +61,7 @@ RUNTIME_CLASSES: dict[type, type] = {plain: kind for kind, plain in RUNTIME.item
 
 
 def plain(v: Any) -> Any:
-    """A value with plain ones for those that each run computes anew; lists and dictionaries are changed."""
+    """A value with plain ones for those that each run computes anew; the very value where there are none."""
     if v.__class__ in RUNTIME:
         return RUNTIME[v.__class__](v)
     if v.__class__ is tuple:
@@ -70,9 +70,11 @@ def plain(v: Any) -> Any:
     if isinstance(v, tuple) and hasattr(v, "_make"):
         return v._make(map(plain, v))
     if v.__class__ is list:
-        v[:] = map(plain, v)
-    elif v.__class__ is dict:
-        v.update({k: plain(x) for k, x in v.items()})
+        made = [*map(plain, v)]
+        return made if any(map(operator.is_not, made, v)) else v
+    if v.__class__ is dict:
+        named = {k: plain(x) for k, x in v.items()}
+        return named if any(x is not v[k] for k, x in named.items()) else v
     return v
 
 
