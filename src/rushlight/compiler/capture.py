@@ -312,6 +312,7 @@ class Capture(Changes):
                 min,
                 sum,
                 dict,
+                functools.partial,
             ):
                 self.stop(f"{getattr(f, '__name__', f)} of a tensor")
             elif isinstance(v, types.FunctionType) and f is not functools.partial:
@@ -408,7 +409,7 @@ def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
 def of_clock(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """A clock is read behind what was done before."""
     c.recorder.end_graph()
-    return c.computed(f, args)
+    return c.computed(f, args, kind="clock")
 
 
 def of_reduce(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -418,6 +419,14 @@ def of_reduce(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     for v in it:
         r = c.call(frame, function, (r, v), {})
     return r
+
+
+def of_filter(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    function, items = args
+    values = list(c.iterator(items))
+    return iter(
+        [v for v in values if c.truth(v if function is None else c.call(frame, function, (v,), {}))]
+    )
 
 
 def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -499,7 +508,7 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
     if len(args) > 1 or not all(map(constant, kwargs.values())):
         c.stop(f"a call of {f.__qualname__} with arguments")
     if c.reason is None:
-        clears = f is rushlight.optim.Optimizer.zero_grad and not kwargs
+        clears = f is rushlight.optim.Optimizer.zero_grad and kwargs in ({}, {"set_to_none": True})
         c.step(f, args, kwargs, "changes" if clears else "calls")
     with c.recorder.paused():
         r = f(*args, **kwargs)
@@ -513,7 +522,7 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
 HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
-    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce,
+    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
     sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
     time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
     print: of_print, str: of_text, repr: of_text, format: of_text,

@@ -59,7 +59,7 @@ class Decisions(Reads):
             self.stop(str(e))
             return None
         step = Step(f, given, named, kind, source)
-        self.recorder.cut(step)
+        self.recorder.cut(step, kind == "reads" and not kwargs and self.is_early(args))
         return step
 
     def variable_of(
@@ -73,7 +73,13 @@ class Decisions(Reads):
             return None
         step.result = f"n{self.variables}"
         self.variables += 1
+        if kind == "reads" and not kwargs and self.is_early(args):
+            self.early.add(step.result)
         return step.result
+
+    def is_early(self, args: tuple) -> bool:
+        """Whether arguments depend on nothing that a run does."""
+        return all(constant(v) or getattr(v, "expression", None) in self.early for v in args)
 
     def computed(
         self, f: Callable, args: tuple, kwargs: dict | None = None, kind: str = "reads",
@@ -118,6 +124,7 @@ class Decisions(Reads):
         variable = f"n{self.variables}"
         self.variables += 1
         self.from_python.add(variable)
+        self.early.add(variable)
         self.recorder.reads.append(f"{variable} = {expression}")
         return self.named(v, variable)
 
@@ -130,7 +137,7 @@ class Decisions(Reads):
     def note(self, variable: str, v: Any, reason: str) -> None:
         """Write down a decision."""
         if self.reason is None:
-            self.recorder.cut(Decision(variable, v, self.at_line(reason)))
+            self.recorder.cut(Decision(variable, v, self.at_line(reason)), variable in self.early)
 
     def decided(self, f: Callable, args: tuple, kwargs: dict, reason: str) -> Any:
         """The result of `f(*args)` on tensors, with which the capture goes on."""

@@ -193,7 +193,7 @@ class Program:
         for k, g in enumerate(given):
             recorder.new_value(g._array).expression = f"g{k}"
         self.given = [recorder.value_of(g) for g in given]
-        at = len(recorder.steps)
+        at, early = len(recorder.steps), recorder.early
         recorder.start()
         try:
             found = rushlight.autograd.grad(
@@ -210,7 +210,7 @@ class Program:
         if len(recorder.steps) == at:
             recorder.steps.append(recorder.empty_segment())
         segment = recorder.steps[at]
-        if len(recorder.steps) > at + 1:
+        if len(recorder.steps) > at + 1 or recorder.early > early:
             raise Stop("a backward pass that depends on elements")
         del recorder.steps[at:]
         outputs = []

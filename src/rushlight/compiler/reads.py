@@ -52,6 +52,7 @@ class Reads(Watch):
         self.reason: str | None = None
         self.frames: list[Frame] = []
         self.keep: list[Any] = []  # so that no id is used twice
+        self.early: set[str] = set()  # those of these that depend on nothing that a run does
         self.changed: list[Any] = []  # objects that may hold such values
         self.from_python: set[str] = set()  # those of these that depend on no tensor
         self.variables = 0  # how many values each run computes anew in Python
@@ -193,6 +194,8 @@ class Reads(Watch):
         if v.__class__ in CONTAINERS:
             self.guard_contents(v)
         elif isinstance(v, Tensor) or v.__class__ is range:
+            pass
+        elif isinstance(v, tuple) and id(v) not in self.outside and self.known(v):
             pass
         elif hasattr(type(v), "__iter__") and isinstance(type(v).__iter__, types.FunctionType):
             return list(self.iterator(v))

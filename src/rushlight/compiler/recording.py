@@ -102,6 +102,7 @@ class Recorder(TorchDispatchMode):
         self.capture = capture
         self.values: dict[int, Value] = {}  # by the id of the array
         self.steps: list[Segment | Step | Decision] = []
+        self.early = 0  # how many steps depend on nothing that a run does
         self.changes: list[Step] = []  # that wait until something can see them
         self.segment = Segment()
         self.gradients: dict[
@@ -315,10 +316,14 @@ class Recorder(TorchDispatchMode):
 
     # -- steps between graphs ------------------------------------------------------------------
 
-    def cut(self, step: Step | Decision) -> None:
+    def cut(self, step: Step | Decision, early: bool = False) -> None:
         """Put a step behind the graph, which ends, or before it if it takes no tensors; changes of Python's objects
-        wait until something can see them."""
+        wait until something can see them. `early`: it depends on nothing that a run does, and comes first."""
         kind = step.kind if isinstance(step, Step) else "decides"
+        if early:
+            self.steps.insert(self.early, step)
+            self.early += 1
+            return
         if kind == "changes":
             self.changes.append(step)
             return

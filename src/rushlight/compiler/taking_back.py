@@ -41,7 +41,7 @@ class TakesBack:
                 self.copy(id(g), stream_of, self.program.guards.name(g))
         elif isinstance(step, Step) and step.kind == "draws":
             self.copy(id(step.source), stream_of, self.program.guards.name(step.source))
-        elif isinstance(step, Step) and step.kind != "reads":
+        elif isinstance(step, Step) and step.kind not in ("reads", "clock"):
             decision = self.recorder.steps[self.last]
             raise Stop(f"{decision.reason}, behind a call of {step.f.__qualname__}")
 
