@@ -193,9 +193,13 @@ class Reads(Watch):
             return v
         if v.__class__ in CONTAINERS:
             self.guard_contents(v)
-        elif isinstance(v, Tensor) or v.__class__ is range:
-            pass
-        elif isinstance(v, tuple) and id(v) not in self.outside and self.known(v):
+        elif (
+            isinstance(v, Tensor)
+            or v.__class__ is range
+            or isinstance(v, tuple)
+            and id(v) not in self.outside
+            and self.known(v)
+        ):
             pass
         elif hasattr(type(v), "__iter__") and isinstance(type(v).__iter__, types.FunctionType):
             return list(self.iterator(v))
