@@ -438,7 +438,7 @@ def package_stub(methods: Any) -> str:
             source = SRC / f"{module.replace('.', '/')}.py"
             text = source.read_text("utf-8") if source.exists() else ""
             here = re.search(rf"^(class |def |from .* import .*\b){name}\b", text, re.MULTILINE)
-            if module == "serialization" or here:
+            if module in ("compiler", "serialization") or here:
                 lines.append(f"from rushlight.{module} import {name} as {name}")
             else:
                 constants.append(f"{name}: Any")

@@ -171,6 +171,7 @@ from rushlight.compat.symbolic import sym_sqrt as sym_sqrt
 from rushlight.compat.symbolic import sym_sum as sym_sum
 from rushlight.compat.symbolic import while_loop as while_loop
 from rushlight.amp.grad_scaler import GradScaler as GradScaler
+from rushlight.compiler import compile as compile
 from rushlight.nested.padding import _nested_from_padded as _nested_from_padded
 from rushlight.nested.padding import _nested_tensor_from_mask as _nested_tensor_from_mask
 from rushlight.nested.padding import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
@@ -264,7 +265,6 @@ ScriptFunction: Any
 ScriptModule: Any
 fork: Any
 wait: Any
-compile: Any
 _register_device_module: Any
 get_device_module: Any
 vmap: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from rushlight.core.stub import Block, stub
 
@@ -13,6 +13,23 @@ __all__ = [
     "explain", "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_numpy", "list_backends", "reset",
     "set_stance",
 ]  # fmt: skip
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def compile(
+    model: F, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | Callable = ...,
+    mode: str | None = ..., options: dict[str, Any] | None = ..., disable: bool = ...,
+) -> F: ...  # fmt: skip
+
+
+@overload
+def compile(
+    model: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | Callable = ...,
+    mode: str | None = ..., options: dict[str, Any] | None = ..., disable: bool = ...,
+) -> Callable[[F], F]: ...  # fmt: skip
 
 
 def compile(
