@@ -397,3 +397,52 @@ def test_arrays_one_after_the_other():
         ):
             for a, b in zip(program(x, y), function(x, y), strict=True):
                 same(a, b, 0)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (1, 8, 4, 4), (3, 5, 6), (2, 3, 2, 3, 2), (4, 6)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_statistics_that_are_given_are_numbers_of_rows(shape, dtype):
+    F, channels = torch.nn.functional, shape[1]
+    state = [(torch.rand(channels) + 0.5).to(dtype) for _ in range(4)]
+
+    def function(x, y):
+        a = torch.relu(F.batch_norm(x, state[0], state[1], state[2], state[3]) + y)
+        b = F.batch_norm(a, state[0], state[1]) * 2 + 1
+        return a, b, F.batch_norm(b * 3, state[1], state[0], None, state[3]).sigmoid()
+
+    def made():
+        x, y = (torch.randn(shape).to(dtype) for _ in range(2))
+        if len(shape) != 4:
+            return [(x, y)]
+        last = torch.channels_last
+        strided = torch.randn(*shape[:3], 2 * shape[3]).to(dtype)[..., ::2]
+        return [(x, y), (x.to(memory_format=last), y), (x, strided), (strided, y)]
+
+    for first in made():
+        program = built(function, *first)
+        for _ in range(2):
+            for x, y in made():
+                for a, b in zip(program(x, y), function(x, y), strict=True):
+                    same(a, b)
+            for t in state:
+                t.mul_(1.25)
+
+
+def test_numbers_of_channels_are_one_loop_with_what_follows():
+    state = [torch.rand(64) + 0.5 for _ in range(4)]
+
+    def function(x, y):
+        return torch.relu(torch.nn.functional.batch_norm(x, *state) + y).sum(1), x[0]
+
+    x = torch.randn(2, 64, 5, 3)
+    assert len(loops_of(function, x, torch.randn(2, 64, 5, 3))) == 1
+
+
+def test_scores_that_are_masked_are_one_loop():
+    def function(q, seen):
+        scores = (q * 0.5).masked_fill(seen == 0, float("-inf"))
+        return scores, torch.softmax(scores.contiguous(), -1)
+
+    q, seen = torch.randn(2, 3, 7, 7), torch.tril(torch.ones(7, 7))
+    assert len(loops_of(function, q, seen)) == 1
+    loops_of(function, q.transpose(2, 3), seen)

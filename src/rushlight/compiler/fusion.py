@@ -46,10 +46,13 @@ class Refused(Exception):
 class Value:
     """A number for each element, computed by a line of a chain."""
 
-    __slots__ = ("text", "type", "shape", "lines")
+    __slots__ = ("text", "type", "shape", "lines", "key")
 
-    def __init__(self, text: str, type: Type, shape: tuple[int, ...], lines: Lines) -> None:
-        self.text, self.type, self.shape, self.lines = text, type, shape, lines
+    def __init__(
+        self, text: str, type: Type, shape: tuple[int, ...], lines: Lines, key: Any = None
+    ) -> None:
+        """`key`: the place in memory of a value that is loaded."""
+        self.text, self.type, self.shape, self.lines, self.key = text, type, shape, lines, key
 
     @property
     def dtype(self) -> np.dtype:
@@ -62,6 +65,16 @@ class Value:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    def of_channels(self, ndim: int) -> Value:
+        """A vector as a number for each channel of an array with ndim dimensions."""
+        if self.key is None or self.ndim != 1:
+            raise Refused
+        self.lines.channels = True
+        *before, shape, strides, dtype = self.key
+        ones, zeros = (1,) * (ndim - 2), (0,) * (ndim - 2)
+        key = (*before, shape + ones, strides + zeros, dtype)
+        return self.lines.load(key, self.type, self.shape + ones)
 
 
 def by_kernel(name: str, swapped: bool = False) -> Callable:
@@ -121,6 +134,10 @@ class Scalars:
             raise Refused
         return condition.lines.add(language.select, (condition, a, b), t, t)
 
+    def contiguous(self, a: Value) -> Value:
+        """The same numbers: where they lie is known from the first run."""
+        return a
+
     number = staticmethod(cpu.number)
     zeros = staticmethod(cpu.zeros)
 
@@ -136,13 +153,14 @@ class Lines:
         self.lines: list[Line] = []
         self.numbers: dict[tuple[Type, Any], str] = {}
         self._known: dict[Any, Value] = {}
+        self.channels = False  # whether the last call took numbers of channels
 
     def load(self, key: Any, t: Type | None, shape: tuple[int, ...]) -> Value:
         """The value at a place in memory."""
         if key not in self.loads:
             if t is None or t in HALF:
                 raise Refused
-            self.loads[key] = Value(f"load{len(self.loads)}", t, shape, self)
+            self.loads[key] = Value(f"load{len(self.loads)}", t, shape, self, key)
         return self.loads[key]
 
     def add(self, function: Any, given: Iterable, t: Type, operand: Type) -> Value:
@@ -154,6 +172,11 @@ class Lines:
             self._known[key] = Value(f"line{len(self.lines)}", t, shape, self)
             self.lines.append(Line(function, tuple(of_lines)))
         return self._known[key]
+
+    def keep(self, results: list[str]) -> None:
+        """Drop the loads that no line and no result reads: vectors that became numbers of channels."""
+        read = {*results, *[text for line in self.lines for text in line.of]}
+        self.loads = {key: v for key, v in self.loads.items() if v.text in read}
 
     def constant(self, value: Any, t: Type) -> str:
         """The place of a number among those that the kernel is given."""
@@ -200,7 +223,10 @@ def traced(program: Program, call: Call, lines: Lines, value: Callable) -> Value
     if call.forward is None:
         raise Refused
     layout = program.layouts[target(call)]
+    lines.channels = False
     result = call.forward(SPACE, value)
+    if lines.channels and layout.strides[1] == layout.dtype.itemsize:
+        raise Refused  # what is computed for each channel would be computed for each element
     if not isinstance(result, Value) or not prod(layout.shape):
         raise Refused
     if call.writes is not None:
@@ -402,11 +428,14 @@ class Loop:
                 stored.append(key)
         self.fresh = [key[1] for key in stored if key[0] in made]
         self.shape = layouts[target(calls[-1])].shape
+        results = [memory[key].text for key in stored]
+        lines.keep(results)
         places = [*lines.loads, *stored]
         self.arrays: list[Node] = list(dict.fromkeys(key[1] for key in places))
-        self._plan(lines, places, [memory[key].text for key in stored], len(lines.loads))
+        self._plan(lines, places, results)
 
-    def _plan(self, lines: Lines, places: list, results: list[str], loads: int) -> None:
+    def _plan(self, lines: Lines, places: list, results: list[str]) -> None:
+        loads = len(lines.loads)
         sizes, strides = collapsed(self.shape, places)
         operands, where = [], []
         for key, steps in zip(places, strides, strict=True):
@@ -420,7 +449,7 @@ class Loop:
         for node in self.arrays:
             layout = self.program.layouts[node]
             plan += [id(layout.dtype), len(layout.shape), *layout.shape, *layout.strides]
-        names = {f"load{k}": f"v{k}" for k in range(loads)}
+        names = {v.text: f"v{k}" for k, v in enumerate(lines.loads.values())}
         names |= {f"line{k}": f"v{loads + k}" for k in range(len(lines.lines))}
         written = [
             Line(line.function, tuple(names.get(t, t) for t in line.of)) for line in lines.lines

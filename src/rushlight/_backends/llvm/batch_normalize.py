@@ -17,6 +17,8 @@ from rushlight._backends.llvm.views import copy_into, in_order
 from rushlight._backends.reference import normalize as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
+from rushlight._codegen.kernels.pointwise import Pointwise
+from rushlight._codegen.types import f32, f64
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
 
@@ -57,7 +59,24 @@ _planes_back, _rows_back = Compiled(kernels.planes_backward), Compiled(kernels.r
 _moved = Compiled(kernels.moved)
 
 
-@implements("batch_norm")
+_scale = Pointwise(kernels.scale, 2, 1, types=(f32, f64))
+_shift = Pointwise(kernels.shift, 3, types=(f32, f64))
+_scaled = Pointwise(kernels.scaled, 3, types=(f32, f64))
+
+
+def _element(
+    xp: Any, a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
+    given: bool = False,
+) -> Any:  # fmt: skip
+    """What `batch_norm` computes for one element by statistics that are given."""
+    if training or weight is None or bias is None:
+        return NotImplemented
+    weight, bias, m, v = (each.of_channels(a.ndim) for each in (weight, bias, mean, var))
+    by = xp.apply(_scale, weight, v, eps)
+    return xp.apply(_scaled, a, by, xp.apply(_shift, m, by, bias)), mean, var
+
+
+@implements("batch_norm", formula=_element)
 def batch_norm(
     a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
     given: bool = False,

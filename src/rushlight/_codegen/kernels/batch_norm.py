@@ -68,6 +68,23 @@ def planes_norm(
                     to[i] = at[i] * a + b
 
 
+@inline
+def scale(weight, var, eps):
+    """By what planes_scale multiplies."""
+    return 1 / sqrt(var + eps) * weight
+
+
+@inline
+def shift(mean, by, bias):
+    """What planes_scale adds."""
+    return -mean * by + bias
+
+
+@inline
+def scaled(x, by, to):
+    return x * by + to
+
+
 @kernel
 def planes_scale(
     WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[S], var: Ptr[S], y: Ptr[T],

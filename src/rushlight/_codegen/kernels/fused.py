@@ -8,6 +8,7 @@ come in an array, so that another learning rate compiles nothing.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -41,34 +42,60 @@ class Line(NamedTuple):
     of: tuple[str, ...]
 
 
-class Chain(Source):
-    """An inline function of the values that are loaded and of numbers; it returns what is stored."""
+class Text(Source):
+    """An inline function of the kernel language that is made as text."""
+
+    def __init__(self, text: str, names: dict[str, Any]) -> None:
+        space = {"__name__": __name__, **names}
+        super().__init__(FunctionType(_nothing.__code__, space, "chain"), "inline function", "")
+        self.text = text
+        self.meaning = ", ".join(f"{k}: {v!r}" for k, v in names.items())
+
+    def __repr__(self) -> str:
+        return f"{self.text}# {self.meaning}"
+
+    def tree(self) -> tuple[Any, str, int]:
+        if self._tree is None:
+            self._tree = (ast.parse(self.text).body[0], "a chain", 0)
+        return self._tree
+
+
+class Chain(Text):
+    """A function of the values that are loaded, of numbers, and of what `once` gives; it returns what is stored.
+
+    `once`: what is the same along a whole row, a function of the values that are loaded and of numbers.
+    """
 
     def __init__(
         self, loads: tuple[Operand, ...], stores: tuple[Operand, ...],
         numbers: tuple[Type, ...], lines: list[Line], results: tuple[str, ...],
     ) -> None:  # fmt: skip
         names: dict[str, Any] = {}
-        body = []
-        for k in range(len(loads)):
-            body.append(f"v{k} = a[{k}]")
+        head = [f"v{k} = a[{k}]" for k in range(len(loads))]
+        same = {f"v{k}" for k, load in enumerate(loads) if load.step == 0}
+        once, each, kept = [], [], []
         for n, (function, of) in enumerate(lines, len(loads)):
-            body.append(f"v{n} = {named(names, function)}({', '.join(of)})")
-        body.append(f"return [{', '.join(results)}]")
-        space = {"__name__": __name__, **names}
-        super().__init__(FunctionType(_nothing.__code__, space, "chain"), "inline function", "")
-        self.loads, self.stores, self.numbers = loads, stores, numbers
-        self.text = "def chain(a, c):\n" + "".join(f"    {line}\n" for line in body)
-        self.meaning = ", ".join(f"{k}: {v!r}" for k, v in names.items())
+            text = f"v{n} = {named(names, function)}({', '.join(of)})"
+            if all(t in same or t.startswith("c[") for t in of):
+                same.add(f"v{n}")
+                kept.append(f"v{n}")
+                once.append(text)
+            else:
+                each.append(text)
+        each = [*head, *[f"{v} = same[{k}]" for k, v in enumerate(kept)], *each]
+        super().__init__(written("a, c, same", each, results), names)
+        self.once = Text(written("a, c", [*head, *once], kept), names)
+        self.loads, self.stores, self.numbers, self.kept = loads, stores, numbers, len(kept)
 
     def __repr__(self) -> str:
         how = (self.loads, self.stores, self.numbers)
-        return f"{self.text}# {how} {self.meaning}"
+        return f"{self.text}# {how} {self.meaning}\n{self.once.text}"
 
-    def tree(self) -> tuple[Any, str, int]:
-        if self._tree is None:
-            self._tree = (ast.parse(self.text).body[0], "a chain", 0)
-        return self._tree
+
+def written(parameters: str, lines: list[str], results: Iterable[str]) -> str:
+    """The text of a function."""
+    body = [*lines, f"return [{', '.join(results)}]"]
+    return f"def chain({parameters}):\n" + "".join(f"    {line}\n" for line in body)
 
 
 def _nothing() -> None:
@@ -107,8 +134,10 @@ def row(CHAIN, at: Ptr[i64], steps: Ptr[i64], numbers: Ptr[i64], start: i64, end
     p = [bits(at[k], Ptr[OPERANDS[k].type]) for k in range(N)]
     step = [steps[k] if OPERANDS[k].step == FAR else i64(0) for k in range(N)]
     first = [p[k][0] if OPERANDS[k].step == 0 else 0 for k in range(L)]
+    same = CHAIN.once(first, c) if CHAIN.kept else 0
     for j in lanes(start, end):
-        new = CHAIN([value(p[k], first[k], step[k], j, OPERANDS[k].step) for k in range(L)], c)
+        a = [value(p[k], first[k], step[k], j, OPERANDS[k].step) for k in range(L)]
+        new = CHAIN(a, c, same)
         for k in unroll(N - L):
             if OPERANDS[L + k].step == 1:
                 p[L + k][j] = new[k]
