@@ -8,8 +8,8 @@ Note [What is fused]
     that the group reads of this memory has the same place and strides.
 
     A group is one kernel (`_codegen/kernels/fused.py`) on the arrays as they are, views folded into offsets and
-    strides. The kernel compares dtypes, shapes and strides with those of the first run and refuses others; then the
-    calls run one by one.
+    strides; a vector may stand for the channels of an array (`of_channels`). The kernel compares dtypes, shapes and
+    strides with those of the first run and refuses others; then the calls run one by one.
 """
 
 from __future__ import annotations
