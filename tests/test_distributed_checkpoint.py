@@ -16,6 +16,7 @@ from rushlight.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_optimizer_state_dict,
     get_state_dict,
+    set_model_state_dict,
     set_optimizer_state_dict,
 )
 from test_distributed import check, ended, free_port, needs_mpi, started
@@ -214,3 +215,24 @@ def test_states_of_optimizers():
         assert [group["lr"] for group in other.param_groups] == [0.2, 0.1]
         for p in net.parameters():
             assert torch.equal(other.state[p]["exp_avg"], optimizer.state[p]["exp_avg"])
+
+
+def test_a_model_without_memory_gets_the_tensors_themselves():
+    with torch.device("meta"):
+        net = torch.nn.Linear(2, 1)
+    values = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+    assert not any(set_model_state_dict(net, values))
+    assert net(torch.ones(1, 2)).tolist() == [[2.0]] and isinstance(net.weight, torch.nn.Parameter)
+
+
+def test_names_of_older_programs():
+    code = (
+        "import rushlight; rushlight.install_as_torch()\n"
+        "from torch.distributed._tensor import DeviceMesh, DTensor, Shard\n"
+        "from torch.distributed._tensor.device_mesh import init_device_mesh\n"
+        "from torch.distributed.checkpoint.state_dict_saver import async_save\n"
+        "import torch.distributed.tensor as new\n"
+        "assert DTensor is new.DTensor and Shard is new.Shard"
+    )
+    ((status, text),) = ended([started([sys.executable, "-c", code])])
+    assert status == 0, text

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from rushlight.core.device import device as Device
 from rushlight.distributed import world
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
@@ -16,7 +17,7 @@ from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 
 __all__ = [
-    "Backend", "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_global_rank",
+    "Backend", "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device", "get_global_rank",
     "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
     "group", "init_process_group", "is_backend_available", "is_initialized", "new_group", "new_subgroups",
     "new_subgroups_by_enumeration",
@@ -226,6 +227,18 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 def get_backend(group: ProcessGroup | None = None) -> Backend:
     """The name of the backend that was asked for."""
     return Backend(_resolve(group).backend)
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """The backend for tensors of a device: "mpi", for the CPU.
+
+    >>> get_default_backend_for_device("cpu")
+    'mpi'
+    """
+    kind = Device(device).type
+    if kind != "cpu":
+        raise ValueError(f"Default backend not registered for device : {kind}")
+    return Backend.MPI
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:

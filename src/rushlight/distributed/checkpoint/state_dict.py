@@ -160,13 +160,14 @@ def set_model_state_dict(
     taken = {theirs.get(n, n): like(v, own.get(theirs.get(n, n))) for n, v in state.items()}
     if options.ignore_frozen_params:
         taken = {n: p.detach() for n, p in model.named_parameters() if not p.requires_grad} | taken
-    return model.load_state_dict(taken, strict=options.strict)
+    without_memory = any(v.is_meta for v in own.values() if isinstance(v, Tensor))
+    return model.load_state_dict(taken, strict=options.strict, assign=without_memory)
 
 
 # -- optimizers --------------------------------------------------------------------------------------
 
 
-def started(optimizer: Optimizer) -> None:
+def _init_optim_state(optimizer: Optimizer) -> None:
     """Let an optimizer that has no state yet make it, without a change to the parameters."""
     if optimizer.state:
         return
@@ -207,7 +208,7 @@ def get_optimizer_state_dict(
     names, _ = named_parameters(model)
     state: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in several(optimizers):
-        started(optimizer)
+        _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             others = {k: v for k, v in group.items() if k != "params"}
             state["param_groups"].append({"params": [names[p] for p in group["params"]]} | others)
@@ -262,7 +263,7 @@ def set_optimizer_state_dict(
         state = nested(state, names.values())
     saved = {n: group for group in state["param_groups"] for n in group["params"]}
     for optimizer in several(optimizers):
-        started(optimizer)
+        _init_optim_state(optimizer)
         own = optimizer.state_dict()
         for group, mine in zip(optimizer.param_groups, own["param_groups"]):
             first = next((saved[names[p]] for p in group["params"] if names[p] in saved), None)

@@ -14,6 +14,7 @@ _NAMES = {
     "factories": ("empty", "full", "ones", "rand", "randn", "zeros"),
     "placement_types": ("Partial", "Placement", "Replicate", "Shard"),
 }
+_MESHES = ("DeviceMesh", "init_device_mesh")  # PyTorch has them here, too
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _MODULES = frozenset(("experimental", "parallel", "placement_types", "random"))
 
@@ -26,6 +27,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _MESHES:
+        return getattr(importlib.import_module("rushlight.distributed.device_mesh"), name)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     for module in ("rules", "rules_nn", "random"):  # they declare how operators are carried out
