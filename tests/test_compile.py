@@ -91,6 +91,52 @@ def test_numbers_that_change_make_few_programs():
     assert g.programs[0][1].summary().endswith("guards")
 
 
+def test_guards_on_memory():
+    """Programs that write to a buffer or an argument are not right where another argument is a part of it."""
+    m = nn.BatchNorm1d(4)
+
+    def f(x, y):
+        return m(x) + y, m.running_mean * y
+
+    def g(x, y):
+        x.mul_(2)
+        y = y + x
+        x.add_(y)
+        return y
+
+    base = torch.arange(24.0)
+    x = base[:12].view(3, 4)
+    for h, calls in (
+        (f, [(torch.ones(2, 4), torch.ones(4)), (torch.ones(2, 4), m.running_mean.view(4))]),
+        (g, [(x, base[12:].view(3, 4)), (x, base[4:16].view(3, 4)), (x, base[:12].view(3, 4))]),
+    ):
+        results = []
+        for wrap in (Compiled, lambda h: h):
+            m.reset_running_stats()
+            base.copy_(torch.arange(24.0))
+            c = wrap(h)
+            results.append([seen(c(*args)) for args in calls for _ in range(2)] + [seen(base)])
+        assert results[0] == results[1]
+
+
+def test_explain_names_the_lines_of_decisions():
+    def f(x):
+        return x if x.sum() > 0 else -x
+
+    found = torch._dynamo.explain(f)(torch.ones(2))
+    (reason,) = found.decisions
+    line = f.__code__.co_firstlineno + 1
+    assert f"{__file__}:{line}, in f" in reason
+    assert reason in str(found)
+
+
+def test_a_function_of_too_many_ways_runs_as_written():
+    c = torch.compile(lambda x, k: x[: k.item()].sum())
+    for k in range(200):
+        assert c(torch.ones(300), torch.tensor(k)).item() == k
+    assert not c.programs
+
+
 def test_prints(capsys):
     w = torch.ones(2, requires_grad=True)
 

@@ -2,12 +2,14 @@
 
 Note [Capture]
     The first call of a compiled function is carried out by the interpreter of its bytecode (interpreter.py). Every
-    operator runs as always and gives its real result, so that nothing has to be done twice or taken back: where
-    something turns up that a program cannot hold (`Capture.stop`), the call simply goes on to its end, and the
-    function stays as it is written. Meanwhile
+    operator runs as always and gives its real result, so that a capture does nothing twice and takes nothing back:
+    where something turns up that a program cannot hold (`Capture.stop`), the call simply goes on to its end, and
+    the function stays as it is written. Meanwhile
 
     - reads of outside objects become guards (guards.py);
     - operators below autograd, backward passes included, become the nodes of a graph (recording.py);
+    - values of tensors that Python sees become variables, and decisions where the function depends on them
+      (decisions.py);
     - changes of outside objects, and calls that are done again in each run (an optimizer's step), become steps
       between graphs.
 """

@@ -44,6 +44,7 @@ class Explanation:
         self.graphs = [g for p in programs for g in p.graphs]
         self.graph_count = len(self.graphs)
         self.break_reasons = [*compiled.reasons]
+        self.decisions = [*dict.fromkeys(d for p in programs for d in p.decisions)]
         self.graph_break_count = len(self.break_reasons)
         self.ops_per_graph = [
             [n.target for n in g.nodes if n.op == "call_function"] for g in self.graphs
@@ -55,6 +56,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}"]
         lines += [f"Op Count: {self.op_count}", "Break Reasons:", *self.break_reasons]
+        lines += ["Decisions:", *self.decisions]
         return "\n".join([*lines, "Guards:", *self.out_guards, *self.sources])
 
     def kernels(self, graph: int = 0) -> list[KernelTime]:
