@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ SITE = Path(__file__).resolve().parent.parent / "docs" / "site"
 sys.path.insert(0, str(SITE))
 
 import links  # noqa: E402
+from notebooks import notebook  # noqa: E402
 
 
 @pytest.fixture
@@ -63,3 +65,65 @@ def test_links_to_nothing_are_found(tmp_path):
         "b.html: no page c.html",
         "b.html: loads https://example.org/x.png",
     ]
+
+
+def test_a_page_as_a_notebook():
+    page = "# T\n\nText.\n\n```python\nx = 1\n```\n```python raises\n1 / 0\n```\n\n```python fragment\ny\n```\n\n```console\n$ ls\n```\n"
+    cells = notebook(page)["cells"]
+    assert [(c["cell_type"], c["source"]) for c in cells] == [
+        ("markdown", "# T\n\nText."),
+        ("code", "x = 1"),
+        ("code", "1 / 0"),
+        ("markdown", "```python fragment\ny\n```"),
+        ("code", "!ls"),
+    ]
+    assert cells[2]["metadata"]["tags"] == ["raises-exception"]
+
+
+EXECUTE = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+
+notebook = nbformat.read(sys.argv[1], 4)
+seconds = {"endless": 5}  # by the tag of a cell; the kernel is interrupted then
+client = NotebookClient(
+    notebook, interrupt_on_timeout=True, timeout=None,
+    timeout_func=lambda cell: next((seconds[t] for t in cell.metadata.get("tags", ()) if t in seconds), 300),
+)
+client.execute()
+for cell in notebook.cells:
+    for output in cell.get("outputs", ()):
+        print(output.get("text", output.get("data", {}).get("text/html", output.get("ename", ""))))
+"""
+
+
+def executed(content: dict, folder: Path) -> str:
+    """What the cells of a notebook print."""
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    path = folder / "page.ipynb"
+    path.write_text(json.dumps(content), "utf-8")
+    command = [sys.executable, "-c", EXECUTE, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", ["tensors", "autograd"])
+def test_notebooks_run(page, tmp_path):
+    source = SITE.parent / "tutorials" / f"{page}.md"
+    assert "tensor(" in executed(notebook(source.read_text("utf-8")), tmp_path)
+
+
+def test_an_interrupted_cell_leaves_everything_usable(tmp_path):
+    blocks = [
+        "import rushlight as torch\nx = torch.randn(200, 200, requires_grad=True)\nloader = torch.utils.data.DataLoader([1.0] * 9)",
+        "while True:\n    for _ in loader:\n        (x @ x).relu().sum().backward()",
+        "x.grad = None\n(2 * x).sum().backward()\nprint(x.grad.sum().item(), len(list(loader)))",
+    ]
+    content = notebook("\n".join(f"```python\n{block}\n```" for block in blocks))
+    content["cells"][1]["metadata"]["tags"] = ["endless", "raises-exception"]
+    printed = executed(content, tmp_path)
+    assert "KeyboardInterrupt" in printed
+    assert "80000.0 9" in printed

@@ -1,6 +1,7 @@
 """Runs the code blocks of one page and writes the page with what they printed and drew.
 
-    python docs/site/blocks.py SOURCE.md PAGE.md     # writes PAGE.md, figures beside it, and its code as code/PAGE.py
+    python docs/site/blocks.py SOURCE.md PAGE.md     # writes PAGE.md, figures beside it, its code as code/PAGE.py,
+                                                     # and a tutorial as notebooks/PAGE.ipynb too
 
 All `python` blocks of a page run one after the other in one namespace, in an empty folder. Words after the language say
 what is special: `raises` (the block ends with an exception, which is shown), `fragment` (a part of a file that the text
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import json
 import linecache
 import os
 import re
@@ -23,7 +25,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-FENCE = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
+from notebooks import FENCE, notebook
 
 # Lines of a traceback that belong to this program.
 FRAMES = re.compile(rf' *File "{re.escape(__file__)}".*\n( +.*\n)')
@@ -129,6 +131,16 @@ class Page:
         return f"{line}\n{done.stdout}"
 
 
+def offer(content: dict[str, Any], text: str, target: Path) -> str:
+    """The page with a link, under its title, to the notebook, which is written beside it."""
+    path = target.parent / "notebooks" / f"{target.stem}.ipynb"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
+    link = f"{{download}}`This page as a notebook <notebooks/{path.name}>`"
+    title, rest = text.split("\n", 1)
+    return f"{title}\n\n{link}\n{rest}"
+
+
 def main() -> None:
     source, target = (Path(each).resolve() for each in sys.argv[1:])
     os.environ |= {"MPLBACKEND": "agg", "COLUMNS": "100"}
@@ -146,6 +158,8 @@ def main() -> None:
         os.chdir(here)
         text = page.run()
         os.chdir(target.parent)
+    if page.code and source.parent.name == "tutorials":
+        text = offer(notebook(source.read_text("utf-8")), text, target)
     target.write_text(text, "utf-8")
     if page.code:
         code = target.parent / "code" / f"{target.stem}.py"
