@@ -241,3 +241,17 @@ def test_timeline_is_one_page_with_all_events(tmp_path):
     assert len(names) == len(profile.events())
     assert max(n for _, n in data["memory"]) >= 16
     assert any("test_viz.py" in place for *_, place in data["peak"])
+
+
+def test_what_notebooks_show():
+    assert "[2, 3], torch.int64, cpu, 48 bytes" in torch.ones(2, 3, dtype=torch.int64)._repr_html_()
+    assert "&lt;AddBackward0&gt;" in (torch.ones(1, requires_grad=True) + 1)._repr_html_()
+    model = nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 2)))
+    page = ElementTree.fromstring(model._repr_html_().replace(" open", ' open=""'))
+    assert [s.text.split("(")[0] for s in page.iter("summary")] == ["Sequential", "1: Sequential"]
+    assert page.find("summary/small").text == "23 parameters"
+    with torch.profiler.profile() as profile:
+        torch.ones(2).exp()
+    assert profile._repr_html_().startswith("<iframe")
+    assert "aten::exp" in profile.key_averages()._repr_html_()
+    assert "<svg" in torch.fx.symbolic_trace(nn.Linear(4, 3)).graph._repr_svg_()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from html import escape
 from typing import Any
 
 
@@ -243,6 +244,9 @@ class EventList(list):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height:1.2;overflow-x:auto;white-space:pre">{escape(self.table())}</pre>'
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
         """Write the events in the format of chrome://tracing, with `metadata` beside them."""

@@ -360,3 +360,17 @@ def tensor_format(tensor: Tensor, spec: str) -> str:
     if plain and not len(tensor.shape) and not tensor.is_meta:
         return format(tensor._array.item(), spec)
     return object.__format__(tensor, spec)
+
+
+def tensor_html(tensor: Tensor) -> str:
+    """What a notebook shows: the tensor's text, and below it shape, dtype, device and bytes.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0])._repr_html_()
+    '<pre>tensor([1.])</pre><small>[1], torch.float32, cpu, 4 bytes</small>'
+    """
+    from html import escape
+
+    size = f"{tensor.numel() * tensor.dtype.itemsize:,} bytes"
+    facts = [str(list(tensor.shape)), str(tensor.dtype), str(tensor.device), size]
+    return f"<pre>{escape(repr(tensor))}</pre><small>{escape(', '.join(facts))}</small>"

@@ -410,6 +410,11 @@ class Tensor:
 
         return printing.tensor_str(self, contents=tensor_contents)
 
+    def _repr_html_(self) -> str:
+        from rushlight.core import printing
+
+        return printing.tensor_html(self)
+
     def __format__(self, spec: str) -> str:
         from rushlight.core import printing
 

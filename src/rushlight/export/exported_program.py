@@ -115,10 +115,14 @@ class ExportedProgram:
 
     __repr__ = __str__
 
-    def _repr_svg_(self) -> str:
+    def _repr_svg_(self) -> str | None:
+        """The picture that notebooks show; None, so that they show the text, where the extra `viz` is missing."""
         from rushlight import viz
 
-        return viz.graph(self).svg
+        try:
+            return viz.graph(self).svg
+        except ImportError:
+            return None
 
 
 class ExportedModule(Module):

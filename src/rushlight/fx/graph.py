@@ -341,6 +341,15 @@ class Graph:
             for node, repr_fn in before.items():
                 node._repr_fn = repr_fn
 
+    def _repr_svg_(self) -> str | None:
+        """The picture that notebooks show; None, so that they show the text, where the extra `viz` is missing."""
+        from rushlight import viz
+
+        try:
+            return viz.graph(self).svg
+        except ImportError:
+            return None
+
     def __str__(self) -> str:
         names: list[str] = []
         returned = [""]

@@ -30,7 +30,7 @@ from rushlight.nn.hooks import (  # noqa: F401 - their public place is beside Mo
     register_module_parameter_registration_hook,
 )
 from rushlight.nn.parameter import Buffer, Parameter, clear_grad
-from rushlight.nn.text import indented
+from rushlight.nn.text import html, indented
 from rushlight.utils.hooks import RemovableHandle
 
 _EXTRA_STATE_KEY_SUFFIX = state.EXTRA_STATE  # PyTorch's name, which loaders of checkpoints look for
@@ -581,6 +581,8 @@ class Module(convert.Devices):
     def extra_repr(self) -> str:
         """The text between the brackets of the module's `repr`: by default the attributes in `_shown`."""
         return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
+
+    _repr_html_ = html
 
     def __repr__(self) -> str:
         extra = self.extra_repr()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 
@@ -18,3 +19,19 @@ def unusual(module: Any, **usual: Any) -> str:
         if own is not value if isinstance(value, bool) else own != value:
             text += f", {name}={own}"
     return text
+
+
+def html(module: Any, name: str = "") -> str:
+    """What a notebook shows of a module: its parts, to open and close, with the numbers of their parameters."""
+    count = sum(
+        p.numel() for p in module.parameters() if type(p).__name__ != "UninitializedParameter"
+    )
+    title = f"{name}: {module._get_name()}" if name else module._get_name()
+    head = f"{escape(title)}({escape(module.extra_repr())})" + (
+        f" <small>{count:,} parameters</small>" if count else ""
+    )
+    parts = [html(part, key) for key, part in module._modules.items() if part is not None]
+    if not parts:
+        return f'<div style="margin-left:1.2em">{head}</div>'
+    state = "" if name else " open"
+    return f'<details{state} style="margin-left:1.2em"><summary>{head}</summary>{"".join(parts)}</details>'

@@ -205,6 +205,11 @@ class profile:
             raise AssertionError("the profiler recorded nothing yet")
         return self.profiler
 
+    def _repr_html_(self) -> str | None:
+        from rushlight import viz
+
+        return viz.timeline(self)._repr_html_() if self.profiler is not None else None
+
     def events(self) -> EventList:
         """All events, in the order in which they began."""
         return self._recorded()._events()
