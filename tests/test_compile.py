@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import compile_data_programs  # noqa: F401 - more of the programs
+import compile_user_programs  # noqa: F401
 import rushlight as torch
 from compile_programs import PROGRAMS
 from rushlight import nn
@@ -37,7 +38,8 @@ def seen(v):
         return v if v == v else "nan"
     return (
         seen(vars(v))
-        if type(v).__module__ == "compile_programs" and hasattr(v, "__dict__")
+        if type(v).__module__ in ("compile_programs", "compile_user_programs")
+        and hasattr(v, "__dict__")
         else type(v).__name__
     )
 
