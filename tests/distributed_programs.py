@@ -47,6 +47,9 @@ def reductions():
     x = torch.tensor([float(rank)])
     dist.all_reduce(x, op=dist.ReduceOp.AVG)
     assert x.item() == (size - 1) / 2
+    x = torch.tensor([float(rank + 1)])
+    dist.all_reduce(x, op=dist._make_nccl_premul_sum(0.5))
+    assert x.item() == sum(ranks) / 2
     flags = torch.tensor([rank == 0, False, True])
     dist.all_reduce(flags)
     assert flags.tolist() == [True, False, True]

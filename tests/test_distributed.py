@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
 import pathlib
+import pickle
 import random
 import re
 import shutil
@@ -284,6 +286,14 @@ def test_calls_before_init():
     with pytest.raises(AssertionError, match="world_size must be positive"):
         dist.init_process_group("mpi", store=dist.HashStore())
     assert not dist.is_initialized()
+
+
+def test_reductions_are_values():
+    for op in (dist.ReduceOp.SUM, dist.ReduceOp.BXOR, dist._make_nccl_premul_sum(2.0)):
+        assert isinstance(op, dist.ReduceOp) and copy.deepcopy(op) == op != "sum"
+        again = pickle.loads(pickle.dumps(op))
+        assert again == op and getattr(again, "factor", None) == getattr(op, "factor", None)
+    assert dist.ReduceOp(dist.ReduceOp.MAX) == dist.ReduceOp.MAX != dist.ReduceOp(dist.ReduceOp.MIN)
 
 
 def test_rendezvous_is_a_function(tmp_path):

@@ -32,7 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = ("groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work")  # fmt: skip
-_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel"}  # fmt: skip
+_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel", "_make_nccl_premul_sum": "reductions"}  # fmt: skip
 _MODULES = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim pipelining rpc run tensor".split()
 )

@@ -25,7 +25,12 @@ class RedOpType(enum.Enum):
         return f"RedOpType.{self.name}"
 
 
-class ReduceOp:
+class _ReduceOpType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, RedOpType) or super().__instancecheck__(instance)
+
+
+class ReduceOp(metaclass=_ReduceOpType):
     """A reduction over processes: `ReduceOp.SUM` and so on. PREMUL_SUM has a factor."""
 
     RedOpType = RedOpType
@@ -37,10 +42,10 @@ class ReduceOp:
     )  # fmt: skip
 
     def __init__(self, op: RedOpType, factor: Any = None) -> None:
-        self.op, self.factor = RedOpType(op), factor
+        self.op, self.factor = kind(op), factor
 
     def __eq__(self, other: object) -> bool:
-        return self.op is (other.op if isinstance(other, ReduceOp) else other)
+        return isinstance(other, ReduceOp) and self.op is kind(other)
 
     def __hash__(self) -> int:
         return hash(self.op)
@@ -56,11 +61,11 @@ def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
 
 def kind(op: Any) -> RedOpType:
     """The kind of a reduction."""
-    if isinstance(op, ReduceOp):
-        return op.op
-    if not isinstance(op, RedOpType):
+    if isinstance(op, RedOpType):
+        return op
+    if not isinstance(op, ReduceOp):
         raise TypeError(f"expected a ReduceOp, got {op!r}")
-    return op
+    return op.op
 
 
 _OF_COMPLEX = (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -33,7 +34,7 @@ def _numbers(scheme: str, url: Any, rank: int, world_size: int) -> tuple[int, in
 
 def _by_environment(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple:
     def value(name: str) -> str:
-        if not (found := os.environ.get(name)):
+        if not (found := os.environ.get(name) or _by_slurm(name)):
             raise _needed("env", f"environment variable {name} expected, but not set")
         return found
 
@@ -44,6 +45,19 @@ def _by_environment(url: str, rank: int, world_size: int, timeout: timedelta) ->
     world_size = int(value("WORLD_SIZE")) if world_size < 0 else world_size
     host, port = value("MASTER_ADDR"), int(value("MASTER_PORT"))
     return _tcp_store(host, port, rank, world_size, timeout), rank, world_size
+
+
+def _by_slurm(name: str) -> str:
+    """What a variable would be, in a process that srun started; empty in others."""
+    given = os.environ
+    if "SLURM_STEP_ID" not in given:
+        return ""
+    if name == "MASTER_PORT":
+        return str(20000 + int(given["SLURM_JOB_ID"]) % 20000)
+    if name == "MASTER_ADDR":  # the first of "a[01-03,7],b"
+        first = re.match(r"([^,\[]+)(?:\[(\w+))?", given["SLURM_STEP_NODELIST"])
+        return "".join(part or "" for part in first.groups()) if first else ""
+    return given[{"RANK": "SLURM_PROCID", "WORLD_SIZE": "SLURM_NTASKS"}[name]]
 
 
 def _tcp_store(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
