@@ -395,6 +395,44 @@ def unused_parameters():
         DDP(torch.nn.Linear(2, 2, bias=rank == 0))
 
 
+def sparse_gradients():
+    """Sparse gradients of all processes are averaged as the dense ones are."""
+    rank, size = start()
+    torch.manual_seed(0)
+    words = [torch.nn.Embedding(10, 3, sparse=sparse) for sparse in (True, False)]
+    words[1].load_state_dict(words[0].state_dict())
+    models = [torch.nn.Sequential(each, torch.nn.Linear(3, 2)) for each in words]
+    models[1][1].load_state_dict(models[0][1].state_dict())
+    for model in models:
+        ddp = torch.nn.parallel.DistributedDataParallel(model)
+        for _ in range(2):  # the second one adds
+            ddp(torch.tensor([rank, rank, 5])).square().sum().backward()
+    found, expected = (each.weight.grad for each in words)
+    assert found.is_sparse
+    torch.testing.assert_close(found.to_dense(), expected)
+    torch.testing.assert_close(models[0][1].weight.grad, models[1][1].weight.grad)
+
+
+def hooks_that_are_none():
+    rank, size = start()
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+
+    def other_bucket(state, bucket: int) -> torch.futures.Future[torch.Tensor]: ...
+    def other_result(state, bucket: dist.GradBucket) -> int: ...
+
+    with pytest.raises(ValueError, match="bucket annotation should be dist.GradBucket"):
+        ddp.register_comm_hook(None, other_bucket)
+    with pytest.raises(ValueError, match="return annotation should be torch.futures.Future"):
+        ddp.register_comm_hook(None, other_result)
+    ddp.register_comm_hook(None, lambda state, bucket: 1)
+    with pytest.raises(
+        RuntimeError, match="callback must be a torch.futures.Future object, but got"
+    ):
+        ddp(torch.ones(1, 2)).sum().backward()
+    with pytest.raises(RuntimeError, match="device_ids not supported"):
+        dist.barrier(device_ids=[rank])
+
+
 def recorded():
     """A profile shows reductions of gradients while backward computes, and what else was sent."""
     rank, size = start()

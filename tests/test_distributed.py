@@ -96,7 +96,15 @@ def test_job(name, ranks):
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(
-    "name", ["data_parallel", "unused_parameters", "recorded", "batch_statistics"]
+    "name",
+    [
+        "data_parallel",
+        "unused_parameters",
+        "sparse_gradients",
+        "hooks_that_are_none",
+        "recorded",
+        "batch_statistics",
+    ],
 )
 def test_data_parallel(name, ranks):
     check(job(name, ranks))

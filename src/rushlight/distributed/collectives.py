@@ -457,6 +457,10 @@ def barrier(
     """Wait until all processes of the group have come here."""
     if (known := _group(group, "barrier")) is None:
         return None
+    if device_ids is not None:
+        raise RuntimeError(
+            f"Function argument device_ids not supported for the selected backend {known.backend}"
+        )
     return _end(known.barrier(timeout), async_op)
 
 

@@ -8,6 +8,7 @@ buckets in the same order. With the last gradient the process waits for all, and
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ from rushlight.distributed.reductions import ReduceOp
 from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
 from rushlight.nn.module import Module
+from rushlight.nn.sparse import Embedding, EmbeddingBag
 
 __all__ = ["DistributedDataParallel", "GradBucket"]
 
@@ -30,11 +32,11 @@ MEBIBYTE = 1 << 20
 class GradBucket:
     """Some gradients in one row, as a communication hook gets them."""
 
-    def __init__(self, index: int, parameters: list[Tensor], last: bool) -> None:
+    def __init__(self, index: int, parameters: list[Tensor], last: bool, sparse: bool) -> None:
         self._index, self._parameters, self._last = index, parameters, last
-        self._buffer = rushlight.zeros(
-            sum(p.numel() for p in parameters), dtype=parameters[0].dtype
-        )
+        self.sparse = sparse  # it has one gradient, a sparse tensor, which is its row
+        count = 0 if sparse else sum(p.numel() for p in parameters)
+        self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
         self._gradients = self.views(self._buffer)
         self.missing = 0  # how many gradients are not there yet
         self.reduction: Work | Future | None = None
@@ -62,6 +64,8 @@ class GradBucket:
 
     def views(self, row: Tensor) -> list[Tensor]:
         """A row, cut and shaped as the parameters."""
+        if self.sparse:
+            return [row]
         pieces = row.split([p.numel() for p in self._parameters])
         return [piece.view(p.shape) for piece, p in zip(pieces, self._parameters)]
 
@@ -70,11 +74,16 @@ class GradBucket:
         return self._last
 
 
-def buckets_of(parameters: Sequence[Tensor], first: float, others: float) -> list[GradBucket]:
-    """Parameters in buckets of one dtype and at most so many bytes, the last parameters first."""
+def buckets_of(
+    parameters: Sequence[Tensor], sparse: set[int], first: float, others: float
+) -> list[GradBucket]:
+    """Parameters in buckets of one dtype and at most so many bytes, the last ones first; alone those of sparse gradients."""
     rows: list[list[Tensor]] = []
     open_: dict[Any, list[Tensor]] = {}
     for each in reversed(parameters):
+        if id(each) in sparse:
+            rows.append([each])
+            continue
         row = open_.setdefault(each.dtype, [])
         if not row:
             rows.append(row)
@@ -82,7 +91,9 @@ def buckets_of(parameters: Sequence[Tensor], first: float, others: float) -> lis
         limit = first if row is rows[0] else others
         if sum(p.numel() * p.dtype.itemsize for p in row) >= limit:
             del open_[each.dtype]
-    return [GradBucket(k, row, k == len(rows) - 1) for k, row in enumerate(rows)]
+    return [
+        GradBucket(k, row, k == len(rows) - 1, id(row[0]) in sparse) for k, row in enumerate(rows)
+    ]
 
 
 class Reducer:
@@ -92,7 +103,12 @@ class Reducer:
         self, owner: DistributedDataParallel, parameters: list[Tensor], cap: float
     ) -> None:
         self.owner, self.group = owner, owner.process_group
-        self.buckets = buckets_of(parameters, min(cap, 1) * MEBIBYTE, cap * MEBIBYTE)
+        sparse = {
+            id(m.weight)
+            for m in owner.module.modules()
+            if isinstance(m, Embedding | EmbeddingBag) and m.sparse
+        }
+        self.buckets = buckets_of(parameters, sparse, min(cap, 1) * MEBIBYTE, cap * MEBIBYTE)
         self.hook: tuple[Any, Callable] | None = None
         self.active, self.next = False, 0
         self.divisor = self.group.size()
@@ -122,7 +138,10 @@ class Reducer:
         for parameter in unused:
             bucket, k, number = self.place[id(parameter)]
             self.used[number] = 0
-            bucket._gradients[k].copy_(0.0 if parameter.grad is None else parameter.grad)
+            if bucket.sparse:
+                bucket.set_buffer(parameter.new_zeros(parameter.shape).to_sparse())
+            else:
+                bucket._gradients[k].copy_(0.0 if parameter.grad is None else parameter.grad)
             bucket.missing -= 1
 
     def ready(self, parameter: Tensor) -> None:
@@ -136,6 +155,8 @@ class Reducer:
                 "several backwards of one forward, or outside of `forward`."
             )
         with rushlight.no_grad():
+            if bucket.sparse:
+                bucket.set_buffer(parameter.grad)
             row = bucket._gradients[k]
             if parameter.grad is not row:
                 row.copy_(parameter.grad)
@@ -154,6 +175,8 @@ class Reducer:
             state, hook = self.hook
             bucket.reduction = hook(state, bucket)
             return
+        if bucket.sparse:
+            return  # it is reduced at the end
         work = self.group.allreduce(bucket.buffer().div_(self.divisor))
         bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
 
@@ -169,6 +192,8 @@ class Reducer:
                     continue  # no process used it
                 if parameter.grad is None:
                     parameter.grad = average.clone()
+                elif bucket.sparse:
+                    parameter.grad = average
                 elif parameter.grad is not average:
                     parameter.grad.copy_(average)
         self.active = False
@@ -185,11 +210,28 @@ class Reducer:
     def averages(self, bucket: GradBucket) -> list[Tensor]:
         """What the reduction of a bucket gave, for each parameter."""
         reduction = bucket.reduction
+        if bucket.sparse and reduction is None:
+            return [sparse_sum(bucket.buffer(), self.group) / self.divisor]
         if isinstance(reduction, Work):
             reduction.wait()
             return bucket._gradients
-        found = reduction.wait()  # type: ignore[union-attr]
+        if not isinstance(reduction, Future):
+            raise RuntimeError(
+                f"callback must be a torch.futures.Future object, but got {type(reduction)}"
+            )
+        found = reduction.wait()
         return bucket.views(found[0] if isinstance(found, list | tuple) else found)
+
+
+def sparse_sum(tensor: Tensor, group: Any) -> Tensor:
+    """The sum of what all processes have."""
+    mine = tensor.coalesce()
+    found: list = [None] * group.size()
+    objects.all_gather_object(found, (mine.indices(), mine.values()), group)
+    indices, values = (
+        rushlight.cat(parts, -1 if k == 0 else 0) for k, parts in enumerate(zip(*found))
+    )
+    return rushlight.sparse_coo_tensor(indices, values, tensor.shape).coalesce()
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -332,6 +374,7 @@ class DistributedDataParallel(Module, Joinable):
             raise RuntimeError(
                 "register_comm_hook or register_builtin_comm_hook can only be called once."
             )
+        _check_hook(hook)
         self.reducer.hook = (state, hook)
 
     def _set_static_graph(self) -> None:
@@ -339,6 +382,21 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> Any:
         raise RuntimeError("DistributedDataParallel is not pickled: save module.state_dict()")
+
+
+def _check_hook(hook: Callable) -> None:
+    """ValueError if the annotations of a communication hook are those of something else."""
+    try:
+        found = inspect.signature(hook, eval_str=True)
+    except (NameError, ValueError):
+        return  # nobody can say
+    bucket, result = found.parameters.get("bucket"), found.return_annotation
+    if bucket is not None and bucket.annotation not in (found.empty, GradBucket):
+        raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+    if isinstance(result, type) and result is not found.empty and not issubclass(result, Future):
+        raise ValueError(
+            "Communication hook: return annotation should be torch.futures.Future[torch.Tensor]."
+        )
 
 
 def _check_shapes(parameters: Sequence[Tensor], group: Any) -> None:

@@ -24,7 +24,7 @@ def _packed(value: Any) -> Tensor:
 
 
 def _unpacked(tensor: Tensor) -> Any:
-    return pickle.loads(bytes(tensor.tolist()))
+    return pickle.loads(tensor._array)
 
 
 def _outside(group: Any, name: str) -> bool:
