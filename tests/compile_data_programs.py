@@ -242,6 +242,28 @@ def gradient_accumulation():
     return f, [(torch.ones(2, 3),) for _ in range(7)]
 
 
+@program
+def backward_that_changes_objects():
+    seen = []
+
+    class Seen(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(len(seen))
+            return g * 3
+
+    def f(x, detached):
+        y = Seen.apply(x)
+        y.register_hook(lambda g: seen.append("hook"))
+        return y.detach() if detached else y.sum()
+
+    return f, [(R(3).requires_grad_(), k % 2 == 0) for k in range(4)]
+
+
 COUNTER = 0
 
 

@@ -52,6 +52,9 @@ class Decisions(Reads):
         self, f: Callable, args: tuple, kwargs: dict, kind: str, source: Any = None
     ) -> Step | None:
         """Write down a call that each run does again."""
+        if self.differentiates and kind in ("changes", "calls"):
+            self.stop("a change of Python's objects in a backward pass")
+            raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet
         try:
             given = [self.recorder.template(v) for v in args]
             named = {k: self.recorder.template(v) for k, v in kwargs.items()}

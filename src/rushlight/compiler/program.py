@@ -195,6 +195,7 @@ class Program:
         self.given = [recorder.value_of(g) for g in given]
         at, early = len(recorder.steps), recorder.early
         recorder.start()
+        recorder.capture.differentiates = True
         try:
             found = rushlight.autograd.grad(
                 [r.tensor for r in self.results], [v.tensor for v in self.sources], given,

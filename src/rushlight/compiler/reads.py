@@ -50,6 +50,7 @@ class Reads(Watch):
         )  # containers that were changed, though not all of their elements are guarded
         self.written: dict[tuple, Any] = {}  # what was changed since: no guard can ask for it
         self.reason: str | None = None
+        self.differentiates = False  # whether the backward pass of the results is captured
         self.frames: list[Frame] = []
         self.keep: list[Any] = []  # so that no id is used twice
         self.early: set[str] = set()  # those of these that depend on nothing that a run does
