@@ -132,8 +132,9 @@ def build(
 
     The file has one function, of pointers to the inputs and the results, and needs nothing but the C library. `name`:
     that of the function, by default the file's. `weights`: a file for the weights, whose bytes the function then takes
-    as one more argument. `picture`: a file for a picture of the memory that it uses. The code is for this machine's processor. RuntimeError, which names the operator and the line, for
-    what cannot run without Python, and for programs of dynamic shapes or that write to their buffers.
+    as one more argument. `picture`: a file for a picture of the memory that it uses. The code is for this machine's
+    processor. RuntimeError, which names the operator and the line, for what cannot run without Python, for programs of
+    dynamic shapes or that write to their buffers, and without llvmlite.
 
     >>> import os, tempfile
     >>> import rushlight as torch

@@ -72,6 +72,8 @@ def build(
     name = re.sub(r"\W", "_", name or os.path.splitext(os.path.basename(path))[0])
     if not name.isascii() or name[:1].isdecimal():
         raise ValueError(f"{name!r} is no name of a function in C")
+    if not native.available():
+        raise NotBuilt("there is no machine code here: llvmlite is missing")
     if llvm.threshold(1):
         return in_another_process(program, path, name, weights, picture)
     made = ObjectFile(program, name, weights is not None)
