@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import rushlight
@@ -145,15 +146,16 @@ class DeviceMesh:
         strides = tuple(row[0] if len(row) == 1 else row for row in rows)
         return f"DeviceMesh({shape}, '{self._device_type}', stride={strides})"
 
+    @cached_property
     def _key(self) -> tuple:
         ranks = self._members(_joined(self._dims), self._first)
         return (self._device_type, tuple(ranks), self.shape, self._names)
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or isinstance(other, DeviceMesh) and self._key() == other._key()
+        return self is other or isinstance(other, DeviceMesh) and self._key == other._key
 
     def __enter__(self) -> DeviceMesh:
         _entered.append(self)
