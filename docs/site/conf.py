@@ -40,6 +40,9 @@ html_css_files = ["site.css"]
 html_title = f"Rushlight {release}"
 html_show_sphinx = False
 html_copy_source = False
+html_show_search_summary = (
+    False  # browsers refuse to read the found pages where the site is a folder of files
+)
 html_sidebars = {
     "**": [
         "sidebar/brand.html", "sidebar/languages.html", "sidebar/search.html", "sidebar/scroll-start.html",
