@@ -204,11 +204,12 @@ def trouble(
             for k in range(ranks)
         ]  # fmt: skip
         others = [each for k, each in enumerate(processes) if k != victim]
-        outputs = []
-        for each in others:
-            outputs.append(each.communicate(timeout=LIMIT)[0])
-            assert each.returncode != 0, outputs[-1]
-        processes[victim].kill()
+        try:
+            outputs = [each.communicate(timeout=LIMIT)[0] for each in others]
+        finally:
+            for each in processes:
+                each.kill()
+        assert all(each.returncode > 0 for each in others), outputs
         outputs_of_it, _ = processes[victim].communicate(timeout=LIMIT)
         assert kind != "raise" or "ValueError: unwell" in outputs_of_it
     for text in outputs:
