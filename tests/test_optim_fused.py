@@ -373,3 +373,20 @@ def test_plans_hold_only_while_nothing_changes(name, seed, fresh, monkeypatch):
     compiled = train_through(name, events(seed))
     monkeypatch.setattr(fused, "available", lambda: False)
     assert compiled == train_through(name, events(seed))
+
+
+def test_numbers_of_a_class_of_their_own_are_floats(fresh):
+    pytest.importorskip("llvmlite")
+
+    class Rate(float):
+        pass
+
+    found = []
+    for kind in (float, Rate):
+        p = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.AdamW([p], lr=kind(0.1), weight_decay=0.5)
+        for _ in range(2):
+            p.grad = torch.tensor([1.0, -2.0, 0.5])
+            optimizer.step()
+        found.append(p.tolist())
+    assert found[0] == found[1] and not fused._refused

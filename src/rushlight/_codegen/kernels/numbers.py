@@ -19,6 +19,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 PLAIN = (float, int, bool)
 
 
@@ -90,8 +92,13 @@ def shown(x: Any) -> tuple[str, Any]:
 
 
 def given(values: Iterable[Any], trace: Trace) -> list[Any]:
-    """Stand-ins for the numbers that a function is given; what is no number stays what it is."""
-    made = [Number(trace, f"n{k}", v) if type(v) in PLAIN else v for k, v in enumerate(values)]
+    """Stand-ins for the numbers that a function is given; what is no number, or one of NumPy's, stays what it is."""
+    made: list[Any] = []
+    for k, v in enumerate(values):
+        if isinstance(v, float) and not isinstance(v, np.generic):
+            made.append(Number(trace, f"n{k}", float(v)))
+        else:
+            made.append(Number(trace, f"n{k}", v) if type(v) in PLAIN else v)
     trace.parameters = [f"n{k}" for k in range(len(made))]
     return made
 
