@@ -628,3 +628,18 @@ def test_integers_like_a_tensor_are_the_same_by_both_ways(dtype):
                 assert torch.equal(a, b)
     with pytest.raises(RuntimeError, match="less than"):
         torch.randint_like(x, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "into, source",
+    [((), (1,)), ((1,), (1, 1)), ((3,), (1, 3)), ((3,), (2, 3)), ((2, 1), (2, 2)), ((0,), (1, 1))],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+def test_copy_takes_no_source_of_more_dimensions(into, source, dtype):
+    t = torch.zeros(into)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        t.copy_(torch.ones(source, dtype=dtype))
+    assert not t.any()
+    if into == (3,) and source == (1, 3):  # assignment drops leading dimensions of one
+        t[:] = torch.ones(source)
+        assert t.all()

@@ -460,7 +460,12 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
     if src.__class__ is Tensor and free(self) and src is not self and not opened:
         a, b = self._array, src._array
-        if a.dtype is b.dtype and 0 not in a.strides and b.__class__ is np.ndarray:
+        if (
+            a.dtype is b.dtype
+            and a.ndim >= b.ndim
+            and 0 not in a.strides
+            and b.__class__ is np.ndarray
+        ):
             if src._edge is None or not thread.grad or edge_of(src) is None:
                 if (a.base is b or b.base is not None) and results.overlap(b, a):
                     return _copied_into(self, src, "copy_", copy_into, "src")
@@ -512,22 +517,15 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
         b = src._array
     if label == "copy_" and b.__class__ is a.__class__:
         results.refuse_overlap(label, b, a, whole=False)
-    if isinstance(a, Lifted):
-        if geometry.broadcast_shapes(a.shape, b.shape) != a.shape:
+    if a.shape != b.shape:
+        shape = geometry.broadcast_shapes(a.shape, b.shape)
+        if shape != a.shape:
             raise RuntimeError(
                 f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
-                f"{list(geometry.broadcast_shapes(a.shape, b.shape))}"
+                f"{list(shape)}: the source has shape {list(b.shape)}"
             )
-    elif a.shape != b.shape:
-        try:
+        if not isinstance(a, Lifted):
             b = space.broadcast_to(b, a.shape)
-        except ValueError:
-            geometry.broadcast_shapes(a.shape, b.shape)  # raises PyTorch's error
-            raise RuntimeError(
-                f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
-                f"{list(geometry.broadcast_shapes(a.shape, b.shape))}: the source has shape "
-                f"{list(b.shape)}"
-            ) from None
     if a.dtype is not b.dtype and a.__class__ is not meta.Meta and not isinstance(a, Lifted):
         b = space.cast(b, a.dtype)
     write(self, b)
