@@ -538,3 +538,29 @@ def test_negation_with_gaps(dtype, gap):
         assert torch.equal(y[:, 1], wanted)
         assert torch.equal(z[:, 0], wanted)
         assert torch.equal(-x[:, 1], wanted)
+
+
+NUMBERS_OF_CALLS = {
+    "add": lambda x, n: x.add(x, alpha=n),
+    "sub_": lambda x, n: x.clone().sub_(x, alpha=n),
+    "addcmul": lambda x, n: x.addcmul(x, x, value=n),
+    "addcdiv_": lambda x, n: x.clone().addcdiv_(x, x + 3, value=n),
+    "addmm": lambda x, n: torch.eye(3).addmm(torch.eye(3), torch.eye(3), beta=n, alpha=n),
+    "_foreach_add": lambda x, n: torch._foreach_add([x], [x], alpha=n)[0],
+    "leaky_relu": torch.nn.functional.leaky_relu,
+    "threshold": lambda x, n: torch.threshold(x, n, n),
+    "elu": torch.nn.functional.elu,
+    "hardtanh": lambda x, n: torch.nn.functional.hardtanh(x, -n, n),
+    "norm": torch.norm,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_OF_CALLS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+def test_a_tensor_without_dimensions_stands_for_a_number(name, dtype):
+    call, x, n = (
+        NUMBERS_OF_CALLS[name],
+        torch.tensor([-2.0, 0.25, 1.0]),
+        torch.tensor(2, dtype=dtype),
+    )
+    assert torch.equal(call(x, n), call(x, n.item()))

@@ -142,8 +142,13 @@ NUMBER_FIRST = frozenset("add sub mul div true_divide floor_divide".split())
 
 
 def named_values(op: Op, values: list) -> dict[str, Any]:
-    """The value of each parameter by its name; the first number of `torch.div(7, 2)` as a tensor."""
+    """The value of each parameter by its name; the first number of `torch.div(7, 2)` as a tensor, and a
+    tensor without dimensions that stands for a number as that number."""
     named = dict(zip(op.params, ordered(op, values), strict=True))
+    for p in op.scalars:
+        v = named[p]
+        if isinstance(v, Tensor) and not v.ndim and v._edge is None:
+            named[p] = v.item()
     if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
         number = named["input"]
         named["input"] = _wrap(xp.number(number, modes.scalar_dtype(number).np))

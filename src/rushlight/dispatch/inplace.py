@@ -19,11 +19,11 @@ from rushlight.dispatch import handlers, overrides, results
 from rushlight.dispatch.general import (
     bind,
     forward,
+    named_values,
     not_a_tensor,
     on_one_device,
 )
 from rushlight.dispatch.interpreters import intercept
-from rushlight.dispatch.older_orders import ordered
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.results import bump, copy, refuse_overlap
 from rushlight.dispatch.transforms import Lifted
@@ -77,9 +77,8 @@ def inplace(op: Op, values: list) -> Tensor:
 
 
 def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
-    values = ordered(op, values)
-    t, label = values[0], op.public_function.__name__ + "_"
-    named = dict(zip(op.params, values, strict=True))
+    named = named_values(op, values)
+    t, label = named[op.params[0]], op.public_function.__name__ + "_"
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute_inplace(other, [named[p] for p in other.params])
     if op.write is not None:

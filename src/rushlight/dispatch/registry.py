@@ -142,6 +142,11 @@ def on_copy(write: Callable, order: str) -> Callable:
     return update_wrapper(forward, write)
 
 
+SCALARS = frozenset(
+    {"int", "float", "bool", "Number"}
+)  # annotations of parameters that are numbers
+
+
 class Op:
     """One operator: its forward, its gradient rules, and what is known about both."""
 
@@ -219,6 +224,10 @@ class Op:
         self.numbers = self.inputs[1:] if numbers is None else numbers
         self.lists = frozenset(p for p in self.inputs if str(notes[p]).startswith("Arrays"))
         self.statics = tuple(p for p in self.params if p not in self.inputs)
+        # parameters that are numbers; a call may have a tensor without dimensions for them
+        self.scalars = tuple(
+            p for p in self.statics if str(notes.get(p)).removesuffix(" | None") in SCALARS
+        )
         self.varargs = next(
             (p for p in self.params[1:2] if str(notes.get(p, "")).startswith("Size")), None
         )
