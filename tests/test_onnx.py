@@ -1,6 +1,8 @@
 """Modules as files of ONNX: run by onnxruntime they give what they give here."""
 
 import io
+import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -275,12 +277,48 @@ def test_gpt_of_any_batch_and_length():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "squeezenet1_1"])
-def test_models_for_images(name):
+def of_each_family():
+    """A model of each family and the side of its images."""
+    quick = "efficientnet_b0 googlenet mobilenet_v2 mobilenet_v3_small resnet18 shufflenet_v2_x0_5".split()
+    sides = {"squeezenet1_1": 64, **dict.fromkeys((*quick, "densenet121"), 32)}
+    sides |= {"alexnet": 64, "inception_v3": 96, "vit_b_32": 64}
+    for name, side in sides.items():
+        marks = [] if name in (*quick, "squeezenet1_1") else [pytest.mark.slow]
+        yield pytest.param(name, side, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "side"), [*of_each_family()])
+def test_models_for_images(name, side):
     torch.manual_seed(0)
-    model = torch.vision.models.get_model(name, num_classes=10)
-    x = torch.randn(2, 3, 64, 64)
+    options = {"image_size": side} if name == "vit_b_32" else {}
+    if name in ("googlenet", "inception_v3"):
+        options = {"init_weights": False, "aux_logits": False}
+    model = torch.vision.models.get_model(name, num_classes=10, **options)
+    x = torch.randn(2, 3, side, side)
     with torch.no_grad():
         for _ in range(3):
             model(x)  # running statistics of their own
-    agree(model, x, other=(torch.randn(3, 3, 64, 64),), shapes=({0: "n"},))
+    agree(model, x, other=(torch.randn(3, 3, side, side),), shapes=({0: "n"},))
+
+
+def test_models_of_the_examples():
+    """Each file of examples/ has models that agree with their ONNX; the program says which it has tried."""
+    programs = pathlib.Path(__file__).parent / "onnx_programs.py"
+    command = [sys.executable, "-m", "rushlight", str(programs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    examples = programs.parents[1] / "examples"
+    assert done.stdout.split() == sorted(file.stem for file in examples.glob("*.py"))
+
+
+def test_random_numbers_are_drawn_at_each_run():
+    def draw(x):
+        return torch.randn_like(x), torch.rand(x.shape[0], 1000, dtype=torch.float64)
+
+    shapes = {"args": ({0: "n"},)}
+    program = torch.onnx.export(Function(draw), torch.zeros(4, 1000), dynamic_shapes=shapes)
+    normal, uniform = program(torch.zeros(7, 1000))
+    assert normal.shape == uniform.shape == (7, 1000)
+    assert (normal.dtype, uniform.dtype) == (torch.float32, torch.float64)
+    assert abs(normal.mean()) < 0.1 and abs(normal.std() - 1) < 0.1
+    assert abs(uniform.mean() - 0.5) < 0.1 and uniform.min() >= 0 and uniform.max() <= 1

@@ -238,6 +238,22 @@ def arange(g: Builder, *bounds: Any, **options: Any) -> Operand:
     return g.op("Range", start, end, step)
 
 
+@conversion("rand", "rand_like")
+def rand(g: Builder, of: Any, **options: Any) -> Operand:
+    return _random(g, "RandomUniformLike", of)
+
+
+@conversion("randn", "randn_like")
+def randn(g: Builder, of: Any, **options: Any) -> Operand:
+    return _random(g, "RandomNormalLike", of)
+
+
+def _random(g: Builder, kind: str, of: Any) -> Operand:
+    """Numbers drawn anew at each run, in the shape of a tensor or of a list of sizes."""
+    like = of if isinstance(of, Operand) else full(g, of, 0)
+    return g.op(kind, g.cast(like, g.result.dtype))
+
+
 @conversion("scalar_tensor")
 def scalar_tensor(g: Builder, value: Any, **options: Any) -> Operand:
     return g.operand(value, g.result.dtype)
