@@ -152,3 +152,29 @@ def test_views_follow_bases_under_vmap():
     both = torch.func.vmap(lambda x, y, t: torch.func.jvp(lambda y: f(x, y), (y,), (t,)))
     _, (of_view, of_base) = both(x, y, t)
     assert torch.equal(of_view, t[:, 0]) and torch.equal(of_base, t)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 3, 1)])
+def test_batched_tangents_beside_tensors_without_a_batch(shape):
+    torch.manual_seed(0)
+    x, tangents = torch.randn(shape).double(), torch.randn(4, *shape).double()
+    target = torch.ones(shape[:1] + shape[2:] if len(shape) > 1 else (), dtype=torch.int64)
+
+    def tangent(t):
+        with fwAD.dual_level():
+            loss = torch.nn.functional.cross_entropy(fwAD.make_dual(x, t), target)
+            return fwAD.unpack_dual(loss).tangent
+
+    got = torch.func.vmap(tangent)(tangents)
+    torch.testing.assert_close(got, torch.stack([tangent(t) for t in tangents]))
+    difference = torch.nn.functional.cross_entropy(x + 1e-6 * tangents[0], target)
+    difference -= torch.nn.functional.cross_entropy(x - 1e-6 * tangents[0], target)
+    torch.testing.assert_close(got[0], difference / 2e-6)
+
+
+@pytest.mark.parametrize("n", [0, 3])
+@pytest.mark.parametrize("order", [1, 1.5, 2, 3])
+def test_tangents_of_norms_at_zero(n, order):
+    f = lambda x: torch.linalg.vector_norm(x, order)  # noqa: E731
+    x, t = torch.zeros(n), torch.ones(n)
+    assert torch.func.jvp(f, (x,), (t,))[1].item() == 0

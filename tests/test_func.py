@@ -487,3 +487,77 @@ def test_jacobian_of_one_number():
     row, (kept, _) = jacrev(lambda x: ((x * x).sum().reshape(1, 1), (x, x)), has_aux=True)(X)
     assert row.shape == (1, 1, 3) and not kept.requires_grad
     assert_close(hessian(lambda x: (x**3).sum())(X), torch.diag(6 * X))
+
+
+class Total(torch._ops.HigherOrderOperator):
+    """A sum over a dimension, which notes the parts that were asked."""
+
+    def __init__(self):
+        super().__init__("total")
+        self.asked = []
+
+    def __call__(self, x, dim):
+        return super().__call__(x, dim)
+
+
+def total():
+    op = Total()
+
+    @op.py_impl(torch._C.DispatchKey.AutogradCPU)
+    def plain(x, dim):
+        op.asked.append("plain")
+        return x.sum(dim)
+
+    @op.py_impl(torch._C._functorch.TransformType.Vmap)
+    def mapped(interpreter, x, dim):
+        op.asked.append("mapped")
+        with interpreter.lower():
+            result = op(torch._C._functorch.get_unwrapped(x), dim + 1)
+        return torch._C._functorch._add_batch_dim(result, 0, interpreter.level())
+
+    return op
+
+
+def test_operators_with_parts_for_transforms():
+    op, x = total(), torch.randn(2, 3, 4)
+    assert_close(op(x, 1), x.sum(1))
+    assert_close(vmap(op, (0, None))(x, 0), x.sum(1))
+    assert_close(vmap(vmap(op, (0, None)), (0, None))(x, 0), x.sum(2))
+    assert op.asked == ["plain", "mapped", "plain", "mapped", "mapped", "plain"]
+    v = torch.randn(2, 3)
+    assert_close(vmap(grad(lambda x: op(x.sin(), 0)))(v), v.cos())
+    assert_close(grad(lambda x: vmap(op, (0, None))(x.sin(), 0).sum())(v), v.cos())
+    assert_close(jvp(lambda x: op(x.sin(), 0), (v,), (v,))[1], (v.cos() * v).sum(0))
+
+
+def test_operators_with_parts_for_autograd_and_modes():
+    keys, op = torch._C.DispatchKey, Total()
+    with pytest.raises(
+        NotImplementedError, match="could not find kernel for HigherOrderOperator total"
+    ):
+        op(torch.ones(2), 0)
+
+    @op.py_autograd_impl
+    def recorded(x, dim):
+        op.asked.append("autograd")
+        with torch._C._AutoDispatchBelowAutograd():
+            return op(x, dim)
+
+    @op.py_impl(keys.CompositeExplicitAutograd)
+    def plain(x, dim):
+        return x.sum(dim)
+
+    assert op(torch.ones(2), 0).item() == 2
+    assert op.asked == ["autograd"]
+    with pytest.raises(RuntimeError, match="Trying to override a python impl"):
+        op.py_impl(keys.CompositeExplicitAutograd)(plain)
+
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with Mode(), pytest.raises(NotImplementedError, match="supports_higher_order_operators"):
+        op(torch.ones(2), 0)
+    op.py_impl(Mode)(lambda mode, x, dim: op(x, dim) + 1)
+    with Mode():
+        assert op(torch.ones(2), 0).item() == 3

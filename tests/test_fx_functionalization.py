@@ -140,3 +140,27 @@ def test_only_the_block_has_no_writes():
 def test_another_word_for_remove_is_refused():
     with pytest.raises(RuntimeError, match="received invalid argument for remove=views"):
         functionalize(row, remove="views")
+
+
+def test_the_annotation_of_the_result_is_kept():
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.t()
+
+    assert (
+        "def forward(self, x_1) -> torch.Tensor:" in make_fx(functionalize(f))(torch.ones(2)).code
+    )
+
+
+def test_custom_functions_need_a_setup_context():
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    with pytest.raises(RuntimeError, match="must override the setup_context"):
+        functionalize(Doubled.apply)(torch.ones(2))
+    assert Doubled.apply(torch.ones(2)).tolist() == [2.0, 2.0]

@@ -357,3 +357,30 @@ def test_bounds_of_each_element_and_vectors_without_elements():
     none = torch.rand(0, requires_grad=True)
     joined = vmap(lambda x, y: torch.cat([x, y], 1), (None, 0))(none, torch.rand(5, 2, 3))
     assert joined.shape == (5, 2, 3) and joined.requires_grad
+
+
+def test_places_of_dimensions_have_the_form_of_the_values():
+    x = torch.ones(2, 3)
+    assert vmap(torch.sin, out_dims=(1,))(x).shape == (3, 2)
+    for places in (((0,),), ([0, 0],)):
+        with pytest.raises(ValueError, match="in_dims is not compatible"):
+            vmap(torch.sin, in_dims=places)(x)
+    with pytest.raises(ValueError, match="in_dims is not compatible"):
+        vmap(lambda pair: pair[0], in_dims=([0, 0],))((x, x))
+    assert vmap(lambda pair: pair[0], in_dims=((0, 0),))((x, x)).shape == (2, 3)
+
+    class Zeros(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return torch.zeros_like(x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return torch.zeros_like(x[0]), (None,)
+
+    with pytest.raises(RuntimeError, match="returned an incompatible"):
+        vmap(Zeros.apply)(x)

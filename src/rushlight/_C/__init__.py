@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._ops import DispatchKey, _AutoDispatchBelowAutograd
 from rushlight.autograd.state import thread
 from rushlight.core.stub import stub
 from rushlight.dispatch.overrides import disabled as _disabled_torch_function_impl
 from rushlight.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "_AutoDispatchBelowAutograd", "_disabled_torch_function_impl",
     "compiled_with_cxx11_abi", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "set_anomaly_enabled",
 ]  # fmt: skip

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from rushlight._ops import TransformType
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import batch
 from rushlight.dispatch.batch import Batch
-from rushlight.dispatch.transforms import Lifted, inside
+from rushlight.dispatch.transforms import Level, Lifted, inside
+from rushlight.dispatch.transforms import tensor as wrapped
 
-__all__ = ["get_unwrapped", "is_batchedtensor", "maybe_get_bdim", "maybe_get_level"]
+__all__ = [
+    "TransformType", "get_unwrapped", "is_batchedtensor", "maybe_get_bdim", "maybe_get_level",
+]  # fmt: skip
 
 
 def _is_vmap_fallback_enabled() -> bool:
@@ -48,3 +52,8 @@ def maybe_get_level(tensor: Tensor) -> int:
     """The depth of the transform that a tensor belongs to, -1 for one of none."""
     a = tensor._array
     return a.level.depth if isinstance(a, Lifted) else -1
+
+
+def _add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
+    """A tensor of a level of `vmap` whose mapped dimension is `dim`; the level is that of a `HigherOrderOperator`'s part."""
+    return wrapped(Batch(tensor.movedim(dim, 0) if dim else tensor, level))

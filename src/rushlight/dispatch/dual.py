@@ -481,13 +481,18 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
     try:
         xs: list[Tensor] = []
         ts: list[Tensor] = []
+        # (not the innermost level: a rule of a batch above calls from below it)
+        below = graphs_below(level)
+
+        def graph_leaf(t: Tensor) -> Tensor:
+            return (t if below is None else at_least(t, below))._set_requires_grad(True)
 
         def leaf(v: Any, t: Any) -> Any:
             if v.__class__ in (list, tuple):
                 return [leaf(x, y) for x, y in zip(v, t, strict=True)]
             if t is None or not isinstance(v, Tensor):
                 return v
-            x = v.view_as(v) if v._edge is not None else apart(v)._set_requires_grad(True)
+            x = v.view_as(v) if v.requires_grad else graph_leaf(apart(v))
             xs.append(x)
             ts.append(t)
             return x
@@ -496,11 +501,7 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
         wanted = [k for k, y in enumerate(ys) if isinstance(y, Tensor) and y.requires_grad]
         if not wanted:
             return [None] * len(results)
-        below = graphs_below(
-            level
-        )  # not the innermost: a rule of a batch above calls from below it
-        zeros = [ys[k].new_zeros(ys[k].shape) for k in wanted]
-        us = [(z if below is None else at_least(z, below))._set_requires_grad(True) for z in zeros]
+        us = [graph_leaf(ys[k].new_zeros(ys[k].shape)) for k in wanted]
         gs = grad([ys[k] for k in wanted], xs, us, create_graph=True, allow_unused=True)
         pairs = [(g, t) for g, t in zip(gs, ts, strict=True) if g is not None and g.requires_grad]
         found: list = [None] * len(results)

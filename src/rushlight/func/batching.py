@@ -58,7 +58,7 @@ def vmap(
             ]
             results.append(_mapped(func, part, spec, dims, kwargs, n, out_dims, randomness, name))
         columns = [tree_flatten(r) for r in results]
-        places = _broadcast(out_dims, results[0])
+        places = _places(out_dims, results[0])
         joined = [
             parts[0] if d is None else torch.cat(list(parts), d)
             for d, *parts in zip(places, *[c for c, _ in columns], strict=True)
@@ -141,7 +141,7 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, name: str) -
                 "out_dims= to None for output?"
             )
     try:
-        dims = _broadcast(out_dims, result)
+        dims = _places(out_dims, result)
     except ValueError:
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
@@ -227,6 +227,13 @@ def _dims_of(in_dims: Any, args: tuple, leaves: list, name: str) -> list:
         ) from None
 
 
+def _places(out_dims: Any, result: Any) -> list:
+    """The entry of `out_dims` for each leaf of a result; a tensor alone may have a tuple of one."""
+    if isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    return _broadcast(out_dims, result)
+
+
 def _broadcast(dims: Any, tree: Any) -> list:
     """The entry of `dims` for each leaf of `tree`: an int or None stands for everything below it."""
     if dims is None or isinstance(dims, int):
@@ -235,12 +242,10 @@ def _broadcast(dims: Any, tree: Any) -> list:
         return [d for key in tree for d in _broadcast(dims[key], tree[key])]
     if (
         isinstance(tree, (list, tuple))
-        and isinstance(dims, (list, tuple))
+        and dims.__class__ is tree.__class__
         and len(tree) == len(dims)
     ):
         return [d for entry, part in zip(dims, tree, strict=True) for d in _broadcast(entry, part)]
-    if isinstance(tree, Tensor) and isinstance(dims, (list, tuple)) and len(dims) == 1:
-        return _broadcast(dims[0], tree)
     raise ValueError("another structure")
 
 

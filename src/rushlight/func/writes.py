@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -37,9 +38,11 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     def functional(*args: Any, **kwargs: Any) -> Any:
         tracing = (m for m in reversed(thread.dispatch_modes) if hasattr(m, "without_writes"))
         mode = next(tracing, None)
-        if mode is None:
-            return func(*args, **kwargs)
-        with mode.without_writes(remove):
-            return func(*args, **kwargs)
+        thread.transforms += 1
+        try:
+            with contextlib.nullcontext() if mode is None else mode.without_writes(remove):
+                return func(*args, **kwargs)
+        finally:
+            thread.transforms -= 1
 
     return functional

@@ -270,10 +270,11 @@ def make_fx(
         found, out_spec = pytree.tree_flatten(result)
         nodes = [tracer.create_arg(leaf) for leaf in found]
         whole = pytree.tree_unflatten(nodes, out_spec)
+        returns = getattr(f, "__annotations__", {}).get("return")
         if any(not child.is_leaf() for child in in_spec.children_specs):
             tracer.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
-            whole = nodes
-        tracer.create_node("output", "output", (whole,), {})
+            whole, returns = nodes, None
+        tracer.create_node("output", "output", (whole,), {}, type_expr=returns)
         return GraphModule(tracer.root, tracer.graph, name_of(f))
 
     if tracing_mode != "symbolic":

@@ -123,12 +123,17 @@ def wanted_dtype(name, own, dtype):
         )
 
 
+def nonzero(norm):
+    """Norms to divide by: what is divided by one of zero is zero, and has a gradient of zero."""
+    return norm.masked_fill(norm == 0, INF)
+
+
 def vector_norm_gradient(g, x, result, ord, dim, keepdim, dtype, x_dtype):
     if dtype is not None and x.dtype is not dtype:
         x = x.to(dtype)
     g, norm = (keep(t, x.shape, dim, keepdim) for t in (g, result))
     if ord == 2:
-        r = x * (g / norm).masked_fill(norm == 0, 0)
+        r = x * (g / nonzero(norm))
     elif ord == 1:
         r = x.sgn() * g
     elif ord == 0:
@@ -144,10 +149,10 @@ def vector_norm_gradient(g, x, result, ord, dim, keepdim, dtype, x_dtype):
         if ord < 1:
             r = x.sgn() * size.pow(ord - 1).masked_fill(size == 0, 0) * (g * norm.pow(1 - ord))
         elif ord < 2:
-            factor = (g / norm.pow(ord - 1)).masked_fill(norm == 0, 0)
+            factor = g / nonzero(norm).pow(ord - 1)
             r = x.sgn() * size.pow(ord - 1).masked_fill(size == 0, 0) * factor
         else:
-            factor = (g / norm.pow(ord - 1)).masked_fill(norm == 0, 0)
+            factor = g / nonzero(norm).pow(ord - 1)
             r = x * size.pow(ord - 2) * factor
     return r if r.dtype is x_dtype else r.to(x_dtype)
 
