@@ -29,10 +29,10 @@ from typing import Any
 import rushlight
 from rushlight.autograd.function import Function
 from rushlight.compiler.changes import Changes, method_of
-from rushlight.compiler.decisions import STREAMS, has_runtime, is_value
+from rushlight.compiler.decisions import STREAMS, has_runtime
 from rushlight.compiler.guards import constant
 from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
-from rushlight.compiler.reads import CONTAINERS
+from rushlight.compiler.reads import CONTAINERS, MUTABLE, is_value
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
@@ -109,12 +109,14 @@ class Capture(Changes):
             f, (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
         ):
             return self.call_builtin(f, args, kwargs)
+        if isinstance(f, functools._lru_cache_wrapper):
+            return self.remembered(f, args, kwargs)
         if isinstance(f, functools.partial):
             self.contents_deep(f.args)
             return self.call(frame, f.func, (*f.args, *args), {**f.keywords, **kwargs})
         if isinstance(f, rushlight.compiler.compiled.Compiled):
             return self.call(frame, f.function, args, kwargs)
-        found = type(f).__call__ if callable(f) else None
+        found = self.in_class(type(f), "__call__")
         if isinstance(found, types.FunctionType) and self.known(f):
             return self.call(frame, found, (f, *args), kwargs)
         self.stop(f"a call of {type(f).__name__}")
@@ -148,7 +150,7 @@ class Capture(Changes):
             return f(*args, **kwargs)
         if len(self.frames) > 200:
             self.stop("a deep recursion")
-        self.take_defaults(f)
+        self.take_function(f)
         return run(frame, self)
 
     def apply_function(self, args: tuple, kwargs: dict) -> Any:
@@ -172,8 +174,27 @@ class Capture(Changes):
         found = type(cls.__name__, (cls,), {n: interpreted(n) for n in named})
         return found.apply(*args[1:], **kwargs)
 
-    def take_defaults(self, f: types.FunctionType) -> None:
-        """The default values of parameters are objects from outside."""
+    def remembered(self, f: Any, args: tuple, kwargs: dict) -> Any:
+        """A call of a function that remembers its results: guards ask it for the same object."""
+        if not all(map(constant, (*args, *kwargs.values()))):
+            self.stop(
+                f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants"
+            )
+            return f(*args, **kwargs)
+        with self.recorder.paused():
+            v = f(*args, **kwargs)
+        name = self.guards.name
+        given = [name(v) for v in args] + [f"{k}={name(v)}" for k, v in kwargs.items()]
+        return self.hold(f"{name(f)}({', '.join(given)})", v)
+
+    def take_function(self, f: types.FunctionType) -> None:
+        """A function that is interpreted must keep its code and defaults; the defaults are objects from outside."""
+        if id(f) not in self.inside and not (f.__module__ or "").startswith("rushlight."):
+            name = self.guards.name(f)
+            self.guards.identical(f"{name}.__code__", f.__code__)
+            for part in ("__defaults__", "__kwdefaults__"):
+                if getattr(f, part) is not None:
+                    self.guards.identical(f"{name}.{part}", getattr(f, part))
         for v in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             if not constant(v) and id(v) not in self.inside:
                 self.found(v)
@@ -238,6 +259,8 @@ class Capture(Changes):
             return o
         elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return cls(*args, **kwargs)
+        elif cls is collections.defaultdict or cls is collections.deque:
+            return self.call_pure(cls, args, kwargs)
         else:
             self.stop(f"a {cls.__name__} is made")
         return cls(*args, **kwargs)
@@ -254,8 +277,10 @@ class Capture(Changes):
             self.stop(f"a call of {f.__module__}.{f.__qualname__}")
             return f(*args, **kwargs)
         if constant(o) or o.__class__ in (str, bytes):
+            for v in args:
+                self.text_of(v) if f.__name__ == "format" else None
             return self.call_pure(f, args, kwargs)
-        if isinstance(o, CONTAINERS) or o.__class__ is collections.deque:
+        if isinstance(o, CONTAINERS):
             name = f.__name__
             if name == "get" and self.by_keys(o) and args and constant(args[0]):
                 found = self.contains(o, args[0])
@@ -266,6 +291,7 @@ class Capture(Changes):
                 self.contents_deep(o)
                 return self.call_pure(f, args, kwargs)
             if name in WRITES and id(o) in self.inside:
+                self.refuse_escaped(o)
                 return f(*args, **kwargs)
             if (
                 name in WRITES
@@ -276,6 +302,7 @@ class Capture(Changes):
                 if name in ("append", "extend") and id(o) not in self.read:
                     whole = False
                     self.partly.add(id(o))
+                args = tuple(map(self.snapshot, args)) if name in ("extend", "update") else args
                 return self.change(o, None, method_of(name), *args, whole=whole)
         elif isinstance(o, types.GeneratorType):
             return f(*args, **kwargs)
@@ -322,7 +349,7 @@ class Capture(Changes):
             elif not isinstance(v, Tensor):
                 self.contents_pure(v, f)
         r = f(*args, **kwargs)
-        return self.new(r) if r.__class__ in (list, dict, set, collections.OrderedDict) else r
+        return self.new(r) if r.__class__ in MUTABLE else r
 
     def iterable(self, v: Any) -> bool:
         return (
@@ -339,10 +366,12 @@ class Capture(Changes):
         elif constant(v) or self.iterates(v) or isinstance(v, (type, types.GeneratorType)):
             pass
         elif f in ITERATES or f in (dict, reversed):
-            if self.known(v) and isinstance(getattr(type(v), "__iter__", None), types.FunctionType):
+            if not isinstance(v, tuple):
                 self.stop(f"{f.__name__} of {type(v).__name__}")
         elif f is functools.partial or is_code(v):
             pass
+        elif f is len and not isinstance(v, tuple):
+            self.stop(f"the length of a {type(v).__name__}")
         elif f in (str, repr, format, hash):
             self.stop(f"{f.__name__} of {type(v).__name__}")
 
@@ -528,6 +557,7 @@ HANDLED: dict[Any, Callable] = {
     sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
     time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
     print: of_print, str: of_text, repr: of_text, format: of_text,
+    rushlight.nn.Module.__getattr__: lambda c, frame, f, args, kwargs: c.attribute_of_module(*args),
     __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
     # What handles many arrays in one call: operators do the same.
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,

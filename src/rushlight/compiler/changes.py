@@ -15,6 +15,10 @@ from rushlight.compiler.reads import CONTAINERS
 from rushlight.compiler.steps import plain
 from rushlight.core.tensor import Tensor
 
+IN_PLACE = frozenset([
+    operator.iadd, operator.imul, operator.ior, operator.iand, operator.isub, operator.ixor,
+])  # fmt: skip
+
 
 class Changes(Decisions):
     """The part of a capture that writes down changes."""
@@ -29,11 +33,36 @@ class Changes(Decisions):
                     self.guard_contents(o)
                 self.written[id(o), name] = o
                 self.step(f, (o, *values), {}, "changes")
+        elif self.reason is None:
+            self.refuse_escaped(o)
         if self.reason is not None:
             values = plain(values)
         elif self.variables:
             self.changed.append(o)
         return f(o, *values)
+
+    def refuse_escaped(self, o: Any) -> None:
+        """Give up where an object changes that the function made and gave away before a call."""
+        if id(o) in self.recorder.escaped:
+            self.stop(f"a change of a {type(o).__name__} that was given away before a call")
+
+    def snapshot(self, v: Any) -> Any:
+        """A container as it is now, where its elements are about to be copied."""
+        if v.__class__ not in CONTAINERS and not self.iterates(v):
+            return v
+        made = v.copy() if isinstance(v, (dict, set)) else [*v]
+        self.keep.append(made)
+        return self.new(made)
+
+    def operation(self, f: Callable, *operands: Any) -> Any:
+        o = operands[0]
+        if f in IN_PLACE and o.__class__ in CONTAINERS and o.__class__ not in (tuple, frozenset):
+            if self.reason is None and id(o) not in self.inside:
+                for v in operands[1:]:
+                    self.contents_deep(v)
+                return self.change(o, None, f, *map(self.snapshot, operands[1:]), whole=True)
+            self.refuse_escaped(o)
+        return super().operation(f, *operands)
 
     def set_attribute(self, o: Any, name: str, v: Any) -> None:
         if self.reason is None:

@@ -195,7 +195,7 @@ def carried_out(
             frame.fast[parameters.index(name[0])] = c.held(expression, v)
         else:
             c.argument(expression, v)
-    c.take_defaults(f)
+    c.take_function(f)
     if c.reason is None:
         c.recorder.start()
     try:

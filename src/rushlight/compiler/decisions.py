@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight.compiler.attributes import Attributes
 from rushlight.compiler.consumed import Consumed, consumed
 from rushlight.compiler.guards import constant
-from rushlight.compiler.reads import Reads
+from rushlight.compiler.reads import is_value
 from rushlight.compiler.steps import (
     RUNTIME,
     RUNTIME_CLASSES,
@@ -45,7 +46,7 @@ ARITHMETIC = frozenset(
 STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 
 
-class Decisions(Reads):
+class Decisions(Attributes):
     """The part of a capture that knows values which each run computes anew."""
 
     def step(
@@ -55,14 +56,14 @@ class Decisions(Reads):
         if self.differentiates and kind in ("changes", "calls"):
             self.stop("a change of Python's objects in a backward pass")
             raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet
+        step = Step(f, [*args], kwargs, kind, source)
         try:
-            given = [self.recorder.template(v) for v in args]
-            named = {k: self.recorder.template(v) for k, v in kwargs.items()}
+            if kind != "changes":
+                step.describe(self.recorder.template)
+            self.recorder.cut(step, kind == "reads" and not kwargs and self.is_early(args))
         except Stop as e:
             self.stop(str(e))
             return None
-        step = Step(f, given, named, kind, source)
-        self.recorder.cut(step, kind == "reads" and not kwargs and self.is_early(args))
         return step
 
     def variable_of(
@@ -290,13 +291,6 @@ def has_runtime(v: Any) -> bool:
     if v.__class__ is slice:
         return any(map(has_runtime, (v.start, v.stop, v.step)))
     return v.__class__ in RUNTIME
-
-
-def is_value(v: Any) -> bool:
-    """Whether a value is made of constants, tensors and values that each run computes anew."""
-    if v.__class__ in (list, tuple):
-        return all(map(is_value, v))
-    return constant(v) or v.__class__ in RUNTIME or isinstance(v, Tensor)
 
 
 def number_tensor(v: float, dtype: Any) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rushlight.compiler.bytecode import VERSION, Instruction
@@ -208,6 +209,43 @@ def import_from(f: Frame, i: Instruction, s: list, w: Watch) -> None:
         raise ImportError(f"cannot import name {i.value!r}") from None
 
 
+# -- patterns of `match` ---------------------------------------------------------------------------
+
+ITSELF = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+
+
+@instruction("MATCH_MAPPING")
+def match_mapping(f: Frame, i: Instruction, s: list, w: Watch) -> None:
+    s.append(isinstance(s[-1], Mapping))
+
+
+@instruction("MATCH_SEQUENCE")
+def match_sequence(f: Frame, i: Instruction, s: list, w: Watch) -> None:
+    s.append(isinstance(s[-1], Sequence) and not isinstance(s[-1], (str, bytes, bytearray)))
+
+
+@instruction("MATCH_KEYS")
+def match_keys(f: Frame, i: Instruction, s: list, w: Watch) -> None:
+    o, keys = s[-2:]
+    there = all(w.contains(o, k) for k in keys)
+    s.append(tuple([w.item(o, k) for k in keys]) if there else None)
+
+
+@instruction("MATCH_CLASS")
+def match_class(f: Frame, i: Instruction, s: list, w: Watch) -> None:
+    o, cls, names = popped(s, 3)
+    found: list | None = [] if w.call(f, isinstance, (o, cls), {}) else None
+    if found is not None and i.arg:
+        if cls in ITSELF:
+            found.append(o)
+        else:
+            names = (*w.attribute(cls, "__match_args__")[: i.arg], *names)
+    try:
+        s.append(None if found is None else (*found, *[w.attribute(o, n) for n in names]))
+    except AttributeError:
+        s.append(None)
+
+
 # -- calls -----------------------------------------------------------------------------------------
 
 
@@ -318,6 +356,8 @@ def raise_varargs(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 @instruction("BEFORE_WITH")
 def before_with(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     m = s.pop()
+    w.in_class(type(m), "__enter__")
+    w.in_class(type(m), "__exit__")
     enter, leave = type(m).__enter__, type(m).__exit__
     s.append(types.MethodType(leave, m))
     s.append(w.call(f, enter, (m,), {}))

@@ -94,6 +94,10 @@ class Watch:
     def contains(self, o: Any, key: Any) -> bool:
         return key in o
 
+    def in_class(self, kind: type, name: str) -> Any:
+        """A special method, which Python looks for in the class alone."""
+        return getattr(kind, name, None)
+
     def truth(self, v: Any) -> bool:
         return bool(v)
 

@@ -13,18 +13,18 @@ from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
 from rushlight.compiler.consumed import Consumed, consumed
 from rushlight.compiler.guards import Apart, evaluate, sharing
-from rushlight.compiler.recording import (
+from rushlight.compiler.recording import Segment
+from rushlight.compiler.steps import Decision, Step, Stop
+from rushlight.compiler.taking_back import TakesBack
+from rushlight.compiler.templates import (
     Constant,
     Container,
     Made,
     Outside,
-    Segment,
     Viewed,
     instance,
     template,
 )
-from rushlight.compiler.steps import Decision, Step, Stop
-from rushlight.compiler.taking_back import TakesBack
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 
 if TYPE_CHECKING:
@@ -137,9 +137,15 @@ class Program:
         self.sources = self.given = []
 
     def guard_memory(self, recorder: Recorder) -> None:
-        """Guard that arrays which are written to share no memory with arguments."""
+        """Guard that arrays which are written to share no memory with arguments, and that containers which are changed
+        are no other ones of the arguments."""
         found = [v for v in recorder.values.values() if v.place]
         given = [v for v in found if v.expression != v.place]
+        c = recorder.capture
+        for o in {id(o): o for o in c.written.values() if id(o) in c.outside}.values():
+            for place, other in c.arguments.items():
+                if other is not o:
+                    self.guards.add(f"{place} is not {c.outside[id(o)][1]}")
         written = {v for s in self.segments for v in s.written.values()}
         constants = [v for v in found if v not in given and (v in written or written & {*given})]
         if constants and given:
@@ -335,7 +341,8 @@ class Program:
             )
             code = f"{{{inner}}}"
             if t.kind is not dict:
-                code = f"{self.guards.name(t.kind)}({code})"
+                more = f"{self.guards.name(t.make)}, " if t.make is not None else ""
+                code = f"{self.guards.name(t.kind)}({more}{code})"
         elif t.kind is list:
             code = f"[{', '.join(parts)}]"
         elif t.kind is tuple:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import enum
 import linecache
 import operator
 import os
@@ -13,7 +12,7 @@ from typing import Any
 
 import rushlight
 from rushlight.amp import autocast_mode
-from rushlight.autograd.state import active, thread
+from rushlight.autograd.state import thread
 from rushlight.compiler import recording
 from rushlight.compiler.guards import Guards, constant
 from rushlight.compiler.interpreter import Frame, Watch
@@ -22,11 +21,11 @@ from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 
 PACKAGE = os.path.dirname(rushlight.__file__)
-CONTAINERS = (list, tuple, dict, set, frozenset, collections.OrderedDict)
-PLAIN_ATTRIBUTES = frozenset(
-    "shape dtype device ndim is_leaf requires_grad layout is_cuda is_sparse is_meta is_quantized is_mps itemsize "
-    "nbytes T mT H mH real imag name names".split()
-)
+DICTIONARIES = (dict, collections.OrderedDict, collections.defaultdict)
+SEQUENCES = (list, tuple, collections.deque)
+MUTABLE = (list, set, collections.deque, *DICTIONARIES)
+CONTAINERS = (*SEQUENCES, *DICTIONARIES, set, frozenset)
+IMMUTABLE = 1 << 8  # among the flags of a class
 VIEWS = tuple(
     [type(v) for d in ({}, collections.OrderedDict()) for v in (d.keys(), d.values(), d.items())]
 )
@@ -45,6 +44,7 @@ class Reads(Watch):
         ] = {}  # objects that were there before, and how they are reached
         self.inside: dict[int, Any] = {}  # objects that the function made
         self.read: set[int] = set()  # containers all of whose elements are guarded
+        self.arguments: dict[str, Any] = {}  # the containers among the arguments
         self.partly: set[int] = (
             set()
         )  # containers that were changed, though not all of their elements are guarded
@@ -121,8 +121,9 @@ class Reads(Watch):
         """Guard a value that is reached from outside by an expression."""
         if constant(v):
             self.guards.equal(expression, v)
-        elif v.__class__ is tuple:
-            self.guards.add(f"{expression}.__class__ is tuple and len({expression}) == {len(v)}")
+        elif is_tuple(v):
+            kind = self.guards.name(v.__class__)
+            self.guards.add(f"{expression}.__class__ is {kind} and len({expression}) == {len(v)}")
             for k, x in enumerate(v):
                 self.hold(f"{expression}[{k}]", x)
         elif isinstance(v, types.MethodType):
@@ -154,6 +155,10 @@ class Reads(Watch):
         if id(v) in self.outside:
             return
         self.outside[id(v)] = v, expression or self.guards.name(v)
+        if is_iterator(v):
+            self.stop(f"a {type(v).__name__} from outside, which each call takes elements from")
+        if expression is None and changes(type(v)) and not is_code(v):
+            self.guards.identical(f"{self.guards.name(v)}.__class__", type(v))
         if isinstance(v, Tensor):
             self.recorder.add_outside(v, self.outside[id(v)][1], expression is None)
 
@@ -171,23 +176,29 @@ class Reads(Watch):
             else:
                 self.guards.tensor(expression, v)
                 self.found(v, expression)
-        elif v.__class__ in (list, tuple):
-            name = v.__class__.__name__
-            self.guards.add(f"{expression}.__class__ is {name} and len({expression}) == {len(v)}")
-            self.outside.setdefault(id(v), (v, expression))
-            self.read.add(id(v))
+        elif v.__class__ is not tuple and v.__class__ in CONTAINERS and id(v) in self.outside:
+            self.guards.add(f"{expression} is {self.outside[id(v)][1]}")
+        elif v.__class__ is list or is_tuple(v):
+            kind = self.guards.name(v.__class__)
+            self.guards.add(f"{expression}.__class__ is {kind} and len({expression}) == {len(v)}")
+            self.given(expression, v)
             for k, x in enumerate(v):
                 self.argument(f"{expression}[{k}]", x)
         elif v.__class__ is dict and all(map(constant, v)):
             self.guards.add(
                 f"{expression}.__class__ is dict and same(tuple({expression}), {self.guards.name(tuple(v))})"
             )
-            self.outside.setdefault(id(v), (v, expression))
-            self.read.add(id(v))
+            self.given(expression, v)
             for k, x in v.items():
                 self.argument(f"{expression}[{k!r}]", x)
         else:
             self.hold(expression, v)
+
+    def given(self, expression: str, v: Any) -> None:
+        """A container among the arguments, all of whose elements are guarded."""
+        self.outside.setdefault(id(v), (v, expression))
+        self.read.add(id(v))
+        self.arguments[expression] = v
 
     def contents(self, v: Any) -> Any:
         if self.reason is not None or constant(v):
@@ -198,7 +209,7 @@ class Reads(Watch):
             isinstance(v, Tensor)
             or v.__class__ is range
             or isinstance(v, tuple)
-            and id(v) not in self.outside
+            and (id(v) in self.read or id(v) not in self.outside)
             and self.known(v)
         ):
             pass
@@ -222,7 +233,7 @@ class Reads(Watch):
             self.stop(f"a {type(v).__name__} of unknown origin")
             return
         name = self.outside[id(v)][1]
-        if v.__class__ in (list, tuple):
+        if v.__class__ in SEQUENCES:
             self.guards.add(f"len({name}) == {len(v)}")
             for k, x in enumerate(v):
                 self.hold(f"{name}[{k}]", x)
@@ -246,12 +257,7 @@ class Reads(Watch):
 
     def iterates(self, it: Any) -> bool:
         """Whether a built-in iterator gives elements whose origin is known."""
-        kind = type(it)
-        return (
-            kind.__module__ in ("builtins", "itertools")
-            and hasattr(kind, "__next__")
-            or kind in VIEWS
-        )
+        return is_iterator(it) or type(it) in VIEWS
 
     # -- reads ---------------------------------------------------------------------------------
 
@@ -271,147 +277,28 @@ class Reads(Watch):
             return self.held(f"{self.guards.name(cell)}.cell_contents", v)
         return v
 
-    def attribute(self, o: Any, name: str) -> Any:
-        if self.reason is not None or o is active:  # `Compiled` looks at the modes that are on
-            return getattr(o, name)
-        if isinstance(o, Tensor):
-            return self.attribute_of_tensor(o, name)
-        kind = type(o)
-        if (
-            constant(o)
-            or kind in CONTAINERS
-            or kind.__module__ == "builtins"
-            and not isinstance(o, (type, types.ModuleType))
-        ):
-            v = getattr(o, name)
-            if isinstance(o, types.FunctionType) and not constant(v):
-                self.stop(f"the attribute {name!r} of a function")
-            return v
-        if isinstance(o, enum.Enum) and name in ("value", "name"):
-            return getattr(o, name)
-        if isinstance(o, tuple) and hasattr(kind, "_fields") and name in kind._fields:
-            return getattr(o, name)
-        if not self.known(o):
-            self.stop(f"an attribute of an object of unknown origin, {kind.__name__}")
-            return getattr(o, name)
-        if isinstance(o, (types.ModuleType, type)):
-            return self.held(f"{self.guards.name(o)}.{name}", getattr(o, name))
-        return self.attribute_of_instance(o, kind, name)
-
-    def attribute_of_tensor(self, t: Tensor, name: str) -> Any:
-        if not self.recorder.knows(t):
-            self.stop("a tensor of unknown origin")
-        if name == "grad":
-            return self.recorder.gradient(t)
-        v = getattr(t, name)
-        if isinstance(v, (types.MethodType, types.BuiltinMethodType)) or name in PLAIN_ATTRIBUTES:
-            return v
-        if name == "data":
-            return v
-        if name == "__class__":
-            return v
-        self.stop(f"the attribute {name!r} of a tensor")
-        return v
-
-    def attribute_of_instance(self, o: Any, kind: type, name: str) -> Any:
-        """The value of an attribute of an instance of a class in Python, as `object.__getattribute__` finds it."""
-        if isinstance(kind.__getattribute__, types.FunctionType):
-            self.stop(f"{kind.__name__} has a __getattribute__ of its own")
-            return getattr(o, name)
-        own = getattr(o, "__dict__", {})
-        for cls in kind.__mro__:
-            if name in cls.__dict__:
-                d = cls.__dict__[name]
-                self.of_class(kind, cls, name)
-                break
-        else:
-            d = cls = None
-        if isinstance(d, property):
-            if not isinstance(d.fget, types.FunctionType):
-                self.stop(f"the property {name!r} of {kind.__name__}")
-                return getattr(o, name)
-            return self.call(None, d.fget, (o,), {})
-        outside = id(o) in self.outside
-        place = self.outside[id(o)][1] if outside else ""
-        if outside and (id(o), name) in self.written:
-            outside = False
-        if isinstance(d, (types.MemberDescriptorType, types.GetSetDescriptorType)):
-            v = getattr(o, name)
-            if name == "__dict__":
-                self.stop("the __dict__ of an object")
-            return self.held(f"{place}.{name}", v) if outside else v
-        if cls is not None and hasattr(type(d), "__set__"):
-            self.stop(f"the attribute {name!r} of {kind.__name__}")
-            return getattr(o, name)
-        if name in own:
-            return self.held(f"{place}.{name}", own[name]) if outside else own[name]
-        if cls is not None:
-            if outside:
-                self.guards.without(place, name)
-            if isinstance(d, types.FunctionType):
-                return types.MethodType(d, o)
-            v = getattr(o, name)
-            if isinstance(d, types.MethodDescriptorType):
-                return v
-            if isinstance(d, (staticmethod, classmethod)) or not hasattr(type(d), "__get__"):
-                if not isinstance(v, types.MethodType):
-                    return self.held(f"{self.guards.name(kind)}.{name}", v)
-                return v
-            self.stop(f"the attribute {name!r} of {kind.__name__}")
-            return v
-        return self.missing_attribute(o, kind, name, outside, place)
-
-    def missing_attribute(self, o: Any, kind: type, name: str, outside: bool, place: str) -> Any:
-        """What `__getattr__` gives."""
-        if (
-            isinstance(o, rushlight.nn.Module)
-            and kind.__getattr__ is rushlight.nn.Module.__getattr__
-        ):
-            for table in ("_parameters", "_buffers", "_modules"):
-                if name in o.__dict__.get(table, ()):
-                    v = o.__dict__[table][name]
-                    place_of = id(o.__dict__[table]), ("item", name)
-                    if outside and place_of not in self.written:
-                        self.guards.without(place, name)
-                        self.hold(f"{place}.{table}[{name!r}]", v)
-                    return v
-        found = getattr(kind, "__getattr__", None)
-        if isinstance(found, types.FunctionType) and found is not rushlight.nn.Module.__getattr__:
-            return self.call(None, found, (o, name), {})
-        if outside:
-            self.guards.add(f"not hasattr({place}, {name!r})")
-        return getattr(o, name)
-
-    def of_class(self, kind: type, cls: type, name: str) -> None:
-        """Guard that a class has this attribute, and that no class before it in the order of resolution does."""
-        if cls.__module__.startswith("rushlight.") or cls.__flags__ & (
-            1 << 8
-        ):  # ours, or immutable
-            return
-        self.guards.identical(f"{self.guards.name(cls)}.__dict__[{name!r}]", cls.__dict__[name])
-        for before in kind.__mro__[: kind.__mro__.index(cls)]:
-            self.guards.without(self.guards.name(before), name)
-
     def item(self, o: Any, key: Any) -> Any:
         key = self.settled(key, "a value that was read from a tensor as an index")
         if self.reason is not None or isinstance(o, Tensor):
             return o[key]
-        if o.__class__ in (list, tuple, dict, collections.OrderedDict):
+        if o.__class__ in (*SEQUENCES, *DICTIONARIES):
             if isinstance(key, Tensor):
                 key = self.decided(operator.index, (key,), {}, "a tensor as an index")
+            if o.__class__ is collections.defaultdict and constant(key) and key not in o:
+                return self.missing_item(o, key)
             if self.by_keys(o) and constant(key):
                 return self.item_of_key(o, key)
             self.guard_contents(o)
             v = o[key]
             return self.new(v) if v.__class__ is list and key.__class__ is slice else v
-        if constant(o):
+        if constant(o) or is_tuple(o) and self.known(o):
             return o[key]
         return self.special(o, "__getitem__", key)
 
     def by_keys(self, o: Any) -> bool:
         """Whether the elements of a dictionary from outside are guarded one by one."""
         outside = id(o) in self.outside and id(o) not in self.read
-        return outside and o.__class__ in (dict, collections.OrderedDict)
+        return outside and o.__class__ in DICTIONARIES
 
     def item_of_key(self, o: dict, key: Any) -> Any:
         """The item of a dictionary from outside, which alone is guarded."""
@@ -421,6 +308,20 @@ class Reads(Watch):
         if key not in o:
             self.guards.add(f"{self.key(key)} not in {name}")
         return self.held(f"{name}[{self.key(key)}]", o[key])
+
+    def missing_item(self, o: collections.defaultdict, key: Any) -> Any:
+        """The item that a dictionary makes where there is none."""
+        make = o.default_factory
+        if id(o) in self.outside:
+            name = self.outside[id(o)][1]
+            self.guards.identical(f"{name}.default_factory", make)
+            if (id(o), ("item", key)) not in self.written:
+                self.guards.add(f"{self.key(key)} not in {name}")
+        if make is None:
+            raise KeyError(key)
+        v = self.call(None, make, (), {})
+        self.set_item(o, key, v)
+        return v
 
     def contains(self, o: Any, key: Any) -> bool:
         if self.reason is None:
@@ -447,8 +348,10 @@ class Reads(Watch):
                 self.guard_contents(v)
             else:
                 for name in ("__bool__", "__len__"):
-                    if isinstance(getattr(type(v), name, None), types.FunctionType):
-                        return bool(self.special(v, name))
+                    if (found := self.in_class(type(v), name)) is not None:
+                        if isinstance(found, types.FunctionType):
+                            return bool(self.special(v, name))
+                        self.stop(f"the truth of a {type(v).__name__}")
         return bool(v)
 
     def iterator(self, v: Any) -> Any:
@@ -467,6 +370,8 @@ class Reads(Watch):
     def operation(self, f: Callable, *operands: Any) -> Any:
         if self.reason is None:
             if any(isinstance(v, Tensor) for v in operands):
+                if not all(isinstance(v, Tensor) or is_value(v) for v in operands):
+                    return self.special_operation(f, operands)
                 operands = self.operands(f.__name__, operands)
                 self.refuse_runtime(f, operands)
                 for v in operands:
@@ -482,9 +387,7 @@ class Reads(Watch):
                     elif not constant(v) and not is_code(v) and v.__class__ not in VIEWS:
                         return self.special_operation(f, operands)
                 r = f(*operands)
-                return (
-                    self.new(r) if r.__class__ in (list, dict, set) and r is not operands[0] else r
-                )
+                return self.new(r) if r.__class__ in MUTABLE and r is not operands[0] else r
         return f(*operands)
 
     def special_operation(self, f: Callable, operands: tuple) -> Any:
@@ -494,7 +397,7 @@ class Reads(Watch):
         ):
             return f(*operands)
         name = f"__{f.__name__.strip('_')}__"
-        found = getattr(type(operands[0]), name, None)
+        found = self.in_class(type(operands[0]), name)
         if isinstance(found, types.FunctionType):
             r = self.call(None, found, operands, {})
             if r is not NotImplemented:
@@ -504,7 +407,7 @@ class Reads(Watch):
 
     def special(self, o: Any, name: str, *args: Any) -> Any:
         """The result of a special method of a class in Python."""
-        found = getattr(type(o), name, None)
+        found = self.in_class(type(o), name)
         if isinstance(found, types.FunctionType) and self.known(o):
             return self.call(None, found, (o, *args), {})
         self.stop(f"{name} of {type(o).__name__}")
@@ -522,10 +425,34 @@ class Reads(Watch):
             self.stop(f"an object of unknown origin, {type(v).__name__}")
 
 
+def changes(cls: type) -> bool:
+    """Whether guards ask for what a class has: for those of users, who may give them other attributes."""
+    return not (cls.__flags__ & IMMUTABLE or cls.__module__.startswith("rushlight."))
+
+
+def is_value(v: Any) -> bool:
+    """Whether a value is made of constants, tensors and values that each run computes anew."""
+    if v.__class__ in (list, tuple):
+        return all(map(is_value, v))
+    return constant(v) or v.__class__ in RUNTIME or isinstance(v, Tensor)
+
+
+def is_tuple(v: Any) -> bool:
+    """Whether a value is a tuple, or a named one."""
+    kind = type(v)
+    return kind is tuple or issubclass(kind, tuple) and kind.__getitem__ is tuple.__getitem__ and hasattr(kind, "_fields")  # fmt: skip
+
+
+def is_iterator(v: Any) -> bool:
+    """Whether an object is an iterator of a built-in class, which no guard can look into."""
+    kind = type(v)
+    return kind.__module__ in ("builtins", "itertools") and hasattr(kind, "__next__")
+
+
 def state() -> tuple:
     """What all calls of operators depend on besides their arguments."""
     casts = autocast_mode._state
     return (
         thread.grad, thread.inference, casts.enabled, casts.dtype, thread.function_modes, thread.dispatch_modes,
-        modes.get_default_dtype(),
+        modes.get_default_dtype(), modes.thread.device,
     )  # fmt: skip

@@ -18,9 +18,10 @@ import numpy as np
 import rushlight
 from rushlight._backends import meta
 from rushlight.autograd.graph import new, version_of
-from rushlight.autograd.views import View, edge_of
+from rushlight.autograd.views import edge_of
 from rushlight.compiler.guards import constant
-from rushlight.compiler.steps import RUNTIME, Decision, Step, Stop, is_code
+from rushlight.compiler.steps import Decision, Step
+from rushlight.compiler.templates import containers_in, takes_tensors, template
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.fx.graph import Graph
@@ -114,6 +115,7 @@ class Recorder(TorchDispatchMode):
         self.decided: dict[
             int, Tensor
         ] = {}  # tensors whose gradient an optimizer set or kept in this call
+        self.escaped: set[int] = set()  # objects that the function made, which steps gave away
         self.reads: list[str] = []  # the lines with which a run begins
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
@@ -339,10 +341,18 @@ class Recorder(TorchDispatchMode):
             self.segment = Segment()
 
     def close(self) -> None:
-        """End the graph, and put the changes that wait behind it."""
+        """End the graph, and put the changes that wait behind it, of objects as they are by now."""
         self.end_graph()
+        for step in self.changes:
+            step.describe(self.given_away)
         self.steps += self.changes
         self.changes = []
+
+    def given_away(self, v: Any) -> Any:
+        """What stands for a value that an object from outside holds from here on."""
+        found = self.template(v)
+        self.escaped |= {id(t.origin) for t in containers_in(found)}
+        return found
 
     def empty_segment(self) -> Segment:
         return Segment()
@@ -375,9 +385,8 @@ class Recorder(TorchDispatchMode):
         v = self.value_of(t)
         if v is None or v.tensor is not t or g is not None and not self.knows(g):
             return False
-        given = [Outside(v.expression), template(self, g)]
         self.gradients[v.number] = None if g is None else self.value_of(g)
-        self.cut(Step(set_gradient, given, {}, "changes"))
+        self.cut(Step(set_gradient, [t, g], {}, "changes"))
         return True
 
     def know_gradient(self, v: Value) -> None:
@@ -423,9 +432,7 @@ class Recorder(TorchDispatchMode):
                 return
             if found is not self.gradients.get(v.number):
                 self.gradients[v.number] = found
-                self.cut(
-                    Step(set_gradient, [Outside(v.expression), template(self, g)], {}, "changes")
-                )
+                self.cut(Step(set_gradient, [v.tensor, g], {}, "changes"))
 
     def after_optimizer(self, o: Any) -> None:
         """Note which gradients there are after a step of an optimizer, which decides that for its parameters."""
@@ -481,110 +488,3 @@ def described(v: Any) -> Any:
     if isinstance(v, (tuple, list)):
         return tuple(described(x) for x in v)
     return v
-
-
-# -- templates -------------------------------------------------------------------------------------
-
-
-class Outside:
-    """An object that was there before, by its expression."""
-
-    def __init__(self, expression: str) -> None:
-        self.expression = expression
-
-
-class Made:
-    """A tensor that a program makes; the same object wherever it stands."""
-
-    def __init__(self, value: Value, t: Tensor) -> None:
-        self.value, self.tensor = value, t
-
-
-class Viewed:
-    """A view of a tensor that was there before, which is made anew."""
-
-    def __init__(self, t: Tensor, base: Outside) -> None:
-        self.tensor, self.base = t, base
-
-
-class Constant:
-    """A value that is the same in each run."""
-
-    def __init__(self, v: Any) -> None:
-        self.v = v
-
-
-class Container:
-    """A list, tuple or dictionary that is made anew."""
-
-    def __init__(self, kind: type, parts: list, keys: list | None, origin: Any) -> None:
-        self.kind, self.parts, self.keys, self.origin = kind, parts, keys, origin
-
-
-def plain_instance(v: Any) -> bool:
-    """Whether an object is nothing but the dictionary of its attributes."""
-    cls = type(v)
-    own = [c for c in cls.__mro__ if c is not object]
-    return (
-        cls.__new__ is object.__new__
-        and all(c.__flags__ & (1 << 9) and "__slots__" not in vars(c) for c in own)
-        and not isinstance(v, (rushlight.nn.Module, rushlight.optim.Optimizer))
-        and not any(c.__module__.startswith("rushlight.") for c in own)
-    )
-
-
-def instance(kind: type, attributes: dict) -> Any:
-    """An object of a class, with these attributes."""
-    o = kind.__new__(kind)
-    vars(o).update(attributes)
-    return o
-
-
-def takes_tensors(v: Any) -> bool:
-    """Whether tensors are among what a template stands for."""
-    return isinstance(v, (Made, Viewed)) or (
-        isinstance(v, Container) and any(map(takes_tensors, v.parts))
-    )
-
-
-def template(r: Recorder, v: Any) -> Any:
-    """What stands for a value in each run. `Stop` where nothing can."""
-    c = r.capture
-    if v.__class__ in RUNTIME:
-        return Outside(v.expression)
-    if constant(v):
-        return Constant(v)
-    if id(v) in c.outside and c.outside[id(v)][0] is v:
-        return Outside(c.outside[id(v)][1])
-    if isinstance(v, Tensor):
-        found = r.value_of(v)
-        if found is None:
-            raise Stop("a tensor of unknown origin")
-        found.kept = True
-        if found.tensor is v:
-            return Outside(found.expression)
-        if type(v) is not Tensor:
-            raise Stop(f"a tensor of class {type(v).__name__}")
-        if v._edge.__class__ is View and id(version_of(v)) in r.counters:
-            base = r.value_of(v._edge.base)
-            if (
-                base is None
-                or base.tensor is not v._edge.base
-                or v.requires_grad != base.tensor.requires_grad
-            ):
-                raise Stop("a view of a view that is kept")
-            return Viewed(v, Outside(base.expression))
-        return Made(found, v)
-    if v.__class__ in (list, tuple, set):
-        return Container(v.__class__, [template(r, x) for x in v], None, v)
-    if id(v) in c.inside and plain_instance(v):
-        return Container(v.__class__, [template(r, x) for x in vars(v).values()], [*vars(v)], v)
-    if isinstance(v, tuple) and hasattr(v, "_fields"):
-        return Container(v.__class__, [template(r, x) for x in v], None, v)
-    if isinstance(v, dict) and type(v).__module__ in ("builtins", "collections"):
-        return Container(
-            v.__class__, [template(r, x) for x in v.values()], [template(r, k) for k in v], v
-        )
-    if is_code(v) and id(v) not in c.inside:
-        return Constant(v)
-    raise Stop(f"a {type(v).__name__} that the function made and keeps")

@@ -19,7 +19,7 @@ class Stop(Exception):
 class Step:
     """Something that each run of a program does between graphs: `f(*args, **kwargs)`.
 
-    `args`, `kwargs`: templates (`recording.Template`); `result`: the variable that its result is assigned to. `kind`:
+    `args`, `kwargs`: values, and from `describe` on templates (those of `recording`); `result`: the variable that its result is assigned to. `kind`:
     "reads" gives a value and does nothing else, "draws" takes from `source`, a stream of random numbers; "changes" changes
     Python's objects or prints, which nothing in the program but "calls" can see; "calls" is anything else.
     """
@@ -29,6 +29,11 @@ class Step:
     ) -> None:
         self.f, self.args, self.kwargs, self.kind, self.source = f, args, kwargs, kind, source
         self.result: str | None = None
+
+    def describe(self, template: Callable[[Any], Any]) -> None:
+        """Put templates in the places of values, which stand for what these are by now."""
+        self.args = [*map(template, self.args)]
+        self.kwargs = {k: template(v) for k, v in self.kwargs.items()}
 
 
 class Decision:

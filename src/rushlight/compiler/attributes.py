@@ -1,0 +1,173 @@
+"""What a captured function reads of attributes: of objects, classes, modules, functions and tensors."""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import Any
+
+import rushlight
+from rushlight.autograd.state import active
+from rushlight.compiler.guards import constant
+from rushlight.compiler.reads import CONTAINERS, IMMUTABLE, Reads, changes
+from rushlight.core.tensor import Tensor
+
+REPLACED = ("forward", "__call__")  # methods that users replace in our classes
+PLAIN_ATTRIBUTES = frozenset(
+    "shape dtype device ndim is_leaf requires_grad layout is_cuda is_sparse is_meta is_quantized is_mps itemsize "
+    "nbytes T mT H mH real imag name names".split()
+)
+
+
+class Attributes(Reads):
+    """The part of a capture that reads attributes."""
+
+    def attribute(self, o: Any, name: str) -> Any:
+        if self.reason is not None or o is active:  # `Compiled` looks at the modes that are on
+            return getattr(o, name)
+        if isinstance(o, Tensor):
+            return self.attribute_of_tensor(o, name)
+        kind = type(o)
+        if kind in (types.FunctionType, types.MethodType):
+            return self.attribute_of_function(o, name)
+        if kind is types.CellType:
+            return self.cell(o, name)
+        if (
+            constant(o)
+            or kind in CONTAINERS
+            or kind.__module__ == "builtins"
+            and not isinstance(o, (type, types.ModuleType))
+        ):
+            return getattr(o, name)
+        if isinstance(o, enum.Enum) and name in ("value", "name"):
+            return getattr(o, name)
+        if isinstance(o, tuple) and hasattr(kind, "_fields") and name in kind._fields:
+            return getattr(o, name)
+        if not self.known(o):
+            self.stop(f"an attribute of an object of unknown origin, {kind.__name__}")
+            return getattr(o, name)
+        if isinstance(o, (types.ModuleType, type)):
+            return self.held(f"{self.guards.name(o)}.{name}", getattr(o, name))
+        return self.attribute_of_instance(o, kind, name)
+
+    def attribute_of_function(self, o: Any, name: str) -> Any:
+        if isinstance(o, types.MethodType) and not hasattr(types.MethodType, name):
+            o = o.__func__
+        if id(o) in self.inside or (id(o), name) in self.written or isinstance(o, types.MethodType):
+            return getattr(o, name)
+        if name == "__dict__":
+            self.stop("the __dict__ of a function")
+        place = self.guards.name(o)
+        if not hasattr(o, name):
+            self.guards.add(f"not hasattr({place}, {name!r})")
+        return self.held(f"{place}.{name}", getattr(o, name))
+
+    def attribute_of_tensor(self, t: Tensor, name: str) -> Any:
+        if not self.recorder.knows(t):
+            self.stop("a tensor of unknown origin")
+        if name == "grad":
+            return self.recorder.gradient(t)
+        v = getattr(t, name)
+        if isinstance(v, (types.MethodType, types.BuiltinMethodType)) or name in PLAIN_ATTRIBUTES:
+            return v
+        if name == "data":
+            return v
+        if name == "__class__":
+            return v
+        self.stop(f"the attribute {name!r} of a tensor")
+        return v
+
+    def attribute_of_instance(self, o: Any, kind: type, name: str) -> Any:
+        """The value of an attribute of an instance of a class in Python, as `object.__getattribute__` finds it."""
+        if isinstance(kind.__getattribute__, types.FunctionType):
+            self.stop(f"{kind.__name__} has a __getattribute__ of its own")
+            return getattr(o, name)
+        own = getattr(o, "__dict__", {})
+        for cls in kind.__mro__:
+            if name in cls.__dict__:
+                d = cls.__dict__[name]
+                self.of_class(kind, cls, name)
+                break
+        else:
+            d = cls = None
+        if isinstance(d, property):
+            if not isinstance(d.fget, types.FunctionType):
+                self.stop(f"the property {name!r} of {kind.__name__}")
+                return getattr(o, name)
+            return self.call(None, d.fget, (o,), {})
+        outside = id(o) in self.outside
+        place = self.outside[id(o)][1] if outside else ""
+        if outside and (id(o), name) in self.written:
+            outside = False
+        if isinstance(d, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+            v = getattr(o, name)
+            if name == "__dict__":
+                self.stop("the __dict__ of an object")
+            return self.held(f"{place}.{name}", v) if outside else v
+        if cls is not None and hasattr(type(d), "__set__"):
+            self.stop(f"the attribute {name!r} of {kind.__name__}")
+            return getattr(o, name)
+        if name in own:
+            return self.held(f"{place}.{name}", own[name]) if outside else own[name]
+        if cls is not None:
+            if outside:
+                self.guards.without(place, name)
+            if isinstance(d, types.FunctionType):
+                return types.MethodType(d, o)
+            v = getattr(o, name)
+            if isinstance(d, types.MethodDescriptorType):
+                return v
+            if isinstance(d, (staticmethod, classmethod)) or not hasattr(type(d), "__get__"):
+                if not isinstance(v, types.MethodType):
+                    return self.held(f"{self.guards.name(kind)}.{name}", v)
+                return v
+            self.stop(f"the attribute {name!r} of {kind.__name__}")
+            return v
+        return self.missing_attribute(o, kind, name, outside, place)
+
+    def missing_attribute(self, o: Any, kind: type, name: str, outside: bool, place: str) -> Any:
+        """What `__getattr__` gives."""
+        if outside:
+            self.guards.without(place, name)
+        for cls in filter(changes, kind.__mro__):
+            self.guards.without(self.guards.name(cls), name)
+        found = self.in_class(kind, "__getattr__")
+        if isinstance(found, types.FunctionType):
+            return self.call(None, found, (o, name), {})
+        if outside:
+            self.guards.add(f"not hasattr({place}, {name!r})")
+        return getattr(o, name)
+
+    def attribute_of_module(self, o: Any, name: str) -> Any:
+        """What `Module.__getattr__` gives: a parameter, a buffer or a module."""
+        place = self.outside[id(o)][1] if id(o) in self.outside else ""
+        for table in ("_parameters", "_buffers", "_modules"):
+            values = o.__dict__.get(table, {})
+            seen = place and (id(values), ("item", name)) not in self.written
+            if name in values:
+                v = values[name]
+                return self.hold(f"{place}.{table}[{name!r}]", v) if seen else v
+            if seen:
+                self.guards.add(f"{name!r} not in {place}.{table}")
+        return rushlight.nn.Module.__getattr__(o, name)
+
+    def of_class(self, kind: type, cls: type, name: str) -> None:
+        """Guard that a class has this attribute, and that no class before it in the order of resolution does."""
+        d = cls.__dict__[name]
+        if changes(cls) or name in REPLACED and not cls.__flags__ & IMMUTABLE:
+            if isinstance(d, (types.FunctionType, property)):
+                self.guards.identical(f"{self.guards.name(kind)}.{name}", d)
+                return
+            self.guards.identical(f"{self.guards.name(cls)}.__dict__[{name!r}]", d)
+            for before in kind.__mro__[: kind.__mro__.index(cls)]:
+                self.guards.without(self.guards.name(before), name)
+
+    def in_class(self, kind: type, name: str) -> Any:
+        """A special method, which Python looks for in the class alone; None if there is none."""
+        for cls in kind.__mro__:
+            if name in cls.__dict__:
+                self.of_class(kind, cls, name)
+                return cls.__dict__[name]
+            if changes(cls):
+                self.guards.without(self.guards.name(cls), name)
+        return None

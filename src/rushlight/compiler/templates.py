@@ -1,0 +1,133 @@
+"""What stands in a program for a Python value that each run makes or finds anew."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import rushlight
+from rushlight.autograd.graph import version_of
+from rushlight.autograd.views import View
+from rushlight.compiler.guards import constant
+from rushlight.compiler.steps import RUNTIME, Stop, is_code
+from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.compiler.recording import Recorder, Value
+
+
+class Outside:
+    """An object that was there before, by its expression."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+
+
+class Made:
+    """A tensor that a program makes; the same object wherever it stands."""
+
+    def __init__(self, value: Value, t: Tensor) -> None:
+        self.value, self.tensor = value, t
+
+
+class Viewed:
+    """A view of a tensor that was there before, which is made anew."""
+
+    def __init__(self, t: Tensor, base: Outside) -> None:
+        self.tensor, self.base = t, base
+
+
+class Constant:
+    """A value that is the same in each run."""
+
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+
+class Container:
+    """A list, tuple or dictionary that is made anew."""
+
+    def __init__(self, kind: type, parts: list, keys: list | None, origin: Any) -> None:
+        self.kind, self.parts, self.keys, self.origin = kind, parts, keys, origin
+        self.make = getattr(origin, "default_factory", None)  # of a `defaultdict`
+
+
+def plain_instance(v: Any) -> bool:
+    """Whether an object is nothing but the dictionary of its attributes."""
+    cls = type(v)
+    own = [c for c in cls.__mro__ if c is not object]
+    return (
+        cls.__new__ is object.__new__
+        and all(c.__flags__ & (1 << 9) and "__slots__" not in vars(c) for c in own)
+        and not isinstance(v, (rushlight.nn.Module, rushlight.optim.Optimizer))
+        and not any(c.__module__.startswith("rushlight.") for c in own)
+    )
+
+
+def instance(kind: type, attributes: dict) -> Any:
+    """An object of a class, with these attributes."""
+    o = kind.__new__(kind)
+    vars(o).update(attributes)
+    return o
+
+
+def takes_tensors(v: Any) -> bool:
+    """Whether tensors are among what a template stands for."""
+    return isinstance(v, (Made, Viewed)) or (
+        isinstance(v, Container) and any(map(takes_tensors, v.parts))
+    )
+
+
+def containers_in(t: Any) -> Iterator[Container]:
+    """A template of a container, and those in it."""
+    if isinstance(t, Container):
+        yield t
+        for part in t.parts:
+            yield from containers_in(part)
+
+
+def template(r: Recorder, v: Any) -> Any:
+    """What stands for a value in each run. `Stop` where nothing can."""
+    c = r.capture
+    if v.__class__ in RUNTIME:
+        return Outside(v.expression)
+    if constant(v):
+        return Constant(v)
+    if id(v) in c.outside and c.outside[id(v)][0] is v:
+        return Outside(c.outside[id(v)][1])
+    if isinstance(v, Tensor):
+        found = r.value_of(v)
+        if found is None:
+            raise Stop("a tensor of unknown origin")
+        found.kept = True
+        if found.tensor is v:
+            return Outside(found.expression)
+        if type(v) is not Tensor:
+            raise Stop(f"a tensor of class {type(v).__name__}")
+        if v._edge.__class__ is View and id(version_of(v)) in r.counters:
+            base = r.value_of(v._edge.base)
+            if (
+                base is None
+                or base.tensor is not v._edge.base
+                or v.requires_grad != base.tensor.requires_grad
+            ):
+                raise Stop("a view of a view that is kept")
+            return Viewed(v, Outside(base.expression))
+        return Made(found, v)
+    if v.__class__ in (list, tuple, set):
+        return Container(v.__class__, [template(r, x) for x in v], None, v)
+    if id(v) in c.inside and plain_instance(v):
+        return Container(v.__class__, [template(r, x) for x in vars(v).values()], [*vars(v)], v)
+    if isinstance(v, tuple) and hasattr(v, "_fields"):
+        return Container(v.__class__, [template(r, x) for x in v], None, v)
+    if (
+        v.__class__ in (dict, collections.OrderedDict, collections.defaultdict)
+        and id(getattr(v, "default_factory", None)) not in c.inside
+    ):
+        return Container(
+            v.__class__, [template(r, x) for x in v.values()], [template(r, k) for k in v], v
+        )
+    if is_code(v) and id(v) not in c.inside:
+        return Constant(v)
+    raise Stop(f"a {type(v).__name__} that the function made and keeps")
