@@ -353,8 +353,97 @@ def test_a_bound_of_a_subclass_is_told_of_the_call():
     assert calls == [torch.clamp] * 3
 
 
+def graph(node, leaves):
+    """What a node and those behind it keep: names, saved tensors and versions, plain values, shapes of gradients."""
+    if node is None or node in leaves:
+        return leaves.get(node)
+    saved = [
+        (k.shape, k._array.tobytes())
+        if isinstance(k, torch.Tensor)
+        else k.tobytes()
+        if hasattr(k, "tobytes")
+        else k
+        for k in node.saved or ()
+    ]
+    kept = saved, getattr(node, "statics", None), node.unbroadcast_to, node.hooks
+    return (node.name(), *kept, [graph(e, leaves) for e in node.edges])
+
+
+def test_the_entry_of_an_operator_records_what_its_printed_lines_record(monkeypatch):
+    from rushlight._backends import llvm
+    from rushlight.dispatch.registry import OPS
+
+    llvm.activate()
+    F = torch.nn.functional
+    x, y = torch.tensor([[1.0, 2.0], [3.0, 0.5]]), torch.tensor([2.0, 4.0])
+    x.requires_grad_()
+    y.requires_grad_()
+    plain = torch.tensor([[0.5, 1.5], [2.0, 4.0]])
+    plain.mul_(1.0)  # its version is 1
+    calls = [
+        lambda: x * plain,
+        lambda: plain * x,
+        lambda: x * y,
+        lambda: y / x,
+        lambda: x[1] * plain[0],
+        lambda: x.exp() + torch.clamp(x, 0, 1),
+        lambda: torch.atan2(plain, y),
+        lambda: x.sum() + x.sum(1, keepdim=True) + x.sum(0, dtype=torch.float64),
+        lambda: x.mean(0) - x.mean(),
+        lambda: F.linear(plain, x),
+        lambda: F.linear(x, plain, y),
+        lambda: x.view(-1)[1:].view(3, 1) * x.t()[0],
+        lambda: x.transpose(0, 1).unsqueeze(0).expand(3, 2, 2).permute(2, 0, 1),
+        lambda: x @ y,
+        lambda: (x * 2.0 + 1) / 3 - 1.0,
+        lambda: x**2 + (2.0 - y) / x,
+    ]
+    leaves = {x._edge: "x", y._edge: "y"}
+    native = [call() for call in calls]
+    for op in OPS.values():
+        for name in op.scope.keys() & {"entry", "entry_float", "entry_int"}:
+            monkeypatch.setitem(op.scope, name, lambda *args, **kwargs: None)
+    for one, call in zip(native, calls, strict=True):
+        other = call()
+        assert torch.equal(one, other) and one.requires_grad and other.requires_grad
+        assert one.stride() == other.stride()
+        assert graph(one.grad_fn, leaves) == graph(other.grad_fn, leaves)
+
+
+def test_the_entry_of_an_operator_asks_what_is_recorded():
+    from rushlight._backends import llvm
+
+    llvm.activate()
+    x = torch.ones(2, 2, requires_grad=True)
+    with torch.no_grad():
+        assert not (x * x).requires_grad
+        assert not x.sum().requires_grad
+    base = x * 1
+    view = base.view(4)
+    base.mul_(2.0)  # the view's node is another one now
+    (view * view).sum().backward()
+    assert x.grad.tolist() == [[8.0, 8.0], [8.0, 8.0]]
+    y = torch.ones(2, 2, requires_grad=True)
+    z = y.exp()
+    z.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    w = torch.ones(3, requires_grad=True)
+    product, w2 = w * w, w.detach()
+    w2.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    whole = torch.arange(3)
+    assert (whole * 2).dtype is torch.int64 and (whole * 2.0).dtype is torch.float32
+    assert (whole / 2).dtype is torch.float32 and (whole > 1).tolist() == [False, False, True]
+    half = torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+    assert (half * half).dtype is torch.bfloat16 and (half * half).requires_grad
+    numbers = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    (numbers * (2j * numbers)).real.sum().backward()
+    assert numbers.grad.tolist() == [-4j, -4j]
+
+
 def test_calls_without_history_are_the_calls_with_one():
-    """Machine code carries the former out (`unrecorded`), printed Python the latter."""
     from rushlight._backends import llvm
     from rushlight.utils._python_dispatch import TorchDispatchMode
 

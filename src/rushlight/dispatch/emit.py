@@ -170,24 +170,29 @@ def run_values(op: Op, texts: dict[str, str]) -> tuple[str, list[str]]:
     return "forward", ["xp", *values]
 
 
-def unrecorded_lines(op: Op, texts: dict[str, str], unless: list[str], again: str) -> list[str]:
-    """Lines that leave a call of which nothing is recorded to machine code (unrecorded.py), once that is active.
+def native_lines(op: Op, texts: dict[str, str], unless: list[str], again: str) -> list[str]:
+    """Lines that leave a call to machine code (`entry_of` in specialise.py), once that is active.
 
     `texts`: what stands for each parameter; `unless`: conditions under which a call is another one.
     """
-    if "unrecorded" not in op.scope:
+    if "entry" not in op.scope:
         return []
     function, values = run_values(op, texts)
-    lines = [
+    lines = entry_lines("entry", function, values, again)
+    if unless:
+        lines = [f"if not ({' or '.join(unless)}):", *("    " + line for line in lines)]
+    return ["    " + line for line in lines]
+
+
+def entry_lines(entry: str, function: str, values: list[str], again: str) -> list[str]:
+    """Lines that hand a call to a native entry."""
+    return [
         "try:",
-        f"    result = unrecorded({', '.join([function, *values])})",
+        f"    result = {entry}({', '.join([function, *values])})",
         f"except {ERRORS}:",
         f"    {again}",
         "if result is not None: return result",
     ]
-    if unless:
-        lines = [f"if not ({' or '.join(unless)}):", *("    " + line for line in lines)]
-    return ["    " + line for line in lines]
 
 
 def texts_of(op: Op) -> dict[str, str]:
@@ -477,7 +482,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
         f"def {op.name}({signature(op)}):",
         *bind_lines(op),
         *number_lines(op, again),
-        *([] if quiet else unrecorded_lines(op, {p: p for p in op.params}, unusual, again)),
+        *([] if quiet else native_lines(op, {p: p for p in op.params}, unusual, again)),
         *unwrap_lines(op, again),
         f"    if {' or '.join(tests)}:",
         f"        {again}",
@@ -511,7 +516,7 @@ def operator_source(op: Op) -> str:
         f"    c = {y}.__class__",
         "    if c is float or c is int:",
         *("    " + line for line in scalar_lines(op)),
-        *unrecorded_lines(op, texts | {x: x, y: y}, [], again),
+        *native_lines(op, texts | {x: x, y: y}, [], again),
         "    try:",
         f"        a_{x} = {x}._array",
         f"        a_{y} = {y}._array",
@@ -544,7 +549,12 @@ def scalar_lines(op: Op) -> list[str]:
         return [f"    {again}"]
     kinds = f"(a_{x}.dtype is not f32 and a_{x}.dtype is not f64"
     kinds += ")" if op.promote == "float" else f" and (c is float or a_{x}.dtype is not i64))"
+    lines = []
+    if "entry_float" in op.scope:
+        entry = "(entry_float if c is float else entry_int)"
+        lines = entry_lines(entry, f"k_{op.kernel}", [x, y], again)
     return [
+        *("    " + line for line in lines),
         f"    a_{x} = {x}._array",
         f"    if a_{x}.__class__ is not ndarray or {kinds} or active.modes:",
         f"        {again}",

@@ -30,11 +30,11 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
-from rushlight.autograd.graph import INFERENCE, Output, Since, Version
+from rushlight.autograd.graph import INFERENCE, Node, Output, Since, Version
 from rushlight.autograd.state import Active, active, scope, thread
 from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, keep_retaining
 from rushlight.core import dtypes
-from rushlight.core.dtype_sets import BF16, F16, F32, F64
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import (
     attributes,
@@ -48,7 +48,7 @@ from rushlight.dispatch import (
     results,
     traced,
 )
-from rushlight.dispatch.nodes import node_class, number_class
+from rushlight.dispatch.nodes import layout_of_saved, node_class, number_class
 from rushlight.dispatch.overrides import UNASKED
 from rushlight.dispatch.record import OpNode, OutputInfo, record
 from rushlight.dispatch.registry import OPS
@@ -75,9 +75,11 @@ def build(op: Op) -> None:
 def print_public(op: Op) -> None:
     """Print the public function and the Python operator, with machine code before them where it is active."""
     name = op.name.rpartition(".")[2]
-    entry = unrecorded(op)
+    entry = entry_of(op)
     if entry is not None:
-        op.scope["unrecorded"] = entry
+        op.scope["entry"] = entry
+        if op.kernel and len(op.inputs) == 2 and op.path in OPERATORS:
+            op.scope |= entries_for_numbers(op)
     if op.composite:
         source = f"def {name}(*args, **kwargs): return bound(op, args, kwargs)"
         if not op.declared.__code__.co_flags & 0x0C:  # takes no *args nor **kwargs
@@ -97,10 +99,10 @@ def print_public(op: Op) -> None:
 
 @cache
 def bound_to() -> list[int] | None:
-    """What the entry of `_codegen/kernels/calls.py` reads for all operators; None where objects are laid out otherwise."""
+    """What the entries read for all operators; None where objects are laid out otherwise than they take them to be."""
     from rushlight._codegen.runtime import abi
 
-    t, version, modes = _wrap(xp.zeros(1)), Version(), Active()
+    t, version, modes, node = _wrap(xp.zeros(1)), Version(), Active(), Node()
     view = View(t, abs, ())
     names = "base", "parent", "make", "args", "node", "version", "seen", "kind"
     held = {n: object() for n in names}
@@ -111,29 +113,21 @@ def bound_to() -> list[int] | None:
     slots = [abi.slot(t, t._array), abi.slot(t, edge), abi.slot(t, version)]
     slots += [abi.slot(view, held[n]) for n in names]
     slots += [abi.slot(version, writes), abi.slot(modes, count)]
+    for n in ("edges", "saved", "unbroadcast_to", "hooks", "result_version", "statics"):
+        setattr(node, n, value := object())
+        slots.append(abi.slot(node, value))
     if 0 in slots or not (abi.available() and abi.views_hold()):
         return None
-    things = (
-        Tensor,
-        np.ndarray,
-        View,
-        Version,
-        active,
-        0,
-        None,
-        xp.asarray,
-        thread,
-        sys.intern("grad"),
-        True,
-    )
+    things = Tensor, np.ndarray, View, Version, active, 0, None, xp.asarray, thread
+    things += sys.intern("grad"), True, sys.intern("shape"), dtypes.OF  # type: ignore[assignment]
     return [*slots, *map(id, (*things, INFERENCE, DEFAULT, NO_GRAD, MULTI, results.nth, list))]
 
 
-def unrecorded(op: Op) -> Callable | None:
-    """The native entry for calls of an operator that record nothing, once machine code is active; else None.
+def entry_of(op: Op) -> Callable | None:
+    """The native entry for the commonest calls of an operator, once machine code is active; else None.
 
-    It asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion; and that no
-    tensor has a history. It answers None where one of these does not hold, and the lines go on.
+    It asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion. It answers None
+    where one of these does not hold, and the lines go on.
     """
     if not llvm.active or op.composite or not emit.straight(op) or op.lists:
         return None
@@ -142,28 +136,86 @@ def unrecorded(op: Op) -> Callable | None:
     from rushlight._codegen.kernels import calls
 
     function, values = emit.run_values(op, {p: p for p in op.params})
+    values = [v.rpartition("=")[2] for v in values]
+    if len(values) > calls.MOST:
+        return None
+    places = {v: k for k, v in enumerate(values)}
     if op.view:
         at = 1 + (function == "forward")
-        if [v.rpartition("=")[2] for v in values[at - 1 :]] != [*op.params] or op.params[
-            :1
-        ] != op.inputs:
+        if values[at - 1 :] != [*op.params] or op.params[:1] != op.inputs:
             return None
-        return calls.bind(op, bound_to(), at, False, ())
-    tensors = 0
-    for k, value in enumerate(values):
-        if value.rpartition("=")[2] in op.inputs:
-            tensors |= 1 << k
-        elif any(re.search(rf"\b{i}\b", value) for i in op.inputs):
-            return None  # arithmetic on arrays
-    if len(values) > calls.MOST or any(emit.optional(op, i) for i in op.inputs):
-        return None
+        return calls.bind(op, bound_to(), calls.Taken(at), recorded(op, places, "N", op.inputs))
+    if any(v not in op.inputs and re.search(rf"\b{i}\b", v) for i in op.inputs for v in values):
+        return None  # arithmetic on arrays
     alike = op.elementwise and op.promote is not None
-    taken: tuple = ()
+    kinds: tuple = ()
     if alike and op.promote == "float":
-        taken = F32, F64, BF16, F16
+        kinds = F32, F64, BF16, F16
     elif alike and op.accepts is not None:
-        taken = F32, *op.scope["accepted"]
-    return calls.bind(op, bound_to(), tensors, alike, taken)
+        kinds = F32, *op.scope["accepted"]
+    bits = [
+        sum(1 << places[i] for i in inputs if i in places)
+        for inputs in (op.inputs, [i for i in op.inputs if emit.optional(op, i)], op.wanted())
+    ]
+    how = recorded(op, places, "N", op.inputs)
+    return calls.bind(op, bound_to(), calls.Taken(*bits, alike, kinds), how)
+
+
+def entries_for_numbers(op: Op) -> dict[str, Callable]:
+    """The native entries of `tensor <op> number`, for a float and an int, where the operator has an entry."""
+    from rushlight._codegen.kernels import calls
+
+    first, other = op.inputs
+    how = recorded(op, {first: 0, other: 1}, "NS", (first,))
+    kinds = {"float": (F32, F64), "int": (F32, F64) if op.promote == "float" else (F32, F64, I64)}
+    wanted = int(first in op.wanted())
+    return {
+        f"entry_{n}": calls.bind(op, bound_to(), calls.Taken(1, 0, wanted, True, kind), how)
+        for n, kind in kinds.items()
+    }
+
+
+def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) -> Any:
+    """What the entry has to know of the nodes of an operator; nothing where only printed lines make them.
+
+    `places`: where each parameter stands among the arguments of the kernel; `node`: the name of their class in printed
+    lines; `ins`: the inputs that are tensors, where others are numbers.
+    """
+    from rushlight._codegen.kernels import calls
+
+    none, want = calls.Recorded(), tuple(i for i in op.wanted() if i in ins)
+    known = op.scope.get(node) is not None and {*op.inputs} <= {*places}
+    if not (known and want) or op.outputs is not None:
+        return none
+    if op.names_node and not op.node_pair:
+        return none
+    tensors, names = layout_of_saved(op, ins, want)
+    readers, saved, statics = op.saved_names(want), [], []
+    for n in tensors:
+        reads = sum(1 << places[w] for w in readers[n])
+        always = n == "result" or len(want) == 1 or {*readers[n]} == {*want}
+        saved.append((calls.RESULT if n == "result" else places[n], 0 if always else reads))
+    for n in names:
+        source, _, what = n.rpartition("_")
+        if n in places:
+            statics.append((calls.VALUE, places[n]))
+        elif n in op.statics and n in op.defaults and op.kernel:
+            statics.append((calls.CONSTANT, op.defaults[n]))
+        elif source in ins and what in ("shape", "dtype"):
+            kind = calls.SHAPE_OF if what == "shape" else calls.DTYPE_OF
+            statics.append((kind, places[source]))
+        else:
+            return none
+    return calls.Recorded(
+        node=op.scope[node],
+        pair=op.scope["N1"] if op.node_pair else None,
+        pair_at=places["dim"] if op.node_pair else -1,
+        summed=op.elementwise and len(ins) > 1,
+        floating=(*FLOATING,) if op.elementwise and op.promote == "same" else (),
+        inputs=[places[i] if i in want else calls.UNWANTED - places[i] for i in op.inputs],
+        saved=saved,
+        statics=statics,
+    )
 
 
 def kernels_replaced() -> None:
@@ -173,7 +225,7 @@ def kernels_replaced() -> None:
         op.inplace_table.clear()
         if op.built and op.inplace is not None:
             become(op.inplace, print_inplace(op))
-        if op.built and not op.composite and "unrecorded" not in op.scope:
+        if op.built and not op.composite and "entry" not in op.scope:
             print_public(op)
 
 

@@ -1,4 +1,4 @@
-"""The entries of calls that record nothing: they take the arrays out of tensors, call a kernel, and wrap the result.
+"""The entries of calls: they take the arrays out of tensors, call a kernel, wrap the result, and record the call.
 
 What they are bound to is an array of addresses and numbers, at the places named here. They answer None where a call is
 another one: then the printed function goes on. What a kernel raises goes to the caller.
@@ -7,7 +7,8 @@ another one: then the printed function goes on. What a kernel raises goes to the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from rushlight._codegen.python_api import (
     PyLong_FromLongLong,
     PyObject_CallOneArg,
     PyObject_GetAttr,
+    PyObject_GetItem,
     PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
@@ -30,58 +32,85 @@ from rushlight._codegen.python_api import (
 )
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.runtime.abi import DATA, TYPE
-from rushlight._codegen.types import Ptr, b1, i64
+from rushlight._codegen.types import Ptr, b1, i32, i64
 
 MOST = 12  # arguments of a kernel
 
-# The slots of a tensor, of the edge that a view has, of a version and of what counts modes; classes and objects.
+# The slots of a tensor, of the edge that a view has, of a version, of what counts modes and of a node; classes and
+# objects.
 (
     ARRAY_AT, EDGE_AT, COUNTER_AT, BASE_AT, PARENT_AT, MAKE_AT, ARGS_AT, NODE_AT, VERSION_AT, SEEN_AT, KIND_AT,
-    WRITES_AT, MODES_AT, TENSOR, ARRAY, VIEW, VERSION, ACTIVE, ZERO, NOTHING, AS_ARRAY, THREAD, GRAD, YES, INFERENCE,
-    DEFAULT, NO_GRAD, MULTI, NTH, LIST, FIXED,
-) = range(31)  # fmt: skip
-# Then, of an operator: itself; which arguments are tensors, a bit for each (of a view, the place of its one); whether
-# their dtypes are the same one; how many dtypes are taken (0: all), and these.
-OP, TENSORS, ALIKE, DTYPES, FIRST_DTYPE = range(FIXED, FIXED + 5)
+    WRITES_AT, MODES_AT, EDGES_AT, SAVED_AT, UNBROADCAST_AT, HOOKS_AT, RESULT_VERSION_AT, STATICS_AT, TENSOR, ARRAY,
+    VIEW, VERSION, ACTIVE, ZERO, NOTHING, AS_ARRAY, THREAD, GRAD, YES, SHAPE, DTYPES, INFERENCE, DEFAULT, NO_GRAD,
+    MULTI, NTH, LIST, FIXED,
+) = range(39)  # fmt: skip
+# Then, of an operator: itself; which arguments are tensors, may be None, and may have a gradient, a bit for each (of a
+# view, the place of its one); whether the dtypes of tensors are the same one, and those of recorded calls floating;
+# the class of its nodes (0: calls are not recorded here), the class where the argument PAIR_AT is not None; whether
+# gradients are summed to the shapes of inputs; where the lists start: dtypes that are taken (none: all) and are
+# floating, the place of each input among the arguments, what nodes save: (place, whose gradients read it), and which
+# values: (what, of which place).
+(
+    OP, TENSORS, OPTIONAL, WANTED, ALIKE, FLOATING_ONLY, NODE, NODE_PAIR, PAIR_AT, SUMMED, TAKEN, FLOATING, INPUTS,
+    SAVED, STATICS, LISTS,
+) = range(FIXED, FIXED + 16)  # fmt: skip
+RESULT = -1  # in the place of an argument
+UNWANTED = -2  # less its place: of an input that has no gradient
+VALUE, SHAPE_OF, DTYPE_OF, CONSTANT = range(4)  # what a node keeps as a plain value
 
 
 @inline
-def without_history(tensor, table):
-    """Whether the edge of a tensor is none, or a view of what has none."""
-    edge = tensor[table[EDGE_AT]]
-    free = edge == table[NOTHING]
-    if (not free) & (edge != 0):
-        if bits(edge, Ptr[i64])[TYPE] == table[VIEW]:
-            base = bits(edge, Ptr[i64])[table[BASE_AT]]
-            free = bits(edge, Ptr[i64])[table[NODE_AT]] == table[NOTHING]
-            free = free & (bits(base, Ptr[i64])[table[EDGE_AT]] == table[NOTHING])
-    return free
-
-
-@inline
-def takes(dtype, table):
-    """Whether a dtype is one of those that are taken."""
-    n = table[DTYPES]
+def takes(dtype, table, which):
+    """Whether a dtype is one of a list; an empty one has all."""
+    at = table[which]
+    n = table[at]
     found = n == 0
     for k in range(n):
-        if table[FIRST_DTYPE + k] == dtype:
+        if table[at + 1 + k] == dtype:
             found = b1(1)
     return found
 
 
 @inline
 def array_of(tensor, table):
-    """The array of a tensor without history; 0 for anything else."""
+    """The array of a tensor; 0 for anything else."""
     made = i64(0)
     fits = tensor[TYPE] == table[TENSOR]
     if not fits:
         fits = PyType_IsSubtype(tensor[TYPE], table[TENSOR]) != 0
     if fits:
         a = tensor[table[ARRAY_AT]]
-        if (a != 0) & without_history(tensor, table):
+        if a != 0:
             if bits(a, Ptr[i64])[TYPE] == table[ARRAY]:
                 made = a + 0
     return made
+
+
+@inline
+def edge_of(tensor, table):
+    """The node that takes the gradient of a tensor, or None; 0 where Python has to find it. Borrowed."""
+    edge = tensor[table[EDGE_AT]]
+    if (edge != table[NOTHING]) & (edge != 0):
+        view = bits(edge, Ptr[i64])
+        if view[TYPE] == table[VIEW]:
+            edge = view[table[NODE_AT]]
+            if edge == table[NOTHING]:
+                if bits(view[table[BASE_AT]], Ptr[i64])[table[EDGE_AT]] != table[NOTHING]:
+                    edge = i64(0)
+            elif view[table[SEEN_AT]] != bits(view[table[VERSION_AT]], Ptr[i64])[table[WRITES_AT]]:
+                edge = i64(0)
+    return edge
+
+
+@inline
+def records(table):
+    """Whether this thread records operations; -1 after an error."""
+    grad = PyObject_GetAttr(table[THREAD], table[GRAD])
+    answer = i64(-1)
+    if grad != 0:
+        answer = i64(grad == table[YES])
+        Py_DecRef(grad)
+    return answer
 
 
 @inline
@@ -114,12 +143,182 @@ def wrapped(array, edge, counter, table):
     return made
 
 
+@inline
+def edges_tuple(edges, table):
+    """The tuple of the edges of all inputs; 0 where memory is short."""
+    at = table[INPUTS]
+    n = table[at]
+    made = PyTuple_New(n)
+    if made != 0:
+        for k in range(n):
+            place, edge = table[at + 1 + k], table[NOTHING]
+            if place >= 0:
+                edge = edges[place]
+            PyTuple_SetItem(made, k, new_reference(edge))
+    return made
+
+
+@inline
+def saved_tuple(objects, edges, result, table):
+    """What a node saves: tensors, each with the version it has now, and the result's array; None for nothing."""
+    at = table[SAVED]
+    n = table[at]
+    made = table[NOTHING]
+    if n == 0:
+        Py_IncRef(made)
+    else:
+        made = PyTuple_New(n + table[at + 1])
+        put = i64(0)
+        for k in range(n if made != 0 else i64(0)):
+            place, readers = table[at + 2 + 2 * k], table[at + 3 + 2 * k]
+            if place == RESULT:
+                PyTuple_SetItem(made, put, new_reference(result))
+                put = put + 1
+            else:
+                wanted = readers == 0
+                for j in range(MOST):
+                    if ((readers >> j) & 1) != 0:
+                        wanted = wanted | (edges[j] != table[NOTHING])
+                kept, seen = table[NOTHING], table[ZERO]
+                if wanted & (objects[place] != table[NOTHING]):
+                    kept = objects[place]
+                    counter = bits(kept, Ptr[i64])[table[COUNTER_AT]]
+                    if counter != table[NOTHING]:
+                        seen = bits(counter, Ptr[i64])[table[WRITES_AT]]
+                PyTuple_SetItem(made, put, new_reference(kept))
+                PyTuple_SetItem(made, put + 1, new_reference(seen))
+                put = put + 2
+    return made
+
+
+@inline
+def static_of(what, value, objects, given, table):
+    """One of the plain values that a node keeps; 0 after an error."""
+    made = Object(0)
+    if what == CONSTANT:
+        made = new_reference(value)
+    elif what == VALUE:
+        made = new_reference(objects[value])
+    elif given[value] == table[NOTHING]:
+        made = new_reference(table[NOTHING])
+    elif what == SHAPE_OF:
+        made = PyObject_GetAttr(given[value], table[SHAPE])
+    else:
+        made = PyObject_GetItem(table[DTYPES], bits(given[value], Ptr[i64])[abi.DTYPE])
+    return made
+
+
+@inline
+def statics_tuple(objects, given, table):
+    """The plain values that a node keeps; 0 after an error."""
+    at = table[STATICS]
+    n = table[at]
+    made = PyTuple_New(n)
+    for k in range(n):
+        if made != 0:
+            value = static_of(table[at + 1 + 2 * k], table[at + 2 + 2 * k], objects, given, table)
+            if value == 0:
+                Py_DecRef(made)
+                made = Object(0)
+            else:
+                PyTuple_SetItem(made, k, value)
+    return made
+
+
+@inline
+def same_shape(x, y):
+    """Whether two arrays have one shape."""
+    a, b = bits(x, Ptr[i64]), bits(y, Ptr[i64])
+    n = i64(bits(a + abi.NDIM, Ptr[i32])[0])
+    same = n == i64(bits(b + abi.NDIM, Ptr[i32])[0])
+    if same:
+        p, q = bits(a[abi.SHAPE], Ptr[i64]), bits(b[abi.SHAPE], Ptr[i64])
+        for k in range(n):
+            same = same & (p[k] == q[k])
+    return same
+
+
+@inline
+def sizes_tuple(given, edges, table):
+    """The shape and dtype to which each input's gradient is summed; None where all are those of the result; 0 after
+    an error."""
+    at = table[INPUTS]
+    n = table[at]
+    first, differ = i64(-1), b1(0)
+    for k in range(n if table[SUMMED] != 0 else i64(0)):
+        place = table[at + 1 + k]
+        if place < 0:
+            place = UNWANTED - place
+        if given[place] != table[NOTHING]:
+            if first < 0:
+                first = place + 0
+            else:
+                differ = differ | (not same_shape(given[first], given[place]))
+    made = table[NOTHING]
+    if not differ:
+        Py_IncRef(made)
+    else:
+        made = PyTuple_New(n)
+        for k in range(n):
+            place = table[at + 1 + k]
+            if made != 0:
+                size = table[NOTHING]
+                known = b1(0)
+                if place >= 0:
+                    known = given[place] != table[NOTHING]
+                if not known:
+                    Py_IncRef(size)
+                else:
+                    size = PyTuple_New(2)
+                    if size != 0:
+                        a = given[place]
+                        PyTuple_SetItem(size, 0, PyObject_GetAttr(a, table[SHAPE]))
+                        PyTuple_SetItem(size, 1, new_reference(bits(a, Ptr[i64])[abi.DTYPE]))
+                if size == 0:
+                    Py_DecRef(made)
+                    made = Object(0)
+                else:
+                    PyTuple_SetItem(made, k, size)
+    return made
+
+
+@inline
+def node_of(edges, sources, objects, given, result, table):
+    """The node of a call, which takes over the tuple `sources` of its edges; 0 after an error.
+
+    `edges`, `objects` and `given` stand at the places of arguments: edges, arguments, and arrays for tensors.
+    """
+    kind = table[NODE]
+    if table[PAIR_AT] >= 0:
+        if objects[table[PAIR_AT]] != table[NOTHING]:
+            kind = table[NODE_PAIR]
+    made = PyType_GenericAlloc(kind, 0)
+    if made == 0:
+        Py_DecRef(sources)
+    else:
+        node = bits(made, Ptr[i64])
+        node[table[EDGES_AT]] = sources
+        node[table[HOOKS_AT]] = new_reference(table[NOTHING])
+        node[table[RESULT_VERSION_AT]] = new_reference(table[NOTHING])
+        node[table[SAVED_AT]] = saved_tuple(objects, edges, result, table)
+        node[table[UNBROADCAST_AT]] = sizes_tuple(given, edges, table)
+        fits = (node[table[SAVED_AT]] != 0) & (node[table[UNBROADCAST_AT]] != 0)
+        if table[table[STATICS]] != 0:
+            node[table[STATICS_AT]] = statics_tuple(objects, given, table)
+            fits = fits & (node[table[STATICS_AT]] != 0)
+        if not fits:
+            Py_DecRef(made)
+            made = Object(0)
+    return made
+
+
 @entry
-def unrecorded(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
-    """`unrecorded(kernel, *arguments)`: the kernel's result as a tensor, with arrays for tensors."""
+def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
+    """`call(kernel, *arguments)`: the kernel's result as a tensor, with arrays for tensors."""
     table = bits(self[DATA], Ptr[i64])
-    given, held = array(i64, MOST), array(i64, MOST)
+    given, held, edges = array(i64, MOST), array(i64, MOST), array(i64, MOST)
     named, arrays, dtype = i64(0), i64(0), i64(0)
+    history, found = b1(0), b1(1)
     if keywords != 0:
         named = bits(keywords, Ptr[i64])[abi.TUPLE_SIZE]
     arguments = count + named - 1
@@ -128,35 +327,69 @@ def unrecorded(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Objec
         for k in range(arguments):
             o = objects[k + 1]
             given[k] = o
-            if ((table[TENSORS] >> k) & 1) != 0:
+            tensor = ((table[TENSORS] >> k) & 1) != 0
+            if tensor & (o == table[NOTHING]):
+                tensor = ((table[OPTIONAL] >> k) & 1) == 0
+                edges[k] = o
+            if tensor:
                 a = array_of(bits(o, Ptr[i64]), table)
                 fits = a != 0
                 if fits:
                     own = bits(a, Ptr[i64])[abi.DTYPE]
-                    fits = takes(own, table)
+                    fits = takes(own, table, TAKEN)
                     fits = fits & ((table[ALIKE] == 0) | (arrays == 0) | (own == dtype))
                     dtype = own + 0
                     given[k] = a
                     held[arrays] = a
                     arrays = arrays + 1
+                    edges[k] = table[NOTHING]
+                    if ((table[WANTED] >> k) & 1) != 0:
+                        edges[k] = edge_of(bits(o, Ptr[i64]), table)
+                        history = history | (edges[k] != table[NOTHING])
+                        found = found & (edges[k] != 0)
             if not fits:
                 break
+    if fits & history:
+        recording = records(table)
+        if recording < 0:
+            return Object(0)
+        history = recording == 1
+        if history:
+            fits = found & (table[NODE] != 0)
+            if fits & (table[FLOATING_ONLY] != 0):
+                fits = takes(dtype, table, FLOATING)
     if not fits:
         return new_reference(table[NOTHING])
+    sources = Object(0)
+    if history:
+        sources = edges_tuple(edges, table)
+        if sources == 0:
+            return sources
     for k in range(arrays):  # another thread may exchange the array of a tensor meanwhile
         Py_IncRef(held[k])
     made = PyObject_Vectorcall(objects[0], given, count - 1, keywords)
+    made = as_array(made, table)
+    node = table[NOTHING]
+    if history:
+        if made == 0:
+            Py_DecRef(sources)
+        else:
+            node = node_of(edges, sources, objects + 1, given, made, table)
+            if node == 0:
+                Py_DecRef(made)
+                made = Object(0)
+    if made != 0:
+        made = wrapped(made, node, table[NOTHING], table)
+        if history:
+            Py_DecRef(node)
     for k in range(arrays):
         Py_DecRef(held[k])
-    made = as_array(made, table)
-    if made != 0:
-        made = wrapped(made, table[NOTHING], table[NOTHING], table)
     return made
 
 
 @inline
 def version_of(tensor, table):
-    """The counter of a tensor without history, made where there is none; borrowed."""
+    """The counter of a tensor, made where there is none; borrowed."""
     version = tensor[table[COUNTER_AT]]
     if version == table[NOTHING]:
         version = PyObject_Vectorcall(table[VERSION], bits(tensor, Ptr[Object]), 0, 0)
@@ -167,7 +400,7 @@ def version_of(tensor, table):
 
 
 @inline
-def view_of(array, source, version, make, args, kind, table):
+def view_of(array, source, version, make, args, node, kind, table):
     """A tensor around an array that is a view of the memory of `source`; it takes the array and `args` over."""
     made = Object(0)
     edge = PyType_GenericAlloc(table[VIEW], 0)
@@ -177,14 +410,14 @@ def view_of(array, source, version, make, args, kind, table):
     else:
         before = source[table[EDGE_AT]]
         v, base, parent = bits(edge, Ptr[i64]), bits(source, i64), table[NOTHING]
-        if before != table[NOTHING]:
+        if bits(before, Ptr[i64])[TYPE] == table[VIEW]:
             base = bits(before, Ptr[i64])[table[BASE_AT]]
             parent = before + 0
         v[table[BASE_AT]] = new_reference(base)
         v[table[PARENT_AT]] = new_reference(parent)
         v[table[MAKE_AT]] = new_reference(make)
         v[table[ARGS_AT]] = args
-        v[table[NODE_AT]] = new_reference(table[NOTHING])
+        v[table[NODE_AT]] = new_reference(node)
         v[table[VERSION_AT]] = new_reference(version)
         v[table[SEEN_AT]] = new_reference(bits(version, Ptr[i64])[table[WRITES_AT]])
         v[table[KIND_AT]] = new_reference(kind)
@@ -199,10 +432,11 @@ def kind_of(source, recording, several, table):
     kind, before = table[NO_GRAD], source[table[EDGE_AT]]
     if recording:
         kind = table[MULTI] if several else table[DEFAULT]
-    if (before != table[NOTHING]) & (not (recording & several)):
-        own = bits(before, Ptr[i64])[table[KIND_AT]]
-        if own != table[DEFAULT]:
-            kind = own + 0
+    if not (recording & several):
+        if bits(before, Ptr[i64])[TYPE] == table[VIEW]:
+            own = bits(before, Ptr[i64])[table[KIND_AT]]
+            if own != table[DEFAULT]:
+                kind = own + 0
     return kind
 
 
@@ -232,7 +466,9 @@ def all_views(arrays, source, version, recording, statics, count, table):
             Py_DecRef(place)
             if args != 0:
                 a = bits(bits(arrays, Ptr[i64])[abi.LIST_ITEMS], Ptr[i64])[k]
-                item = view_of(new_reference(a), source, version, table[NTH], args, kind, table)
+                item = view_of(
+                    new_reference(a), source, version, table[NTH], args, table[NOTHING], kind, table
+                )
             if item == 0:
                 Py_DecRef(made)
                 made = Object(0)
@@ -242,11 +478,11 @@ def all_views(arrays, source, version, recording, statics, count, table):
 
 
 @entry
-def unrecorded_view(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
-    """`unrecorded_view(forward, xp, input, *statics)`, or without `xp`: the view of a tensor, or a tuple of the views
-    where the forward gives a list of arrays."""
+def call_view(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
+    """`call_view(forward, xp, input, *statics)`, or without `xp`: the view of a tensor, or a tuple of the views where
+    the forward gives a list of arrays."""
     table = bits(self[DATA], Ptr[i64])
-    given, named, a, version = array(i64, MOST), i64(0), i64(0), i64(0)
+    given, edges, named, a, version = array(i64, MOST), array(i64, MOST), i64(0), i64(0), i64(0)
     if keywords != 0:
         named = bits(keywords, Ptr[i64])[abi.TUPLE_SIZE]
     at = table[TENSORS]  # where the input stands
@@ -260,39 +496,92 @@ def unrecorded_view(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: 
             return Object(0)
     if (a == 0) | (version == table[INFERENCE]):
         return new_reference(table[NOTHING])
-    grad = PyObject_GetAttr(table[THREAD], table[GRAD])
-    if grad == 0:
+    recording = records(table)
+    if recording < 0:
         return Object(0)
-    Py_DecRef(grad)
-    recording = grad == table[YES]
+    edge = edge_of(source, table)
+    history = (recording == 1) & (edge != table[NOTHING])
+    if history & ((edge == 0) | (table[NODE] == 0)):
+        return new_reference(table[NOTHING])
     for k in range(count + named - 1):
         given[k] = objects[k + 1]
     given[at - 1] = a
+    edges[at - 1] = edge
+    node = new_reference(table[NOTHING])
     Py_IncRef(a)
+    Py_IncRef(edge if history else a)
     made = PyObject_Vectorcall(objects[0], given, count - 1, keywords)
+    several = b1(0)
+    if made != 0:
+        several = bits(made, Ptr[i64])[TYPE] == table[LIST]
+    if several:
+        views = all_views(made, source, version, recording == 1, objects + at + 1, statics, table)
+        Py_DecRef(made)
+        made = views
+    else:
+        made = as_array(made, table)
+    if history & (made != 0):
+        Py_DecRef(node)
+        node = Object(0)
+        sources = edges_tuple(edges, table)
+        if sources != 0:
+            node = node_of(edges, sources, objects + 1, given, made, table)
+    Py_DecRef(edge if history else a)
     Py_DecRef(a)
-    if made == 0:
-        return made
-    if bits(made, Ptr[i64])[TYPE] == table[LIST]:
-        views = all_views(made, source, version, recording, objects + at + 1, statics, table)
+    args = Object(0)
+    if (made != 0) & (node != 0) & (not several):
+        args = arguments_of([], objects + at + 1, statics)
+    if args != 0:
+        kind = kind_of(source, recording == 1, False, table)
+        made = view_of(made, source, version, table[OP], args, node, kind, table)
+    elif (made != 0) & (not several):
         Py_DecRef(made)
-        return views
-    made = as_array(made, table)
-    if made == 0:
-        return made
-    args = arguments_of([], objects + at + 1, statics)
-    if args == 0:
-        Py_DecRef(made)
-        return args
-    kind = kind_of(source, recording, False, table)
-    return view_of(made, source, version, table[OP], args, kind, table)
+        made = Object(0)
+    if node != 0:
+        Py_DecRef(node)
+    return made
 
 
-def bind(
-    op: Any, fixed: Sequence[int], tensors: int, alike: bool, taken: tuple
-) -> Callable[..., Any]:
-    """The builtin of the entry for an operator; `fixed`: its table up to FIXED, `taken`: the dtypes, none for all."""
-    code = (unrecorded_view if op.view else unrecorded).address()
-    table = np.array([*fixed, id(op), tensors, alike, len(taken), *map(id, taken)], np.int64)
-    native.keep((taken, table, op))
+class Recorded(NamedTuple):
+    """What an entry knows of the nodes of an operator, in the words of its table."""
+
+    node: type | None = None
+    pair: type | None = None
+    pair_at: int = -1
+    summed: bool = False
+    floating: Sequence[Any] = ()
+    inputs: Sequence[int] = ()
+    saved: Sequence[tuple[int, int]] = ()
+    statics: Sequence[tuple[int, Any]] = ()
+
+
+class Taken(NamedTuple):
+    """The calls that an entry takes: places of tensors (of a view, the place), which may be None, and may have
+    a gradient, a bit for each; whether dtypes must be the same, and which they may be."""
+
+    tensors: int
+    optional: int = 0
+    wanted: int = 0
+    alike: bool = False
+    dtypes: Sequence[Any] = ()
+
+
+def bind(op: Any, fixed: Sequence[int], taken: Taken, recorded: Recorded) -> Callable[..., Any]:
+    """The builtin of the entry for an operator; `fixed`: its table up to FIXED."""
+    code = (call_view if op.view else call).address()
+    values = [(what, id(v) if what == CONSTANT else v) for what, v in recorded.statics]
+    kept = sum(1 for place, _ in recorded.saved if place != RESULT)
+    lists = [
+        [len(taken.dtypes), *map(id, taken.dtypes)],
+        [len(recorded.floating), *map(id, recorded.floating)],
+        [len(recorded.inputs), *recorded.inputs],
+        [len(recorded.saved), kept, *chain(*recorded.saved)],
+        [len(values), *chain(*values)],
+    ]
+    starts = [LISTS + sum(map(len, lists[:k])) for k in range(len(lists))]
+    nodes = [id(n) if n is not None else 0 for n in (recorded.node, recorded.pair)]
+    fixed = [*fixed, id(op), taken.tensors, taken.optional, taken.wanted, taken.alike]
+    fixed += [bool(recorded.floating), *nodes, recorded.pair_at, recorded.summed, *starts]
+    table = np.array([*fixed, *chain(*lists)], np.int64)
+    native.keep((taken, recorded, table, op))
     return builtin(op.name, code, table, keywords=True)
