@@ -55,6 +55,19 @@ def test_commands_and_fragments(built):
     assert page == "```console\n$ echo a word\na word\n```\n\n```python fragment\nnowhere()\n```\n"
 
 
+def test_a_command_that_fails_ends_the_build(built):
+    done, _ = built("```console\n$ no_such_command_anywhere\n```\n")
+    assert done.returncode == 1
+    assert "source.md:2" in done.stderr and "not found" in done.stderr
+    done, page = built("```console raises\n$ ls no_such_file\n```\n")
+    assert done.returncode == 0
+    assert "no_such_file'" in page
+    _, page = built("```console no_such_compiler\n$ no_such_compiler main.c\n```\n")
+    assert page == "```console\n$ no_such_compiler main.c\n```\n"
+    _, page = built("```console\n$ python -c 'import sys; print(sys.executable)'\n```\n")
+    assert sys.executable in page
+
+
 def test_links_to_nothing_are_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<p id="here"></p><a href="b.html#there">x</a><a href="#here">x</a>'
@@ -65,6 +78,20 @@ def test_links_to_nothing_are_found(tmp_path):
         "b.html: no page c.html",
         "b.html: loads https://example.org/x.png",
     ]
+
+
+def test_the_fewest_clicks_to_a_place(tmp_path):
+    (tmp_path / "zh").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<a href="zh/a.html">x</a><a href="https://a.org/b.html">x</a>'
+    )
+    (tmp_path / "zh" / "a.html").write_text(
+        '<p id="p"></p><a href="#p">x</a><a href="../b.html#q">x</a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="q"></p><a href="index.html">x</a>')
+    assert links.clicks(tmp_path, "index.html") == {
+        "index.html": 0, "zh/a.html": 1, "zh/a.html#p": 2, "b.html": 2, "b.html#q": 2,
+    }  # fmt: skip
 
 
 def test_a_page_as_a_notebook():
@@ -94,7 +121,7 @@ client = NotebookClient(
 client.execute()
 for cell in notebook.cells:
     for output in cell.get("outputs", ()):
-        print(output.get("text", output.get("data", {}).get("text/html", output.get("ename", ""))))
+        print(output.get("text", output.get("data", {}).get("text/html", "\\n".join(output.get("traceback", ())))))
 """
 
 
@@ -127,3 +154,10 @@ def test_an_interrupted_cell_leaves_everything_usable(tmp_path):
     printed = executed(content, tmp_path)
     assert "KeyboardInterrupt" in printed
     assert "80000.0 9" in printed
+
+
+def test_an_error_in_a_notebook_says_what_to_do(tmp_path):
+    content = notebook(
+        "```python\nimport rushlight as torch\n```\n\n```python raises\ntorch.ones(3) + torch.ones(4)\n```\n\n```python\nprint('on')\n```\n"
+    )
+    assert "errors/shapes-of-a-sum in the documentation" in executed(content, tmp_path)

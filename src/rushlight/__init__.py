@@ -168,6 +168,19 @@ _CONSTANTS = {
 _compiled.begin()
 
 
+def _excepthook(kind: Any, error: Any, trace: Any, before: Any = _sys.excepthook) -> None:
+    """Show an error that nobody caught, with a note on what to do: Note [Advice on errors]."""
+    from rushlight.core.advice import note_advice
+
+    note_advice(error)
+    before(kind, error, trace)
+
+
+_sys.excepthook = _excepthook
+if "IPython" in _sys.modules:
+    _import_module("rushlight.core.advice").show_in_notebook()
+
+
 def __getattr__(name: str) -> Any:
     if name in _methods.index.FUNCTIONS:
         found = _methods.function(name)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from error_table import ERRORS
+from rushlight.core.error_table import ROWS
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 
-ROWS = [row for rows in ERRORS.values() for row in rows]
-
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name, program, kind, phrase, advice", ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    "name, program, kind, phrase, advice", ROWS, ids=[row.name for row in ROWS]
+)
 def test_error(name, program, kind, phrase, advice):
     import torch.utils.data
 

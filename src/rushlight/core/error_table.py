@@ -1,13 +1,61 @@
 """Errors that users meet: a program, the error, a phrase that PyTorch's text and ours share, and what to do.
 
-`tests/test_error_table.py` runs them, `tests/oracle/test_error_table_oracle.py` runs them on PyTorch, and the page "Errors" of the
-documentation is written from them. A program finds `torch`, `nn` and `F`.
+`core/advice.py` shows the advice below an error that nobody catches, and the pages "Errors" of the documentation are written from the
+table. `tests/test_error_table.py` runs the programs, `tests/oracle/test_error_table_oracle.py` runs them on PyTorch. A program finds
+`torch`, `nn` and `F`.
 """
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
+# What differs from one error to the other of its kind: shapes and lists, numbers, dtypes, names of classes and of parameters.
+_DTYPES = "Bool Byte Char Short Int Long Half Float Double bool int long half float double"
+_VARYING = re.compile(
+    rf"\\\[[\d,\\ *]*\\\]|-?\d+(?:\\\.\d+)?|\b(?:{_DTYPES.replace(' ', '|')})\b|'[\w.]+'|(?<=for )weight(?=:)|\bTwo(?=Backward)"
+)
+
+_FUNCTIONS = frozenset(
+    "mm bmm mv dot matmul linear conv1d conv2d conv_transpose2d nll_loss binary_cross_entropy_with_logits ctc_loss view reshape cat "
+    "stack split permute expand squeeze sum gather index_select scatter numpy requires_grad item int len from_numpy mean arange softmax "
+    "max topk cholesky einsum load_state_dict random_split vmap grad one_hot pad interpolate normal multinomial bernoulli".split()
+)
+
+
+class Row(NamedTuple):
+    """An error that users meet."""
+
+    name: str
+    program: str
+    kind: str  # name of the exception's class
+    phrase: str  # of PyTorch's text and ours
+    advice: str
+
+    @property
+    def page(self) -> str:
+        """The name of its page in the documentation."""
+        return re.sub(r"\W+", "-", self.name).strip("-").lower()
+
+    @property
+    def function(self) -> str:
+        """The function that its name begins with; empty where it begins with another word."""
+        first = self.name.split()[0]
+        return first if first in _FUNCTIONS else ""
+
+    def is_of(self, error: BaseException) -> bool:
+        """Whether an error has this type and such a text."""
+        pattern = _VARYING.sub(_any_such, re.escape(self.phrase))
+        return type(error).__name__ == self.kind and re.search(pattern, str(error)) is not None
+
+
+def _any_such(match: re.Match[str]) -> str:
+    text = match[0]
+    return r"\[[^]]*\]" if text[0] == "\\" else r"'[^']+'" if text[0] == "'" else r"-?\w+(?:\.\d+)?"
+
+
 # {section: [(name, program, type of the error, phrase, what to do)]}
-ERRORS = {
+ERRORS: dict[str, list[tuple[str, str, str, str, str]]] = {
     "Sums and products": [
         ("shapes of a sum", "torch.ones(3) + torch.ones(4)",
          "RuntimeError", "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0",
@@ -40,7 +88,7 @@ ERRORS = {
          "The last size of the input must be `in_features`. After `nn.Flatten` it is channels x height x width."),
         ("linear of integers", "nn.Linear(4, 2)(torch.ones(3, 4, dtype=torch.int64))",
          "RuntimeError", "mat1 and mat2 must have the same dtype, but got Long and Float",
-         "Weights are float32: convert the input with `.float()`."),
+         "Input and weights need one dtype. Weights are float32 unless the model was converted: convert the input with `.float()`."),
         ("linear of float64", "nn.Linear(4, 2)(torch.ones(3, 4, dtype=torch.float64))",
          "RuntimeError", "mat1 and mat2 must have the same dtype, but got Double and Float",
          "Weights are float32 and data from NumPy often float64: use `.float()`."),
@@ -61,7 +109,7 @@ ERRORS = {
          "`groups` must divide the channels of input and output."),
         ("conv2d of two dtypes", "nn.Conv2d(1, 1, 3)(torch.ones(1, 1, 5, 5, dtype=torch.float64))",
          "RuntimeError", "Input type (double) and bias type (float) should be the same",
-         "Convert the image with `.float()`."),
+         "Image and weights need one dtype. Weights are float32 unless the model was converted: convert the image with `.float()`."),
         ("conv1d", "F.conv1d(torch.ones(1, 4, 8), torch.ones(2, 3, 3))",
          "RuntimeError", "Given groups=1, weight of size [2, 3, 3], expected input[1, 4, 8] to have 3 channels, but got 4",
          "The weight is [out, in / groups, size]."),
@@ -139,10 +187,10 @@ ERRORS = {
         ("binary cross entropy of scores", "F.binary_cross_entropy(torch.tensor([2.0]), torch.tensor([1.0]))",
          "RuntimeError", "all elements of input should be between 0 and 1",
          "It wants probabilities. For scores use `binary_cross_entropy_with_logits`."),
-        ("with_logits of shapes", "F.binary_cross_entropy_with_logits(torch.ones(2, 1), torch.ones(2))",
+        ("binary_cross_entropy_with_logits of shapes", "F.binary_cross_entropy_with_logits(torch.ones(2, 1), torch.ones(2))",
          "ValueError", "Target size (torch.Size([2])) must be the same as input size (torch.Size([2, 1]))",
          "Prediction and target have the same shape: `squeeze(1)`."),
-        ("with_logits of integers", "F.binary_cross_entropy_with_logits(torch.ones(2), torch.ones(2, dtype=torch.int64))",
+        ("binary_cross_entropy_with_logits of integers", "F.binary_cross_entropy_with_logits(torch.ones(2), torch.ones(2, dtype=torch.int64))",
          "RuntimeError", "result type Float can't be cast to the desired output type Long",
          "The target is float: `target.float()`."),
         ("mse of shapes", "F.mse_loss(torch.ones(3), torch.ones(2))",
@@ -375,10 +423,10 @@ ERRORS = {
     ],
     "State": [
         ("load_state_dict with other names", "nn.Linear(2, 2).load_state_dict({'w': torch.ones(2, 2)})",
-         "RuntimeError", "Error(s) in loading state_dict for Linear:",
+         "RuntimeError", "Missing key(s) in state_dict: ",
          "Compare with `state_dict().keys()`. 'module.' in front comes from DataParallel."),
         ("load_state_dict with other shapes", "nn.Linear(2, 2).load_state_dict({'weight': torch.ones(3, 2), 'bias': torch.ones(2)})",
-         "RuntimeError", "Error(s) in loading state_dict for Linear:",
+         "RuntimeError", "size mismatch for weight: copying a param with shape",
          "The model was made with other sizes."),
     ],
     "Optimisers": [
@@ -486,3 +534,5 @@ ERRORS = {
          "Sizes are not negative."),
     ],
 }  # fmt: skip
+
+ROWS = [Row(*row) for rows in ERRORS.values() for row in rows]
