@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -12,7 +14,7 @@ import pytest
 
 import rushlight as torch
 from rushlight._codegen import native
-from rushlight.cli import COMMANDS, DIFFERENT, main
+from rushlight.cli import COMMANDS, DIFFERENT, bench_page, main, parser_of
 from rushlight.compiler import warming
 
 
@@ -317,5 +319,88 @@ def test_viz_of_a_model(tmp_path):
             command, capture_output=True, text=True, check=True, env=env, cwd=tmp_path
         )
         assert "0: Linear  8x4    8x3" in done.stdout
+        found = json.loads(
+            subprocess.run(
+                [*command, "--json"],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=env,
+                cwd=tmp_path,
+            ).stdout
+        )
+        assert (found["output"], found["parameters"]) == ("net.svg", 15)
+        assert [row["Layer"].strip() for row in found["layers"]] == [
+            "Sequential",
+            "0: Linear",
+            "1: ReLU",
+        ]
         assert "Linear" in (tmp_path / "net.svg").read_text()
         (tmp_path / "net.svg").unlink()
+
+
+def words_after(*line):
+    """What bash offers for the last word of a command line."""
+    script = subprocess.run(
+        [sys.executable, "-m", "rushlight", "completion", "bash"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    words = " ".join(f"'{word}'" for word in line)
+    script += (
+        f'COMP_WORDS=({words}); COMP_CWORD={len(line) - 1}; _rushlight; echo "${{COMPREPLY[@]}}"'
+    )
+    return subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="bash")
+def test_bash_completes_commands_and_options():
+    assert set(words_after("rushlight", "")) == {*COMMANDS, "--help", "--version"}
+    assert words_after("rushlight", "ins") == ["inspect"]
+    assert words_after("rushlight", "inspect", "a.pt", "--s") == ["--stats"]
+    assert words_after("rushlight", "completion", "z") == ["zsh"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_names_all_commands_and_options(shell, capsys):
+    assert main(["completion", shell]) is None
+    script = capsys.readouterr().out
+    options = {"zsh": ("--stats:", "--json:"), "fish": ("-l stats ", "-l json ")}[shell]
+    assert all(name in script for name in [*COMMANDS, *options])
+    if program := shutil.which(shell):
+        subprocess.run([program, "-n"], input=script, text=True, check=True)
+
+
+def test_bench_writes_a_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    path = tmp_path / "report.html"
+    assert main(["bench", "--only", "add", "--rounds", "1", "--html", str(path)]) is None
+    text = path.read_text("utf-8")
+    assert "add, 4 elements, recorded" in text and "CPU" in text and "PyTorch, µs" not in text
+    with pytest.raises(SystemExit) as caught:
+        main(["bench", "comm", "--html", str(path)])
+    assert caught.value.code == 2
+    capsys.readouterr()
+
+
+def test_the_page_of_bench_compares():
+    row = {
+        "name": "a < b",
+        "rushlight": 2e-6,
+        "pytorch": 4e-6,
+        "ratio": 0.5,
+        "quartiles": [0.4, 0.6],
+    }
+    text = bench_page.page([row], {"extras": {"scipy": "1"}, "threads": 2}, "2026-01-02 03:04")
+    assert "a &lt; b" in text and "0.40 to 0.60" in text and "2026-01-02" in text
+    assert "width:50.0%" in text and "width:100.0%" in text and "scipy 1" in text
+
+
+def test_json_of_each_command():
+    """All but `run`, whose output is the program's, and `completion`, whose output is a script."""
+    for name in sorted({*COMMANDS} - {"run", "completion"}):
+        command = importlib.import_module(f"rushlight.cli.{COMMANDS[name][0]}")
+        parser = parser_of(name, command)
+        assert any("--json" in action.option_strings for action in parser._actions), name

@@ -103,7 +103,7 @@ class _NoBar:
 
 def _bar(total: int, progress: bool) -> Any:
     try:
-        from tqdm import tqdm
+        from tqdm.auto import tqdm  # a widget in notebooks that have them
     except ImportError:
         return _NoBar()
     return tqdm(

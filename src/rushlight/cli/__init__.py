@@ -13,7 +13,7 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
-__all__ = ["COMMANDS", "DIFFERENT", "FAILED", "MISUSED", "fail", "main", "show"]
+__all__ = ["COMMANDS", "DIFFERENT", "FAILED", "MISUSED", "fail", "main", "parser_of", "show"]
 
 # name: (module of this package, what the list of commands says)
 COMMANDS = {
@@ -24,6 +24,7 @@ COMMANDS = {
     "build": ("build", "an exported program as an object file and a header in C"),
     "viz": ("viz", "a picture of a model or an exported program, the table of its layers"),
     "bench": ("bench", "time a few operations, beside PyTorch where it is installed"),
+    "completion": ("completion", "what lets bash, zsh or fish complete these commands"),
     "warm": ("warm", "compile the kernels of the package, once for this machine"),
 }
 
@@ -62,7 +63,7 @@ def main(argv: list[str] | None = None) -> int | None:
 
         return run.run(run.parser().parse_args(argv[1:]))
     command = import_module(f"rushlight.cli.{COMMANDS[name][0]}")
-    options = _parser(name, command).parse_args(argv[1:])
+    options = parser_of(name, command).parse_args(argv[1:])
     try:
         status: int | None = command.main(options)
         sys.stdout.flush()
@@ -92,7 +93,8 @@ def _overview() -> str:
     )
 
 
-def _parser(name: str, command: Any) -> argparse.ArgumentParser:
+def parser_of(name: str, command: Any) -> argparse.ArgumentParser:
+    """What reads the arguments of a command, which is a module of this package."""
     what, _, examples = command.__doc__.partition("\n\n")
     parser = argparse.ArgumentParser(
         f"rushlight {name}",

@@ -4,6 +4,7 @@ examples:
   rushlight bench
   rushlight bench --only softmax
   rushlight bench --json
+  rushlight bench --html report.html                  a page with bars, the table and the machine
   rushlight bench comm --nproc 4                      messages between processes: latency and bandwidth
   rushlight bench comm --step 0.4 --gradients 3.3e6   and what they mean for data-parallel training
 
@@ -48,6 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="TEXT", default="", help="cases whose name has this text")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each side (30)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--html", metavar="FILE", help="write a report, one page of HTML")
 
 
 def cases(torch: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -87,6 +89,8 @@ def main(options: argparse.Namespace) -> None:
     if options.what == "comm":
         from rushlight.cli import bench_comm
 
+        if options.html:
+            fail("bench: --html is for operators", MISUSED)
         bench_comm.main(options)
         return
     if options.rounds < 1:
@@ -103,21 +107,24 @@ def main(options: argparse.Namespace) -> None:
         print(f"{'':44}  {'rushlight':>10}" + ("     PyTorch  ratio" if libraries[1:] else ""))
     rows = []
     for pairs in chosen:
-        medians = _medians([call for _, call in pairs], options.rounds)
-        rows.append({"name": pairs[0][0], "rushlight": medians[0], **_against(medians)})
+        row = _measured([call for _, call in pairs], options.rounds)
+        rows.append({"name": pairs[0][0], **row})
         if not options.json:
-            row = f"{pairs[0][0]:44}" + "".join(f"  {1e6 * t:7.1f} us" for t in medians)
-            print(row + (f"  {rows[-1]['ratio']:5.2f}" if medians[1:] else ""), flush=True)
+            times = [row[side] for side in ("rushlight", "pytorch") if side in row]
+            line = f"{pairs[0][0]:44}" + "".join(f"  {1e6 * t:7.1f} us" for t in times)
+            print(line + (f"  {row['ratio']:5.2f}" if times[1:] else ""), flush=True)
+    if options.html:
+        from rushlight.cli import bench_page, info
+
+        now = time.strftime("%Y-%m-%d %H:%M")
+        with open(options.html, "w", encoding="utf-8") as file:
+            file.write(bench_page.page(rows, info.facts(), now))
     if options.json:
         show({"unit": "s", "threads": rushlight.get_num_threads(), "cases": rows})
 
 
-def _against(medians: list[float]) -> dict[str, float]:
-    return {"pytorch": medians[1], "ratio": medians[0] / medians[1]} if medians[1:] else {}
-
-
-def _medians(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
-    """The median time of one call of each, measured turn by turn."""
+def _measured(calls: list[Callable[[], Any]], rounds: int) -> dict[str, Any]:
+    """The median time of one call of each, measured turn by turn; with two, the ratio within the rounds and its quartiles."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, measured in zip(calls, times, strict=True):
@@ -126,4 +133,10 @@ def _medians(calls: list[Callable[[], Any]], rounds: int) -> list[float]:
                 call()
                 count += 1
             measured.append((time.perf_counter() - start) / count)
-    return [statistics.median(each) for each in times]
+    row: dict[str, Any] = {"rushlight": statistics.median(times[0])}
+    if times[1:]:
+        ratios = sorted(a / b for a, b in zip(*times, strict=True))
+        row["pytorch"] = statistics.median(times[1])
+        row["ratio"] = statistics.median(ratios)
+        row["quartiles"] = [ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]]
+    return row

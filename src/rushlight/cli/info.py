@@ -10,6 +10,7 @@ import argparse
 import glob
 import platform
 from collections.abc import Iterator
+from typing import Any
 
 from rushlight.cli import show
 
@@ -30,14 +31,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def main(options: argparse.Namespace) -> None:
+def facts() -> dict[str, Any]:
+    """What stands in a report: versions, processor, libraries."""
     import ml_dtypes
     import numpy as np
 
     import rushlight
     from rushlight.utils.collect_env import blas, cpu
 
-    facts = {
+    return {
         "rushlight": rushlight.version.release,
         "API of PyTorch": rushlight.version.API,
         "Python": f"{platform.python_version()} {platform.python_implementation()}",
@@ -50,11 +52,15 @@ def main(options: argparse.Namespace) -> None:
         "ml_dtypes": ml_dtypes.__version__,
         "extras": dict(_extras()),
     }
+
+
+def main(options: argparse.Namespace) -> None:
+    found = facts()
     if options.json:
-        show(facts)
+        show(found)
         return
-    width = max(map(len, facts))
-    for name, value in facts.items():
+    width = max(map(len, found))
+    for name, value in found.items():
         if isinstance(value, dict):
             value = ", ".join(f"{k} {v}".strip() for k, v in value.items()) or "none"
         print(f"{name:<{width}}  {value}")

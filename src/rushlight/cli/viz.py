@@ -4,6 +4,7 @@ examples:
   rushlight viz program.pt2 -o graph.svg                         a file of torch.export.save
   rushlight viz package.models:Net --input 1,3,32,32 -o net.svg  what Net() gives, called with an array of this shape
   rushlight viz models.py:build --input 8,16 --summary           a function in a file; its layers as a table
+  rushlight viz models.py:build --input 8,16 --summary --json    the table as one JSON object
 
 The graph of a program needs the extra `viz`, whose library places the boxes."""
 
@@ -14,7 +15,7 @@ import importlib.util
 import sys
 from typing import Any
 
-from rushlight.cli import MISUSED, fail
+from rushlight.cli import MISUSED, fail, show
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("-o", dest="output", metavar="FILE", help="the picture")
     parser.add_argument("--summary", action="store_true", help="print the table of its layers")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def shape(text: str) -> tuple[int, ...]:
@@ -49,14 +51,19 @@ def main(options: argparse.Namespace) -> None:
             viz.graph(program).save(options.output)
         except (ImportError, OSError, RuntimeError) as e:
             fail(f"viz: {options.what}: {e}")
+        if options.json:
+            show({"output": options.output})
         return
     if not options.input:
         fail("viz: a model is called: expected --input SHAPE", MISUSED)
     model = model_of(options.what)
-    if options.summary:
-        print(viz.summary(model, *options.input))
+    table = viz.summary(model, *options.input) if options.summary else None
     if options.output:
         viz.module(model, *options.input).save(options.output)
+    if options.json:
+        show({"output": options.output} | (table.facts() if table else {}))
+    elif table:
+        print(table)
 
 
 def model_of(text: str) -> Any:

@@ -52,7 +52,7 @@ def _all_kernels(quiet: bool) -> None:
     from rushlight.compiler import warming
 
     try:
-        from tqdm import tqdm
+        from tqdm.auto import tqdm
     except ImportError:
         for name in warming.warm():
             if not quiet:

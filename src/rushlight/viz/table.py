@@ -59,6 +59,11 @@ class Summary:
             for part in call.parts:
                 yield from self._rows(part, level + 1)
 
+    def facts(self) -> dict[str, Any]:
+        """The table as plain values: totals, and a dictionary for each row."""
+        totals = {name: value for name, value in vars(self).items() if name[0] != "_"}
+        return totals | {"layers": [dict(zip(_HEAD, row, strict=True)) for row in self.rows]}
+
     def _totals(self) -> list[tuple[str, str]]:
         return [
             ("Parameters", f"{self.parameters:,} ({self.trainable:,} trainable)"),
