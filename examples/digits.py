@@ -3,7 +3,7 @@
     python examples/digits.py [--epochs 20] [--batch-size 64] [--lr 2e-3] [--seed 0] [--out out]
 
 Prints the loss and the test accuracy of every epoch, and leaves in the folder `--out` a checkpoint (`digits.pt`, which
-PyTorch reads too) and a picture (`digits.png`) of the loss curve and of some predictions. Takes a few seconds.
+PyTorch reads too) and a picture (`digits.png`) of the loss curve, of some predictions and of the confusion matrix. Takes a few seconds.
 """
 
 import argparse
@@ -88,19 +88,28 @@ def accuracy(model: nn.Module, loader: DataLoader[Any]) -> float:
 
 @torch.no_grad()
 def draw(model: nn.Module, test: TensorDataset, losses: list[float], path: pathlib.Path) -> None:
-    """The loss of every step beside sixteen test images with what the network says (red where it is wrong)."""
+    """The loss of every step, sixteen test images with what the network says (red where it is wrong), and how often it says what."""
     model.eval()
-    images, labels = test[:16]
+    images, labels = test[:]
     said = model(images).argmax(dim=1)
-    figure = plt.figure(figsize=(10, 4.5), layout="constrained")
-    left, right = figure.subfigures(1, 2, squeeze=False)[0]
+    figure = plt.figure(figsize=(13, 4.2), layout="constrained")
+    left, middle, right = figure.subfigures(1, 3, squeeze=False)[0]
     axes = left.subplots()
     axes.plot(losses)
     axes.set(xlabel="step", ylabel="cross-entropy", yscale="log", title="training loss")
-    for image, label, guess, axes in zip(images, labels, said, right.subplots(4, 4).flat):
+    for image, label, guess, axes in zip(images, labels, said, middle.subplots(4, 4).flat):
         axes.imshow(image[0].numpy(), cmap="gray_r")
         axes.set_title(str(guess.item()), color="black" if guess == label else "red", fontsize=10)
         axes.axis("off")
+    counts = torch.bincount(10 * labels + said, minlength=100).reshape(10, 10)
+    axes = right.subplots()
+    axes.imshow(counts.log1p().numpy(), cmap="Blues")  # the logarithm shows the rare ones, too
+    for label, guess in counts.nonzero().tolist():
+        number = counts[label, guess].item()
+        color = "white" if label == guess else "black"
+        axes.text(guess, label, str(number), ha="center", va="center", color=color, fontsize=8)
+    axes.set(xlabel="the network says", ylabel="digit", title="confusion matrix of the test images")
+    axes.set(xticks=range(10), yticks=range(10))
     figure.savefig(path, dpi=100)
     plt.close(figure)
 

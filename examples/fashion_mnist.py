@@ -4,7 +4,7 @@
 
 Reads the four original IDX files from `ROOT/FashionMNIST/raw` (or from ROOT itself) and downloads those that are missing.
 Prints the loss and the test accuracy of every epoch, and leaves in `--out` a checkpoint (`fashion_mnist.pt`, which PyTorch
-reads too) and a picture (`fashion_mnist.png`) of the loss curve and of some predictions.
+reads too) and a picture (`fashion_mnist.png`) of the loss curve, of some predictions and of the confusion matrix.
 """
 
 import argparse
@@ -127,35 +127,50 @@ def train_epoch(
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, loader: DataLoader[Any]) -> tuple[float, float]:
-    """The mean loss and the share of right answers."""
+def evaluate(model: nn.Module, loader: DataLoader[Any]) -> tuple[float, torch.Tensor]:
+    """The mean loss, and the confusion matrix: how many pictures of a class (row) the network takes for which (column)."""
     model.eval()
-    loss, right, total = 0.0, 0, 0
+    n = len(CLASSES)
+    loss, counts = 0.0, torch.zeros(n, n, dtype=torch.int64)
     for images, labels in loader:
         scores = model(images)
         loss += F.cross_entropy(scores, labels, reduction="sum").item()
-        right += (scores.argmax(dim=1) == labels).sum().item()
-        total += len(labels)
-    return loss / total, right / total
+        counts += torch.bincount(n * labels + scores.argmax(dim=1), minlength=n * n).view(n, n)
+    return loss / counts.sum().item(), counts
 
 
 @torch.no_grad()
-def draw(model: nn.Module, test: TensorDataset, losses: list[float], path: pathlib.Path) -> None:
-    """The loss of every step beside sixteen test pictures with what the network says (red where it is wrong)."""
+def draw(
+    model: nn.Module,
+    test: TensorDataset,
+    losses: list[float],
+    counts: torch.Tensor,
+    path: pathlib.Path,
+) -> None:
+    """The loss of every step, sixteen test pictures with what the network says (red where it is wrong), the confusion matrix."""
     model.eval()
     images, labels = test[:16]
     said = model(images).argmax(dim=1)
-    figure = plt.figure(figsize=(11, 5), layout="constrained")
-    left, right = figure.subfigures(1, 2, squeeze=False)[0]
+    figure = plt.figure(figsize=(16, 5), layout="constrained")
+    left, middle, right = figure.subfigures(1, 3, squeeze=False)[0]
     axes = left.subplots()
     axes.plot(losses, linewidth=0.7)
     axes.set(xlabel="step", ylabel="cross-entropy", title="training loss")
-    for image, label, guess, axes in zip(images, labels, said, right.subplots(4, 4).flat):
+    for image, label, guess, axes in zip(images, labels, said, middle.subplots(4, 4).flat):
         axes.imshow(image[0].numpy(), cmap="gray_r")
         axes.set_title(
             CLASSES[guess.item()], color="black" if guess == label else "red", fontsize=9
         )
         axes.axis("off")
+    axes = right.subplots()
+    axes.imshow(counts.log1p().numpy(), cmap="Blues")  # the logarithm shows the rare ones, too
+    for label, guess in counts.nonzero().tolist():
+        number = counts[label, guess].item()
+        color = "white" if label == guess else "black"
+        axes.text(guess, label, str(number), ha="center", va="center", color=color, fontsize=7)
+    axes.set(xlabel="the network says", title="confusion matrix of the test pictures")
+    axes.set_xticks(range(len(CLASSES)), CLASSES, rotation=90)
+    axes.set_yticks(range(len(CLASSES)), CLASSES)
     figure.savefig(path, dpi=100)
     plt.close(figure)
 
@@ -178,12 +193,13 @@ def main() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
 
     losses: list[float] = []
-    share = 0.0
+    share, counts = 0.0, torch.zeros(len(CLASSES), len(CLASSES))
     start = time.perf_counter()
     for epoch in range(1, args.epochs + 1):
         new = train_epoch(model, train_loader, optimizer, f"epoch {epoch}/{args.epochs}")
         losses += new
-        test_loss, share = evaluate(model, test_loader)
+        test_loss, counts = evaluate(model, test_loader)
+        share = counts.trace().item() / counts.sum().item()
         mean = sum(new) / len(new)
         print(
             f"epoch {epoch}  loss {mean:.4f}  test loss {test_loss:.4f}  test accuracy {share:.2%}"
@@ -191,7 +207,7 @@ def main() -> None:
 
     args.out.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), args.out / "fashion_mnist.pt")
-    draw(model, test, losses, args.out / "fashion_mnist.png")
+    draw(model, test, losses, counts, args.out / "fashion_mnist.png")
     print(f"saved {args.out / 'fashion_mnist.pt'} and {args.out / 'fashion_mnist.png'}")
     print(f"test accuracy {share:.2%} after {time.perf_counter() - start:.1f} s")
 
