@@ -28,6 +28,14 @@ TITLES = {
     "fft": "Fourier transforms", "sparse": "Sparse tensors", "factories": "New tensors",
 }  # fmt: skip
 
+SHAPES = {  # what holds for the results of a whole group
+    TITLES[
+        "pointwise"
+    ]: "The result has the shape of the argument; of several arguments, the shape that they are broadcast to.",
+    TITLES["creation"]: "The sizes, or `size`, are the shape of the result.",
+    TITLES["random"]: "The sizes, or `size`, are the shape of the result.",
+}
+
 
 def pages() -> dict[str, list[tuple[str, Any]]]:
     """{module: [(name, value)]} of everything public, without PyTorch's own submodules."""
@@ -82,7 +90,7 @@ def text_of(space: str, members: list[tuple[str, Any]]) -> str:
     ]
     for group in sorted(groups):
         if len(groups) > 1:
-            lines += [f"## {group}", ""]
+            lines += [f"## {group}", "", SHAPES.get(group, ""), ""]
         lines += groups[group]
     return "\n".join(lines)
 

@@ -902,7 +902,7 @@ def expand_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> An
 def expm1(input: Tensor, *, out: Any = None) -> Tensor:
     """exp(input) - 1, exact near zero."""
 def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-    """The identity matrix of n rows (and m columns): ones on the diagonal, zeros elsewhere."""
+    """The identity matrix of n rows (and m columns), [n, m]: ones on the diagonal, zeros elsewhere."""
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
     """As `alpha_dropout`, for whole channels."""
 def feature_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
@@ -944,11 +944,11 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _bool | None = Non
 def from_file(filename: _str, shared: _bool | None = None, size: _int | None = 0, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """`size` elements of a file, mapped into memory; `shared`: writes go to the file, which is made"""
 def from_numpy(ndarray: Any) -> Tensor:
-    """A tensor on the memory of a NumPy array; writes to one are seen in the other."""
+    """A tensor of its shape on the memory of a NumPy array; writes to one are seen in the other."""
 def frombuffer(buffer: Any, *, dtype: Any, count: _int = -1, offset: _int = 0, requires_grad: _bool = False) -> Tensor:
     """A 1-d tensor on the memory of a Python buffer: `count` elements from byte `offset` on."""
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:
-    """`fill_value` everywhere; its type decides the dtype where none is given."""
+    """`fill_value` everywhere, of the shape `size`; its type decides the dtype where none is given."""
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """`fill_value` in the shape, dtype and (by default) memory order of `input`."""
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor:
@@ -1104,7 +1104,7 @@ def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Te
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
     """log |gamma(input)|; infinite at 0, -1, -2, ..."""
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, at equal distances."""
+    """`steps` numbers from `start` to `end`, both included, at equal distances: [steps]."""
 def lobpcg(A: Any, k: _int | None = None, B: Any = None, X: Any = None, n: _int | None = None, iK: Any = None, niter: _int | None = None, tol: _float | None = None, largest: _bool | None = None, method: _str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> _Ints:
     """(E, X): the k largest (or smallest) eigenvalues of A x = e B x and their vectors."""
 def log(input: Tensor, *, out: Any = None) -> Tensor:
@@ -1310,7 +1310,7 @@ def quantile(input: Tensor, q: Any, dim: _int | None = None, keepdim: _bool = Fa
 def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
     """Radians to degrees."""
 def rand(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-    """Uniform numbers in [0, 1)."""
+    """Uniform numbers in [0, 1); the sizes are the shape: `rand(2, 3)` is [2, 3]."""
 def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
 def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
@@ -1318,11 +1318,11 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
 def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Integers of [low, high), in the shape, dtype and memory order of `input`."""
 def randn(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-    """Normal numbers of mean 0 and standard deviation 1."""
+    """Normal numbers of mean 0 and standard deviation 1; the sizes are the shape: `randn(2, 3)` is [2, 3]."""
 def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Tensor:
     """Normal numbers, in the shape, dtype and memory order of `input`."""
 def randperm(n: Any, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-    """The integers 0 to n - 1 in random order."""
+    """The integers 0 to n - 1 in random order, [n]."""
 def range(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
 def ravel(input: Tensor) -> Tensor:
@@ -1426,7 +1426,7 @@ def slogdet(input: Tensor, *, out: Any = None) -> Tensor:
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """sparse @ dense, with a sparse result."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
+    """exp(x) / sum(exp(x)) along `dim`, of the shape of `input`; `dtype`: compute in it."""
 def solve(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Removed: RuntimeError; `linalg.solve` is there."""
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Any = None) -> _values_indices:
@@ -1488,7 +1488,7 @@ def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tenso
 def symeig(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Removed: RuntimeError; `linalg.eigh` is there."""
 def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; a vector or a 0-d tensor as it is."""
+    """The transpose [m, n] of a matrix [n, m]; a vector or a 0-d tensor as it is."""
 def t_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `t` shows."""
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
@@ -1500,7 +1500,7 @@ def tan(input: Tensor, *, out: Any = None) -> Tensor:
 def tanh(input: Tensor, *, out: Any = None) -> Tensor:
     """The hyperbolic tangent."""
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-    """A new tensor with a copy of `data`: a number, nested sequences, an array."""
+    """A new tensor with a copy of `data`: a number [], nested sequences, an array of its shape."""
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
     """Views of `n` parts as equal as can be, or of the parts between the given indices."""
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor:
@@ -1530,13 +1530,13 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: _float | None = None, dim: 
 def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> Tensor:
     """Deprecated: use `linalg.solve_triangular`, whose arguments are the other way round."""
 def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
-    """The lower triangle of matrices, zeros above the given diagonal."""
+    """The lower triangle of matrices [..., n, m], zeros above the given diagonal."""
 def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Tensor:
     """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = ..., p: _float = 2, eps: _float = ..., swap: _bool = False, reduction: _int = 0) -> Tensor:
     """`nn.functional.triplet_margin_loss`: max(0, d(a, p) - d(a, n) + margin)."""
 def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
-    """The upper triangle of matrices, zeros below the given diagonal."""
+    """The upper triangle of matrices [..., n, m], zeros below the given diagonal."""
 def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Tensor:
     """Where the upper triangle of a row x col matrix is: [2, n], the rows and the columns."""
 def true_divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:

@@ -1117,7 +1117,7 @@ class Tensor:
     def smm(self, mat: Tensor) -> Tensor:
         """sparse @ dense, with a sparse result."""
     def softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
-        """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
+        """exp(x) / sum(exp(x)) along `dim`, of the shape of `input`; `dtype`: compute in it."""
     def solve(self, *args: Any, **kwargs: Any) -> Any:
         """Removed: RuntimeError; `linalg.solve` is there."""
     def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None) -> _values_indices:
@@ -1179,7 +1179,7 @@ class Tensor:
     def symeig(self, *args: Any, **kwargs: Any) -> Any:
         """Removed: RuntimeError; `linalg.eigh` is there."""
     def t(self) -> Tensor:
-        """The transpose of a matrix; a vector or a 0-d tensor as it is."""
+        """The transpose [m, n] of a matrix [n, m]; a vector or a 0-d tensor as it is."""
     def t_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place `t`: the tensor itself gets the other shape, on the same memory."""
     def take(self, index: Tensor) -> Tensor:
@@ -1227,13 +1227,13 @@ class Tensor:
     def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Tensor:
         """Deprecated: use `linalg.solve_triangular`, whose arguments are the other way round."""
     def tril(self, diagonal: _int = 0) -> Tensor:
-        """The lower triangle of matrices, zeros above the given diagonal."""
+        """The lower triangle of matrices [..., n, m], zeros above the given diagonal."""
     def tril_(self, diagonal: _int = 0) -> Tensor:
-        """The lower triangle of matrices, zeros above the given diagonal."""
+        """The lower triangle of matrices [..., n, m], zeros above the given diagonal."""
     def triu(self, diagonal: _int = 0) -> Tensor:
-        """The upper triangle of matrices, zeros below the given diagonal."""
+        """The upper triangle of matrices [..., n, m], zeros below the given diagonal."""
     def triu_(self, diagonal: _int = 0) -> Tensor:
-        """The upper triangle of matrices, zeros below the given diagonal."""
+        """The upper triangle of matrices [..., n, m], zeros below the given diagonal."""
     def true_divide(self, other: Tensor | _Number) -> Tensor:
         """`input / other`: `div` without rounding."""
     def true_divide_(self, other: Tensor | _Number) -> Tensor:

@@ -340,7 +340,7 @@ class PReLU(Module):
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along `dim`."""
+    """exp(x) / sum(exp(x)) along `dim`; the shape stays."""
 
     __constants__ = ["dim"]
     _function = "softmax"

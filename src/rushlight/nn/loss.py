@@ -85,6 +85,8 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """(input - target) ** 2
 
+    Two tensors of one shape give the mean, []; with `reduction="none"` the shape stays.
+
     >>> import rushlight as torch
     >>> torch.nn.MSELoss()(torch.zeros(4), torch.ones(4) * 2)
     tensor(4.)
@@ -268,7 +270,10 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """-(target * log(input) + (1 - target) * log(1 - input)), the logs at least -100."""
+    """-(target * log(input) + (1 - target) * log(1 - input)), the logs at least -100.
+
+    Two tensors of one shape give the mean, []; with `reduction="none"` the shape stays.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)

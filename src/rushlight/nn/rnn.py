@@ -263,6 +263,7 @@ class RNN(RNNBase):
 class LSTM(RNNBase):
     """Long short-term memory (Hochreiter 1997), gates in the order i, f, g, o; state (h, c).
 
+    [T, N, input_size] gives the states of the last layer [T, N, hidden_size] and the last h and c of each [layers, N, hidden_size].
     With `proj_size` the state h is W_hr times that of the cell (Sak 2014).
 
     >>> import rushlight as torch
@@ -282,7 +283,10 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit (Cho 2014), gates in the order r, z, n."""
+    """Gated recurrent unit (Cho 2014), gates in the order r, z, n.
+
+    [T, N, input_size] gives the states of the last layer [T, N, hidden_size] and the last of each [layers, N, hidden_size].
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:

@@ -124,7 +124,7 @@ def shifted_chebyshev_polynomial_w(input: Tensor | _Number, n: Tensor | _Number,
 def sinc(input: Tensor, *, out: Any = None) -> Tensor:
     """sin(pi x) / (pi x), 1 at zero."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
+    """exp(x) / sum(exp(x)) along `dim`, of the shape of `input`; `dtype`: compute in it."""
 def spherical_bessel_j0(input: Tensor, *, out: Any = None) -> Tensor:
     """sin(input) / input, 1 at 0."""
 def xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:

@@ -307,7 +307,7 @@ def shared(a: np.ndarray) -> np.ndarray:
 
 @public()
 def from_numpy(ndarray: Any) -> Tensor:
-    """A tensor on the memory of a NumPy array; writes to one are seen in the other.
+    """A tensor of its shape on the memory of a NumPy array; writes to one are seen in the other.
 
     TypeError for other types and dtypes, ValueError for negative strides and foreign byte order.
 
@@ -423,7 +423,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 @factory
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A new tensor with a copy of `data`: a number, nested sequences, an array.
+    """A new tensor with a copy of `data`: a number [], nested sequences, an array of its shape.
 
     Without `dtype`, Python's floats become the default dtype, integers int64, truth values bool.
     ValueError for ragged sequences, RuntimeError for values the dtype cannot hold.

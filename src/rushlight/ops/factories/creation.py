@@ -300,7 +300,7 @@ def _full(args: tuple, d: np.dtype | None) -> Any:
 @valued(_full)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
-    """`fill_value` everywhere; its type decides the dtype where none is given."""
+    """`fill_value` everywhere, of the shape `size`; its type decides the dtype where none is given."""
     if layout in SPARSE:
         raise RuntimeError("full(...) is not implemented for sparse layout")
     shape = only_sequence("full", size)

@@ -100,7 +100,7 @@ def _normal(a: np.ndarray) -> None:
 @shaped(xp.empty, _uniform)
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
          requires_grad=False, pin_memory=False):  # fmt: skip
-    """Uniform numbers in [0, 1).
+    """Uniform numbers in [0, 1); the sizes are the shape: `rand(2, 3)` is [2, 3].
 
     >>> import rushlight as torch
     >>> _ = torch.manual_seed(0)
@@ -115,7 +115,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
 @shaped(xp.empty, _normal)
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
-    """Normal numbers of mean 0 and standard deviation 1."""
+    """Normal numbers of mean 0 and standard deviation 1; the sizes are the shape: `randn(2, 3)` is [2, 3]."""
     draw = drawing(sampling.normal_, generator, 0.0, 1.0)
     shape = arguments.sizes("randn", args, size)
     return drawn("randn", draw, shape, out, dtype, layout, device, pin_memory, requires_grad)
@@ -191,7 +191,7 @@ def _randperm_drawn(a: np.ndarray, args: tuple) -> None:
 @valued(_randperm_array, _randperm_drawn)
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
-    """The integers 0 to n - 1 in random order."""
+    """The integers 0 to n - 1 in random order, [n]."""
     n = _int("randperm", n, "n")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")

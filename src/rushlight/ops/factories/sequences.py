@@ -245,7 +245,7 @@ _WIDE = FULL | {BF16, I64}  # hold all numbers of ordinary size
 @valued(_ordinary_spaces)
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
-    """`steps` numbers from `start` to `end`, both included, at equal distances.
+    """`steps` numbers from `start` to `end`, both included, at equal distances: [steps].
 
     The first half is counted from `start`, the second from `end`, so that both are met exactly.
 
@@ -401,7 +401,7 @@ def _square(args: tuple, d: np.dtype | None) -> np.ndarray | None:
 @valued(_square)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
         pin_memory=False):  # fmt: skip
-    """The identity matrix of n rows (and m columns): ones on the diagonal, zeros elsewhere."""
+    """The identity matrix of n rows (and m columns), [n, m]: ones on the diagonal, zeros elsewhere."""
     rows = _int("eye", n, "n", 1)
     columns = rows if m is None else _int("eye", m, "m", 2)
     if rows < 0:

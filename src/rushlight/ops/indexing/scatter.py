@@ -164,7 +164,7 @@ def scatter(
 ) -> Tensor:  # fmt: skip
     """A copy of `input` in which `src` (a tensor or a number) stands where `index` says along `dim`.
 
-    `result[i][index[i][j]] = src[i][j]` for dim 1. `reduce` "add" or "multiply": combine with what
+    `index` [k, l] is at most as large as `src`, and `result[i][index[i][j]] = src[i][j]` for dim 1. `reduce` "add" or "multiply": combine with what
     is there (no gradient; see `scatter_add`, `scatter_reduce`).
 
     >>> import rushlight as torch

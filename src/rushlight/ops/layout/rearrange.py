@@ -282,7 +282,7 @@ def repeat_interleave(
 
 @op(inplace=True)
 def tril(xp, input: Array, diagonal: int = 0):
-    """The lower triangle of matrices, zeros above the given diagonal.
+    """The lower triangle of matrices [..., n, m], zeros above the given diagonal.
 
     >>> import rushlight as torch
     >>> torch.ones(2, 3).tril()
@@ -298,7 +298,7 @@ tril.grad(input=lambda g, diagonal: g.tril(diagonal))
 
 @op(inplace=True)
 def triu(xp, input: Array, diagonal: int = 0):
-    """The upper triangle of matrices, zeros below the given diagonal.
+    """The upper triangle of matrices [..., n, m], zeros below the given diagonal.
 
     >>> import rushlight as torch
     >>> torch.ones(2, 3).triu(1)

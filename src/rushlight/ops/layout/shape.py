@@ -290,7 +290,7 @@ permute.grad(input=permute_back)
 
 @op(view=True)
 def t(xp, input: Array):
-    """The transpose of a matrix; a vector or a 0-d tensor as it is."""
+    """The transpose [m, n] of a matrix [n, m]; a vector or a 0-d tensor as it is."""
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
     return input.T

@@ -22,6 +22,7 @@ def norm(
 ) -> Tensor:  # fmt: skip
     """The `p`-norm of the tensor as one vector, or over `dim`.
 
+    The shape is [] or, over `dim=1` of [n, m], [n].
     "fro" and None mean 2; "nuc" is the sum of the singular values of matrices. `linalg.vector_norm`
     and `linalg.matrix_norm` say more clearly which one is meant.
 

@@ -60,7 +60,7 @@ log_softmax_backward.grad(
 
 @composite
 def softmax(input: Array, dim: int, dtype: DType | None = None):
-    """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it.
+    """exp(x) / sum(exp(x)) along `dim`, of the shape of `input`; `dtype`: compute in it.
 
     >>> import rushlight as torch
     >>> torch.softmax(torch.zeros(4), dim=0)

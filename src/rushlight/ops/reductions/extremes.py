@@ -156,7 +156,7 @@ def declare_extreme(name: str, most: str, size: str, examples: tuple[str, str, s
     """
 
     meaning = f"""The index of the {most} over `dim` (None: of the flattened tensor); the first of several, a nan
-    counts as {size}. int64. IndexError where there is nothing to choose from.{shown(examples[2])}"""
+    counts as {size}. int64: [n, m] over `dim=1` gives [n], with `keepdim` [n, 1]. IndexError where there is nothing to choose from.{shown(examples[2])}"""
 
     @op(name=arg_name, doc=meaning)
     def place(xp, input: Array, dim: int | None = None, keepdim: bool = False):

@@ -114,6 +114,7 @@ spread.grad(input=lambda g, dim, keepdim: g.sum(dim, keepdim))
 def sum(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None):
     """The sum over `dim` (an int or several). Integers and bool give int64 unless `dtype` is given.
 
+    [n, m] over `dim=1` gives [n], with `keepdim` [n, 1]; over all dimensions [].
     float16 and bfloat16 accumulate in float32.
 
     >>> import rushlight as torch
@@ -174,6 +175,8 @@ sum_to.op.public_function = sum_to_size
 def mean(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None):
     """The mean over `dim`; nan of nothing. RuntimeError for integers unless `dtype` is floating.
 
+    [n, m] over `dim=1` gives [n], with `keepdim` [n, 1]; over all dimensions [].
+
     >>> import rushlight as torch
     >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(dim=1)
     tensor([1.5000, 3.5000])
@@ -209,6 +212,8 @@ def prod(
     xp, input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ):
     """The product over `dim`. Integers and bool give int64 unless `dtype` is given.
+
+    [n, m] over `dim=1` gives [n], with `keepdim` [n, 1]; over all dimensions [].
 
     >>> import rushlight as torch
     >>> torch.tensor([2, 3, 4]).prod()

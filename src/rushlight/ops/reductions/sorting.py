@@ -77,7 +77,7 @@ def msort(input: Tensor) -> Tensor:
 def topk(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """(values, indices) of the `k` largest (or smallest) along `dim`, the most extreme first.
 
-    `sorted=False` allows any order; they are sorted all the same.
+    [n, m] gives two tensors [n, k]. `sorted=False` allows any order; they are sorted all the same.
 
     >>> import rushlight as torch
     >>> torch.tensor([3, 1, 2]).topk(2).values

@@ -61,6 +61,7 @@ def var(
 ):  # fmt: skip
     """The variance over `dim`: the squared distances from the mean, divided by n - `correction`.
 
+    [n, m] over `dim=1` gives [n], with `keepdim` [n, 1]; over all dimensions [].
     `correction` is 1 unless given; `unbiased=False` means 0. Where n - `correction` is not positive
     the divisor is 0 and a warning says so. Two passes; of complex numbers the squared absolute
     distances, so the result is real.
@@ -99,6 +100,8 @@ def std(
     *, correction: float | None = None,
 ):  # fmt: skip
     """The square root of `var`. Its gradient where it is 0 is 0, not nan.
+
+    [n, m] over `dim=1` gives [n], with `keepdim` [n, 1]; over all dimensions [].
 
     >>> import rushlight as torch
     >>> torch.tensor([1.0, 2.0, 3.0, 4.0]).std(unbiased=False)
