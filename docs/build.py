@@ -34,6 +34,13 @@ LANGUAGES = {
     "zh_CN": (CHINESE, HTML / "zh"),
 }  # language: (pages to read, where to write)
 
+# What a reader who knows PyTorch looks for: to run a script unchanged, what is different, how fast it is, how to add an operator.
+ANSWERS = (
+    "start.html#a-script-without-changes", "from_pytorch.html#what-is-different", "benchmarks.html",
+    "extending.html#an-operator-with-a-kernel-that-is-there",
+)  # fmt: skip
+CLICKS = 3
+
 sys.path.insert(0, str(SITE))
 
 import links  # noqa: E402
@@ -68,7 +75,7 @@ def write_source() -> None:
     shutil.copytree(DOCS.parent / "benchmarks" / "results", SOURCE / "results")
     jobs: list[tuple[object, ...]] = [
         (SITE / "reference.py", SOURCE / "reference"),
-        (SITE / "errors.py", SOURCE / "errors.md"),
+        (SITE / "errors.py", SOURCE),
         (SITE / "benchmarks.py", SOURCE / "benchmarks.md"),
     ]
     pages = {page.relative_to(DOCS): page for page in sorted(DOCS.rglob("*.md"))} | ELSEWHERE
@@ -80,7 +87,7 @@ def write_source() -> None:
 
 def write_chinese() -> None:
     """Fill CHINESE: the same pages; one without a translation in docs/locales only leads to the English page."""
-    shutil.copytree(SOURCE, CHINESE)
+    shutil.copytree(SOURCE, CHINESE, ignore=shutil.ignore_patterns("errors"))
     for page in CHINESE.rglob("*.md"):
         name = page.relative_to(CHINESE).with_suffix("")
         if not (MESSAGES / name).with_suffix(".po").exists():
@@ -132,6 +139,10 @@ def main() -> None:
     step("pages made")
     if found := links.problems(HTML):
         sys.exit("\n".join(found))
+    for start in ("index.html", "zh/index.html"):
+        near = links.clicks(HTML, start)
+        if far := [answer for answer in ANSWERS if near.get(answer, CLICKS + 1) > CLICKS]:
+            sys.exit(f"more than {CLICKS} clicks from {start}: {', '.join(far)}")
     step(f"links checked: {HTML / 'index.html'}")
 
 

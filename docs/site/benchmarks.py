@@ -1,4 +1,4 @@
-"""Writes the page of benchmarks: benchmarks/README.md, and a picture and the output of each file of benchmarks/results/.
+"""Writes the page of benchmarks: a picture and the output of each file of benchmarks/results/, then benchmarks/README.md.
 
 python docs/site/benchmarks.py PAGE.md
 """
@@ -42,12 +42,15 @@ def picture(text: str, title: str, path: Path) -> None:
 
 def main() -> None:
     page = Path(sys.argv[1])
-    lines = [(BENCHMARKS / "README.md").read_text("utf-8")]
+    text = (BENCHMARKS / "README.md").read_text("utf-8")
+    title, intro, rest = text.split("\n\n", 2)
+    lines = [title, "", intro, ""]
     for result in sorted((BENCHMARKS / "results").glob("*.txt")):
         title = f"{result.stem}.py: time of Rushlight / time of PyTorch"
         picture(result.read_text("utf-8"), title, page.parent / f"benchmarks_{result.stem}.svg")
         lines.append(f"## Measured: `{result.name}`\n\n![{title}](benchmarks_{result.stem}.svg)\n")
         lines.append(f"```text\n{result.read_text('utf-8').rstrip()}\n```\n")
+    lines += ["## The programs\n", rest]
     page.write_text("\n".join(lines), "utf-8")
 
 

@@ -4,8 +4,9 @@
                                                      # and a tutorial as notebooks/PAGE.ipynb too
 
 All `python` blocks of a page run one after the other in one namespace, in an empty folder. Words after the language say
-what is special: `raises` (the block ends with an exception, which is shown), `fragment` (a part of a file that the text
-speaks of; it is shown only). Lines `$ command` of `console` blocks run in the same folder. Blocks of other languages are shown.
+what is special: `raises` (the block ends with an exception, which is shown, or a command with an exit status that is not 0), `fragment` (a part of a file that the text
+speaks of; it is shown only). Lines `$ command` of `console` blocks run in the same folder;
+a word there names a program without which the block is shown only, such as `cc`. Blocks of other languages are shown.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import linecache
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,7 +58,10 @@ class Page:
         language, words, code = match[1], (match[2] or "").split(), match[3]
         line = match.string.count("\n", 0, match.start()) + 2
         if language == "console":
-            return "```console\n" + "".join(map(self._command, code.splitlines())) + "```\n"
+            commands = [row[2:] for row in code.splitlines() if row.startswith("$ ")]
+            if any(shutil.which(program) is None for program in words if program != "raises"):
+                return f"```console\n{code}```\n"
+            return f"```console\n{self._console(commands, line, 'raises' in words)}```\n"
         if language != "python" or "fragment" in words:
             return match[0]
         shown = self._output(code, line, raises="raises" in words)
@@ -118,17 +123,22 @@ class Page:
             pyplot.close(figure)
         return result
 
-    def _command(self, line: str) -> str:
-        if not line.startswith("$ "):
-            return ""
-        done = subprocess.run(
-            ["bash", "-c", line[2:]],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        return f"{line}\n{done.stdout}"
+    def _console(self, commands: list[str], line: int, raises: bool) -> str:
+        """Commands with what they print. SystemExit with a message when one fails, or with `raises` when none does."""
+        shown, failed = "", False
+        for command in commands:
+            done = subprocess.run(
+                ["bash", "-c", f"set -o pipefail; {command}"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            shown += f"$ {command}\n{done.stdout}"
+            failed = failed or done.returncode != 0
+        if failed != raises:
+            sys.exit(f"{self.source.name}:{line}: another exit status was expected:\n{shown}")
+        return shown
 
 
 def offer(content: dict[str, Any], text: str, target: Path) -> str:
@@ -143,7 +153,14 @@ def offer(content: dict[str, Any], text: str, target: Path) -> str:
 
 def main() -> None:
     source, target = (Path(each).resolve() for each in sys.argv[1:])
-    os.environ |= {"MPLBACKEND": "agg", "COLUMNS": "100"}
+    here = str(
+        Path(sys.executable).parent
+    )  # of the command `rushlight`, also where no environment is activated
+    os.environ |= {
+        "MPLBACKEND": "agg",
+        "COLUMNS": "100",
+        "PATH": f"{here}{os.pathsep}{os.environ['PATH']}",
+    }
     warnings.simplefilter("always")
     warnings.showwarning = lambda message, category, *_: print(f"{category.__name__}: {message}")
     with contextlib.suppress(ImportError):

@@ -60,7 +60,7 @@ def link_names(app: Sphinx, tree: nodes.document, page: str) -> None:
     )
     english = "" if app.config.language == "en" else "../"
     for literal in list(tree.findall(nodes.literal)):
-        if isinstance(literal.parent, nodes.reference | nodes.title | addnodes.pending_xref):
+        if _inside(literal, nodes.reference | nodes.title | addnodes.pending_xref):
             continue
         name = literal.astext().removesuffix("()").removeprefix("torch.")
         if "." not in name and name in ORDINARY and not literal.astext().startswith("torch."):
@@ -73,6 +73,14 @@ def link_names(app: Sphinx, tree: nodes.document, page: str) -> None:
             link = nodes.reference("", "", internal=True, refuri=target)
             literal.replace_self(link)
             link += literal
+
+
+def _inside(node: nodes.Node, kinds: Any) -> bool:
+    """Whether a node stands in one of these kinds."""
+    while node := node.parent:
+        if isinstance(node, kinds):
+            return True
+    return False
 
 
 # Names of the reference that are also words of Python, or parameters, wherever a text has them.

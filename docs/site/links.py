@@ -63,3 +63,24 @@ def problems(folder: Path) -> list[str]:
             ):
                 found.append(f"{name}: no place {target}")
     return found
+
+
+def clicks(folder: Path, start: str) -> dict[str, int]:
+    """{page or page#place: how many links a reader follows at least to come there from the page `start`}."""
+    folder = folder.resolve()
+    found = {start: 0}
+    todo = [start]
+    for name in todo:  # grows
+        path = folder / name
+        for target in Links(path).targets:
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc:
+                continue
+            where = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            page = where.relative_to(folder).as_posix()
+            if page not in found and where.suffix == ".html":
+                found[page] = found[name] + 1
+                todo.append(page)
+            if parts.fragment:
+                found.setdefault(f"{page}#{unquote(parts.fragment)}", found[name] + 1)
+    return found
