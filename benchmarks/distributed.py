@@ -4,7 +4,9 @@
 
 Both libraries are in every process and take turns: the processes meet, time one stretch of calls of one side, meet again.
 The number of calls of a stretch is the same for all. Medians over the rounds, of the slowest process.
-The last column is weak scaling: the time of the same step in one process, while the others rest, over that of the job.
+The column "scaling" is weak scaling: the time of the same step in one process, while the others rest, over that of the job.
+"machine" is what it would be if communication took no time: the same over all processes at once, which say nothing to each
+other but share memory and caches.
 """
 
 from __future__ import annotations
@@ -91,15 +93,21 @@ def compare(ranks: Ranks, calls: list[Callable[[], object]], rounds: int) -> lis
     return rows
 
 
-def scaling(ranks: Ranks, step: Callable[[], object], in_job: float, rounds: int) -> float:
-    """The time of a step in one process, while the others rest, over that in the job."""
-    times = []
+def scaling(
+    ranks: Ranks, alone: Callable[[], object], in_job: Callable[[], object], rounds: int
+) -> tuple[float, float]:
+    """The time of a step in one process while the others rest, over that of the same step in all at once, and of the job's.
+
+    The fastest of the rounds, turn and turn about: other work on the machine only ever adds.
+    """
+    times = ranks.calls(in_job)
+    single, side, job = [], [], []
     for _ in range(rounds):
-        taken = 0.0
-        if ranks.rank == 0:
-            taken = alternation.seconds(step, max(1, round(STRETCH / in_job)))
-        times.append(ranks.most(taken))
-    return statistics.median(times) / in_job
+        ranks.most(0.0)
+        single.append(ranks.most(alternation.stretch_of(alone, times) if ranks.rank == 0 else 0.0))
+        side.append(ranks.seconds(alone, times))
+        job.append(ranks.seconds(in_job, times))
+    return min(single) / min(side), min(single) / min(job)
 
 
 def measure(arguments: argparse.Namespace) -> None:
@@ -118,7 +126,7 @@ def measure(arguments: argparse.Namespace) -> None:
         print(alternation.machine())
         print(f"PyTorch  {torch.__version__} with gloo, {arguments.ranks} processes of 1 thread\n")
         print(
-            f"{'case':<24} {'Rushlight us':>12} {'PyTorch us':>11} {'ratio':>6}   (quartiles)   scaling"
+            f"{'case':<24} {'Rushlight us':>12} {'PyTorch us':>11} {'ratio':>6}   (quartiles)   scaling  machine"
         )
     for name, call in ours.items():
         if arguments.only not in name:
@@ -130,7 +138,8 @@ def measure(arguments: argparse.Namespace) -> None:
             f"{name:<24} {1e6 * a:>12.1f} {1e6 * b:>11.1f} {ratio:>6.2f}  ({low:.2f} .. {high:.2f})"
         )
         if name in single:
-            line += f"  {scaling(ranks, single[name], a, arguments.rounds):>6.2f}"
+            machine, job = scaling(ranks, single[name], call, arguments.rounds)
+            line += f"  {job:>6.2f}  {machine:>6.2f}"
         if ranks.rank == 0:
             print(line, flush=True)
     rushlight.distributed.barrier()

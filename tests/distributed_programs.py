@@ -358,6 +358,40 @@ def data_parallel():
     assert next(iter(parallel.state_dict())) == "module.0.weight"
 
 
+def ways_to_reduce():
+    """Averages of gradients are the same through shared memory, by messages and in place."""
+    import time
+
+    from rushlight.distributed import data_parallel, shared_rows
+
+    rank, size = start()
+    DDP, most, added = (
+        torch.nn.parallel.DistributedDataParallel,
+        shared_rows.MOST,
+        data_parallel.add_rows,
+    )
+
+    def late(rows, target):  # it reads when the others are about to write the next ones
+        time.sleep(0.002)
+        added(rows, target)
+
+    if rank == 0:
+        data_parallel.add_rows = late
+    for largest, options in ((most, {}), (1, {}), (most, {"gradient_as_bucket_view": True})):
+        shared_rows.MOST = largest
+        for dtype in (torch.float32, torch.bfloat16):
+            layer = torch.nn.Linear(5, 3, dtype=dtype)
+            parallel = DDP(layer, bucket_cap_mb=1e-6, **options)
+            shared = [bucket.shared is not None for bucket in parallel.reducer.buckets]
+            assert shared == [largest == most and not options] * 2, (shared, options)
+            for step in range(1, 8):
+                parallel(torch.full((1, 5), 2 * step * (rank + 1), dtype=dtype)).sum().backward()
+                assert layer.weight.grad.tolist() == [[step * (size + 1)] * 5] * 3
+                assert layer.bias.grad.tolist() == [1] * 3
+                layer.zero_grad(set_to_none=step % 2 == 0)
+    data_parallel.add_rows, shared_rows.MOST = added, most
+
+
 class Branches(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -372,6 +372,24 @@ def test_hooks_run_in_order_and_replace():
     assert y.grad.tolist() == [10.0, 10.0] and y.retains_grad
 
 
+def test_hooks_of_a_leaf_copy_no_gradient():
+    x = torch.ones(3, requires_grad=True)
+    places = []
+    x.register_hook(lambda g: places.append(g.data_ptr()))
+    x.register_post_accumulate_grad_hook(lambda t: places.append(t.grad.data_ptr()))
+    (x * 2).sum().backward()
+    assert places[0] == places[1]
+    given = torch.ones(3)
+    x.grad = None
+    x.backward(given)
+    assert x.grad.data_ptr() != given.data_ptr()
+    x.grad = None
+    kept: list = []
+    x.register_hook(kept.append)  # it keeps what it gets
+    (x * 2).sum().backward()
+    assert x.grad.data_ptr() != kept[0].data_ptr()
+
+
 def test_hooks_of_tensors_that_grad_is_asked_for():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     aside = 3 * x.detach().requires_grad_()

@@ -99,6 +99,7 @@ def test_job(name, ranks):
     "name",
     [
         "data_parallel",
+        "ways_to_reduce",
         "unused_parameters",
         "sparse_gradients",
         "hooks_that_are_none",

@@ -148,9 +148,7 @@ def run_special(
     if many and g is None:
         gs = [None] * node.n_outputs
     hooks = node.hooks
-    if (
-        captures is not None and node in captures
-    ):  # without its hooks, where it runs for another one
+    if captures is not None and node in captures:  # without its hooks, where it runs for another
         captures[node] = gs[:] if many else gs[0]
     if hooks is not None:
         for nr, by_id in hooks.tensor_pre.items():
@@ -169,9 +167,11 @@ def run_special(
     if hooks is not None:
         for hook in tuple(hooks.pre.values()):
             gs = replaced_all(gs, hook(tuple(gs)), hook)
+    arrived = gs[0] is not None
     if node.__class__ is AccumulateGrad:
-        if gs[0] is not None:
-            accumulate(node, gs[0])
+        if arrived:
+            g = None  # as in `run`, the call has the only reference
+            accumulate(node, gs[0] if hooks is not None and hooks.post else gs.pop())
         gradients: tuple = ()
     elif all(x is None for x in gs) or all(e is None for e in edges):
         gradients = (None,) * len(edges)
@@ -189,7 +189,7 @@ def run_special(
     if hooks is not None:
         for hook in tuple(hooks.post.values()):
             gradients = replaced_all(gradients, hook(tuple(gradients), tuple(gs)), hook)
-        if node.__class__ is AccumulateGrad and hooks.accumulated and gs[0] is not None:
+        if node.__class__ is AccumulateGrad and arrived:
             for hook in tuple(hooks.accumulated.values()):
                 hook(node.variable)
     return gradients

@@ -4,21 +4,28 @@ Note [Buckets]
 Gradients become ready from the last layers to the first. Parameters are put into buckets in that order; when all gradients
 of a bucket are there, its reduction starts and goes on (work.py) while backward computes the next ones. All processes start
 buckets in the same order. With the last gradient the process waits for all, and the averages become the gradients.
+On one machine the rows of buckets are in shared memory, and the reduction is the sum that writes the gradients: Note
+[Rows in shared memory].
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 import rushlight
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.results import bump
 from rushlight.distributed import collectives, objects
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import _get_default_group
 from rushlight.distributed.reductions import ReduceOp
+from rushlight.distributed.shared_rows import shared_rows
 from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
 from rushlight.nn.module import Module
@@ -27,6 +34,7 @@ from rushlight.nn.sparse import Embedding, EmbeddingBag
 __all__ = ["DistributedDataParallel", "GradBucket"]
 
 MEBIBYTE = 1 << 20
+LINE = 64  # bytes; rows begin at lines of the cache
 
 
 class GradBucket:
@@ -38,6 +46,7 @@ class GradBucket:
         count = 0 if sparse else sum(p.numel() for p in parameters)
         self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
         self._gradients = self.views(self._buffer)
+        self.shared: list[list[Tensor]] | None = None  # the gradients of each process
         self.missing = 0  # how many gradients are not there yet
         self.reduction: Work | Future | None = None
 
@@ -53,6 +62,11 @@ class GradBucket:
         """Take another row in its place."""
         self._buffer = buffer
         self._gradients = self.views(buffer)
+
+    def share(self, rows: list[Tensor], rank: int) -> None:
+        """Take the rows of all processes in shared memory; its own is that of `rank`."""
+        self.set_buffer(rows[rank])
+        self.shared = [self.views(row) for row in rows]
 
     def parameters(self) -> list[Tensor]:
         """The parameters whose gradients it holds."""
@@ -111,6 +125,9 @@ class Reducer:
         self.buckets = buckets_of(parameters, sparse, min(cap, 1) * MEBIBYTE, cap * MEBIBYTE)
         self.hook: tuple[Any, Callable] | None = None
         self.active, self.next = False, 0
+        self.read: Work | None = None  # is done when all have read what is in shared memory
+        if not owner.gradient_as_bucket_view:  # those stay where they are, and are reduced in place
+            share(self.buckets, self.group)
         self.divisor = self.group.size()
         self.used = rushlight.zeros(len(parameters), dtype=rushlight.int32)
         self.place: dict[int, tuple[GradBucket, int, int]] = {}
@@ -131,8 +148,10 @@ class Reducer:
                 "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
                 "participate in calculating loss."
             )
+        self.wait_for_readers()
         self.active, self.next = True, 0
-        self.used.fill_(1)
+        if self.owner.find_unused_parameters:
+            self.used.fill_(1)
         for bucket in self.buckets:
             bucket.missing, bucket.reduction = len(bucket._parameters), None
         for parameter in unused:
@@ -140,9 +159,25 @@ class Reducer:
             self.used[number] = 0
             if bucket.sparse:
                 bucket.set_buffer(parameter.new_zeros(parameter.shape).to_sparse())
+            elif parameter.grad is None:
+                bucket._gradients[k].zero_()
             else:
-                bucket._gradients[k].copy_(0.0 if parameter.grad is None else parameter.grad)
+                self.put(parameter.grad, bucket._gradients[k])
             bucket.missing -= 1
+
+    def put(self, gradient: Tensor, place: Tensor) -> None:
+        """Write this process's share of the average into its bucket; all of a gradient for a communication hook."""
+        if self.hook is None:
+            with np.errstate(all="ignore"):
+                np.multiply(gradient._array, 1 / self.divisor, out=place._array, casting="unsafe")
+        elif gradient is not place:
+            place.copy_(gradient.detach())
+
+    def wait_for_readers(self) -> None:
+        """Wait until the buckets may be written."""
+        if self.read is not None:
+            self.read.wait()
+            self.read = None
 
     def ready(self, parameter: Tensor) -> None:
         """A gradient is there."""
@@ -154,15 +189,16 @@ class Reducer:
                 "Expected to mark a variable ready only once. This error is caused by a parameter that is used in "
                 "several backwards of one forward, or outside of `forward`."
             )
+        if bucket.sparse:
+            bucket.set_buffer(parameter.grad)
+        else:
+            self.put(parameter.grad, bucket._gradients[k])
+        if self.owner.gradient_as_bucket_view:
+            parameter.grad = bucket._gradients[k]
+        bucket.missing -= 1
+        if bucket.missing:
+            return
         with rushlight.no_grad():
-            if bucket.sparse:
-                bucket.set_buffer(parameter.grad)
-            row = bucket._gradients[k]
-            if parameter.grad is not row:
-                row.copy_(parameter.grad)
-            if self.owner.gradient_as_bucket_view:
-                parameter.grad = row
-            bucket.missing -= 1
             while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
                 self.start(self.buckets[self.next])
                 self.next += 1
@@ -177,7 +213,10 @@ class Reducer:
             return
         if bucket.sparse:
             return  # it is reduced at the end
-        work = self.group.allreduce(bucket.buffer().div_(self.divisor))
+        if bucket.shared is not None:
+            bucket.reduction = self.group.rows_written(bucket.buffer())
+            return
+        work = self.group.allreduce(bucket.buffer())
         bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
 
     def finish(self) -> None:
@@ -187,19 +226,26 @@ class Reducer:
             everywhere = self.used.clone()
             collectives.all_reduce(everywhere, group=self.group)
         for bucket in self.buckets:
-            for parameter, average in zip(bucket.parameters(), self.averages(bucket)):
+            averages = self.averages(bucket)
+            for k, parameter in enumerate(bucket._parameters):
                 if everywhere is not None and not everywhere[self.place[id(parameter)][2]]:
                     continue  # no process used it
+                if bucket.sparse:
+                    parameter.grad = averages[k]
+                    continue
                 if parameter.grad is None:
-                    parameter.grad = average.clone()
-                elif bucket.sparse:
-                    parameter.grad = average
-                elif parameter.grad is not average:
-                    parameter.grad.copy_(average)
+                    parameter.grad = rushlight.empty_like(parameter)
+                if bucket.shared is not None and self.hook is None:
+                    add_rows([row[k] for row in bucket.shared], parameter.grad)
+                elif parameter.grad is not averages[k]:
+                    parameter.grad.copy_(averages[k])
+        if self.hook is None and any(bucket.shared is not None for bucket in self.buckets):
+            self.read = self.group.barrier()
         self.active = False
 
     def shadow(self) -> None:
         """Take part in the reductions of a backward, with zeros."""
+        self.wait_for_readers()
         self.used.zero_()
         with rushlight.no_grad():
             for bucket in self.buckets:
@@ -221,6 +267,27 @@ class Reducer:
             )
         found = reduction.wait()
         return bucket.views(found[0] if isinstance(found, list | tuple) else found)
+
+
+def share(buckets: Sequence[GradBucket], group: Any) -> None:
+    """Put the rows of buckets into memory that all processes see, if they are on one machine."""
+    dense = [bucket for bucket in buckets if not bucket.sparse]
+    ends = [*itertools.accumulate(-(-b.buffer().nbytes // LINE) * LINE for b in dense)]
+    rows = shared_rows(ends[-1], group) if dense else None
+    if rows is not None:
+        for bucket, start in zip(dense, [0, *ends]):
+            end, dtype = start + bucket.buffer().nbytes, bucket.buffer().dtype
+            bucket.share([row[start:end].view(dtype) for row in rows], group.rank())
+
+
+def add_rows(rows: Sequence[Tensor], target: Tensor) -> None:
+    """Write the sum of rows, in their order."""
+    array = target._array
+    with np.errstate(all="ignore"):
+        np.add(rows[0]._array, rows[1]._array, out=array, casting="unsafe")
+        for row in rows[2:]:
+            np.add(array, row._array, out=array, casting="unsafe")
+    bump(target)
 
 
 def sparse_sum(tensor: Tensor, group: Any) -> Tensor:

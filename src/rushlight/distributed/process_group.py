@@ -195,6 +195,10 @@ class ProcessGroup:
             finish = self._finish(op, tensor, row)
         return self._work("all_reduce", request, [row], finish, [tensor])
 
+    def rows_written(self, tensor: Tensor) -> Work:
+        """All have written their rows of a reduction: Note [Rows in shared memory]."""
+        return self._work("all_reduce", self.communicator.Ibarrier(), [], None, [tensor])
+
     def _reduced(self, row: np.ndarray, op: Any) -> schedules.Schedule:
         """A schedule that gives all the reduction of a row, in place."""
         flat = real(_wrap(row.reshape(-1))).reshape(-1)
