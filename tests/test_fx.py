@@ -1,6 +1,7 @@
 """`torch.fx`: tracing, graphs, generated code, errors."""
 
 import copy
+import functools
 import inspect
 import io
 import math
@@ -118,7 +119,7 @@ def test_printed_graph():
         "    %x : torch.Tensor [num_users=1] = placeholder[target=x]",
         "    %n : [num_users=1] = placeholder[target=n](default=3)",
         "    %layers_0 : [num_users=1] = call_module[target=layers.0](args = (%x,), kwargs = {})",
-        "    %relu : [num_users=1] = call_function[target=torch.nn.functional.relu](args = (%layers_0,), kwargs = {})",
+        "    %relu : [num_users=1] = call_function[target=torch.nn.functional.relu](args = (%layers_0,), kwargs = {inplace: False})",
         "    %layers_0_weight : [num_users=1] = get_attr[target=layers.0.weight]",
         "    %mul : [num_users=1] = call_function[target=operator.mul](args = (%layers_0_weight, %n), kwargs = {})",
         "    %add : [num_users=1] = call_function[target=operator.add](args = (%relu, %mul), kwargs = {})",
@@ -169,6 +170,33 @@ def test_functions_of_torch_are_recorded(function):
     assert_close(fx.Interpreter(traced).run(x), function(x), equal_nan=True)
     assert_close(fx.Transformer(traced).transform()(x), function(x), equal_nan=True)
     assert_close(traced(x + 1), function(x + 1), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "written"),
+    [
+        (lambda x: torch.sum(x, dim=1, keepdim=False), "torch.sum(x, dim = 1, keepdim = False)"),
+        (lambda x: torch.sum(x, 1), "torch.sum(x, 1)"),
+        (lambda x: torch.relu(input=x), "torch.relu(input = x)"),
+        (lambda x: torch.add(x, x, alpha=2), "torch.add(x, x, alpha = 2)"),
+        (lambda x: torch.stack([x, x], dim=0), "torch.stack([x, x], dim = 0)"),
+        (lambda x: torch.clamp(x, max=6), "torch.clamp(x, max = 6)"),
+        (lambda x: torch.max(x, dim=1), "torch.max(x, dim = 1)"),
+        (lambda x: torch.chunk(x, 2, dim=1), "torch.chunk(x, 2, dim = 1)"),
+        (lambda x: torch.repeat_interleave(x, 2, dim=0), "torch.repeat_interleave(x, 2, dim = 0)"),
+        (lambda x: torch.flatten(x, start_dim=1), "torch.flatten(x, start_dim = 1)"),
+        (lambda x: torch.sum(*(x, 1)), "torch.sum(x, 1)"),
+        (lambda x: torch.sub(*(x, x), alpha=2), "torch.sub(x, x, alpha = 2)"),
+        (lambda x: functools.partial(torch.sum, dim=1)(x), "torch.sum(x, 1)"),
+        (lambda x: F.linear(x, x, bias=x), "linear(x, x, bias = x)"),
+        (lambda x: F.relu(x, True), "functional.relu(x, inplace = True)"),
+        (lambda x: F.max_pool2d(x, kernel_size=2), "max_pool2d(x, 2, stride = None, padding = 0"),
+        (lambda x: F.layer_norm(x, (3,)), "(x, (3,), weight = None, bias = None, eps = 1e-05)"),
+    ],
+)
+def test_arguments_stand_as_the_program_wrote_them(function, written):
+    """By place or by name; what PyTorch writes in Python passes all that has a default on by name."""
+    assert written in fx.symbolic_trace(function).code
 
 
 def test_unpacking_needs_the_number_of_names():

@@ -22,6 +22,7 @@ from rushlight.fx import traceback as fx_traceback
 from rushlight.fx.codegen import OPERATORS
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Argument, Node, Target, map_aggregate
+from rushlight.fx.written import as_written
 
 __all__ = [
     "Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
@@ -333,8 +334,8 @@ class Proxy:
         if overrides.is_tensor_method_or_property(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         return tracer.create_proxy(
-            "call_function", orig_method, args, kwargs,
-        )  # fmt: skip
+            "call_function", orig_method, *as_written(orig_method, args, kwargs)
+        )
 
 
 def _names_unpacked() -> int | None:
