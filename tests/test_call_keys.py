@@ -521,3 +521,16 @@ def test_views_without_history_are_the_views_with_one():
     with pytest.raises(RuntimeError, match="multiple views"):
         (x * 1).unbind()[0].add_(1)
     assert row._base is x
+
+
+def test_the_entry_of_an_operator_leaves_tensors_of_inference_mode_to_python():
+    from rushlight._backends import llvm
+
+    llvm.activate()
+    with torch.inference_mode():
+        made = torch.ones(2)
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+            made * x
+        assert (made + x).requires_grad

@@ -343,6 +343,8 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
                     held[arrays] = a
                     arrays = arrays + 1
                     edges[k] = table[NOTHING]
+                    counter = bits(o, Ptr[i64])[table[COUNTER_AT]]
+                    found = found & (counter != table[INFERENCE])  # cannot be saved: Python says so
                     if ((table[WANTED] >> k) & 1) != 0:
                         edges[k] = edge_of(bits(o, Ptr[i64]), table)
                         history = history | (edges[k] != table[NOTHING])
