@@ -214,6 +214,27 @@ def test_random_numbers_are_drawn_as_often_and_in_the_same_order():
             same(a, b)
 
 
+@pytest.mark.parametrize("laid_out", ["rows", "columns", "channels_last", "gaps"])
+def test_memory_and_random_numbers_are_laid_out_as_eager_lays_them_out(laid_out):
+    def function(x):
+        like = torch.randn_like(x), torch.rand_like(x, dtype=torch.float64)
+        order = torch.randn_like(x, memory_format=torch.contiguous_format)
+        own = torch.empty_like(x).bernoulli_(0.25), x.new_empty_strided((4, 3), (1, 4)).normal_(2)
+        return *like, order, *own, torch.empty_strided((2, 2), (3, 1)).uniform_(-1, 1)
+
+    x = torch.ones(4, 3, 6, 5)
+    x = {"columns": x.transpose(1, 2), "gaps": x[:, :, ::2]}.get(laid_out, x)
+    if laid_out == "channels_last":
+        x = x.to(memory_format=torch.channels_last)
+    torch.manual_seed(0)
+    expected = [function(x) for _ in range(3)]
+    program = built(function, x)
+    torch.manual_seed(0)
+    for row in expected:
+        for a, b in zip(program(x), row, strict=True):
+            assert a.stride() == b.stride() and a.dtype == b.dtype and torch.equal(a, b)
+
+
 def test_a_training_step_gives_the_gradients_of_eager():
     torch.manual_seed(0)
     model = torch.nn.Sequential(

@@ -26,6 +26,8 @@ from rushlight.dispatch.overloads import OpOverload
 from rushlight.dispatch.record import NUMBERS
 from rushlight.fx import Node
 from rushlight.fx.immutable_collections import immutable_list
+from rushlight.ops.factories import creation
+from rushlight.rng import generator, sampling
 
 # Operators that give the array that they are given; those that make an array of shapes and numbers alone.
 SAME = frozenset("alias detach lift_fresh".split())
@@ -33,7 +35,12 @@ MAKERS = frozenset(
     "arange eye full full_like linspace new_full new_ones new_zeros ones ones_like scalar_tensor "
     "zeros zeros_like".split()
 )
-EMPTY = frozenset(("empty", "new_empty"))
+EMPTY = frozenset(("empty", "new_empty", "empty_strided", "new_empty_strided"))
+# Operators that make an array like another one, and how random numbers are drawn into it; in-place operators that draw.
+LIKE: dict[str, tuple] = {
+    "empty_like": (), "rand_like": ("uniform_", 0.0, 1.0), "randn_like": ("normal_", 0.0, 1.0),
+}  # fmt: skip
+DRAWING = {"bernoulli_": (0.5,), "normal_": (0.0, 1.0), "uniform_": (0.0, 1.0)}
 # In-place operators whose result is another view of the memory, which they leave as it is.
 RESHAPING = frozenset(
     "as_strided_ resize_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ detach_".split()
@@ -212,6 +219,10 @@ def call_of(node: Node) -> Call:
         return copying(node)
     if name in EMPTY and (made := new_memory(node)) is not None:
         return made
+    if name in LIKE and (made := new_alike(node, *LIKE[name])) is not None:
+        return made
+    if name in DRAWING and (made := drawn_into(node, DRAWING[name])) is not None:
+        return made
     function = target.overloadpacket.resolved()
     if (of := getattr(function, "gradient_of", None)) is not None:
         return gradient(node, *of) or on_tensors(node)
@@ -281,13 +292,59 @@ def copying(node: Node) -> Call:
 
 
 def new_memory(node: Node) -> Call | None:
-    """`empty` and `new_empty`; None where their result is no plain array in order."""
+    """Memory of a known layout; None where it is not that of a plain array, or depends on numbers that are computed."""
     a = node.meta["val"]._array
-    read = [n for n in nodes_in((node.args, node.kwargs)) if not isinstance(n.meta["val"], Tensor)]
-    asked = {k for k, v in node.kwargs.items() if v not in (None, False)}
-    if read or not asked <= {"dtype"} or not plain(node):
+    if not all_tensors(node) or not asked(node) <= {"dtype"} or not plain(node):
         return None
-    return Call(node, xp.empty, (a.shape, a.dtype))
+    if a.flags.c_contiguous:
+        return Call(node, xp.empty, (a.shape, a.dtype))
+    strides = tuple(s // a.itemsize for s in a.strides)
+    return Call(node, xp.empty_strided, (a.shape, a.dtype, strides))
+
+
+def new_alike(node: Node, sampler: str = "", *numbers: float) -> Call | None:
+    """Memory laid out as an array is, where a sampler is named with numbers that it draws."""
+    like, order = node.args[0], node.kwargs.get("memory_format")
+    if len(node.args) > 1 or not asked(node) <= {"dtype", "memory_format"} or not plain(node):
+        return None
+    dtype = dtype_of(node)
+    draw = getattr(sampling, sampler) if sampler else None
+
+    def new(a: Any) -> Any:
+        made = creation.empty_array(a.shape, dtype, creation.preserved(a, order))
+        if draw is not None:
+            draw(made, *numbers, generator.default_generator)
+        return made
+
+    new.__name__ = node.target._opname  # type: ignore[union-attr]
+    return Call(node, new, (like,))
+
+
+def drawn_into(node: Node, numbers: tuple) -> Call | None:
+    """Random numbers into the memory of an array. `numbers`: which the sampler gets where no others are given."""
+    into, *given = node.args
+    numbers = (*given, *numbers[len(given) :])
+    if node.kwargs or not all(isinstance(v, (int, float)) for v in numbers) or not plain(node):
+        return None
+    name = node.target._opname  # type: ignore[union-attr]
+    draw = getattr(sampling, name)
+
+    def drawn(a: Any) -> Any:
+        draw(a, *numbers, generator.default_generator)
+        return a
+
+    drawn.__name__ = name
+    return Call(node, drawn, (into,), writes=into)  # type: ignore[arg-type]
+
+
+def asked(node: Node) -> set[str]:
+    """The options that a node gives a value."""
+    return {k for k, v in node.kwargs.items() if v is not None and v is not False}
+
+
+def all_tensors(node: Node) -> bool:
+    """Whether all that a node reads of others are tensors."""
+    return all(isinstance(n.meta["val"], Tensor) for n in nodes_in((node.args, node.kwargs)))
 
 
 def dtype_of(node: Any) -> np.dtype:

@@ -22,6 +22,8 @@ from rushlight._codegen.types import Header, Ptr, f64, i64
 
 PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept
 COLUMNS = 2048  # sums that make a chunk
+SIDE = 4  # rows whose sums are taken at once
+BLOCK = 16  # rows that are treated together, at most
 PIECE = 16384  # elements of a row whose sum is taken at once
 
 
@@ -43,14 +45,29 @@ def moments(p, n, T, summed):
 
 
 @inline
-def normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, eps):
-    """q = (p - mean) / sqrt(variance + eps) * weight + bias of a row; CENTRE False: the mean is 0. The mean,
-    and 1 / sqrt(variance + eps)."""
-    if CENTRE:
-        m, s = moments(p, n, T, row_total)
-    else:
-        m, s = R(0), row_total(p, n, lambda v: v * v, T)
-    d = 1 / sqrt(s / R(n) + R(eps))
+def block_of(n):
+    """How many rows of n elements are treated together: what is done with one need not wait for the other."""
+    return max(i64(1), min(i64(BLOCK), 2048 // n))
+
+
+@inline
+def row_statistics(CENTRE, T, x, n, count, m, d, eps):
+    """m = the means and d = 1 / sqrt(variance + eps) of `count` rows; CENTRE False: means are 0."""
+    R = T.loaded
+    for r in range(count):
+        m[r] = row_total(x + r * n, n, itself, T) / R(n) if CENTRE else R(0)
+    for r in range(count):
+        mean = m[r]
+        if CENTRE:
+            s = row_total(x + r * n, n, lambda v: (v - mean) * (v - mean), T)
+        else:
+            s = row_total(x + r * n, n, lambda v: v * v, T)
+        d[r] = 1 / sqrt(s / R(n) + R(eps))
+
+
+@inline
+def normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, m, d):
+    """q = (p - m) * d * weight + bias of a row; CENTRE False: m is 0."""
     for i in lanes(0, n):
         v = (p[i] - m) * d if CENTRE else p[i] * d
         if WEIGHT:
@@ -58,17 +75,23 @@ def normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, eps):
         if BIAS:
             v = v + R(bias[i])
         q[i] = v
-    return m, d
 
 
 @kernel
 def row_norm(
     WEIGHT, BIAS, CENTRE, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], rows: i64, n: i64, eps: f64
 ):  # fmt: skip
-    """Rows of `n` elements normalised."""
+    """Rows of `n` elements normalised: (x - mean) / sqrt(variance + eps) * weight + bias."""
     for lo, hi in parallel(rows, rows_of(n)):
-        for r in range(lo, hi):
-            normalise(WEIGHT, BIAS, CENTRE, T, R, x + r * n, y + r * n, weight, bias, n, eps)
+        m, d = array(R, BLOCK), array(R, BLOCK)
+        r = i64(lo)
+        while r < hi:
+            count = min(block_of(n), hi - r)
+            row_statistics(CENTRE, T, x + r * n, n, count, m, d, eps)
+            for k in range(count):
+                p, q = x + (r + k) * n, y + (r + k) * n
+                normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, m[k], d[k])
+            r += count
 
 
 @kernel
@@ -78,11 +101,14 @@ def row_norm_kept(
 ):  # fmt: skip
     """The same, with the mean and 1 / sqrt(variance + eps) of each."""
     for lo, hi in parallel(rows, rows_of(n)):
-        for r in range(lo, hi):
-            p, q = x + r * n, y + r * n
-            m, d = normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, eps)
-            mean[r] = m
-            rstd[r] = d
+        r = i64(lo)
+        while r < hi:
+            count = min(block_of(n), hi - r)
+            row_statistics(CENTRE, T, x + r * n, n, count, mean + r, rstd + r, eps)
+            for k in range(r, r + count):
+                p, q = x + k * n, y + k * n
+                normalise(WEIGHT, BIAS, CENTRE, T, R, p, q, weight, bias, n, mean[k], rstd[k])
+            r += count
 
 
 @kernel
@@ -126,22 +152,28 @@ def row_norm_backward(
             for i in lanes(0, n):
                 a[i] = 0
                 b[i] = 0
-        for r in range(lo, hi):
-            p, h, q = x + r * n, g + r * n, gx + r * n
-            if CENTRE:
-                m, squares = moments(p, n, T, row_total)
-            else:
-                m, squares = R(0), row_total(p, n, lambda v: v * v, T)
-            d = 1 / sqrt(squares / R(n) + R(eps))
-            s, t = joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W)
+        m, d, s, t = array(R, BLOCK), array(R, BLOCK), array(R, BLOCK), array(R, BLOCK)
+        first = i64(lo)
+        while first < hi:
+            count = min(block_of(n), hi - first)
+            p, h, q = x + first * n, g + first * n, gx + first * n
+            row_statistics(CENTRE, T, p, n, count, m, d, eps)
+            side = count - count % SIDE
+            for r in range(0, side, SIDE):
+                joint_sums(SIDE, h + r * n, p + r * n, weight, a, b, m + r, d + r, s + r, t + r, n,
+                           WEIGHT, SUMS, T, W)  # fmt: skip
+            for r in range(side, count):
+                joint_sums(1, h + r * n, p + r * n, weight, a, b, m + r, d + r, s + r, t + r, n,
+                           WEIGHT, SUMS, T, W)  # fmt: skip
             if INPUT:
-                s, t = s / R(n), t / R(n)
-                for i in lanes(0, n):
-                    v = h[i]
-                    if WEIGHT:
-                        v = v * R(weight[i])
-                    c = (p[i] - m) * d
-                    q[i] = d * (v - s - c * t) if CENTRE else d * (v - c * t)
+                for r in range(count):
+                    for i in lanes(r * n, r * n + n):
+                        v = h[i]
+                        if WEIGHT:
+                            v = v * R(weight[i - r * n])
+                        c = (p[i] - m[r]) * d[r]
+                        q[i] = d[r] * (v - s[r] - c * t[r]) if CENTRE else d[r] * (v - c * t[r])
+            first += count
     if SUMS:
         L = width(T)
         chunks = (rows + (grain - 1)) // grain
@@ -157,24 +189,45 @@ def row_norm_backward(
 
 
 @inline
-def joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W):
-    """The sums over a row of h * w and h * w * c, c the normalised p; SUMS: h * c and h are added to
-    the rows a and b."""
+def joint_sums(ROWS, h, p, weight, a, b, m, d, s, t, n, WEIGHT, SUMS, T, W):
+    """The means over ROWS rows of h * w and h * w * c, c the normalised p, in s and t; SUMS: h * c and h are added
+    to the rows a and b."""
     L = width(T)
     R = T.loaded
-    s, t = splat(R(0), L), splat(R(0), L)
-    for i in range(0, n, L):
-        here = iota(i64, L) < n - i
-        v = load(h + i, L, here)
-        c = select(here, (load(p + i, L, here) - m) * d, R(0))
+    u = [splat(R(0), L) for _ in range(ROWS)]
+    v = [splat(R(0), L) for _ in range(ROWS)]
+    whole = n - n % L
+    every = iota(i64, L) < L
+    for i in range(0, whole, L):
+        joint_step(ROWS, h, p, weight, a, b, m, d, u, v, n, i, every, WEIGHT, SUMS, T, W)
+    if whole < n:
+        here = iota(i64, L) < n - whole
+        joint_step(ROWS, h, p, weight, a, b, m, d, u, v, n, whole, here, WEIGHT, SUMS, T, W)
+    for r in unroll(ROWS):
+        s[r] = total(u[r]) / R(n)
+        t[r] = total(v[r]) / R(n)
+
+
+@inline
+def joint_step(ROWS, h, p, weight, a, b, m, d, u, v, n, i, here, WEIGHT, SUMS, T, W):
+    """What the columns from i on add to the sums u and v of `joint_sums`."""
+    L = width(T)
+    R = T.loaded
+    products, sums = load(a + i, L, here) if SUMS else 0, load(b + i, L, here) if SUMS else 0
+    w = load(weight + i, L, here) if WEIGHT else 1
+    for r in unroll(ROWS):
+        g = load(h + r * n + i, L, here)
+        c = select(here, (load(p + r * n + i, L, here) - m[r]) * d[r], R(0))
         if SUMS:
-            store(a + i, fma(v, c, load(a + i, L, here)), here)
-            store(b + i, load(b + i, L, here) + v, here)
+            products = fma(g, c, products)
+            sums = sums + g
         if WEIGHT:
-            v = v * load(weight + i, L, here)
-        s = s + v
-        t = fma(v, c, t)
-    return total(s), total(t)
+            g = g * w
+        u[r] = u[r] + g
+        v[r] = fma(g, c, v[r])
+    if SUMS:
+        store(a + i, products, here)
+        store(b + i, sums, here)
 
 
 @kernel
