@@ -561,3 +561,27 @@ def test_operators_with_parts_for_autograd_and_modes():
     op.py_impl(Mode)(lambda mode, x, dim: op(x, dim) + 1)
     with Mode():
         assert op(torch.ones(2), 0).item() == 3
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda b: b.view(1, 2),
+        lambda b: b.reshape(2, 1),
+        lambda b: b.unsqueeze(0).expand(4, 2),
+        lambda b: b[:1],
+        lambda b: b.diag(),
+        lambda b: torch.func.jvp(
+            lambda q: torch.nn.functional.linear(torch.ones(3, 4), torch.ones(2, 4), q), (b,), (b,)
+        )[1],
+    ],
+)
+def test_forward_over_reverse_through_views(view):
+    def loss(b):
+        return (view(b) ** 3).sum()
+
+    b, one = torch.tensor([1.0, 2.0]), torch.ones(2)
+    _, moved = torch.func.jvp(torch.func.grad(loss), (b,), (one,))
+    assert torch.equal(moved, torch.func.jacrev(torch.func.grad(loss))(b) @ one)
+    assert moved.any()
+    assert torch.equal(torch.func.hessian(loss)(b), torch.func.jacrev(torch.func.jacrev(loss))(b))

@@ -1,12 +1,11 @@
 """The backward pass: every node of a graph runs once, after all nodes that use its outputs.
 
 Note [The backward pass]
-    First the engine counts, for each node, the edges that lead to it. Then nodes run from the roots on.
-    A node gives one gradient (or None) to each of its edges and counts the edge down; a node whose
-    count is zero is ready to run. A node that got None only gives None to its own edges, or the nodes
-    behind it would wait for ever. Nothing recurses, so that a graph may be deep. The tables are local
-    to the call, so that a backward may start another one, and threads meet only at the leaves, where
-    a lock is held.
+    First the engine counts, for each node, the edges that lead to it. Then nodes run from the roots on. A
+    node gives one gradient (or None) to each of its edges and counts the edge down; a node whose count is
+    zero is ready to run. A node that got None only gives None to its own edges, or the nodes behind it
+    would wait for ever. Nothing recurses, so that a graph may be deep. The tables are local to the call, so
+    that a backward may start another one, and threads meet only at the leaves, where a lock is held.
 """
 
 from __future__ import annotations
@@ -568,10 +567,11 @@ def grad(
                     "Set allow_unused=True if this is the desired behavior."
                 )
             if materialize_grads:
-                x = inputs[i].detach()
-                result[i] = x.new_zeros(x.shape, requires_grad=create_graph)
-        elif not create_graph and g._edge is not None:
+                result[i] = inputs[i].new_zeros(inputs[i].shape, requires_grad=create_graph)
+        elif not create_graph and g._edge is not None:  # a view
             result[i] = g.detach()
+            if g.__class__ is Tensor:
+                result[i]._array = g._array  # with its tangents
     return tuple(result)
 
 
