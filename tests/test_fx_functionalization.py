@@ -164,3 +164,34 @@ def test_custom_functions_need_a_setup_context():
     with pytest.raises(RuntimeError, match="must override the setup_context"):
         functionalize(Doubled.apply)(torch.ones(2))
     assert Doubled.apply(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+class Named(dict):
+    """A node of trees that only `register_pytree_node` knows."""
+
+
+def test_a_traced_module_takes_nodes_that_were_registered():
+    from rushlight.utils import _pytree
+
+    _pytree.register_pytree_node(
+        Named,
+        lambda d: (list(d.values()), tuple(d)),
+        lambda v, keys: Named(zip(keys, v, strict=True)),
+    )
+    traced = make_fx(lambda d: d["a"] * 2 + d["b"])(Named(a=torch.ones(2), b=torch.ones(2)))
+    assert torch.equal(traced(Named(a=torch.ones(2), b=torch.zeros(2))), torch.full((2,), 2.0))
+    with pytest.raises(RuntimeError, match="is different from expected spec"):
+        traced(Named(a=torch.ones(2)))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_writes_and_new_tensors_under_vmap_are_traced(mode):
+    def f(x):
+        filled = torch.zeros_like(x).fill_(2.5) * x.new_ones(3)
+        square = torch.zeros(3, 3) + x[0]
+        square.fill_diagonal_(7)
+        return filled.diag() * x + square.sum()
+
+    x, z = torch.randn(4, 3), torch.randn(4, 3)
+    mapped = torch.func.vmap(f)
+    assert torch.equal(make_fx(mapped, tracing_mode=mode)(x)(z), mapped(z))

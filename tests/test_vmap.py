@@ -384,3 +384,20 @@ def test_places_of_dimensions_have_the_form_of_the_values():
 
     with pytest.raises(RuntimeError, match="returned an incompatible"):
         vmap(Zeros.apply)(x)
+
+
+@pytest.mark.parametrize("pool", [F.max_pool1d, F.max_pool2d, F.max_pool3d])
+def test_tangents_of_a_batch_through_what_keeps_intermediates(pool):
+    x, tangents = (
+        torch.randn(2, 2, 4, 4, 4)[..., 0] if pool is F.max_pool2d else torch.randn(2, 4, 4, 4),
+        None,
+    )
+    if pool is F.max_pool1d:
+        x = x[0]
+    tangents = torch.randn(3, *x.shape)
+
+    def moved(t):
+        return torch.func.jvp(lambda x: pool(x, 2), (x,), (t,))[1]
+
+    got = torch.func.vmap(moved)(tangents)
+    assert torch.equal(got, torch.stack([moved(t) for t in tangents]))

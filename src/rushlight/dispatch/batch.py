@@ -34,6 +34,7 @@ from rushlight.dispatch.transforms import (
     mapped,
     tensor,
     tensors_in,
+    write_inside,
 )
 
 if TYPE_CHECKING:
@@ -91,6 +92,14 @@ class Batch(Lifted):
         t = tensor(a)
         return Batch(t.expand(v.shape[0], *t.shape).clone(), self.level)
 
+    def make(self, function: Callable, args: tuple, kwargs: dict) -> Tensor:
+        made = function(*mapped(args, lambda t: inside(t, self.level)), **kwargs)
+        if not self.has or not self.level.alive:
+            return made
+        if not function.__name__.endswith("_like"):
+            made = made.expand(self.value.shape[0], *made.shape).clone()
+        return tensor(Batch(made, self.level))
+
     def detached(self) -> Batch:
         return Batch(self.value.detach(), self.level, self.has)
 
@@ -111,16 +120,11 @@ class Batch(Lifted):
             value = in_front(value, self.ndim)
         self.value.copy_(value)
 
-    def overwrite(self, write: Callable, apart: bool = False) -> None:
-        """Let `write(array)` fill the memory; `apart`: that of each element by itself."""
-        rows = (
-            [self.value.select(0, k) for k in range(len(self.value))]
-            if apart and self.has
-            else [self.value]
-        )
-        for row in rows:
-            a = row._array
-            a.overwrite(write, apart) if isinstance(a, Lifted) else write(a)
+    def overwrite(self, write: Callable, label: str, given: tuple) -> None:
+        """`write(array)`, which `label(*given)` does to a tensor, on the memory inside."""
+        apart = label == "fill_diagonal_" and self.has
+        for row in self.value.unbind() if apart else (self.value,):
+            write_inside(row, write, label, given)
 
     def refuse_update(self) -> None:
         raise RuntimeError(
@@ -239,6 +243,12 @@ def in_front(value: Tensor, ndim: int) -> Tensor:
     return value.reshape((shape[0], *(1,) * (ndim - have), *shape[1:]))
 
 
+def inside(t: Tensor, level: Level) -> Tensor:
+    """What is inside of a tensor of this level."""
+    a = t._array
+    return a.value if a.__class__ is Batch and a.level is level else t
+
+
 class Batched:
     """A call of an operator on batches; see Note [Batching rules]."""
 
@@ -300,15 +310,14 @@ class Batched:
     def forward(self) -> Any:
         """The results and the intermediates of the operator: lifted arrays, None for what no rule asks for."""
         op, results = self.op, self.run()
-        if not op.intermediates or (
-            results.__class__ is list and len(results) > 1 and op.outputs is None
-        ):
+        n = len(op.intermediates)
+        if not n or (results.__class__ is list and len(results) > 1 and op.outputs is None):
             return results
-        # most rules do without them
-        return [
-            *(results if op.outputs is not None else (results,)),
-            *(None,) * len(op.intermediates),
-        ]
+        kept: Any = (None,) * n  # most rules do without them
+        if self.history and not self.has:  # recorded as it is, without a batch
+            found = general.forward(op, self.named, keep=True)[-n:]
+            kept = [None if a is None else Batch(tensor(a), self.level, False) for a in found]
+        return [*(results if op.outputs is not None else (results,)), *kept]
 
     def run(self) -> Any:
         """The results: lifted arrays."""

@@ -43,6 +43,7 @@ from rushlight.dispatch.transforms import (
     mapped,
     tensor,
     tensors_in,
+    write_inside,
 )
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ class Dual(Lifted):
         a = self.plain
         return a.to_numpy() if isinstance(a, Lifted) else devices.of(a).to_numpy(a)
 
+    def make(self, function: Callable, args: tuple, kwargs: dict) -> Tensor:
+        return function(*mapped(args, lambda t: tensor(bare_array(t._array, self.level))), **kwargs)
+
     def alike(self, a: Any) -> Any:
         return self.plain.alike(a) if isinstance(self.plain, Lifted) else a
 
@@ -142,13 +146,12 @@ class Dual(Lifted):
             tensor(b) if isinstance(b, (np.ndarray, Lifted)) else tensor(cpu.number(b, self.dtype))
         )
 
-    def overwrite(self, write: Callable, apart: bool = False) -> None:
-        """Let `write(array)` fill the memory, all of it where not `apart`: with what has no tangent."""
+    def overwrite(self, write: Callable, label: str, given: tuple) -> None:
+        """`write(array)`, which `label(*given)` does to a tensor, on the memory inside: with what has no tangent."""
         if self.tangent is not None:
             t = self.own_tangent()
-            t.fill_diagonal_(0) if apart else t.zero_()
-        a = self.plain
-        a.overwrite(write, apart) if isinstance(a, Lifted) else write(a)
+            t.fill_diagonal_(0, *given[1:]) if label == "fill_diagonal_" else t.zero_()
+        write_inside(tensor(self.plain), write, label, given)
 
     def equal(self, a: Tensor, b: Tensor) -> bool:
         return bare(a, self.level).equal(bare(b, self.level))

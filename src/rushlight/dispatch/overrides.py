@@ -115,6 +115,11 @@ def renamed(kwargs: dict, params: Sequence[str]) -> dict:
     }
 
 
+def is_lifted(a: Any) -> bool:
+    """Whether `a` is a tensor that transforms take apart before a `__torch_dispatch__` is asked."""
+    return isinstance(a, Tensor) and hasattr(a._array.__class__, "level")
+
+
 def overridable(
     function: Callable, tensors: bool = True, face: Callable | None = None, primitive: bool = False
 ) -> Callable:
@@ -140,6 +145,8 @@ def overridable(
             if a.__class__ not in _PLAIN and asks(a):
                 return call_overrides(shown, args, kwargs)
         if primitive and handlers.asked(args):
+            if (outer := next(filter(is_lifted, args), None)) is not None:
+                return outer._array.make(call, args, kwargs)
             return handlers.carried["make"](function, args, kwargs)
         return function(*args, **kwargs)
 

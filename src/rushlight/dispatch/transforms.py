@@ -33,6 +33,7 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import handlers
 from rushlight.dispatch.handlers import Undispatched, checks_values
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS
 from rushlight.dispatch.overrides import NOTHING
@@ -160,6 +161,10 @@ class Lifted:
 
     def to_numpy(self) -> np.ndarray:
         """The values, where they are no batch."""
+        raise NotImplementedError
+
+    def make(self, function: Callable, args: tuple, kwargs: dict) -> Tensor:
+        """What `function`, which makes a tensor, makes of its arguments, where a handler is asked below this level."""
         raise NotImplementedError
 
     def alike(self, a: Any) -> Any:
@@ -300,6 +305,17 @@ def call_by_names(op: Op, values: dict[str, Any]) -> Any:
     if n == len(params):
         return op.function(*[values[p] for p in params])
     return op.function(*[values[p] for p in params[:n]], **{p: values[p] for p in params[n:]})
+
+
+def write_inside(t: Tensor, write: Callable, label: str, given: tuple) -> None:
+    """`write(array)`, which `label(*given)` does, on the memory of what is inside of a lifted tensor."""
+    a = t._array
+    if isinstance(a, Lifted):
+        a.overwrite(write, label, given)
+    elif handlers.asked((t, *given)):
+        handlers.carried["overwrite"](t, label, given)
+    elif a.__class__ is not Meta:
+        write(a)
 
 
 def lifted(t: Tensor, level: Level) -> Tensor:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.utils._pytree import TreeSpec
+from rushlight.utils._pytree import TreeSpec, tree_flatten
 
 __all__ = ["register_pytree_flatten_spec", "tree_flatten_spec"]
 
@@ -29,12 +29,13 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec, exact_structural_match: bool 
     if spec.is_leaf():
         return [pytree]
     found = _FLATTEN.get(tuple if hasattr(spec.type, "_make") else spec.type)
-    if found is None:
-        raise RuntimeError(
-            f"{type(pytree)} does not have a flatten_fn_spec associated with it. Please register one with "
-            "torch.fx._pytree.register_pytree_flatten_spec.  If you have serialized your model, make sure "
-            "that any custom pytrees have been registered before loading it."
-        )
+    if found is None:  # of a class that was registered as a node alone
+        leaves, real = tree_flatten(pytree)
+        if real != spec:
+            raise RuntimeError(
+                f"Real spec {real} of object {pytree} is different from expected spec {spec}."
+            )
+        return leaves
     children, exact = found
     parts = children(pytree, spec)
     if exact_structural_match and exact is not None and not exact(pytree, spec):

@@ -291,7 +291,7 @@ def overwrite(
     check_inplace(t, label, recording)
     a = t._array
     if isinstance(a, Lifted):
-        a.overwrite(write, recorded is fill_diagonal_node)
+        a.overwrite(write, label, given)
         results.bump(t)
     elif handlers.asked((t, *given)):
         handlers.carried["overwrite"](t, label, given)
