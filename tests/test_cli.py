@@ -404,3 +404,34 @@ def test_json_of_each_command():
         command = importlib.import_module(f"rushlight.cli.{COMMANDS[name][0]}")
         parser = parser_of(name, command)
         assert any("--json" in action.option_strings for action in parser._actions), name
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"run"}))
+def test_an_unknown_option_is_wrong_use(name, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([name, "--no-such-option"])
+    assert caught.value.code == 2
+    assert f"usage: rushlight {name}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["inspect", "absent.pt"], ["convert", "absent.pt", "out.safetensors"],
+        ["build", "absent.pt2", "-o", "out.o"], ["viz", "absent.pt2", "-o", "out.svg"],
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_there(argv, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 1
+    assert "absent.pt" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("usage: rushlight COMMAND")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import rushlight as torch
+from rushlight import viz
+from rushlight.cli import bench_page
 
 SITE = Path(__file__).resolve().parent.parent / "docs" / "site"
 sys.path.insert(0, str(SITE))
@@ -154,6 +159,50 @@ def test_an_interrupted_cell_leaves_everything_usable(tmp_path):
     printed = executed(content, tmp_path)
     assert "KeyboardInterrupt" in printed
     assert "80000.0 9" in printed
+
+
+def test_a_progress_bar_in_a_notebook(tmp_path):
+    pytest.importorskip("tqdm")
+    content = notebook(
+        "```python\nimport rushlight as torch\nfrom tqdm.auto import tqdm\nloader = torch.utils.data.DataLoader([1.0] * 9)\n"
+        "print(sum(x.item() for x in tqdm(loader)))\n```\n"
+    )
+    printed = executed(content, tmp_path)
+    assert "9.0" in printed
+    assert "9/9" in printed or "HBox" in printed
+
+
+def shown(path: Path) -> str:
+    """The elements of a page in a browser, after its scripts ran. Fails where they print an error."""
+    browser = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    if browser is None:
+        pytest.skip("needs Chromium")
+    done = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={path.parent / 'profile'}",
+         "--virtual-time-budget=2000", "--enable-logging=stderr", "--dump-dom", path.as_uri()],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    return done.stdout
+
+
+def test_the_timeline_in_a_browser(tmp_path):
+    x = torch.ones(100, requires_grad=True)
+    with torch.profiler.profile(profile_memory=True, with_stack=True) as profile:
+        x.exp().sum().backward()
+    viz.timeline(profile).save(tmp_path / "timeline.html")
+    page = shown(tmp_path / "timeline.html")
+    assert (
+        "test_site.py" in page.partition('id="below"')[2].partition("<script")[0]
+    )  # lines that hold memory
+
+
+def test_the_report_of_bench_in_a_browser(tmp_path):
+    row = {"name": "add", "rushlight": 2e-6, "pytorch": 4e-6, "ratio": 0.5, "quartiles": [0.4, 0.6]}
+    (tmp_path / "report.html").write_text(bench_page.page([row], {"CPU": "x"}, "today"), "utf-8")
+    assert "0.40 to 0.60" in shown(tmp_path / "report.html")
 
 
 def test_an_error_in_a_notebook_says_what_to_do(tmp_path):

@@ -97,9 +97,12 @@ class Page:
         return FRAMES.sub("", text.getvalue()) + failed
 
     def _pictures(self) -> str:
-        """The picture that the last line of a block is, and the figures that are open, saved and closed."""
+        """The picture or page that the last line of a block is, and the figures that are open, saved and closed."""
         result, shown = "", self.shown
         self.shown = None
+        if type(shown).__name__ == "Page":
+            frame = shown._repr_html_().replace("\n", "&#10;")  # an empty line would end it
+            return f"\n<p>{frame}</p>\n"
         if hasattr(shown, "_repr_svg_"):
             self.figures += 1
             name = f"{self.target.stem}_{self.figures}.svg"
