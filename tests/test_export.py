@@ -423,3 +423,75 @@ def test_decompositions_of_a_table():
     lower = program.run_decompositions(table)
     assert "aten.sigmoid.default" not in targets(lower)
     torch.testing.assert_close(lower.module()(torch.ones(2)), torch.ones(2).sigmoid())
+
+
+class Cell(nn.Module):
+    """A module that is called twice and does something else the second time, with a buffer that it counts in."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.table = nn.Linear(3, 3), torch.arange(3.0)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x, state=None):
+        self.calls.add_(1)
+        x = self.layer(x) * self.table
+        return x if state is None else x + state * x.shape[0], x
+
+
+class Tree(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell()
+        self.layers = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        self.head = nn.Linear(3, 3)
+        self.head.weight = self.layers[0].weight
+
+    def forward(self, inputs):
+        first, state = self.cell(inputs["x"])
+        second, _ = self.cell(self.layers(first), state)
+        return {"out": self.head(self.layers[1](self.layers(second))) + state, "first": first}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_programs_as_trees_of_modules(dynamic, decomposed):
+    torch.manual_seed(0)
+    model = Tree()
+    shapes = {"inputs": {"x": {0: Dim("n")}}} if dynamic else None
+    program = export(model, ({"x": torch.randn(4, 3)},), dynamic_shapes=shapes)
+    program = program.run_decompositions() if decomposed else program
+    tree = torch.export.unflatten(program)
+    given = {"x": torch.randn(7 if dynamic else 4, 3)}
+    expected, found = model(given), tree(given)
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value)
+    assert tree.cell.calls.item() == model.cell.calls.item() == 2
+    names = {name for name, _ in tree.named_modules()}
+    assert names - {"cell@1"} == {name for name, _ in model.named_modules()}
+    assert sum(n.op == "call_module" for n in tree.graph.nodes) == 6
+    found["out"].sum().backward()
+    assert tree.cell.layer.weight.grad.abs().sum() > 0
+    with pytest.raises(AssertionError, match="Guard failed"):
+        tree({"x": torch.randn(2, 4)})
+
+
+def test_nodes_have_names_of_operators_and_constants_those_of_attributes():
+    program = export(Tree(), ({"x": torch.randn(4, 3)},))
+    names = [node.name for node in program.graph.nodes]
+    assert {"c_cell_table", "add", "linear", "mul", "linear_1", "relu_1"} <= {*names}
+    assert list(program.constants) == ["cell.table"]
+
+    def counted(x):
+        total = torch.tensor([1.0, 2.0])
+        total += x
+        return total
+
+    lifted = export(Function(counted), (torch.ones(2),))
+    assert list(lifted.constants) == ["lifted_tensor_0"]
+    for _ in range(2):
+        assert lifted.module()(torch.ones(2)).tolist() == [2, 3]
+    linear = next(node for node in program.graph.nodes if node.name == "linear")
+    paths = [path for path, _ in linear.meta["nn_module_stack"].values()]
+    assert paths == ["", "cell", "cell.layer"]

@@ -17,14 +17,17 @@ from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
 from rushlight.export.serialization import load, save
 from rushlight.export.tracing import export
+from rushlight.export.unflatten import UnflattenedModule, unflatten
 
 __all__ = [
     "Dim",
     "ExportError",
     "ExportGraphSignature",
     "ExportedProgram",
+    "UnflattenedModule",
     "dims",
     "export",
     "load",
     "save",
+    "unflatten",
 ]

@@ -15,7 +15,9 @@ from rushlight.export.unify import resized, symbols_of, unified
 from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
+from rushlight.fx.traceback import preserve_node_meta
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_leaves
 
@@ -45,8 +47,9 @@ def decomposed(program: ExportedProgram, table: dict[Any, Callable]) -> Exported
 
 
 def _traced(program: ExportedProgram, leaves: list, table: dict) -> Graph:
-    with rushlight.no_grad():
-        traced = make_fx(program.graph_module, decomposition_table=table)(*program._inputs(leaves))
+    with rushlight.no_grad(), preserve_node_meta():
+        run = Interpreter(program.graph_module).run
+        traced = make_fx(run, decomposition_table=table)(*program._inputs(leaves))
     graph = traced.graph
     given = [s.arg.name for s in program.graph_signature.input_specs]
     for node, name in zip([n for n in graph.nodes if n.op == "placeholder"], given, strict=True):

@@ -128,6 +128,8 @@ class ExportedProgram:
 class ExportedModule(Module):
     """Runs an exported program; writes to its own buffers what the program writes."""
 
+    part: type[Module] = Module  # the class of its submodules
+
     def __init__(self, program: ExportedProgram, check_guards: bool) -> None:
         super().__init__()
         self.__dict__["_program"], self._check = program, check_guards
@@ -139,7 +141,7 @@ class ExportedModule(Module):
             owner: Module = self
             for name in path:
                 if name not in owner._modules:
-                    owner.add_module(name, Module())
+                    owner.add_module(name, self.part())
                 owner = owner._modules[name]
             t = kept[spec.target]
             if spec.kind is InputKind.PARAMETER:
@@ -162,14 +164,9 @@ class ExportedModule(Module):
         users = flat_inputs(program, args, kwargs)
         if self._check:
             check(program, users)
-        given = iter(users)
         specs = program.graph_signature
-        inputs = [
-            next(given) if s.kind is InputKind.USER_INPUT else self._tensor(s.target)
-            for s in specs.input_specs
-        ]
         names = specs.user_input_names
-        results, outputs = program.graph_module(*inputs), []
+        results, outputs = self._results(users), []
         for spec, value in zip(specs.output_specs, results, strict=True):
             if spec.kind is OutputKind.USER_OUTPUT:
                 outputs.append(value)
@@ -182,6 +179,15 @@ class ExportedModule(Module):
                 )
                 to.copy_(value)
         return tree_unflatten(outputs, program.out_spec)
+
+    def _results(self, users: list) -> Any:
+        """What the graph gives for the inputs of users."""
+        given = iter(users)
+        inputs = [
+            next(given) if s.kind is InputKind.USER_INPUT else self._tensor(s.target)
+            for s in self._program.graph_signature.input_specs
+        ]
+        return self._program.graph_module(*inputs)
 
 
 def flat_inputs(program: ExportedProgram, args: tuple, kwargs: dict) -> list:

@@ -13,7 +13,10 @@ Note [How a program is exported]
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import rushlight
@@ -30,7 +33,9 @@ from rushlight.export.calls import (
 )
 from rushlight.export.errors import refuse, user_line
 from rushlight.fx.graph import Graph
+from rushlight.fx.names import type_name
 from rushlight.fx.node import Node
+from rushlight.nn import Module
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._pytree import tree_leaves, tree_map
 
@@ -57,15 +62,25 @@ class Traced(Tensor):
 class Recorder(TorchFunctionMode):
     """While it is on, functions add nodes to `graph`.
 
-    `constants`: {name of a placeholder: tensor} of the plain tensors that turned up.
+    `constants`: {name of a placeholder: tensor} of the plain tensors that turned up, and `targets` {name: path},
+    where they are attributes of modules. `modules`: the calls of modules of `mod` that are open.
     """
 
     getitem = operator.getitem
 
-    def __init__(self) -> None:
+    def __init__(self, mod: Module) -> None:
         super().__init__()
         self.graph = Graph()
         self.constants: dict[str, Tensor] = {}
+        self.targets: dict[str, str] = {}
+        self.modules: dict[str, tuple[str, str]] = {}
+        self._paths = {m: path for path, m in mod.named_modules()}
+        self._attributes = {
+            id(t): f"{path}.{name}" if path else name
+            for m, path in self._paths.items()
+            for name, t in vars(m).items()
+            if isinstance(t, Tensor)
+        }
         self._constants: dict[int, Alias] = {}
         self._last_placeholder: Node | None = None
 
@@ -93,9 +108,11 @@ class Recorder(TorchFunctionMode):
         if isinstance(t, Traced):
             return t.alias
         if id(t) not in self._constants:
-            node = self._new_placeholder(f"c_tensor_{len(self.constants)}")
+            lifted = sum(path.startswith("lifted_tensor_") for path in self.targets.values())
+            path = self._attributes.get(id(t), f"lifted_tensor_{lifted}")
+            node = self._new_placeholder("c_" + path.replace(".", "_"))
             node.stack_trace = user_line()
-            self.constants[node.name] = t
+            self.constants[node.name], self.targets[node.name] = t, path
             self._constants[id(t)] = Alias(node, constant=True)
         return self._constants[id(t)]
 
@@ -119,9 +136,34 @@ class Recorder(TorchFunctionMode):
 
     def emit(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """Add a node that calls `target`."""
-        node = self.graph.call_function(target, args, kwargs)
+        packet = getattr(target, "overloadpacket", None)
+        node = self.graph.create_node(
+            "call_function", target, args, kwargs, getattr(packet, "__name__", None)
+        )
         node.stack_trace = user_line()
+        node.meta["nn_module_stack"] = dict(self.modules)
         return node
+
+    def noting(self, call: Callable) -> Callable:
+        """`Module.__call__`, which enters in `modules` that a module is called."""
+        counts: Counter[str] = Counter()
+
+        @functools.wraps(call)
+        def noting(module: Module, *args: Any, **kwargs: Any) -> Any:
+            path = self._paths.get(module)
+            if path is None:
+                return call(module, *args, **kwargs)
+            if counts[path]:
+                path = f"{path}@{counts[path]}"
+            counts[self._paths[module]] += 1
+            key = "_".join(["L__self__", *path.split(".")] if path else ["L__self__"])
+            self.modules[key] = (path, type_name(type(module)))
+            try:
+                return call(module, *args, **kwargs)
+            finally:
+                del self.modules[key]
+
+        return noting
 
     # -- calls
 
@@ -147,6 +189,8 @@ class Recorder(TorchFunctionMode):
         shapes = [t.plain.shape for t in given]
         plain_args, plain_kwargs = self.plain((args, kwargs))
         result = func(*plain_args, **plain_kwargs)
+        if name == "tensor" and not given:  # it has its values from the program
+            return self.traced(result, self.alias_of(result.clone()))
         if name == "__setitem__":
             return indexing.put(self, *args)
         written = [t for t, n in zip(given, versions, strict=True) if t.plain._version != n]

@@ -27,6 +27,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
+from rushlight.fx.patches import Patches
 from rushlight.nn import Module
 from rushlight.nn.utils.stateless import _with_tensors
 from rushlight.utils._pytree import (
@@ -138,7 +139,7 @@ class Trace:
 
 def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
     """Run the module on these inputs, recorded."""
-    recorder = Recorder()
+    recorder = Recorder(mod)
     specs: list[InputSpec] = []
     state: dict[str, Any] = {}
     known: dict[int, Any] = {}
@@ -180,7 +181,8 @@ def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
     }
     args, kwargs = tree_unflatten(given, inputs.spec)
     before = {path: {**m.__dict__} for path, m in mod.named_modules()}
-    with _with_tensors(mod, state, {}), recorder:
+    with _with_tensors(mod, state, {}), Patches() as patches, recorder:
+        patches.attribute(Module, "__call__", recorder.noting(Module.__call__))
         result = mod(*args, **kwargs)
     _no_attributes_set(mod, before)
     outputs, out_spec = tree_flatten(result)
@@ -210,11 +212,15 @@ def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
         output_specs.append(OutputSpec(OutputKind.USER_OUTPUT, arg, None))
     recorder.graph.output(tuple(nodes))
     constants = _drop_unused(recorder)
-    lifted = [InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(n), n) for n in constants]
+    lifted = [
+        InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(n), recorder.targets[n])
+        for n in constants
+    ]
     _placeholders_in_order(
         recorder.graph, [s.arg.name for s in (*specs[:first_user], *lifted, *specs[first_user:])]
     )
     specs[first_user:first_user] = lifted
+    constants = {recorder.targets[n]: t for n, t in constants.items()}
     return Trace(recorder.graph, specs, output_specs, out_spec, constants, recorder.plain(outputs))
 
 
