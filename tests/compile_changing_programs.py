@@ -460,6 +460,28 @@ def keys_that_were_absent():
 
 
 @program
+def classes_as_keys():
+    known = {int: lambda x: x + 1, (int, str): lambda x: x * 2}
+
+    def f(x, v):
+        y = known[type(v)](x) if type(v) in known else x
+        return known.get((int, type(v)), torch.neg)(y)
+
+    changes = (
+        lambda: None, lambda: known.pop((int, str)), lambda: known.update({str: torch.abs}),
+        lambda: known.update({int: torch.sin}), lambda: known.pop(int),
+    )  # fmt: skip
+
+    def calls():
+        for change in changes:
+            change()
+            for v in (1, 2, "a", None):
+                yield R(3), v
+
+    return f, calls
+
+
+@program
 def numbers_of_other_classes():
     class Rate: ...
 

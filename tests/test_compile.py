@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import compile_changing_programs  # noqa: F401
 import compile_data_programs  # noqa: F401 - more of the programs
+import compile_library_programs  # noqa: F401
 import compile_user_programs  # noqa: F401
 import rushlight as torch
 from compile_programs import PROGRAMS
@@ -92,7 +93,7 @@ def test_a_compiled_function_gives_the_same(name):
 
 
 PLACE = re.compile(
-    r"\b(args|kwargs|c)(\((c, )*\w*=?c?\))?((\.(?!__class__|__dict__|_edge)\w+|\[(s|0)\])*)"
+    r"\b(args|kwargs|c)(\((c, )*\w*=?c?\))?((\.(?!__class__|__dict__|_edge)\w+|\[(s|0|c)\])*)"
 )
 
 

@@ -344,6 +344,11 @@ for _ in range(COUNT):
 
 
 @pytest.mark.skipif(not linker.available(), reason="LLVM links on this machine")
+def test_the_first_call_may_be_in_inference_mode():
+    code = "import rushlight as t\nwith t.inference_mode(): print(t.zeros(2).cos().sum().item())"
+    assert python(code, RUSHLIGHT_COMPILED="always") == "2.0"
+
+
 def test_what_the_linker_does_not_know_is_refused():
     with pytest.raises(ValueError, match="not an object file"):
         linker.ObjectFile(b"MZ" + bytes(100))

@@ -415,3 +415,10 @@ def test_a_training_step_as_a_graph():
     traced = make_fx(step)(numbers(3), numbers(2, 3))
     w, x = numbers(3) * 2, numbers(2, 3) + 1
     assert torch.allclose(traced(w, x), step(w, x), atol=1e-6)
+
+
+def test_indices_of_inference_mode():
+    x = numbers(3, 4)
+    with torch.inference_mode():
+        k = torch.tensor([2, 0])
+        assert torch.equal(make_fx(lambda x: x[:, k])(x)(x), x[:, [2, 0]])

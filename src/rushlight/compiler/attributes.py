@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import enum
+import functools
 import types
 from typing import Any
 
@@ -39,12 +39,12 @@ class Attributes(Reads):
             and not isinstance(o, (type, types.ModuleType))
         ):
             return getattr(o, name)
-        if isinstance(o, enum.Enum) and name in ("value", "name"):
-            return getattr(o, name)
         if isinstance(o, tuple) and hasattr(kind, "_fields") and name in kind._fields:
             return getattr(o, name)
         if not self.known(o):
             self.stop(f"an attribute of an object of unknown origin, {kind.__name__}")
+            return getattr(o, name)
+        if isinstance(o, type) and o.__flags__ & IMMUTABLE:
             return getattr(o, name)
         if isinstance(o, (types.ModuleType, type)):
             return self.held(f"{self.guards.name(o)}.{name}", getattr(o, name))
@@ -54,9 +54,9 @@ class Attributes(Reads):
         if isinstance(o, types.MethodType) and not hasattr(types.MethodType, name):
             o = o.__func__
         if id(o) in self.inside or (id(o), name) in self.written or isinstance(o, types.MethodType):
-            return getattr(o, name)
-        if name == "__dict__":
-            self.stop("the __dict__ of a function")
+            return self.new(o.__dict__) if name == "__dict__" else getattr(o, name)
+        if name == "__dict__" and any(k[0] == id(o) for k in self.written):
+            self.stop("the __dict__ of a function that was changed")
         place = self.guards.name(o)
         if not hasattr(o, name):
             self.guards.add(f"not hasattr({place}, {name!r})")
@@ -102,7 +102,9 @@ class Attributes(Reads):
         if isinstance(d, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             v = getattr(o, name)
             if name == "__dict__":
-                self.stop("the __dict__ of an object")
+                if id(o) not in self.inside:
+                    self.stop("the __dict__ of an object")
+                return self.new(v)
             return self.held(f"{place}.{name}", v) if outside else v
         if cls is not None and hasattr(type(d), "__set__"):
             self.stop(f"the attribute {name!r} of {kind.__name__}")
@@ -114,6 +116,13 @@ class Attributes(Reads):
                 self.guards.without(place, name)
             if isinstance(d, types.FunctionType):
                 return types.MethodType(d, o)
+            if isinstance(d, functools.cached_property):
+                v = self.call(None, d.func, (o,), {})
+                self.set_attribute(o, name, v)
+                return v
+            if isinstance(found := self.in_class(type(d), "__get__"), types.FunctionType):
+                self.found(d)
+                return self.call(None, found, (d, o, kind), {})
             v = getattr(o, name)
             if isinstance(d, types.MethodDescriptorType):
                 return v
@@ -143,7 +152,7 @@ class Attributes(Reads):
         place = self.outside[id(o)][1] if id(o) in self.outside else ""
         for table in ("_parameters", "_buffers", "_modules"):
             values = o.__dict__.get(table, {})
-            seen = place and (id(values), ("item", name)) not in self.written
+            seen = place and id(values) not in self.read and (id(values), ("item", name)) not in self.written  # fmt: skip
             if name in values:
                 v = values[name]
                 return self.hold(f"{place}.{table}[{name!r}]", v) if seen else v

@@ -20,31 +20,28 @@ import abc
 import collections
 import functools
 import itertools
-import sys
-import time
 import types
-from collections.abc import Callable
 from typing import Any
 
 import rushlight
 from rushlight.autograd.function import Function
+from rushlight.autograd.grad_mode import Switch
+from rushlight.autograd.state import thread
 from rushlight.compiler.changes import Changes, method_of
 from rushlight.compiler.decisions import STREAMS, has_runtime
 from rushlight.compiler.guards import constant
+from rushlight.compiler.handlers import HANDLED, again
 from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
-from rushlight.compiler.reads import CONTAINERS, MUTABLE, is_value
+from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, is_key
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
-from rushlight.nn import hooks
-from rushlight.optim import fused
-from rushlight.utils import checkpoint
 
 READS_NOTHING = frozenset(
     {
         abs, all, any, bin, bool, chr, complex, dict, divmod, enumerate, float, format, frozenset, hex, int,
         iter, len, list, max, min, next, oct, ord, pow, range, repr, reversed, round, set, slice, sorted,
-        str, sum, tuple, zip, functools.partial, object, collections.OrderedDict,
+        str, sum, tuple, zip, functools.partial, object, collections.OrderedDict, rushlight.Size, types.MethodType,
     }
 )  # fmt: skip
 ABOUT_CLASSES = frozenset({isinstance, issubclass, callable, type, id})
@@ -79,7 +76,8 @@ WRITES = frozenset(
 ITERATES = (zip, enumerate, list, tuple, sum, max, min, sorted, any, all, set, frozenset)
 INLINED = (
     "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
-    "rushlight.autograd.functional", "rushlight.overrides",
+    "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
+    "rushlight.amp.grad_scaler",
 )  # fmt: skip
 
 
@@ -132,7 +130,7 @@ class Capture(Changes):
         if (
             hasattr(f, "op")
             or module.startswith(LEAVES)
-            and not module.startswith("rushlight.nn.functional.")
+            and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
         ):
             return self.operator(f, args, kwargs)
         if (
@@ -210,10 +208,14 @@ class Capture(Changes):
             return f(*args, **kwargs)
         if f.__name__ == "requires_grad_" and not self.recorder.made_inside(args[0]):
             self.stop("requires_grad_() of a tensor from outside")
-        if f.__name__ in DRAWN and any(
-            t.requires_grad for t in tensors_in((*args, *kwargs.values()))
+        if (
+            f.__name__ in DRAWN
+            and thread.grad
+            and any(t.requires_grad for t in tensors_in((*args, *kwargs.values())))
         ):
             self.stop(f"a gradient through {f.__name__}()")
+        if f.__name__ == "__getitem__":
+            args = (args[0], self.index(args[1]))
         args = self.operands(f.__name__, args)
         if self.variables and f.__name__ not in TEXTS:
             self.refuse_runtime(f, (*args, *kwargs.values()))
@@ -228,7 +230,7 @@ class Capture(Changes):
         r = f(*args, **kwargs)
         if self.reason is None and f.__name__ == "backward":
             self.recorder.after_backward()
-        return self.new(r) if r.__class__ in (list, dict) else r
+        return self.new(r) if r.__class__ in (list, dict) or isinstance(r, Switch) else r
 
     def call_class(self, frame: Frame | None, cls: type, args: tuple, kwargs: dict) -> Any:
         if cls in (float, int) and len(args) == 1 and isinstance(args[0], Tensor):
@@ -268,6 +270,8 @@ class Capture(Changes):
     def call_builtin(self, f: Any, args: tuple, kwargs: dict) -> Any:
         if f == tuple.__new__:
             return f(*args)
+        if f == dict.fromkeys:
+            return self.call_pure(f, args, kwargs)
         o = getattr(f, "__self__", None)
         if isinstance(o, types.ModuleType) or o is None:
             if f in ABOUT_CLASSES:
@@ -282,7 +286,7 @@ class Capture(Changes):
             return self.call_pure(f, args, kwargs)
         if isinstance(o, CONTAINERS):
             name = f.__name__
-            if name == "get" and self.by_keys(o) and args and constant(args[0]):
+            if name == "get" and self.by_keys(o) and args and is_key(args[0]):
                 found = self.contains(o, args[0])
                 return self.item(o, args[0]) if found else (*args, None)[1]
             if name in ("index", "count", "__contains__"):
@@ -290,6 +294,16 @@ class Capture(Changes):
             if name in READS:
                 self.contents_deep(o)
                 return self.call_pure(f, args, kwargs)
+            if name == "setdefault" and self.by_keys(o) and args and is_key(args[0]):
+                if not self.contains(o, args[0]):
+                    self.set_item(o, args[0], (*args, None)[1])
+                return self.item(o, args[0])
+            if (
+                name in ("pop", "popleft")
+                and id(o) in self.outside
+                and (args or o.__class__ in SEQUENCES)
+            ):
+                return self.taken_out(o, *((0,) if name == "popleft" else args or (-1,)))
             if name in WRITES and id(o) in self.inside:
                 self.refuse_escaped(o)
                 return f(*args, **kwargs)
@@ -301,13 +315,22 @@ class Capture(Changes):
                 whole = o.__class__ is not collections.deque
                 if name in ("append", "extend") and id(o) not in self.read:
                     whole = False
-                    self.partly.add(id(o))
+                    self.partly[id(o)] = None
                 args = tuple(map(self.snapshot, args)) if name in ("extend", "update") else args
                 return self.change(o, None, method_of(name), *args, whole=whole)
         elif isinstance(o, types.GeneratorType):
             return f(*args, **kwargs)
         self.stop(f"a call of {type(o).__name__}.{f.__name__}")
         return f(*args, **kwargs)
+
+    def taken_out(self, o: Any, key: Any, *otherwise: Any) -> Any:
+        """An item of a container from outside, which is deleted."""
+        self.guard_contents(o)
+        if otherwise and not self.contains(o, key):
+            return otherwise[0]
+        v = self.item(o, key)
+        self.delete_item(o, key)
+        return v
 
     def call_pure(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a built-in function that depends on nothing but its arguments."""
@@ -341,10 +364,14 @@ class Capture(Changes):
                 min,
                 sum,
                 dict,
+                dict.fromkeys,
                 functools.partial,
             ):
                 self.stop(f"{getattr(f, '__name__', f)} of a tensor")
-            elif isinstance(v, types.FunctionType) and f is not functools.partial:
+            elif isinstance(v, types.FunctionType) and f not in (
+                functools.partial,
+                types.MethodType,
+            ):
                 self.stop(f"a function as an argument of {getattr(f, '__name__', f)}")
             elif not isinstance(v, Tensor):
                 self.contents_pure(v, f)
@@ -381,184 +408,3 @@ def tensors_alone(f: Any, args: tuple) -> bool:
     if f.__name__ == "as_tensor" and isinstance(args[0], Tensor):
         return True
     return next(tensors_in(args), None) is None
-
-
-# -- functions with a handler ----------------------------------------------------------------------
-
-
-def of_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    if len(args) == 3:
-        try:
-            return c.attribute(args[0], args[1])
-        except AttributeError:
-            return args[2]
-    return c.attribute(*args)
-
-
-def of_hasattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    try:
-        c.attribute(*args)
-    except AttributeError:
-        return False
-    return True
-
-
-def of_setattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    return c.set_attribute(*args)
-
-
-def of_map(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    function, *lists = args
-    iterators = [c.iterator(v) for v in lists]
-    return iter([c.call(frame, function, each, {}) for each in zip(*iterators, strict=False)])
-
-
-def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """`print`: a change of the world outside, with texts that each run makes."""
-    given = tuple([c.text_of(v) for v in args])
-    if c.reason is None and all(map(constant, kwargs.values())):
-        c.step(print, given, kwargs, "changes")
-    else:
-        c.stop("print")
-    return print(*map(plain, args), **kwargs)
-
-
-def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """`str`, `repr` and `format` of a tensor, or of lists of them."""
-    if len(args) == 1 and isinstance(args[0], BaseException) and constant(args[0].args):
-        return f(*args)
-    if (
-        len(args)
-        and is_value(args[0])
-        and not constant(args[0])
-        and args[0].__class__ not in RUNTIME
-    ):
-        return c.text_of(*args, f=f)
-    return c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(f, args, kwargs)
-
-
-def of_clock(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """A clock is read behind what was done before."""
-    c.recorder.end_graph()
-    return c.computed(f, args, kind="clock")
-
-
-def of_reduce(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    function, items, *first = args
-    it = c.iterator(items)
-    r = first[0] if first else next(it)
-    for v in it:
-        r = c.call(frame, function, (r, v), {})
-    return r
-
-
-def of_filter(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    function, items = args
-    values = list(c.iterator(items))
-    return iter(
-        [v for v in values if c.truth(v if function is None else c.call(frame, function, (v,), {}))]
-    )
-
-
-def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """`sorted`, `min` and `max`; of these with `key=` its calls are interpreted."""
-    key = kwargs.get("key")
-    if key is None or len(args) != 1:
-        return c.call_pure(f, args, {k: v for k, v in kwargs.items() if k != "key"})
-    values = list(c.iterator(args[0]))
-    keys = [c.call(frame, key, (v,), {}) for v in values]
-    if not constant(tuple(keys)):
-        c.stop(f"{f.__name__} by keys that are no constants")
-    if f is not sorted and not values:
-        return f(values, **{k: v for k, v in kwargs.items() if k != "key"})
-    given = {k: v for k, v in kwargs.items() if k == "reverse"}
-    found = f(range(len(values)), key=keys.__getitem__, **given)
-    return c.new([values[k] for k in found]) if f is sorted else values[found]
-
-
-def of_tolist(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """The numbers of a small tensor."""
-    (t,) = args
-    with c.recorder.paused():
-        v = f(t)
-    if t.numel() > 64 or not c.recorder.knows(t) or t.dtype is rushlight.bool or t.is_complex():
-        c.stop("tolist() of a tensor")
-    variable = c.variable_of(f, args, {}) if c.reason is None else None
-
-    def named(v: Any, expression: str) -> Any:
-        if v.__class__ is list:
-            return c.new([named(x, f"{expression}[{k}]") for k, x in enumerate(v)])
-        return c.named(v, expression)
-
-    return v if variable is None else named(v, variable)
-
-
-def of_seed(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    if not all(map(constant, args)):
-        c.stop("a seed that is no constant")
-    if c.reason is None:
-        c.step(f, args, kwargs, "calls")
-    r = f(*args, **kwargs)
-    c.found(r)
-    return r
-
-
-def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """`import` in a function: of what is imported, the attributes are guarded."""
-    name, _, _, _, level = args
-    if level or name not in sys.modules:
-        c.stop(f"the import of {name}")
-    v = f(*args)
-    c.guards.identical(f"modules.get({v.__name__!r})", v)
-    c.guards.names["modules"] = sys.modules
-    c.found(v)
-    return v
-
-
-def of_checkpoint(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """A checkpoint saves memory and changes no value."""
-    if kwargs != {"use_reentrant": False} or not args:
-        c.stop("a checkpoint that is reentrant or has options")
-        return f(*args, **kwargs)
-    return c.call(frame, args[0], args[1:], {})
-
-
-def of_hook(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """A hook on a tensor that the function made is interpreted when a gradient runs."""
-    t, hook = args
-    if not c.recorder.made_inside(t) or kwargs or t.is_leaf:
-        c.stop("a hook on a tensor from outside")
-        return f(*args, **kwargs)
-    return c.new(f(t, lambda g: c.call(None, hook, (g,), {})))
-
-
-def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
-    """A method of an optimizer that each run calls again: `step()` or `zero_grad()`."""
-    o = args[0]
-    c.contents_deep(o)
-    if len(args) > 1 or not all(map(constant, kwargs.values())):
-        c.stop(f"a call of {f.__qualname__} with arguments")
-    if c.reason is None:
-        clears = f is rushlight.optim.Optimizer.zero_grad and kwargs in ({}, {"set_to_none": True})
-        c.step(f, args, kwargs, "changes" if clears else "calls")
-    with c.recorder.paused():
-        r = f(*args, **kwargs)
-    if r is not None:
-        c.stop(f"{f.__qualname__} with a result")
-    if c.reason is None:
-        c.recorder.after_optimizer(o)
-    return r
-
-
-HANDLED: dict[Any, Callable] = {
-    rushlight.compiler.is_compiling: lambda *_: True,
-    hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
-    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
-    sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
-    time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
-    print: of_print, str: of_text, repr: of_text, format: of_text,
-    rushlight.nn.Module.__getattr__: lambda c, frame, f, args, kwargs: c.attribute_of_module(*args),
-    __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
-    # What handles many arrays in one call: operators do the same.
-    fused.lengths: lambda *_: None, fused.changed: lambda *_: False,
-}  # fmt: skip

@@ -10,8 +10,7 @@ from typing import Any
 
 import rushlight
 from rushlight.compiler.decisions import Decisions
-from rushlight.compiler.guards import constant
-from rushlight.compiler.reads import CONTAINERS
+from rushlight.compiler.reads import CONTAINERS, is_key
 from rushlight.compiler.steps import plain
 from rushlight.core.tensor import Tensor
 
@@ -109,12 +108,13 @@ class Changes(Decisions):
         key = self.settled(key, "a value that was read from a tensor as an index")
         if isinstance(o, Tensor):
             _, v = self.operands("setitem", (o, v))
+            key = self.index(key)
             self.contents_deep(key)
             self.contents_deep(v)
         if self.reason is not None or isinstance(o, Tensor):
             o[key] = v
-        elif self.by_keys(o) and constant(key):
-            self.partly.add(id(o))
+        elif self.by_keys(o) and is_key(key):
+            self.partly.setdefault(id(o), o.copy())
             self.change(o, ("item", key), operator.setitem, key, v)
         elif o.__class__ in CONTAINERS:
             self.change(o, None, operator.setitem, key, v, whole=True)
@@ -155,6 +155,14 @@ class Changes(Decisions):
 def setattr_of(name: str) -> Callable:
     def set_attribute(o: Any, v: Any) -> None:
         setattr(o, name, v)
+
+    return set_attribute
+
+
+@functools.cache
+def own_setattr_of(name: str) -> Callable:
+    def set_attribute(o: Any, v: Any) -> None:
+        object.__setattr__(o, name, v)
 
     return set_attribute
 

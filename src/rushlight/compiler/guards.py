@@ -11,6 +11,7 @@ Note [Guards]
 
 from __future__ import annotations
 
+import enum
 import linecache
 import operator
 import re
@@ -37,7 +38,7 @@ def constant(v: Any) -> bool:
         return True
     if v.__class__ is slice:
         return all(map(constant, (v.start, v.stop, v.step)))
-    return v.__class__ in (tuple, frozenset) and all(map(constant, v))
+    return v.__class__ in (tuple, frozenset) and all(map(constant, v)) or isinstance(v, enum.Enum)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -45,9 +45,10 @@ class Reads(Watch):
         self.inside: dict[int, Any] = {}  # objects that the function made
         self.read: set[int] = set()  # containers all of whose elements are guarded
         self.arguments: dict[str, Any] = {}  # the containers among the arguments
-        self.partly: set[int] = (
-            set()
-        )  # containers that were changed, though not all of their elements are guarded
+        self.partly: dict[
+            int, Any
+        ] = {}  # containers that were changed, though not all of their elements are guarded:
+        # dictionaries as they were before, None for others
         self.written: dict[tuple, Any] = {}  # what was changed since: no guard can ask for it
         self.reason: str | None = None
         self.differentiates = False  # whether the backward pass of the results is captured
@@ -223,7 +224,8 @@ class Reads(Watch):
         """Guard all elements of a container from outside."""
         if id(v) in self.inside or id(v) in self.read or constant(v):
             return
-        if id(v) in self.partly:
+        before = self.partly.get(id(v), v)
+        if before is None:
             self.stop(f"the elements of a {type(v).__name__} that was changed")
         self.read.add(id(v))
         self.keep.append(v)
@@ -243,14 +245,15 @@ class Reads(Watch):
                 return
             self.guards.add(f"{name} == {self.guards.name(v.copy())}")
         else:
-            if not all(map(constant, v)):
+            if not all(map(is_key, v)):
                 self.stop("a dictionary whose keys are objects")
                 return
-            keys = self.guards.name(tuple(v))
-            plain = all(k.__class__ is str for k in v)
+            keys = self.guards.name(tuple(before))
+            plain = all(k.__class__ is str for k in before)
             self.guards.add(f"(*{name},) == {keys}" if plain else f"same(tuple({name}), {keys})")
-            for k, x in v.items():
-                self.hold(f"{name}[{self.key(k)}]", x)
+            for k, x in before.items():
+                if (id(v), ("item", k)) not in self.written:
+                    self.hold(f"{name}[{self.key(k)}]", x)
 
     def key(self, k: Any) -> str:
         return repr(k) if k.__class__ in (int, str, bool) else self.guards.name(k)
@@ -280,13 +283,13 @@ class Reads(Watch):
     def item(self, o: Any, key: Any) -> Any:
         key = self.settled(key, "a value that was read from a tensor as an index")
         if self.reason is not None or isinstance(o, Tensor):
-            return o[key]
+            return o[self.index(key)]
         if o.__class__ in (*SEQUENCES, *DICTIONARIES):
             if isinstance(key, Tensor):
                 key = self.decided(operator.index, (key,), {}, "a tensor as an index")
             if o.__class__ is collections.defaultdict and constant(key) and key not in o:
                 return self.missing_item(o, key)
-            if self.by_keys(o) and constant(key):
+            if self.by_keys(o) and is_key(key):
                 return self.item_of_key(o, key)
             self.guard_contents(o)
             v = o[key]
@@ -294,6 +297,19 @@ class Reads(Watch):
         if constant(o) or is_tuple(o) and self.known(o):
             return o[key]
         return self.special(o, "__getitem__", key)
+
+    def index(self, key: Any) -> Any:
+        """An index of a tensor, with tensors for lists of numbers: each run takes the same ones."""
+        if self.reason is not None:
+            return key
+        if key.__class__ is tuple:
+            return tuple(map(self.index, key))
+        if key.__class__ is not list or not key or not are_numbers(key):
+            return key
+        with self.recorder.paused():
+            t = rushlight.tensor(key)
+        self.recorder.new_value(t._array).expression = self.guards.name(t)
+        return t
 
     def by_keys(self, o: Any) -> bool:
         """Whether the elements of a dictionary from outside are guarded one by one."""
@@ -326,7 +342,7 @@ class Reads(Watch):
     def contains(self, o: Any, key: Any) -> bool:
         if self.reason is None:
             key = self.settled(key, "`in` of a value that was read from a tensor")
-            if self.by_keys(o) and constant(key):
+            if self.by_keys(o) and is_key(key):
                 if (id(o), ("item", key)) not in self.written:
                     how = "in" if key in o else "not in"
                     self.guards.add(f"{self.key(key)} {how} {self.outside[id(o)][1]}")
@@ -435,6 +451,18 @@ def is_value(v: Any) -> bool:
     if v.__class__ in (list, tuple):
         return all(map(is_value, v))
     return constant(v) or v.__class__ in RUNTIME or isinstance(v, Tensor)
+
+
+def is_key(v: Any) -> bool:
+    """Whether a key is one of a dictionary of which guards can ask for one item: a constant, or classes."""
+    return constant(v) or isinstance(v, type) or v.__class__ is tuple and all(map(is_key, v))
+
+
+def are_numbers(v: Any) -> bool:
+    """Whether a list is made of integers or of truths, in lists or not."""
+    if v.__class__ is list:
+        return all(map(are_numbers, v))
+    return v.__class__ in (int, bool)
 
 
 def is_tuple(v: Any) -> bool:

@@ -176,6 +176,10 @@ class OutputInfo:
         """Zeros of that shape, dtype and device."""
         t = new(Tensor)
         t._array, t._edge, t._counter = self.xp.zeros(self.shape, self.kind), None, None
+        if thread.dispatch_modes:  # they see how they are made
+            import rushlight
+
+            return rushlight.zeros(self.shape, dtype=t.dtype, device=t.device)
         return t
 
 

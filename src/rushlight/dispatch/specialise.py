@@ -103,12 +103,13 @@ def bound_to() -> list[int] | None:
     from rushlight._codegen.runtime import abi
 
     t, version, modes, node = _wrap(xp.zeros(1)), Version(), Active(), Node()
+    t._counter = version  # inside of `inference_mode` it has none
     view = View(t, abs, ())
     names = "base", "parent", "make", "args", "node", "version", "seen", "kind"
     held = {n: object() for n in names}
     for n in names:
         setattr(view, n, held[n])
-    t._counter, version.n, modes.modes = version, (writes := object()), (count := object())
+    version.n, modes.modes = (writes := object()), (count := object())
     t._edge = edge = object()
     slots = [abi.slot(t, t._array), abi.slot(t, edge), abi.slot(t, version)]
     slots += [abi.slot(view, held[n]) for n in names]

@@ -342,19 +342,22 @@ def _identity() -> Any:
     """The autograd Function that hands its inputs on; made at first use."""
     global _Identity
     if _Identity is None:
-
-        class BackwardHookFunction(rushlight.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, *tensors: Tensor) -> tuple:
-                ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
-                return tensors
-
-            @staticmethod
-            def backward(ctx: Any, *grads: Tensor) -> tuple:
-                return grads
-
-        _Identity = BackwardHookFunction
+        _Identity = _made_identity()
     return _Identity
+
+
+def _made_identity() -> Any:
+    class BackwardHookFunction(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *tensors: Tensor) -> tuple:
+            ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
+            return tensors
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor) -> tuple:
+            return grads
+
+    return BackwardHookFunction
 
 
 def _hook_every_module() -> None:

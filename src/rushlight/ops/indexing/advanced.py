@@ -34,10 +34,9 @@ class At:
         self.key = key
         self.given = given  # the index tensors, None for a full slice; where it is None, one for each item of the key
         self.seen = [
-            (t, 0 if (c := t._counter) is None else c.n)
+            (t, None if (c := t._counter) is INFERENCE else 0 if c is None else c.n)
             for t in tensors
-            if t._counter is not INFERENCE
-        ]
+        ]  # tensors of inference mode count no writes
 
     def indices(self) -> list:
         """The index tensors as PyTorch's operators take them, None for a full slice."""
@@ -49,7 +48,7 @@ class At:
     def check(self) -> tuple:
         """The key; RuntimeError when an index was written to since."""
         for t, version in self.seen:
-            if t._version != version:
+            if version is not None and t._version != version:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an "
                     f"inplace operation: index [{t.dtype} {list(t.shape)}] is at version {t._version}; "

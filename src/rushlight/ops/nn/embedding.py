@@ -365,7 +365,8 @@ def functional_embedding_bag(
         a = input._array
         offsets = _starts(input)
         # A view would be recorded as one, though indices have no gradient.
-        input = _wrap(a.reshape(-1)) if a.__class__ is np.ndarray else input.reshape(-1)
+        plain = a.__class__ is np.ndarray and not thread.dispatch_modes
+        input = _wrap(a.reshape(-1)) if plain else input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     elif input.ndim != 1:
@@ -400,7 +401,7 @@ def _starts(input: Any) -> Any:
 
     n, m = input.shape
     a = input._array
-    if a.__class__ is np.ndarray:
+    if a.__class__ is np.ndarray and not thread.dispatch_modes:
         starts = xp.empty(n, a.dtype)
         xp.arange_into(starts, 0, m)
         return _wrap(starts)

@@ -1,0 +1,256 @@
+"""Functions that a capture takes over: what it does instead of interpreting them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import rushlight
+from rushlight.compiler.changes import own_setattr_of
+from rushlight.compiler.guards import constant
+from rushlight.compiler.reads import changes, is_value
+from rushlight.compiler.steps import RUNTIME, is_code, plain
+from rushlight.core.tensor import Tensor
+from rushlight.nn import hooks
+from rushlight.optim import fused
+from rushlight.utils import checkpoint
+
+if TYPE_CHECKING:
+    from rushlight.compiler.capture import Capture
+
+
+def of_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    if len(args) == 3:
+        try:
+            return c.attribute(args[0], args[1])
+        except AttributeError:
+            return args[2]
+    return c.attribute(*args)
+
+
+def of_hasattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    try:
+        c.attribute(*args)
+    except AttributeError:
+        return False
+    return True
+
+
+def of_setattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    return c.set_attribute(*args)
+
+
+def of_map(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    function, *lists = args
+    iterators = [c.iterator(v) for v in lists]
+    return iter([c.call(frame, function, each, {}) for each in zip(*iterators, strict=False)])
+
+
+def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`print`: a change of the world outside, with texts that each run makes."""
+    given = tuple(
+        [of_text(c, frame, str, (v,), {}) if written_in_python(v) else c.text_of(v) for v in args]
+    )
+    if c.reason is None and all(map(constant, kwargs.values())):
+        c.step(print, given, kwargs, "changes")
+    else:
+        c.stop("print")
+    return print(*map(plain, args), **kwargs)
+
+
+def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`str`, `repr` and `format` of a tensor, or of lists of them."""
+    if len(args) == 1 and isinstance(args[0], BaseException) and constant(args[0].args):
+        return f(*args)
+    if (
+        len(args)
+        and is_value(args[0])
+        and not constant(args[0])
+        and args[0].__class__ not in RUNTIME
+    ):
+        return c.text_of(*args, f=f)
+    if args and c.reason is None and written_in_python(args[0]) and c.known(args[0]):
+        name = "__format__" if f is format else "__repr__" if f is repr else "__str__"
+        found = c.in_class(type(args[0]), name)
+        if isinstance(found, types.FunctionType):
+            return c.call(frame, found, args, {})
+        if f is format and found is object.__format__ and not args[1:] or args[1:] == ("",):
+            return of_text(c, frame, str, args[:1], {})
+        if f is str and found is object.__str__:
+            return of_text(c, frame, repr, args, {})
+    return c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(f, args, kwargs)
+
+
+def written_in_python(v: Any) -> bool:
+    """Whether an object has a class of its user's."""
+    return changes(type(v)) and not constant(v) and not isinstance(v, (Tensor, type))
+
+
+def of_warn(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`warnings.warn`: a change of the world outside, by the line of the function that is carried out."""
+    given = dict(zip(("message", "category", "stacklevel"), args, strict=False)) | kwargs
+    level = given.get("stacklevel", 1)
+    kind = given.get("category") or UserWarning
+    if (
+        given["message"].__class__ is not str
+        or not 0 < level <= len(c.frames)
+        or len(given) > 3
+        or not is_code(kind)
+    ):
+        c.stop("a call of warnings.warn")
+        return f(*args, **kwargs)
+    at = c.frames[-level]
+    registry = at.globals.setdefault("__warningregistry__", {})
+    c.found(registry)
+    line = (
+        given["message"],
+        kind,
+        at.plan.code.co_filename,
+        at.line,
+        at.globals.get("__name__"),
+        registry,
+    )
+    c.step(warnings.warn_explicit, line, {}, "changes")
+    return warnings.warn_explicit(*line)
+
+
+def of_exc_info(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    e = next((x.handled for x in c.frames[::-1] if x.handled is not None), None)
+    return type(e) if e else None, e, e and e.__traceback__
+
+
+def of_own_setattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    o, name, v = args
+    return c.change(o, name, own_setattr_of(name), v)
+
+
+def of_clock(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A clock is read behind what was done before."""
+    c.recorder.end_graph()
+    return c.computed(f, args, kind="clock")
+
+
+def of_reduce(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    function, items, *first = args
+    it = c.iterator(items)
+    r = first[0] if first else next(it)
+    for v in it:
+        r = c.call(frame, function, (r, v), {})
+    return r
+
+
+def of_filter(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    function, items = args
+    values = list(c.iterator(items))
+    return iter(
+        [v for v in values if c.truth(v if function is None else c.call(frame, function, (v,), {}))]
+    )
+
+
+def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`sorted`, `min` and `max`; of these with `key=` its calls are interpreted."""
+    key = kwargs.get("key")
+    if key is None or len(args) != 1:
+        return c.call_pure(f, args, {k: v for k, v in kwargs.items() if k != "key"})
+    values = list(c.iterator(args[0]))
+    keys = [c.call(frame, key, (v,), {}) for v in values]
+    if not constant(tuple(keys)):
+        c.stop(f"{f.__name__} by keys that are no constants")
+    if f is not sorted and not values:
+        return f(values, **{k: v for k, v in kwargs.items() if k != "key"})
+    given = {k: v for k, v in kwargs.items() if k == "reverse"}
+    found = f(range(len(values)), key=keys.__getitem__, **given)
+    return c.new([values[k] for k in found]) if f is sorted else values[found]
+
+
+def of_tolist(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """The numbers of a small tensor."""
+    (t,) = args
+    with c.recorder.paused():
+        v = f(t)
+    if t.numel() > 64 or not c.recorder.knows(t) or t.dtype is rushlight.bool or t.is_complex():
+        c.stop("tolist() of a tensor")
+    variable = c.variable_of(f, args, {}) if c.reason is None else None
+
+    def named(v: Any, expression: str) -> Any:
+        if v.__class__ is list:
+            return c.new([named(x, f"{expression}[{k}]") for k, x in enumerate(v)])
+        return c.named(v, expression)
+
+    return v if variable is None else named(v, variable)
+
+
+def of_seed(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    if not all(map(constant, args)):
+        c.stop("a seed that is no constant")
+    if c.reason is None:
+        c.step(f, args, kwargs, "calls")
+    r = f(*args, **kwargs)
+    c.found(r)
+    return r
+
+
+def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`import` in a function: of what is imported, the attributes are guarded."""
+    name, _, _, _, level = args
+    if level or name not in sys.modules:
+        c.stop(f"the import of {name}")
+    v = f(*args)
+    c.guards.identical(f"modules.get({v.__name__!r})", v)
+    c.guards.names["modules"] = sys.modules
+    c.found(v)
+    return v
+
+
+def of_checkpoint(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A checkpoint saves memory and changes no value."""
+    if kwargs != {"use_reentrant": False} or not args:
+        c.stop("a checkpoint that is reentrant or has options")
+        return f(*args, **kwargs)
+    return c.call(frame, args[0], args[1:], {})
+
+
+def of_hook(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A hook on a tensor that the function made is interpreted when a gradient runs."""
+    t, hook = args
+    if not c.recorder.made_inside(t) or kwargs or t.is_leaf:
+        c.stop("a hook on a tensor from outside")
+        return f(*args, **kwargs)
+    return c.new(f(t, lambda g: c.call(None, hook, (g,), {})))
+
+
+def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A method of an optimizer that each run calls again: `step()` or `zero_grad()`."""
+    o = args[0]
+    c.contents_deep(o)
+    if len(args) > 1 or not all(map(constant, kwargs.values())):
+        c.stop(f"a call of {f.__qualname__} with arguments")
+    if c.reason is None:
+        clears = f is rushlight.optim.Optimizer.zero_grad and kwargs in ({}, {"set_to_none": True})
+        c.step(f, args, kwargs, "changes" if clears else "calls")
+    with c.recorder.paused():
+        r = f(*args, **kwargs)
+    if r is not None:
+        c.stop(f"{f.__qualname__} with a result")
+    if c.reason is None:
+        c.recorder.after_optimizer(o)
+    return r
+
+
+HANDLED: dict[Any, Callable] = {
+    rushlight.compiler.is_compiling: lambda *_: True,
+    hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
+    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
+    sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
+    time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
+    sys.exc_info: of_exc_info, warnings.warn: of_warn, object.__setattr__: of_own_setattr, print: of_print, str: of_text, repr: of_text, format: of_text,
+    rushlight.nn.Module.__getattr__: lambda c, frame, f, args, kwargs: c.attribute_of_module(*args),
+    __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
+    # What handles many arrays in one call: operators do the same.
+    fused.lengths: lambda *_: None, fused.changed: lambda *_: False,
+}  # fmt: skip
