@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import pytest
@@ -401,3 +402,27 @@ def test_tangents_of_a_batch_through_what_keeps_intermediates(pool):
 
     got = torch.func.vmap(moved)(tangents)
     assert torch.equal(got, torch.stack([moved(t) for t in tangents]))
+
+
+def test_layers_of_several_models_on_one_batch():
+    x, w, b = torch.randn(4, 3), torch.randn(5, 2, 3), torch.randn(5, 2)
+    expected = torch.stack([F.linear(x, *each) for each in zip(w, b, strict=True)])
+    for bias, place in ((b, 0), (b[0], None), (None, None)):
+        got = vmap(F.linear, (None, 0, place))(x, w, bias)
+        if place == 0:
+            assert_close(got, expected)
+        else:
+            assert_close(got, torch.stack([F.linear(x, each, bias) for each in w]))
+    assert_close(vmap(F.linear, (None, 0, 0))(x[0], w, b), expected[:, 0])
+    g = vmap(grad(lambda w: F.linear(x, w).sum()))(w)
+    assert_close(g, x.sum(0).expand(5, 2, 3))
+
+
+def test_messages_name_the_function():
+    call = functools.partial(torch.mul, other=2)
+    with pytest.raises(ValueError, match=r"vmap\(functools.partial\(.*Got in_dim=3 for some input"):
+        vmap(call, in_dims=3)(X)
+    with pytest.raises(ValueError, match=r"vmap\(sin, in_dims=a, ...\)"):
+        vmap(torch.sin, in_dims="a")(X)
+    with pytest.raises(ValueError, match="Got in_dim=0 for an input but the input is of type"):
+        vmap(lambda a, b: a)(X, 1)

@@ -180,7 +180,8 @@ class Batch(Lifted):
             named = general.named_values(op, call.values)
             if op.variant is not None and (other := op.taken_over(named)) is not None:
                 op, named = other, {p: named[p] for p in other.params}
-            general.input_tensors(op, named)
+            if op.lists:
+                general.input_tensors(op, named)
             return Batched(op, named, level).result()
         if not any_mapped(call.values[0]):
             for v in call.values[1:]:
@@ -350,10 +351,17 @@ class Batched:
 def elementwise(b: Batched) -> Any:
     """Batches in front of all dimensions, so that broadcasting goes on behind them."""
     op, named = b.op, b.named
-    ndims = {i: b.ndim(i) for i in op.inputs if isinstance(named[i], Tensor)}
+    tensors = {i: t for i in op.inputs if isinstance(t := named[i], Tensor)}
+    if len(tensors) == 1:
+        return b.call()
+    ndims = {i: b.ndim(i) for i in tensors}
     ndim = max(ndims.values())
     changed = {i: in_front(named[i], ndim) for i, n in ndims.items() if n != ndim and i in b.has}
-    if op.promote is not None and not all(ndims[i] for i in b.has):
+    if (
+        op.promote is not None
+        and not all(ndims[i] for i in b.has)
+        and len({t._array.dtype for t in tensors.values()}) > 1
+    ):
         # A number of each element has a dimension now: what it gives way to is settled before.
         outer = b.outer
         arrays = {i: outer[i]._array if i in ndims else outer[i] for i in op.inputs}

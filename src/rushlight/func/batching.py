@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
@@ -41,12 +40,11 @@ def vmap(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        name = getattr(func, "__name__", repr(func))
         leaves, spec = tree_flatten(args)
-        dims = _dims_of(in_dims, args, leaves, name)
-        size = _size(leaves, dims, f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)")
+        dims = _dims_of(in_dims, args, leaves, func)
+        size = _size(leaves, dims, func, in_dims)
         if chunk_size is None or chunk_size >= size:
-            return _mapped(func, leaves, spec, dims, kwargs, size, out_dims, randomness, name)
+            return _mapped(func, leaves, spec, dims, kwargs, size, out_dims, randomness)
         state = torch.get_rng_state() if randomness == "same" else None
         results = []
         for at in range(0, size, chunk_size):
@@ -56,7 +54,7 @@ def vmap(
             part = [
                 x if d is None else x.narrow(d, at, n) for x, d in zip(leaves, dims, strict=True)
             ]
-            results.append(_mapped(func, part, spec, dims, kwargs, n, out_dims, randomness, name))
+            results.append(_mapped(func, part, spec, dims, kwargs, n, out_dims, randomness))
         columns = [tree_flatten(r) for r in results]
         places = _places(out_dims, results[0])
         joined = [
@@ -70,12 +68,13 @@ def vmap(
 
 def mapped_size(func: Callable, in_dims: Any, args: tuple) -> int:
     """The size of the dimension that `vmap(func, in_dims)` maps over, of these arguments."""
-    name, leaves = getattr(func, "__name__", repr(func)), tree_leaves(args)
-    return _size(
-        leaves,
-        _dims_of(in_dims, args, leaves, name),
-        f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)",
-    )
+    leaves = tree_leaves(args)
+    return _size(leaves, _dims_of(in_dims, args, leaves, func), func, in_dims)
+
+
+def _name(func: Callable) -> str:
+    """What messages call a function."""
+    return getattr(func, "__name__", None) or repr(func)
 
 
 def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str) -> Callable:
@@ -112,7 +111,6 @@ def _handed_out(x: Any, dim: int | None, level: Level) -> Any:
 
 def _mapped(
     func: Callable, leaves: list, spec: Any, dims: list, kwargs: dict, size: int, out_dims: Any, randomness: str,
-    name: str,
 ) -> Any:  # fmt: skip
     """The results of one call of `func` for all elements."""
     from rushlight.func import functions, rules  # noqa: F401  (fill the table of batching rules)
@@ -122,29 +120,29 @@ def _mapped(
     with level, randomly(level):
         given = [_handed_out(x, d, level) for x, d in zip(leaves, dims, strict=True)]
         result = func(*tree_unflatten(given, spec), **kwargs)
-        return _unwrapped(result, out_dims, level, size, name)
+        return _unwrapped(result, out_dims, level, size, func)
 
 
-def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, name: str) -> Any:
+def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, func: Callable) -> Any:
     """Results without their level, the mapped dimension where `out_dims` says."""
-    for d in [out_dims] if isinstance(out_dims, int) else tree_leaves(out_dims):
+    for d in () if isinstance(out_dims, int) else tree_leaves(out_dims):
         if not (d is None or isinstance(d, int)):
             raise ValueError(
-                f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
                 "ints representing where in the outputs the vmapped dimension should appear."
             )
     leaves, spec = tree_flatten(result)
     for x in leaves:
         if x is not None and not isinstance(x, Tensor):
             raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+                f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(x)}. Did you mean to set "
                 "out_dims= to None for output?"
             )
     try:
         dims = _places(out_dims, result)
     except ValueError:
         raise ValueError(
-            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
             f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         ) from None
     made = []
@@ -153,7 +151,7 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, name: str) -
         if isinstance(a, Batch) and a.level is level:
             if d is None and a.has:
                 raise ValueError(
-                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
+                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
                 )
             x = a.value
             if not a.has:
@@ -173,12 +171,16 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, name: str) -
     return tree_unflatten(made, spec)
 
 
-def _size(leaves: list, dims: list, of: str) -> int:
+def _size(leaves: list, dims: list, func: Callable, in_dims: Any) -> int:
     """The size of the mapped dimension."""
     sizes = []
     for x, d in zip(leaves, dims, strict=True):
         if d is None:
             continue
+        if isinstance(d, int) and isinstance(x, Tensor) and -x._array.ndim <= d < x._array.ndim:
+            sizes.append(x._array.shape[d])
+            continue
+        of = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
         if not isinstance(d, int):
             raise ValueError(
                 f"{of}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
@@ -188,12 +190,10 @@ def _size(leaves: list, dims: list, of: str) -> int:
                 f"{of}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
                 "non-Tensor arguments, please use None as the respective in_dim"
             )
-        if not -x.dim() <= d < x.dim():
-            raise ValueError(
-                f"{of}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()} so "
-                f"expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
-            )
-        sizes.append(x.shape[d])
+        raise ValueError(
+            f"{of}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()} so "
+            f"expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+        )
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(n != sizes[0] for n in sizes):
@@ -204,16 +204,16 @@ def _size(leaves: list, dims: list, of: str) -> int:
     return sizes[0]
 
 
-def _dims_of(in_dims: Any, args: tuple, leaves: list, name: str) -> list:
+def _dims_of(in_dims: Any, args: tuple, leaves: list, func: Callable) -> list:
     """The mapped dimension of each leaf of the arguments."""
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
-            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) "
+            f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) "
             f"tuple matching the structure of inputs, got: {type(in_dims)}."
         )
     if not leaves:
         raise ValueError(
-            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
             "function with no inputs. The latter is unsupported."
         )
     if isinstance(in_dims, int):
@@ -222,7 +222,7 @@ def _dims_of(in_dims: Any, args: tuple, leaves: list, name: str) -> list:
         return _broadcast(in_dims, args)
     except ValueError:
         raise ValueError(
-            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. "
+            f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. "
             f"in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {tree_flatten(args)[1]}."
         ) from None
 
@@ -252,26 +252,28 @@ def _broadcast(dims: Any, tree: Any) -> list:
 # -- random numbers --------------------------------------------------------------------------------
 
 
-@contextmanager
-def randomly(level: Level) -> Iterator[None]:
+def randomly(level: Level) -> Any:
     """A block whose calls draw random numbers as the level says."""
-    if level.randomness != "error":
-        from rushlight.func.rules.random import Randomness
+    if level.randomness == "error":
+        return Refusing()
+    from rushlight.func.rules.random import Randomness
 
-        with Randomness(level):
-            yield
-        return
-    here, default = get_ident(), generators.default_generator
-    waiting = default.spare  # a number that was drawn already
-    default.spare = None  # so that every draw is seen
+    return Randomness(level)
 
-    def drawing(generator: generators.Generator) -> None:
-        if get_ident() == here:
+
+class Refusing:
+    """A block in which random numbers from the default generator of this thread raise."""
+
+    def __enter__(self) -> None:
+        self.here, default = get_ident(), generators.default_generator
+        self.waiting = default.spare  # a number that was drawn already
+        default.spare = None  # so that every draw is seen
+        generators.before_draw.append(self)
+
+    def __call__(self, generator: generators.Generator) -> None:
+        if get_ident() == self.here:
             random_in_error_mode()
 
-    generators.before_draw.append(drawing)
-    try:
-        yield
-    finally:
-        generators.before_draw.remove(drawing)
-        default.spare = waiting
+    def __exit__(self, *exc: object) -> None:
+        generators.before_draw.remove(self)
+        generators.default_generator.spare = self.waiting

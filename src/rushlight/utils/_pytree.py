@@ -63,7 +63,9 @@ class TreeSpec(NamedTuple):
     @property
     def num_leaves(self) -> int:
         """The number of leaves of a tree with this structure."""
-        return 1 if self.type is None else sum(c.num_leaves for c in self.children_specs)
+        if self.type is None:
+            return 1
+        return sum([1 if c.type is None else c.num_leaves for c in self.children_specs])
 
     def is_leaf(self) -> bool:
         """True if the tree is a single leaf."""
@@ -119,9 +121,9 @@ def tree_flatten(tree: Any, is_leaf: Callable | None = None) -> tuple[list, Tree
         node = _node(tree, is_leaf)
         if node is None:
             leaves.append(tree)
-            return LeafSpec()
+            return _leaf
         kind, children, context = node
-        return TreeSpec(kind, context, tuple(form(child) for child in children))
+        return TreeSpec(kind, context, tuple([form(child) for child in children]))
 
     spec = form(tree)
     return leaves, spec

@@ -18,7 +18,7 @@ def _owner(module: Module, path: str) -> tuple[Module, str]:
     """The module that `path` leads to, and the name of the tensor in it."""
     *names, last = path.split(".")
     for name in names:
-        inner = getattr(module, name, None)
+        inner = module._modules.get(name) or getattr(module, name, None)
         if not isinstance(inner, Module):
             raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
         module = inner
@@ -70,15 +70,21 @@ def _with_tensors(module: Module, tensors: dict[str, Tensor], given: dict) -> It
 def _named(module: Module) -> dict[str, Any]:
     """All parameters and buffers by name, those with several names under each."""
     return {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
+        f"{path}.{name}" if path else name: tensor
+        for path, inner in module.named_modules(remove_duplicate=False)
+        for table in (inner._parameters, inner._buffers)
+        for name, tensor in table.items()
+        if tensor is not None
     }
 
 
 def _tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
     """`given`, with a tensor that has several names under all of them. ValueError where it has several values."""
+    named = _named(module)
+    if len(set(map(id, named.values()))) == len(named):
+        return given
     names_of: dict[int, list[str]] = {}
-    for name, tensor in _named(module).items():
+    for name, tensor in named.items():
         names_of.setdefault(id(tensor), []).append(name)
     tied = dict(given)
     for names in names_of.values():
