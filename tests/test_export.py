@@ -1,5 +1,6 @@
 """Programs exported as graphs: signature, writes, dynamic sizes, guards, files, what is refused."""
 
+import dataclasses
 import io
 import json
 import operator
@@ -423,6 +424,48 @@ def test_decompositions_of_a_table():
     lower = program.run_decompositions(table)
     assert "aten.sigmoid.default" not in targets(lower)
     torch.testing.assert_close(lower.module()(torch.ones(2)), torch.ones(2).sigmoid())
+
+
+def test_empty_table_decomposes_nothing():
+    program = export(nn.Linear(3, 4), (torch.ones(2, 3),))
+    assert targets(program.run_decompositions({})) == targets(program)
+
+
+def test_batch_norm_of_evaluation_is_an_operator_of_aten():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).eval()
+    lower = export(model, (torch.ones(1, 1, 5, 5),)).run_decompositions()
+    assert "aten.native_batch_norm.default" in targets(lower)
+    x = torch.randn(1, 1, 5, 5)
+    torch.testing.assert_close(lower.module()(x), model(x))
+
+
+def test_dataclasses_are_trees():
+    @dataclasses.dataclass
+    class Pair:
+        a: torch.Tensor
+        b: torch.Tensor | None = None
+        note: str = "none"
+
+    torch.export.register_dataclass(Pair)
+
+    def both(pair):
+        return Pair(pair.a + 1, note=None), pair.a
+
+    program = export(Function(both), (Pair(torch.ones(2), None, None),))
+    pair, _ = program.module()(Pair(torch.zeros(2), note=None))
+    assert pair.a.tolist() == [1, 1] and pair.b is None
+    with pytest.raises(ValueError, match="input tree spec"):
+        program.module()(Pair(torch.zeros(2), torch.ones(2), None))
+    with pytest.raises(AssertionError, match="not a dataclass"):
+        torch.export.register_dataclass(int)
+
+
+def test_exported_modules_have_no_modes():
+    module = export(nn.Dropout(0.5), (torch.ones(2),)).module()
+    with pytest.raises(NotImplementedError, match=r"train\(\) is not supported"):
+        module.train()
+    with pytest.raises(NotImplementedError, match=r"eval\(\) is not supported"):
+        module.eval()
 
 
 class Cell(nn.Module):

@@ -142,6 +142,14 @@ DEVIATIONS = {
 # path -> (PyTorch's name, or what gives it, the arguments of a call), and which of its results is the one of ours
 ARGUMENTS: dict[str, tuple] = {
     **DEVIATIONS,
+    "_batch_norm": (
+        lambda training, **_: None if training else "native_batch_norm",
+        lambda input, weight, bias, mean, var, training, eps: (
+            (input, weight, bias, mean, var, training, 0.1, eps),
+            {},
+        ),
+        0,
+    ),
     "_conjugates": ("conj_physical", lambda input: ((input,), {})),
     "_embedding": (
         "embedding",

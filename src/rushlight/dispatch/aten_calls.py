@@ -90,9 +90,9 @@ SAME = frozenset(
 
 
 def picked(op: Op, found: Any) -> Any:
-    """The result of `op` among those of its inner operator."""
+    """The result of `op` among those of its inner operator, where that was another one."""
     how = () if handlers.own_operators(op) else ARGUMENTS.get(op.path, ())
-    return found[how[2]] if len(how) > 2 else found
+    return found[how[2]] if len(how) > 2 and not isinstance(found, Tensor) else found
 
 
 def own(op: Op, inplace: bool) -> Callable:

@@ -18,6 +18,7 @@ from rushlight.export.graph_signature import ExportGraphSignature
 from rushlight.export.serialization import load, save
 from rushlight.export.tracing import export
 from rushlight.export.unflatten import UnflattenedModule, unflatten
+from rushlight.utils._pytree import register_dataclass
 
 __all__ = [
     "Dim",
@@ -28,6 +29,7 @@ __all__ = [
     "dims",
     "export",
     "load",
+    "register_dataclass",
     "save",
     "unflatten",
 ]

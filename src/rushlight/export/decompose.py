@@ -48,7 +48,10 @@ def decomposed(program: ExportedProgram, table: dict[Any, Callable]) -> Exported
 
 def _traced(program: ExportedProgram, leaves: list, table: dict) -> Graph:
     with rushlight.no_grad(), preserve_node_meta():
-        run = Interpreter(program.graph_module).run
+
+        def run(*args):
+            return Interpreter(program.graph_module).run(*args)
+
         traced = make_fx(run, decomposition_table=table)(*program._inputs(leaves))
     graph = traced.graph
     given = [s.arg.name for s in program.graph_signature.input_specs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -80,8 +81,14 @@ class ExportedProgram:
     def run_decompositions(
         self, decomp_table: dict[Any, Callable] | None = None
     ) -> ExportedProgram:
-        """The program with the operators of `decomp_table` replaced by what the functions there call."""
+        """The program in operators below autograd, those of `decomp_table` replaced by what the functions there call.
+
+        An empty table leaves all operators as they are.
+        """
         from rushlight.export.decompose import decomposed
+
+        if decomp_table is not None and not decomp_table:
+            return copy.copy(self)
 
         return decomposed(self, decomp_table or {})
 
@@ -179,6 +186,10 @@ class ExportedModule(Module):
                 )
                 to.copy_(value)
         return tree_unflatten(outputs, program.out_spec)
+
+    def train(self, mode: bool = True) -> Any:
+        """An exported graph does what the program did in the mode it was exported in."""
+        raise NotImplementedError(f"Calling {'train' if mode else 'eval'}() is not supported yet.")
 
     def _results(self, users: list) -> Any:
         """What the graph gives for the inputs of users."""

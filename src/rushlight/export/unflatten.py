@@ -42,6 +42,7 @@ class UnflattenedModule(ExportedModule):
     """
 
     part = InterpreterModule
+    train = Module.train
 
     def __init__(self, program: ExportedProgram) -> None:
         super().__init__(program, check_guards=True)

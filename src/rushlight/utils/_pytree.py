@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 __all__ = [
     "GetAttrKey", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",
-    "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path",
+    "register_dataclass", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path",
     "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_with_path",
     "tree_structure", "tree_unflatten",
 ]  # fmt: skip
@@ -51,6 +51,47 @@ def register_pytree_node(
 
 
 _register_pytree_node = register_pytree_node
+
+
+def register_dataclass(
+    cls: type, *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:  # fmt: skip
+    """Let instances of a dataclass be nodes; fields that are None have no part in the tree.
+
+    `field_names`: those that are children, all by default; `drop_field_names` are left out and have their defaults.
+    """
+    import dataclasses
+
+    if not dataclasses.is_dataclass(cls):
+        raise AssertionError(
+            f"Only dataclasses can be registered with this function: {cls} is not a dataclass."
+        )
+    known = {f.name for f in dataclasses.fields(cls) if f.init}
+    dropped = set(drop_field_names or ())
+    names = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in dropped]
+    names = names if field_names is None else field_names
+    if set(names) | dropped != known:
+        raise ValueError(
+            f"Dataclass fields mismatch with {cls}: {sorted(known ^ (set(names) | dropped))}"
+        )
+
+    def flatten(x: Any) -> tuple:
+        given = [n for n in names if getattr(x, n) is not None]
+        return [getattr(x, n) for n in given], [given, [n for n in names if n not in given]]
+
+    def flatten_with_keys(x: Any) -> tuple:
+        children, context = flatten(x)
+        return [(GetAttrKey(n), c) for n, c in zip(context[0], children, strict=True)], context
+
+    def unflatten(children: Iterable, context: Any) -> Any:
+        given, absent = context
+        return cls(**dict(zip(given, children, strict=True)), **dict.fromkeys(absent))
+
+    register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name,
+        flatten_with_keys_fn=flatten_with_keys,
+    )  # fmt: skip
 
 
 class TreeSpec(NamedTuple):
