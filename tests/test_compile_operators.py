@@ -1,0 +1,74 @@
+"""Each operator of the database in a compiled function: values, layouts and gradients as without `torch.compile`."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from opdb import ROWS
+from opdb_rows import replace
+from rushlight.compiler.compiled import Compiled
+from rushlight.utils._pytree import tree_leaves
+
+# Without a gradient, or with a backward pass that decides by the elements.
+AS_WRITTEN = frozenset(
+    "floor_divide prod cumprod masked_scatter _addmm_activation linalg.det linalg.eigvals linalg.vander vander "
+    "nn.functional.ctc_loss".split()
+)
+
+
+def outcome(f, arguments, seed):
+    """The results of a call, their gradients and what became of the arguments; or the error."""
+    args, kwargs = arguments()
+    torch.manual_seed(seed)
+    try:
+        result = f(*args, **kwargs)
+    except Exception as e:
+        return [type(e), str(e)]
+    found, leaves = tree_leaves(result), tree_leaves((args, kwargs))
+    tensors = [[t for t in v if isinstance(t, torch.Tensor)] for v in (found, leaves)]
+    roots, wanted = [[t for t in v if t.requires_grad] for v in tensors]
+    if roots and wanted:
+        given = [torch.ones_like(t) for t in roots]
+        try:
+            found += torch.autograd.grad(roots, wanted, given, allow_unused=True)
+        except (NotImplementedError, RuntimeError) as e:
+            found.append(str(e))
+    return [*found, *leaves]
+
+
+def assert_same(a, b):
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        assert (a.dtype, a.shape, a.requires_grad) == (b.dtype, b.shape, b.requires_grad)
+        assert a.is_sparse or not a.numel() or a.stride() == b.stride()
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8, equal_nan=True)
+    else:
+        assert type(a) is type(b)
+        assert a == b or a != a
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.filterwarnings("ignore")
+def test_operator(row):
+    f = functools.reduce(getattr, row.name.split("."), torch)
+    case = row.cases[0]
+    compiled = Compiled(lambda *args, **kwargs: f(*args, **kwargs))
+    for k in range(2):
+
+        def arguments(k=k):
+            described = iter(case.inputs())
+
+            def tensor(a):
+                t = torch.from_numpy(np.array(a))
+                return t.requires_grad_() if next(described).differentiable and case.grad else t
+
+            return replace(case.draw(f"{row.name}{k}"), tensor, np.ndarray)
+
+        wanted, found = [outcome(g, arguments, k) for g in (compiled.function, compiled)]
+        assert len(wanted) == len(found)
+        for a, b in zip(wanted, found, strict=True):
+            assert_same(a, b)
+    assert bool(compiled.programs) == (row.name not in AS_WRITTEN), compiled.reasons
