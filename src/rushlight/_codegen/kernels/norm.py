@@ -23,7 +23,8 @@ from rushlight._codegen.types import Header, Ptr, f64, i64
 PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept
 COLUMNS = 2048  # sums that make a chunk
 SIDE = 4  # rows whose sums are taken at once
-BLOCK = 16  # rows that are treated together, at most
+BLOCK = 8  # rows that are treated together, at most
+SPAN = 512  # and their elements: more at once, and memory waits while they are computed
 PIECE = 16384  # elements of a row whose sum is taken at once
 
 
@@ -47,7 +48,7 @@ def moments(p, n, T, summed):
 @inline
 def block_of(n):
     """How many rows of n elements are treated together: what is done with one need not wait for the other."""
-    return max(i64(1), min(i64(BLOCK), 2048 // n))
+    return max(i64(1), min(i64(BLOCK), SPAN // n))
 
 
 @inline
