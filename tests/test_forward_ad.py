@@ -178,3 +178,20 @@ def test_tangents_of_norms_at_zero(n, order):
     f = lambda x: torch.linalg.vector_norm(x, order)  # noqa: E731
     x, t = torch.zeros(n), torch.ones(n)
     assert torch.func.jvp(f, (x,), (t,))[1].item() == 0
+
+
+def test_sparse_results_have_no_tangents_and_say_so():
+    x, t = torch.randn(3, 3), torch.randn(3, 3)
+    eye = torch.eye(3).to_sparse()
+    for f in (lambda x: x.to_sparse().to_dense(), lambda x: x.sparse_mask(eye), lambda x: eye * x):
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with"):
+            torch.func.jvp(f, (x,), (t,))
+    for f in (lambda x: torch.sparse.mm(2 * eye, x), lambda x: 2 * eye @ x):
+        torch.testing.assert_close(torch.func.jvp(f, (x,), (t,))[1], 2 * t)
+
+
+def test_products_of_sparse_matrices_under_vmap():
+    x, eye = torch.randn(2, 3, 3), torch.eye(3).to_sparse()
+    with pytest.warns(UserWarning, match="runs once for each element"):
+        got = torch.vmap(lambda x: torch.sparse.mm(2 * eye, x))(x)
+    torch.testing.assert_close(got, 2 * x)

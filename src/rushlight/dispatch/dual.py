@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu, devices
+from rushlight._backends.sparse import Sparse
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View, edge_of
@@ -38,6 +39,7 @@ from rushlight.dispatch.transforms import (
     Level,
     Lifted,
     call_by_names,
+    innermost,
     levels,
     lifted,
     mapped,
@@ -278,6 +280,11 @@ class Moving:
     def give_tangents(self, results: list) -> None:
         if not any(isinstance(r, Tensor) and r._array.__class__ is Dual for r in results):
             return
+        if any(isinstance(innermost(r._array), Sparse) for r in tensors_in(results)):
+            raise NotImplementedError(
+                f"Trying to use forward AD with {self.op.name} that does not support it because it has not been "
+                "implemented yet: sparse tensors have no tangents here"
+            )
         level = self.level
         values = results
         if not level.history:

@@ -35,7 +35,7 @@ def signature(op: Op, *, out: bool = True) -> str:
     late = late_parameters(op)
     for i, p in enumerate(op.params):
         if i == op.n_positional:
-            parts.append("*more" if op.name in FACTORS_FIRST else "*")
+            parts.append("*more" if op.path in FACTORS_FIRST else "*")
         parts.append(f"{p}=missing" if p in late else f"{p}=d_{p}" if p in op.defaults else p)
     extra = []
     if has_axis(op):
@@ -64,7 +64,7 @@ def late_parameters(op: Op) -> list[str]:
 def bind_lines(op: Op, mark: str = "") -> list[str]:
     """Lines for NumPy's keyword names and for PyTorch's older orders; `mark` is "_" for `name_`."""
     lines = []
-    if op.name in FACTORS_FIRST:
+    if op.path in FACTORS_FIRST:
         given, tensors = ", ".join(op.params), ", ".join(op.params[:3])
         lines.append(f"    if more: {given} = factors_last('{op.name}{mark}', {tensors}, *more)")
     late = late_parameters(op)

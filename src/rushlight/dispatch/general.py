@@ -43,7 +43,7 @@ def bind(op: Op, args: tuple, kwargs: dict) -> tuple[list, Any]:
     if not NUMPY_NAMES.keys().isdisjoint(kwargs):
         kwargs = overrides.renamed(kwargs, op.params)
     if len(args) > op.n_positional:
-        if op.name in FACTORS_FIRST:
+        if op.path in FACTORS_FIRST:
             return factors_last(op, op.name, *args), out
         raise TypeError(
             f"{op.name}() takes {op.n_positional} positional argument"
