@@ -264,6 +264,12 @@ def test_functions_of_integers(dtype):
         got = getattr(compiled_elementwise, name)(a, b)
         np.testing.assert_array_equal(got, getattr(numpy_elementwise, name)(a, b))
         assert got.dtype == dtype
+    for name in ("left_shift", "right_shift"):
+        for number in (0, 3, 31, 63, 64, -1):
+            shift = getattr(numpy_elementwise, name)
+            expected = shift(a, np.full(999, number, dtype))
+            np.testing.assert_array_equal(shift(a, number), expected)
+            assert shift(a, number).dtype == dtype
     least = np.iinfo(dtype).min
     a[:3], b[b == 0], b[:2] = (least, -7, 7), 1, -1
     large = rng.integers(least, -least - 1, (2, 999), dtype)

@@ -200,6 +200,18 @@ def test_fractional_windows(seed):
         same(a, b)
 
 
+@pytest.mark.parametrize("dtype", FLOATS[2:], ids=str)
+def test_gradients_of_large_planes_of_half_types_whose_channels_are_last(dtype):
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 300 * 200, (2, 4, 90, 70))
+    g = rng.standard_normal((2, 90, 70, 4)).astype(dtype).transpose(0, 3, 1, 2)
+    last = np.ascontiguousarray(places.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    found = compiled.add_at_places(g, last, (300, 200))
+    expected = reference.add_at_places(g, last, (300, 200))
+    same(found, expected)
+    assert found.strides == expected.strides and found.dtype is expected.dtype
+
+
 def test_two_threads_give_the_same_bits():
     import rushlight as torch
 

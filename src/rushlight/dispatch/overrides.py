@@ -135,7 +135,7 @@ def overridable(
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs and not NUMPY_NAMES.keys().isdisjoint(kwargs):
             kwargs = renamed(kwargs, params)
-        if len(args) == 1 and args[0].__class__ is Tensor and not active.modes:
+        if not active.modes and all_plain(args) and (not kwargs or all_plain(kwargs.values())):
             return function(*args, **kwargs)
         if thread.function_modes:
             got = call_overrides(shown, args, kwargs)
@@ -242,6 +242,17 @@ def asks(a: Any) -> bool:
             return False
         return any(v.__class__ not in _PLAIN and overriding(v) for v in a)
     return isinstance(a, (tuple, list)) and any(map(overriding, a)) or a is NOTHING or overriding(a)
+
+
+def all_plain(values: Iterable) -> bool:
+    """Whether no argument, and no element of one, can ask to be told of the call."""
+    for a in values:
+        cls = a.__class__
+        if cls not in _PLAIN:
+            listed = cls is tuple or cls is list
+            if not (listed and _PLAIN.issuperset(map(type, a))):
+                return False
+    return True
 
 
 def arguments(args: tuple, kwargs: dict) -> list:

@@ -33,7 +33,6 @@ from rushlight.core.dtype_sets import (
     F32,
     F64,
     FLOATING,
-    FULL,
     I64,
     REDUCED,
     STORED_ONLY,
@@ -160,7 +159,6 @@ def _check_bounds(dtype: np.dtype, low: float, high: float) -> None:
         )
 
 
-@np.errstate(all="ignore")
 def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Normal numbers, floating-point or complex (where `std` is that of the complex number).
 
@@ -171,31 +169,35 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
     mean, std = float(mean), float(std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    if out.dtype in COMPLEX:
-        out = _as_real(out)
-        std /= math.sqrt(2.0)
-    if out.dtype not in FLOATING:
-        refuse("normal_kernel_cpu", out.dtype)
+    if out.dtype is not F32:
+        if out.dtype in COMPLEX:
+            out = _as_real(out)
+            std /= math.sqrt(2.0)
+        if out.dtype not in FLOATING:
+            refuse("normal_kernel_cpu", out.dtype)
     if out.size >= 16 and out.flags.c_contiguous:
-        _normal_blocks(out.reshape(-1), mean, std, generator)
+        if out.dtype is F32:
+            xp.random_normal_floats(generator, out.reshape(-1), mean, std)
+        else:
+            _normal_blocks(out.reshape(-1), mean, std, generator)
     elif out.size:
         _scalar_normals(out, mean, std, generator)
 
 
 def _scalar_normals(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Normal numbers one after the other, as scalar code draws them: in pairs of float64."""
-    if out.flags.c_contiguous and out.dtype in FULL:
+    if out.flags.c_contiguous and (out.dtype is F32 or out.dtype is F64):
         xp.random_scalar_normals(generator, out.reshape(-1), mean, std)
     else:
         z = np.empty(out.size)
         xp.random_scalar_normals(generator, z, mean, std)
-        _write(out, z)
+        with np.errstate(all="ignore"):
+            _write(out, z)
 
 
+@np.errstate(all="ignore")
 def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
-    double, single = out.dtype == np.float64, out.dtype == np.float32
-    if single:
-        return xp.random_normal_floats(generator, out, mean, std)
+    double = out.dtype == np.float64
     n, whole = out.size, out.size // 16 * 16
     # The half types never draw the numbers that the last block replaces; the others do.
     u = out if double else np.empty(whole, np.float32)
@@ -207,7 +209,6 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
         out[:whole] = u
     if tail is not None:
         out[n - 16 :] = tail
-    return None
 
 
 # --------------------------------------------------------------------------------------------------- integers

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rushlight._backends import cpu
 from rushlight._backends.llvm import extremes, reduce, resample
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
@@ -21,7 +22,7 @@ from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last, spans
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import BOOL, FLOATING, FULL, I64, REDUCED
+from rushlight.core.dtype_sets import BOOL, F32, FLOATING, FULL, I64, REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -204,9 +205,10 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
         or at.shape != rows.shape
         or not at.flags.carray
         or size == 0
-        or (g.dtype.itemsize == 2 and size * inner > kernels.ROOM)
     ):
         return reference.add_at_places(g, places, sizes)
+    if g.dtype.itemsize == 2 and size * inner > kernels.ROOM:  # sums of a half type are float32
+        return cpu.cast(add_at_places(cpu.cast(g, F32), places, sizes), g.dtype)
     count = prod(g.shape[g.ndim - nd :])
     out = np.empty(
         (len(g), *sizes, inner) if inner > 1 else (*g.shape[: g.ndim - nd], *sizes), g.dtype
@@ -364,19 +366,15 @@ def fractional_maxima(
     good = good and len(sizes) == nd == len(out) == len(order) and sorted(order) == [*range(nd)]
     if (
         good
-        and samples.dtype in FULL
+        and samples.dtype in FLOATING
         and samples.shape == (*x.shape[:2], nd)
         and 0 < prod(sizes) < LARGE
         and all(
             0 < k <= n < LARGE and 0 < m < LARGE for k, n, m in zip(kernel, sizes, out, strict=True)
         )
     ):
-        samples, wrong = in_order(samples), np.zeros(1, np.int64)
-        arrays = [np.empty((planes, m, 2), np.int64) for m in out]
-        run = spans.fractional_spans.compiled(T=of(samples.dtype))
-        for a, *of_one in zip(arrays, order, sizes, kernel, out, strict=True):
-            run(samples, a, wrong, planes, nd, *of_one)
-        if not wrong[0]:
+        arrays = fractional_spans(samples, planes, sizes, kernel, out, order)
+        if arrays is not None:
             if nd == 2:
                 arrays.insert(0, np.tile(np.array([0, 1]), planes))
             numbers = (*three(sizes, 1), *three(out, 1))
@@ -384,6 +382,25 @@ def fractional_maxima(
             if found:
                 return found
     return reference.fractional_maxima(x, samples, kernel, out, order)
+
+
+def fractional_spans(
+    samples: np.ndarray, planes: int, sizes: Ints, kernel: Ints, out: Ints, order: Sequence[int]
+) -> list[np.ndarray] | None:
+    """Where the windows of each plane begin and end, dimension by dimension; None where one is outside."""
+    if samples.dtype in REDUCED:  # the arithmetic of half types is NumPy's
+        starts = reference.fractional_starts(samples, sizes, kernel, out, order)
+        for s, n, k in zip(starts, sizes, kernel, strict=True):
+            if not s.size or s.min() < 0 or s.max() > n - k:
+                return None
+        pairs = zip(starts, kernel, strict=True)
+        return [np.stack([s, s + k], -1).reshape(planes, -1, 2) for s, k in pairs]
+    samples, wrong = in_order(samples), np.zeros(1, np.int64)
+    arrays = [np.empty((planes, m, 2), np.int64) for m in out]
+    run = spans.fractional_spans.compiled(T=of(samples.dtype))
+    for a, *of_one in zip(arrays, order, sizes, kernel, out, strict=True):
+        run(samples, a, wrong, planes, len(out), *of_one)
+    return None if wrong[0] else arrays
 
 
 AVERAGES_GRADIENT = Compiled(spans.averages_gradient)

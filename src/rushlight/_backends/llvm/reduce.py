@@ -18,7 +18,7 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import takes
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
+from rushlight._backends.llvm.views import in_order, of_copies, out_of_order, row_major
 from rushlight._backends.reference import normalize as norms
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import fold as folds
@@ -29,7 +29,7 @@ from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.kernels.shape_inference import variance as infer_variance
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
-from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
+from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, REDUCED, U8
 
 SMALL = threshold(64)  # elements from which it pays to plan
 WHOLE = frozenset((I64, I32, U8, BOOL))
@@ -385,6 +385,8 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     found = planned(a, axes, False) if d in FLOATING or d is I64 else None
     if (r := in_one(SUM, a, found)) is not None:
         return r.reshape(shape)
+    if found is None and d in REDUCED and not a.flags.c_contiguous:
+        return sum_to(in_order(a), shape)
     if found is None or d is I64:
         return reference.sum_to(a, shape)
     return added(a, found, a.dtype).reshape(shape)

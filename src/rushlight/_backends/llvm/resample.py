@@ -247,9 +247,9 @@ def takes(x: Any, grid: Any) -> bool:
         and x.dtype is grid.dtype
         and x.flags.aligned
         and grid.flags.aligned
-        and 0 not in x.shape
-        and 0 not in grid.shape
-        and prod(x.shape[2:]) < places.FAR
+        and x.size > 0
+        and (x.size < places.FAR or prod(x.shape[2:]) < places.FAR)
+        and grid.size > 0
     )
 
 

@@ -306,6 +306,8 @@ def no_shift(b: Any, bits: int) -> Any:
 
 def left_shift(a: Any, b: Any) -> Any:
     """`a << b`, 0 for a shift that is negative or no less than the number of bits."""
+    if np.ndim(b) == 0 and 0 <= b < a.dtype.itemsize * 8:
+        return np.left_shift(a, b)
     odd = no_shift(b, a.dtype.itemsize * 8)
     zero = np.zeros((), a.dtype)
     return np.where(odd, zero, np.left_shift(a, np.where(odd, zero, b)))
@@ -314,6 +316,8 @@ def left_shift(a: Any, b: Any) -> Any:
 def right_shift(a: Any, b: Any) -> Any:
     """`a >> b`, filled with the sign; out of range all bits are the sign."""
     bits = a.dtype.itemsize * 8
+    if np.ndim(b) == 0 and 0 <= b < bits:
+        return np.right_shift(a, b)
     last = np.asarray(bits - 1, a.dtype)
     return (
         np.right_shift(a, np.where(no_shift(b, bits), last, b))

@@ -14,6 +14,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices, meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
+from rushlight.core.device import CPU
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
@@ -126,7 +127,7 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
                 f"({type(mean).__name__}, {type(std).__name__}): a size is missing"
             )
         shape = arguments.only_sequence("normal", size)
-        device = device or "cpu"  # PyTorch's default device does not reach this function
+        device = device or CPU  # PyTorch's default device does not reach this function
         return drawn(
             "normal", lambda a: sampling.normal_(a, mean, std, g), shape, out, dtype, layout, device,
             pin_memory, requires_grad,

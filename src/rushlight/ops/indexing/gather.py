@@ -126,6 +126,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None):
             f"got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     d = geometry.wrap_dim(dim, input.ndim)
+    if input.shape[:d] == indices.shape[:d] and input.shape[d + 1 :] == indices.shape[d + 1 :]:
+        if somewhere(indices < 0):  # they count from the end
+            indices = indices.remainder(input.shape[d])
+        return input.gather(d, indices)
     shape = list(input.shape)
     shape[d] = indices.shape[d]
     wide = geometry.broadcast_shapes(tuple(shape), tuple(indices.shape))

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import BOOL, compute_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
@@ -142,14 +143,15 @@ def equal(input: Tensor, other: Tensor) -> bool:
     a, b = input._array, other._array
     if a.shape != b.shape:
         return False
+    if a.__class__ is ndarray is b.__class__ and a.dtype is b.dtype and not active.modes:
+        if a.size == 1:
+            return a.item() == b.item()
+        same = a == b
+        return same.tobytes().find(0) < 0 if same.size < FEW_BYTES else bool(same.all())
     if isinstance(a, Lifted) or isinstance(b, Lifted):
         return top((input, other)).equal(input, other)
     if asked((input, other)):  # who traces is asked for the value
         return bool(eq(input, other).all())
     if a.dtype != b.dtype:
         return bool(eq(input, other)._array.all())
-    if a.size == 1:
-        return bool(a.item() == b.item())
-    same = a == b
-    few = same.__class__ is ndarray and same.size < FEW_BYTES
-    return same.tobytes().find(0) < 0 if few else bool(same.all())
+    return bool((a == b).all())
