@@ -138,7 +138,7 @@ def existing(cls: type) -> list[Any]:
 
 def compiled_kernels() -> Iterator[tuple[Kernel, dict[str, Any], dict[str, Any]]]:
     """(kernel, known values, the globals of the Python function that calls its `function`) for all that is compiled."""
-    for kernel in existing(Kernel):
+    for kernel in [*Kernel.every]:
         for key, function in kernel._compiled.items():
             space = getattr(function, "__globals__", {})
             if "function" in space:

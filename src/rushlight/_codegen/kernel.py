@@ -17,6 +17,7 @@ array([1., 2., 3.], dtype=float32)
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -81,8 +82,11 @@ class Entry(Source):
 class Kernel(Entry):
     """A function that Python calls, compiled for given types and known values."""
 
+    every: weakref.WeakSet[Kernel] = weakref.WeakSet()
+
     def __init__(self, function: Callable, fast: str = "", quick: bool = False) -> None:
         super().__init__(function, "kernel", fast, quick=quick)
+        self.every.add(self)
         self._compiled: dict[tuple, Callable[..., None]] = {}
 
     def module(self, **known: Any) -> Any:

@@ -24,7 +24,7 @@ other arguments are ints, bools, or None, which is NONE for it; floats and ints 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -352,10 +352,13 @@ def table_of(compile_run: Any, *words: int) -> np.ndarray:
 
 
 class ByDtype(dict):
-    """dtype -> what is made for it at the first use."""
+    """dtype -> what is made for it at the first use. `every`: all there are, which kernels' files hold."""
+
+    every: ClassVar[list[ByDtype]] = []
 
     def __init__(self, make: Callable[[np.dtype], Callable[..., Any]]) -> None:
         self.make = make
+        self.every.append(self)
 
     def __missing__(self, dtype: np.dtype) -> Callable[..., Any]:
         found = self[dtype] = self.make(dtype)

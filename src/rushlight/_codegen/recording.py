@@ -27,13 +27,14 @@ from rushlight._codegen.native_entry import (
 class recording:
     """A block in which `note(kernel, known values, arguments)` hears of each call of a kernel before it runs.
 
-    `wrong`: the arrays in which kernels say that something is wrong with what they are given.
+    `wrong`: the arrays in which kernels say that something is wrong with what they are given. `dry`: whether kernels are
+    noted and do not run, but for those that infer shapes.
     Kernels that are compiled within are not heard of: what is to be noted runs once in such a block before.
     """
 
     def __init__(self, note: Callable[[Kernel, tuple, tuple], None]) -> None:
         self.note = note
-        self.silent = False
+        self.silent = self.dry = False
         self.wrong: list[np.ndarray] = []
 
     def __enter__(self) -> recording:
@@ -41,7 +42,7 @@ class recording:
         for kernel, known, space in explanation.compiled_kernels():
             function = space["function"]
             self._swap(space, "function", self._noting(kernel, tuple(known.items()), function))
-        for table in explanation.existing(ByDtype):
+        for table in ByDtype.every:
             for dtype, entry in table.items():
                 bound = bound_of(entry)
                 self._swap(table, dtype, unbound if bound is None else self._in_python(bound))
@@ -59,7 +60,8 @@ class recording:
         def call(*passed: Any) -> None:
             if not self.silent:
                 self.note(kernel, known, passed)
-            function(*passed)
+            if self.silent or not self.dry:
+                function(*passed)
 
         return call
 

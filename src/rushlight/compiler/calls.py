@@ -74,12 +74,12 @@ class Call:
     """One node as `function(*args, **kwargs)`, of arrays: nodes and `Cast`s among the arguments are read.
 
     `pure`: what it gives depends on its arguments alone, and it changes nothing. `writes`: the node whose memory is
-    written, which is what the call gives; `fills`: others that are written to. `view`: it gives another view of its first argument. `forward`: what is
+    written, which is what the call gives; `fills`: others that are written to. `draws`: it may take random numbers. `view`: it gives another view of its first argument. `forward`: what is
     computed, as a function of a back end and of what gives the values of nodes.
     """
 
     __slots__ = (
-        "node", "function", "args", "kwargs", "pure", "writes", "view", "forward", "fills",
+        "node", "function", "args", "kwargs", "pure", "draws", "writes", "view", "forward", "fills",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +89,7 @@ class Call:
     ) -> None:  # fmt: skip
         self.node, self.function, self.args, self.kwargs = node, function, args, kwargs or {}
         self.pure, self.writes, self.view, self.forward = pure, writes, view, forward
+        self.draws = not pure
         places = FILLS.get(getattr(node.target, "_opname", ""), ())
         training = bool(places) and node.args[TRAINING]
         self.fills = [n for k in places if training and isinstance(n := node.args[k], Node)]
@@ -287,6 +288,7 @@ def copying(node: Node) -> Call:
     if not isinstance(source, Node) or "c" in (kind_of(into), kind_of(source)):
         return on_tensors(node)
     made = Call(node, copy, (into, source), writes=into)  # type: ignore[arg-type]
+    made.draws = False
     made.forward = lambda space, value: space.cast(value(source), dtype_of(into))
     return made
 
@@ -407,6 +409,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
         made = Call(node, getattr(xp, op.kernel), tuple(named[i] for i in op.inputs), pure=True)
     else:
         made = Call(node, call, order, pure=is_pure(op))
+    made.draws = not is_pure(op)
     call.__name__ = write.__name__ = op.name
     made.view = op.view
     if not op.view and op.path == "_to_copy" and isinstance(dtype := named["dtype"], dtypes.dtype):

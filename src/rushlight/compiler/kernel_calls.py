@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,8 @@ from rushlight._codegen.object_text import ALIGNED, Buffer, KernelCall, NotBuilt
 from rushlight._codegen.recording import recording
 from rushlight.compiler.calls import Call
 from rushlight.compiler.fusion import Loop
+from rushlight.compiler.lowered_steps import fused_steps, needed
 from rushlight.compiler.lowering import Program, address, arrays_in
-from rushlight.compiler.straight_line import fused_steps, needed
 
 if TYPE_CHECKING:
     from rushlight._codegen.kernel import Kernel
@@ -39,29 +40,28 @@ OTHER_NUMBERS = 0x3F  # the bytes of an arena before a check
 class Run:
     """One run of the steps, with the calls of kernels that they made. `values`: what each node gave."""
 
-    def __init__(self, program: Program, steps: list, inputs: list[np.ndarray]) -> None:
+    def __init__(self, steps: list, values: dict[Node, Any], block: recording) -> None:
+        """`values`: of the nodes that are there before the steps."""
         self.buffers: list[Buffer] = []
         self._starts: list[tuple[int, int]] = []  # (address, number of the buffer), sorted
         self._held: list[Any] = []  # all arrays, so that no two have one address
         self.calls: list[list[KernelCall]] = []  # of each step
         self.results: list[dict[Node, list[Place]]] = []
-        self.values: dict[Node, Any] = dict(zip(program.inputs, inputs, strict=True))
-        self.values |= {n: t._array for n, t in program.constants.items()}
+        self.values = values
         self.step = -1
-        for a in self.values.values():
-            if isinstance(a, np.ndarray):
-                self.place(a, "input")
+        for a in [a for v in values.values() for a in arrays_in(v)]:
+            self.place(a, "input")
         self.given = len(self.buffers)
-        with recording(self.record) as block:
-            for self.step, step in enumerate(steps):
-                self.calls.append([])
-                try:
-                    made = self._loop(step) if isinstance(step, Loop) else self._call(step)
-                except NotBuilt as e:
-                    raise refused(step, str(e)) from None
-                self.results.append(made)
-            for a in block.wrong:
-                self.buffers[self.place(a).buffer].tells = True
+        block.note, block.wrong = self.record, []
+        for self.step, step in enumerate(steps):
+            self.calls.append([])
+            try:
+                made = self._loop(step) if isinstance(step, Loop) else self._call(step)
+            except NotBuilt as e:
+                raise refused(step, str(e)) from None
+            self.results.append(made)
+        for a in block.wrong:
+            self.buffers[self.place(a).buffer].tells = True
 
     def _call(self, call: Call) -> dict[Node, list[Place]]:
         with np.errstate(all="ignore"):
@@ -135,12 +135,11 @@ class KernelCalls:
         for node in program.inputs:
             if node in program.written:
                 raise NotBuilt(f"the program writes to its input {node.name!r}")
-        self.steps = needed(program, fused_steps(program, alone=True))
+        self.steps = needed(program, fused_steps(program, inf))
         for step in self.steps:
             if isinstance(step, Loop):
                 step.compile()
-        Run(program, self.steps, given[0])  # compiles what the loops left to others
-        runs = [Run(program, self.steps, each) for each in given]
+        runs = [self._run(given[0]), *map(self._run, given)][1:]  # the first compiles
         self.buffers = runs[0].buffers
         self._compare(runs)
         self._sort(runs, weights)
@@ -156,6 +155,12 @@ class KernelCalls:
     def _inputs(self, weights: dict[int, np.ndarray], example: list) -> list[np.ndarray]:
         rest = iter(example)
         return [weights[k] if k in weights else next(rest) for k in range(len(self.program.inputs))]
+
+    def _run(self, inputs: list[np.ndarray]) -> Run:
+        values: dict[Node, Any] = dict(zip(self.program.inputs, inputs, strict=True))
+        values |= {n: t._array for n, t in self.program.constants.items()}
+        with recording(nothing) as block:
+            return Run(self.steps, values, block)
 
     def _compare(self, runs: list[Run]) -> None:
         """NotBuilt where two runs made other calls."""
@@ -287,6 +292,23 @@ class KernelCalls:
                     ):
                         return k
         return None
+
+
+def others(t: np.ndarray, which: int) -> np.ndarray:
+    """An array like this with other numbers, in the range of its own where they are whole."""
+    if not which:
+        return t
+    rng = np.random.default_rng(which)
+    if t.dtype.kind in "fc" or t.dtype.kind == "V":
+        return (t * t.dtype.type(-0.7) + rng.standard_normal(t.shape)).astype(t.dtype)
+    if t.dtype.kind == "b":
+        return rng.random(t.shape) < 0.5
+    low, high = min(0, t.min(initial=0)), max(1, t.max(initial=0))
+    return rng.integers(low, high, t.shape, endpoint=t.max(initial=0) > 0).astype(t.dtype)
+
+
+def nothing(*_: Any) -> None:
+    """Note nothing of a call of a kernel."""
 
 
 def arranged(buffers: Iterable[Any]) -> int:

@@ -30,7 +30,7 @@ from rushlight._codegen.kernels.fused import row
 from rushlight._codegen.object_text import ALIGNED, FAR, Buffer, NotBuilt, ObjectText
 from rushlight.compiler import lowering
 from rushlight.compiler.fusion import Loop
-from rushlight.compiler.kernel_calls import KernelCalls
+from rushlight.compiler.kernel_calls import KernelCalls, others
 from rushlight.core.tensor import Tensor
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import InputKind, OutputKind
@@ -171,19 +171,6 @@ def traced(program: ExportedProgram, inputs: list[Tensor]) -> Graph:
     tracer.create_node("output", "output", (tuple(map(tracer.create_arg, results)),), {})
     tracer.graph.owning_module = tracer.root
     return tracer.graph
-
-
-def others(t: np.ndarray, which: int) -> np.ndarray:
-    """An array like this with other numbers, in the range of its own where they are whole."""
-    if not which:
-        return t
-    rng = np.random.default_rng(which)
-    if t.dtype.kind in "fc" or t.dtype.kind == "V":
-        return (t * t.dtype.type(-0.7) + rng.standard_normal(t.shape)).astype(t.dtype)
-    if t.dtype.kind == "b":
-        return rng.random(t.shape) < 0.5
-    low, high = min(0, t.min(initial=0)), max(1, t.max(initial=0))
-    return rng.integers(low, high, t.shape, endpoint=t.max(initial=0) > 0).astype(t.dtype)
 
 
 def check(program: ExportedProgram) -> None:

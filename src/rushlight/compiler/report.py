@@ -11,7 +11,7 @@ import rushlight
 from rushlight.compiler import lowering
 from rushlight.compiler.fusion import Loop
 from rushlight.compiler.kernel_calls import arranged
-from rushlight.compiler.straight_line import named_by
+from rushlight.compiler.lowered_steps import named_by
 from rushlight.fx import Graph, Node
 from rushlight.fx.names import target_name
 from rushlight.viz.memory_plan import Block, memory
@@ -105,15 +105,21 @@ def timed(program: lowering.Program) -> list[KernelTime]:
     """The steps of a program that has run, with their times: the best of some rounds."""
     run: Any = program._run
     text, *lines = program.source.splitlines()
-    timed_lines = [each for line in lines for each in (line, "    ticks.append(clock())")]
+    timed_lines = []
+    for k, line in enumerate(lines[:-1]):
+        indent = len(line) - len(line.lstrip()) + 4 * line.endswith(":")
+        timed_lines += [line, f"{' ' * indent}ticks[{k + 1}] = clock()"]
     space = {**run.__globals__, "clock": perf_counter}
-    exec("\n".join([text, *timed_lines[:-1]]), space)
+    space["carry_out"] = lambda *_: None  # so that each step is a line
+    exec("\n".join([text, *timed_lines, lines[-1]]), space)
     arrays = [*map(example, program.inputs)]
     best = np.full(len(lines) - 1, np.inf)
     with rushlight.random.fork_rng(), np.errstate(all="ignore"):
         for _ in range(ROUNDS):
-            space["ticks"] = ticks = [perf_counter()]
+            space["ticks"] = ticks = np.zeros(len(lines))
+            ticks[0] = perf_counter()
             space["program"](*arrays)
+            ticks = np.maximum.accumulate(ticks)  # lines that do not run take no time
             best = np.minimum(best, np.diff(ticks))
     times: dict[Node, float] = {}
     for node, seconds in zip(program.nodes, best.tolist(), strict=False):

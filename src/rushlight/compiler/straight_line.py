@@ -5,19 +5,25 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Callable
-from functools import cache
 from itertools import count
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._codegen import view_entry
+from rushlight._codegen.kernels.call_list import runner
 from rushlight._codegen.kernels.fused import fused
-from rushlight._codegen.view_entry import DIMS
+from rushlight.compiler.call_lists import LARGE, CallList, with_call_lists
 from rushlight.compiler.calls import MAKERS, Call, Cast, nodes_in
-from rushlight.compiler.fusion import Groups, Loop
+from rushlight.compiler.fusion import Loop
+from rushlight.compiler.lowered_steps import (
+    View,
+    fused_steps,
+    named_by,
+    needed,
+    relaid_natively,
+    viewing,
+)
 from rushlight.core.tensor import Tensor
 from rushlight.fx import Node
 
@@ -28,39 +34,6 @@ _numbers = count(1)
 LITERALS = frozenset((int, bool, str, type(None)))
 
 
-class View:
-    """A view that has a known place in an array of a known layout."""
-
-    pure, writes, written = True, None, ()
-
-    def __init__(self, program: Program, node: Node) -> None:
-        self.program, self.node = program, node
-        made = program.layouts[node]
-        self.base = made.base
-        base = program.layouts[self.base]
-        told = [id(base.dtype), len(base.shape), *base.shape, *base.strides]
-        told += [len(made.shape), made.offset, *made.shape, *made.strides]
-        self.told = np.array(told, np.int64)
-
-    def reads(self) -> list[Node]:
-        """The array that it is a view of."""
-        return [self.base]
-
-    def run(self, a: np.ndarray) -> np.ndarray:
-        """The view of an array of another layout: call by call."""
-        return self.program.value_by_views({self.base: a}, self.node)
-
-
-def relaid(a: np.ndarray, told: np.ndarray, otherwise: Callable) -> np.ndarray:
-    """A view of an array: the one that is told, or what `otherwise` gives for an array of another layout."""
-    return otherwise(a)
-
-
-@cache
-def relaid_natively() -> Callable:
-    return view_entry.view(view_entry.relaid)(relaid)
-
-
 class Writer:
     """The text of one program and the globals that it reads."""
 
@@ -68,8 +41,9 @@ class Writer:
         self.space: dict[str, Any] = {
             "__name__": "rushlight.compiler.program", "cast": xp.cast, "asarray": xp.asarray,
             "empty": xp.empty, "ndarray": np.ndarray, "zeros": xp.zeros, "fused": fused.compiled(),
-            "relaid": relaid_natively(),
+            "relaid": relaid_natively(), "carry_out": runner(),
         }  # fmt: skip
+        self.loops = 0
         self.lines: list[str] = []
         self.nodes: list[Node | None] = []  # of each line: the node that it computes last
 
@@ -116,8 +90,39 @@ class Writer:
             f"{self.text(view.node)} = relaid({self.text(view.base)}, {told}, {otherwise})"
         )
 
-    def loop(self, loop: Loop, n: int) -> None:
+    def step(self, step: Call | Loop | View, values: dict[Node, Any]) -> None:
+        """The lines of a step."""
+        if isinstance(step, Loop):
+            self.loop(step)
+        elif isinstance(step, View):
+            self.view(step)
+        else:
+            a = values[step.node]
+            self.call(step, a.__class__ is np.ndarray and not a.ndim and step.writes is None)
+        self.ends(step.calls[-1].node if isinstance(step, Loop) else step.node)
+
+    def call_list(self, found: CallList, values: dict[Node, Any]) -> None:
+        """The lines of steps that are one call, and those of each step for where it does nothing."""
+        for node in found.fresh:
+            self.lines.append(f"{self.text(node)} = {self.empty(found.program.layouts[node])}")
+        table = self.constant(found.table, "calls")
+        self.constant(found.held, "held")
+        given = "".join(f", {self.text(n)}" for n in (*found.reads, *found.fresh))
+        self.lines.append(f"if carry_out({table}{given}) is None:")
+        self.ends(None)
+        for steps in (found.steps, found.views):
+            if steps is found.views and steps:
+                self.lines.append("else:")
+                self.ends(None)
+            first = len(self.lines)
+            for step in steps:
+                self.step(step, values)
+            self.lines[first:] = ["    " + line for line in self.lines[first:]]
+
+    def loop(self, loop: Loop) -> None:
         """The lines of a fused group."""
+        n = self.loops
+        self.loops += 1
         for node in loop.fresh:
             layout = loop.program.layouts[node]
             self.lines.append(f"{self.text(node)} = {self.empty(layout)}")
@@ -168,38 +173,35 @@ def write(
         name = writer.constant(t, "t_" + node.name)
         tail = "._array" if isinstance(t, Tensor) else ""
         writer.lines.append(f"{writer.text(node)} = {name}{tail}")
-    steps = needed(program, [viewing(program, step) for step in fused_steps(program)])
+    steps = needed(program, [viewing(program, step) for step in fused_steps(program, LARGE)])
     kept = set(nodes_in(program.outputs))
-    last = {n: k for k, step in enumerate(steps) for n in named_by(step)}
-    loops: list[Loop] = []
     returned = set(map(program.root, kept))
-    found = [step for step in steps if isinstance(step, Loop)]
-    for loop in found:
+    loops = [step for step in steps if isinstance(step, Loop)]
+    for loop in loops:
         loop.compile()
-    if found:  # of this call alone: several threads may be in the program
+    if loops:  # of this call alone: several threads may be in the program
         writer.lines.append("refused = zeros(1, int)")
     writer.ends(None)
-    for k, step in enumerate(steps):
+    program.steps, made = steps, []
+    for step in steps:
         if isinstance(step, Call) and fixed(program, step, returned):
             writer.space[writer.text(step.node)] = values[step.node]
-            continue
-        if isinstance(step, Loop):
-            writer.loop(step, len(loops))
-            loops.append(step)
-        elif isinstance(step, View):
-            writer.view(step)
         else:
-            a = values[step.node]
-            number = a.__class__ is np.ndarray and not a.ndim and step.writes is None
-            writer.call(step, number)
-        writer.ends(step.calls[-1].node if isinstance(step, Loop) else step.node)
+            made.append(step)
+    made = with_call_lists(program, made, values)
+    last = {n: k for k, step in enumerate(made) for n in named_by(step)}
+    for k, step in enumerate(made):
+        if isinstance(step, CallList):
+            writer.call_list(step, values)
+        else:
+            writer.step(step, values)
         local = {n for n in named_by(step) if writer.text(n) not in writer.space}
         done = sorted({n.name for n in local if last[n] == k and n not in kept})
         if done:
             writer.lines.append("del " + ", ".join(f"v_{name}" for name in done))
     writer.lines.append(f"return {writer.text(program.outputs)}")
     text, function = writer.function([writer.text(n) for n in program.inputs])
-    program.nodes, program.steps = writer.nodes, steps
+    program.nodes = writer.nodes
     return text, loops, function
 
 
@@ -208,56 +210,3 @@ def fixed(program: Program, call: Call, returned: set[Node]) -> bool:
     name = getattr(call.node.target, "_opname", "")
     root = program.root(call.node)
     return name in MAKERS and call.pure and root not in program.written and root not in returned
-
-
-def viewing(program: Program, step: Call | Loop) -> Call | Loop | View:
-    """A step, as a view where it is one of an array in the program."""
-    if isinstance(step, Loop) or not step.view or step.node not in program.layouts:
-        return step
-    made = program.layouts[step.node]
-    base = program.layouts[made.base]
-    whole = made.base is not step.node and made.dtype is base.dtype and prod(made.shape)
-    return View(program, step.node) if whole and len(made.shape) <= DIMS else step
-
-
-def named_by(step: Call | Loop | View) -> list[Node]:
-    """The nodes that stand in the lines of a step."""
-    if isinstance(step, Loop):
-        return step.arrays
-    return [*step.reads()] if step.writes is not None else [step.node, *step.reads()]
-
-
-def fused_steps(program: Program, alone: bool = False) -> list[Call | Loop]:
-    """The calls of a program, groups of them as loops; `alone`: elementwise calls that are a group by themselves, too."""
-    found = Groups(program)
-    groups = found.ordered()
-    of = {c.node: k for k, group in enumerate(groups) for c in group}
-    returned = set(map(program.root, nodes_in(program.outputs)))
-    outside: list[set[Node]] = [set() for _ in groups]
-    for k, group in enumerate(groups):
-        for call in group:
-            for n in call.reads():
-                root = program.root(n)
-                if root in of and of[root] != k:
-                    outside[of[root]].add(root)
-    return [
-        Loop(program, group, outside[k] | returned)
-        if len(group) > 1 or (alone and group[0].node in found.elementwise)
-        else group[0]
-        for k, group in enumerate(groups)
-    ]
-
-
-def needed(program: Program, steps: list) -> list:
-    """The steps that somebody reads, or that write: views that loops fold are not."""
-    read = set(nodes_in(program.outputs))
-    found: list[Call | Loop | View] = []
-    for step in reversed(steps):
-        if isinstance(step, Loop):
-            read.update(step.arrays)
-        elif step.pure and not step.written and step.node not in read:
-            continue
-        else:
-            read.update(step.reads())
-        found.append(step)
-    return found[::-1]

@@ -1,0 +1,183 @@
+"""Steps of compiled programs that are one native call give what their lines give, whatever the call is given."""
+
+import threading
+
+import pytest
+
+import rushlight as torch
+from rushlight.compiler.lowering import build
+from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, make_fx
+
+F = torch.nn.functional
+
+
+def built(function, *inputs):
+    """The program of a function, which has run once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProxyTorchDispatchMode, "own_operators", True, raising=False)
+        graph = make_fx(function)(*[t.clone() for t in inputs]).graph
+    program = build(graph)
+    program(*[t.clone() for t in inputs])
+    return program
+
+
+def lists_in(program):
+    """How many native calls there are in a program."""
+    return program.source.count("carry_out(")
+
+
+def check(program, function, *inputs):
+    """A run of the program gives and writes what the function does, to the last bit."""
+    ours, theirs = [t.clone() for t in inputs], [t.clone() for t in inputs]
+    for a, b in zip([*program(*ours), *ours], [*function(*theirs), *theirs], strict=True):
+        assert (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
+        assert a.numpy().tobytes() == b.numpy().tobytes()
+
+
+def layers(x, w, b):
+    """Products, views, a sum, elementwise functions and a reduction."""
+    h = F.relu(F.linear(x, w, b))
+    q, k = F.linear(h, w, b).split(32, 1)
+    return ((q * k).sum(1), h.t())
+
+
+def given(n=64):
+    return torch.randn(n, n), torch.randn(n, n), torch.randn(n)
+
+
+def test_steps_become_one_call():
+    inputs = given()
+    program = built(layers, *inputs)
+    assert lists_in(program) == 1
+    check(program, layers, *inputs)
+    check(program, layers, *given())
+
+
+def test_results_stay_as_they_are():
+    inputs = given()
+    program = built(layers, *inputs)
+    first = program(*inputs)
+    kept = [t.clone() for t in first]
+    program(*given())
+    assert all(a.equal(b) for a, b in zip(first, kept, strict=True))
+
+
+def test_arrays_of_other_layouts_run_line_by_line():
+    x, w, b = given()
+    program = built(layers, x, w, b)
+    check(program, layers, x, w, b)
+    check(program, layers, x.t(), w, b)
+    check(program, layers, x, w, b.repeat_interleave(2)[::2])
+
+
+def test_an_index_that_is_out_of_range_raises_and_writes_nothing():
+    def function(x, w, index):
+        rows = F.embedding(index, w)
+        x.add_(1)
+        return F.linear(rows, w) * 2, F.linear(x, w)
+
+    x, w = torch.randn(64, 64), torch.randn(64, 64)
+    index = torch.arange(64)
+    program = built(function, x, w, index)
+    assert lists_in(program)
+    check(program, function, x, w, index.flip(0))
+    before = x.clone()
+    with pytest.raises(IndexError):
+        program(x, w, index + 1)
+    assert x.equal(before)
+    check(program, function, x, w, index)
+
+
+def test_an_index_that_is_read_behind_a_write():
+    def function(x, w, index):
+        x.mul_(2)
+        return F.embedding(index, w) + x, F.linear(x, w)
+
+    inputs = torch.randn(64, 64), torch.randn(64, 64), torch.arange(64)
+    program = built(function, *inputs)
+    check(program, function, *inputs)
+    with pytest.raises(IndexError):
+        program(*inputs[:2], inputs[2] + 1)
+    check(program, function, *inputs)
+
+
+def test_what_is_refused_by_its_elements_is_refused_in_each_run():
+    def function(x, w):
+        p = F.linear(x, w).sigmoid()
+        return F.binary_cross_entropy(p + x[0, 0], x.sigmoid()), F.linear(p, w)
+
+    x, w = torch.zeros(64, 64), torch.randn(64, 64)
+    program = built(function, x, w)
+    check(program, function, x, w)
+    x[0, 0] = 2
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        program(x, w)
+
+
+def test_sums_at_places_begin_with_zeros():
+    def function(x, w, index):
+        y = F.linear(x, w)
+        return torch.zeros(64, 64).index_add(0, index, y), y.cumsum(0)
+
+    inputs = torch.randn(64, 64), torch.randn(64, 64), torch.randint(0, 64, (64,))
+    program = built(function, *inputs)
+    for _ in range(3):
+        check(program, function, *inputs)
+        inputs = torch.randn(64, 64), torch.randn(64, 64), torch.randint(0, 64, (64,))
+
+
+def test_writes_to_what_is_given_are_seen_in_each_run():
+    def function(x, w, b):
+        y = F.linear(x, w, b)
+        b.add_(y.sum(0)).mul_(0.5)
+        x[1:].copy_(y[:-1])
+        return y.relu(), F.linear(x, w, b)
+
+    inputs = given()
+    program = built(function, *inputs)
+    assert lists_in(program)
+    for _ in range(3):
+        check(program, function, *inputs)
+        inputs = given()
+
+
+def test_random_numbers_are_drawn_as_often_as_written():
+    def function(x, w):
+        y = F.linear(x, w)
+        return F.dropout(y, 0.5) + torch.empty(64, 64).uniform_(), F.linear(y, w)
+
+    x, w = torch.randn(64, 64), torch.randn(64, 64)
+    program = built(function, x, w)
+    torch.manual_seed(3)
+    ours = [program(x, w) for _ in range(3)]
+    torch.manual_seed(3)
+    theirs = [function(x, w) for _ in range(3)]
+    for a, b in zip(ours, theirs, strict=True):
+        assert all(t.equal(u) for t, u in zip(a, b, strict=True))
+
+
+def test_threads_run_one_program_at_a_time():
+    program = built(layers, *given())
+    wrong = []
+
+    def work():
+        for _ in range(60):
+            inputs = given()
+            if not all(a.equal(b) for a, b in zip(program(*inputs), layers(*inputs), strict=True)):
+                wrong.append(inputs)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_empty_arrays():
+    def function(x, w):
+        y = F.linear(x[:0], w)
+        return y.relu(), F.linear(x, w) * 2, y.sum()
+
+    x, w = torch.randn(64, 64), torch.randn(64, 64)
+    check(built(function, x, w), function, x, w)
