@@ -11,7 +11,9 @@ import dataclasses
 import functools
 import itertools
 import sys
+import threading
 import types
+import weakref
 
 import rushlight as torch
 from compile_programs import R, program
@@ -669,3 +671,110 @@ def pattern_matching():
 
     cases = ({"op": "add", "v": 2}, ("mul", 3), [1, 2, 3], 5, 1, Batch(2), None, "neg", {"v": 1})
     return f, [(R(2), c) for c in cases for _ in range(2)]
+
+
+@program
+def hooks_that_come_later():
+    m, handles = nn.Linear(4, 2), []
+
+    def f(x):
+        m.zero_grad()
+        m(x).sum().backward()
+        (g,) = torch.autograd.grad(m(x).sum(), m.bias)
+        return m.weight.grad.clone(), g
+
+    return changing(
+        f,
+        lambda: handles.append(m.weight.register_hook(lambda g: g * 3)), lambda: handles.pop().remove(),
+        lambda: m.bias.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(5)),
+        x=lambda: (R(3, 4),),
+    )  # fmt: skip
+
+
+@program
+def hooks_of_optimizers():
+    m, n = nn.Linear(4, 2), [0]
+    o = torch.optim.SGD(m.parameters(), 0.1)
+
+    def f(x):
+        o.zero_grad()
+        m(x).sum().backward()
+        o.step()
+        return m.weight.detach().sum(), n[0]
+
+    def count(*_):
+        n[0] += 1
+
+    return changing(f, lambda: o.register_step_post_hook(count), x=lambda: (R(3, 4),))
+
+
+@program
+def settings_of_the_library():
+    f = lambda x: (torch.are_deterministic_algorithms_enabled(), str(x), torch.get_default_dtype())
+    return changing(
+        f,
+        lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False),
+        lambda: torch.set_printoptions(precision=2), lambda: torch.set_printoptions(profile="default"),
+    )  # fmt: skip
+
+
+@program
+def slots_and_deleted_attributes():
+    class Slots:
+        __slots__ = ("a", "b")
+
+        def __init__(s):
+            s.a = 1
+
+    s, o = Slots(), Cell()
+
+    def f(x):
+        s.b = getattr(s, "b", 0) + 1
+        o.a = x.sum()
+        r = o.a * 2
+        del o.a
+        return x * s.a + s.b, r, hasattr(o, "a")
+
+    return changing(f, *sets(s, "a", 7), lambda: delattr(s, "b"), *sets(o, "a", 1))
+
+
+class Cell: ...
+
+
+@program
+def methods_of_super():
+    class A:
+        def g(s, x):
+            return x + 1
+
+    class B(A):
+        def g(s, x):
+            return super().g(x) * 2
+
+    class C(B):
+        def g(s, x):
+            return super().g(x) - super(B, s).g(x)
+
+    c = C()
+    return changing(
+        lambda x: c.g(x), *sets(A, "g", lambda s, x: x * 9), *sets(B, "g", lambda s, x: x * 7)
+    )
+
+
+@program
+def weak_references():
+    o = Cell()
+    o.k = 2
+    r = weakref.ref(o)
+    return changing(lambda x: x * r().k, *sets(o, "k", 5))
+
+
+@program
+def locks():
+    lock = threading.Lock()
+
+    def f(x):
+        with lock:
+            return x * 2
+
+    return changing(f)

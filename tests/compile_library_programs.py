@@ -399,3 +399,40 @@ def changed_and_read():
         return sum(v.sum() for v in cache.values()), [*cache]
 
     return f, w()
+
+
+@program
+def adversarial_examples():
+    m = L(4, 2)
+
+    def f(x):
+        x = x.detach().clone()
+        x.requires_grad = True
+        loss = F.cross_entropy(m(x), torch.zeros(3, dtype=torch.long))
+        m.zero_grad()
+        loss.backward()
+        return (x + 0.1 * x.grad.sign()).clamp(-1, 1).detach()
+
+    return f, w()
+
+
+class TooLarge(Exception):
+    def __init__(s, k):
+        super().__init__(k)
+        s.k = k
+
+
+@program
+def exceptions_with_values():
+    def check(x):
+        if x.sum() > 0:
+            raise TooLarge(3)
+        return x
+
+    def f(x):
+        try:
+            return check(x)
+        except TooLarge as e:
+            return x * e.k
+
+    return f, w(6)

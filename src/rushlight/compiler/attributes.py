@@ -30,6 +30,8 @@ class Attributes(Reads):
         kind = type(o)
         if kind in (types.FunctionType, types.MethodType):
             return self.attribute_of_function(o, name)
+        if kind is super:
+            return self.attribute_of_super(o, name)
         if kind is types.CellType:
             return self.cell(o, name)
         if (
@@ -49,6 +51,17 @@ class Attributes(Reads):
         if isinstance(o, (types.ModuleType, type)):
             return self.held(f"{self.guards.name(o)}.{name}", getattr(o, name))
         return self.attribute_of_instance(o, kind, name)
+
+    def attribute_of_super(self, o: Any, name: str) -> Any:
+        """The attribute of a class behind another one in the order of resolution."""
+        kind = o.__self__ if isinstance(o.__self__, type) else type(o.__self__)
+        for cls in kind.__mro__[kind.__mro__.index(o.__thisclass__) + 1 :]:
+            if name in cls.__dict__:
+                self.of_class(cls, cls, name)
+                break
+            if changes(cls):
+                self.guards.without(self.guards.name(cls), name)
+        return getattr(o, name)
 
     def attribute_of_function(self, o: Any, name: str) -> Any:
         if isinstance(o, types.MethodType) and not hasattr(types.MethodType, name):
@@ -100,6 +113,8 @@ class Attributes(Reads):
         if outside and (id(o), name) in self.written:
             outside = False
         if isinstance(d, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+            if outside and not hasattr(o, name):  # a slot that is empty
+                self.guards.add(f"not hasattr({place}, {name!r})")
             v = getattr(o, name)
             if name == "__dict__":
                 if id(o) not in self.inside:

@@ -21,6 +21,7 @@ import collections
 import functools
 import itertools
 import types
+import weakref
 from typing import Any
 
 import rushlight
@@ -107,6 +108,8 @@ class Capture(Changes):
             f, (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
         ):
             return self.call_builtin(f, args, kwargs)
+        if isinstance(f, weakref.ref) and self.known(f) and not args:
+            return self.hold(f"{self.guards.name(f)}()", f())
         if isinstance(f, functools._lru_cache_wrapper):
             return self.remembered(f, args, kwargs)
         if isinstance(f, functools.partial):
@@ -130,6 +133,7 @@ class Capture(Changes):
         if (
             hasattr(f, "op")
             or module.startswith(LEAVES)
+            and module != "rushlight.core.settings"  # they read modes
             and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
         ):
             return self.operator(f, args, kwargs)
@@ -224,6 +228,8 @@ class Capture(Changes):
                 self.contents_deep(v)
             else:
                 self.stop(f"a function as an argument of {f.__name__}")
+        if self.reason is None and f is rushlight.autograd.grad:
+            self.recorder.refuse_hooks()
         if self.reason is None and f.__name__ == "backward":
             given = kwargs.get("retain_graph", args[2] if len(args) > 2 else None)
             self.recorder.before_backward(args[0], bool(given))
@@ -240,7 +246,11 @@ class Capture(Changes):
             return self.call_pure(cls, args, kwargs)
         if cls in ABOUT_CLASSES and len(args) == 1 or cls is super:
             return cls(*map(plain, args)) if cls is type else cls(*args)
-        if issubclass(cls, BaseException) and cls.__module__ == "builtins":
+        if issubclass(cls, BaseException):
+            if isinstance(cls.__init__, types.FunctionType):
+                e = self.new(cls.__new__(cls, *args, **kwargs))
+                self.call(frame, self.in_class(cls, "__init__"), (e, *args), kwargs)
+                return e
             return self.new(cls(*args, **kwargs))
         if issubclass(cls, Tensor):
             self.stop(f"a {cls.__name__} is made")
@@ -276,9 +286,10 @@ class Capture(Changes):
         if isinstance(o, types.ModuleType) or o is None:
             if f in ABOUT_CLASSES:
                 return f(*args, **kwargs)
-            if f in READS_NOTHING or f.__module__ in PURE_MODULES:
+            module = getattr(f, "__module__", None)
+            if f in READS_NOTHING or module in PURE_MODULES:
                 return self.call_pure(f, args, kwargs)
-            self.stop(f"a call of {f.__module__}.{f.__qualname__}")
+            self.stop(f"a call of {module}.{f.__qualname__}")
             return f(*args, **kwargs)
         if constant(o) or o.__class__ in (str, bytes):
             for v in args:
@@ -318,7 +329,12 @@ class Capture(Changes):
                     self.partly[id(o)] = None
                 args = tuple(map(self.snapshot, args)) if name in ("extend", "update") else args
                 return self.change(o, None, method_of(name), *args, whole=whole)
-        elif isinstance(o, types.GeneratorType):
+        elif (
+            isinstance(o, types.GeneratorType)
+            or isinstance(o, BaseException)
+            and id(o) in self.inside
+            and f.__name__ == "__init__"
+        ):
             return f(*args, **kwargs)
         self.stop(f"a call of {type(o).__name__}.{f.__name__}")
         return f(*args, **kwargs)
@@ -338,7 +354,11 @@ class Capture(Changes):
         if special is not None and args and not isinstance(args[0], Tensor):
             if isinstance(getattr(type(args[0]), special, None), types.FunctionType):
                 return self.special(args[0], special)
-        lazy = f in STRUCTURAL or f.__module__ == "itertools" and f is not itertools.accumulate
+        lazy = (
+            f in STRUCTURAL
+            or getattr(f, "__module__", "") == "itertools"
+            and f is not itertools.accumulate
+        )
         if self.variables and not lazy:  # what iterators give is looked at
             args = tuple([self.new([*v]) if hasattr(v, "__next__") else v for v in args])
         values = (*args, *kwargs.values())

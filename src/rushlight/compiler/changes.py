@@ -66,7 +66,8 @@ class Changes(Decisions):
     def set_attribute(self, o: Any, name: str, v: Any) -> None:
         if self.reason is None:
             if isinstance(o, Tensor):
-                if name != "grad" or not self.recorder.set_gradient(o, v):
+                made = name == "requires_grad" and self.recorder.made_inside(o)
+                if not made and (name != "grad" or not self.recorder.set_gradient(o, v)):
                     self.stop(f"the attribute {name!r} of a tensor is set")
                 setattr(o, name, v)
                 return
@@ -87,7 +88,7 @@ class Changes(Decisions):
                         or name in o._modules
                     ):
                         self.stop(f"the parameter or module {name!r} of a module is set")
-                elif found is not object.__setattr__:
+                elif found is not object.__setattr__ and found is not BaseException.__setattr__:
                     if isinstance(found, types.FunctionType):
                         self.call(None, found, (o, name, v), {})
                         return
@@ -101,8 +102,18 @@ class Changes(Decisions):
         self.change(o, name, setattr_of(name), v)
 
     def delete_attribute(self, o: Any, name: str) -> None:
-        self.stop(f"the attribute {name!r} is deleted") if id(o) not in self.inside else None
-        delattr(o, name)
+        d = getattr(type(o), name, None)
+        if (
+            self.reason is None
+            and isinstance(d, property)
+            and isinstance(d.fdel, types.FunctionType)
+        ):
+            self.call(None, d.fdel, (o,), {})
+        elif id(o) in self.inside or type(o).__delattr__ is object.__delattr__:
+            self.change(o, name, delattr_of(name))
+        else:
+            self.stop(f"the attribute {name!r} is deleted")
+            delattr(o, name)
 
     def set_item(self, o: Any, key: Any, v: Any) -> None:
         key = self.settled(key, "a value that was read from a tensor as an index")
@@ -157,6 +168,14 @@ def setattr_of(name: str) -> Callable:
         setattr(o, name, v)
 
     return set_attribute
+
+
+@functools.cache
+def delattr_of(name: str) -> Callable:
+    def delete_attribute(o: Any) -> None:
+        delattr(o, name)
+
+    return delete_attribute
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from rushlight.compiler.reads import changes, is_value
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.nn import hooks
-from rushlight.optim import fused
+from rushlight.optim import fused, optimizer
 from rushlight.utils import checkpoint
 
 if TYPE_CHECKING:
@@ -230,6 +230,13 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
     c.contents_deep(o)
     if len(args) > 1 or not all(map(constant, kwargs.values())):
         c.stop(f"a call of {f.__qualname__} with arguments")
+    if f is not rushlight.optim.Optimizer.zero_grad:
+        tables = (
+            o._optimizer_step_pre_hooks, o._optimizer_step_post_hooks, optimizer._step_pre_hooks, optimizer._step_post_hooks,
+        )  # fmt: skip
+        if any(tables):
+            c.stop("hooks of an optimizer")
+        c.guards.add(f"not ({' or '.join(map(c.guards.name, tables))})")
     if c.reason is None:
         clears = f is rushlight.optim.Optimizer.zero_grad and kwargs in ({}, {"set_to_none": True})
         c.step(f, args, kwargs, "changes" if clears else "calls")

@@ -374,7 +374,7 @@ class Recorder(TorchDispatchMode):
         """`t.grad`."""
         v, g = self.value_of(t), t.grad
         if v is None or v.tensor is not t:
-            if g is not None:
+            if g is not None and not (self.made_inside(t) and t.is_leaf and self.knows(g)):
                 self.capture.stop("the gradient of a tensor that is no leaf")
             return g
         self.know_gradient(v)
@@ -383,8 +383,10 @@ class Recorder(TorchDispatchMode):
     def set_gradient(self, t: Tensor, g: Tensor | None) -> bool:
         """Note `t.grad = g`. False where a program cannot."""
         v = self.value_of(t)
-        if v is None or v.tensor is not t or g is not None and not self.knows(g):
+        if v is None or g is not None and not self.knows(g):
             return False
+        if v.tensor is not t:
+            return self.made_inside(t)
         self.gradients[v.number] = None if g is None else self.value_of(g)
         self.cut(Step(set_gradient, [t, g], {}, "changes"))
         return True
@@ -421,6 +423,14 @@ class Recorder(TorchDispatchMode):
             self.capture.stop("a backward pass into the history of an argument")
         for v in self.leaves():
             self.know_gradient(v)
+        self.refuse_hooks()
+
+    def refuse_hooks(self) -> None:
+        """Guard that the leaves of a backward pass have no hooks, which a program would not call."""
+        for v in self.leaves():
+            if v.tensor._edge.hooks is not None:
+                self.capture.stop("a hook on a tensor from outside")
+            self.capture.guards.add(f"{v.place}._edge.hooks is None")
 
     def after_backward(self) -> None:
         """Note the gradients that a backward pass gave to leaves."""
