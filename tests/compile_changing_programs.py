@@ -778,3 +778,67 @@ def locks():
             return x * 2
 
     return changing(f)
+
+
+class Ranked:
+    """It is compared, hashed, added and tested by methods written in Python."""
+
+    def __init__(s, k):
+        s.k = k
+
+    def __add__(s, o):
+        return Ranked(s.k + o.k)
+
+    def __radd__(s, o):
+        return s if o == 0 else Ranked(s.k + o)
+
+    def __lt__(s, o):
+        return s.k < o.k
+
+    def __eq__(s, o):
+        return s.k == o.k
+
+    def __hash__(s):
+        return 1
+
+    def __bool__(s):
+        return s.k > 1
+
+
+def ranked(name, f):
+    """A program that gives objects to a built-in function; the objects change."""
+
+    def make():
+        many, one = [Ranked(1), Ranked(2)], Ranked(5)
+        changes = (*sets(many[0], "k", 5), *sets(many[1], "k", 0), *sets(many[0], "k", 0))
+        return changing(lambda x: x * f(many, one), *changes)
+
+    make.__name__ = f"objects_{name}"
+    program(make)
+
+
+ranked("max", lambda many, one: max(many).k)
+ranked("sorted", lambda many, one: sorted(many)[0].k)
+ranked("sum", lambda many, one: sum(many).k)
+ranked("in", lambda many, one: one in many)
+ranked("count", lambda many, one: many.count(one))
+ranked("lists", lambda many, one: many == [one, one])
+ranked("tuples", lambda many, one: (many[0], 1) == (one, 1))
+ranked("set", lambda many, one: len({*many, one}) + len({many[0], one}) + len(set(many) | {one}))
+ranked("dictionary", lambda many, one: len({many[0]: 1, one: 2}) + len(dict.fromkeys(many)))
+ranked("get", lambda many, one: {one: 3}.get(many[0], 1))
+ranked("any", lambda many, one: any(many) + 2 * all(many) + any(v for v in many))
+ranked("filter", lambda many, one: len(list(filter(None, many))))
+ranked("or", lambda many, one: (many[0] or one).k + (not many[1]) + (many[0] < one))
+
+
+@program
+def names_that_were_absent():
+    space = {}
+    exec("def f(x):\n    try: return x * k\n    except NameError: return x * 7", space)  # noqa: S102
+    module = types.ModuleType("empty")
+
+    class A: ...
+
+    f = lambda x: space["f"](x) * (2 if hasattr(module, "k") else 3) + getattr(A, "k", 1)
+    return changing(f, lambda: space.update(k=2), *sets(module, "k", 1), *sets(A, "k", 3))

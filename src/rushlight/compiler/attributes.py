@@ -49,6 +49,8 @@ class Attributes(Reads):
         if isinstance(o, type) and o.__flags__ & IMMUTABLE:
             return getattr(o, name)
         if isinstance(o, (types.ModuleType, type)):
+            if not hasattr(o, name):
+                self.guards.add(f"not hasattr({self.guards.name(o)}, {name!r})")
             return self.held(f"{self.guards.name(o)}.{name}", getattr(o, name))
         return self.attribute_of_instance(o, kind, name)
 

@@ -302,6 +302,19 @@ class Capture(Changes):
                 return self.item(o, args[0]) if found else (*args, None)[1]
             if name in ("index", "count", "__contains__"):
                 self.refuse_runtime(f, (o,))
+            if name not in (
+                "keys",
+                "values",
+                "items",
+                "copy",
+                "__iter__",
+                "__len__",
+                "append",
+                "extend",
+                "insert",
+                "clear",
+            ):
+                self.refuse_methods([*o, *args])
             if name in READS:
                 self.contents_deep(o)
                 return self.call_pure(f, args, kwargs)
@@ -408,6 +421,8 @@ class Capture(Changes):
     def contents_pure(self, v: Any, f: Any) -> None:
         if v.__class__ in CONTAINERS:
             self.contents_deep(v)
+            if f not in STRUCTURAL or f is dict:
+                self.refuse_methods(v)
             if f in (max, min, sorted) and any(isinstance(x, Tensor) for x in v):
                 self.stop(f"{f.__name__} of tensors")
         elif constant(v) or self.iterates(v) or isinstance(v, (type, types.GeneratorType)):

@@ -204,6 +204,8 @@ class Decisions(Attributes):
             self.stop(f"{getattr(f, '__name__', f)} of values that were read from tensors")
 
     def hashed(self, v: Any) -> Any:
+        if self.reason is None:
+            self.refuse_methods([v])
         return self.settled(v, "a value that was read from a tensor as a key")
 
     def runtime(self, f: Callable, args: tuple) -> Any:

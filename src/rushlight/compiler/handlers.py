@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import time
 import types
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight
 from rushlight.compiler.changes import own_setattr_of
 from rushlight.compiler.guards import constant
-from rushlight.compiler.reads import changes, is_value
+from rushlight.compiler.reads import CONTAINERS, changes, has_methods, is_value
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.nn import hooks
@@ -144,6 +145,37 @@ def of_reduce(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     return r
 
 
+def of_any(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`any` and `all`: they ask no more than they must."""
+    if args[0].__class__ in CONTAINERS and not any(map(has_methods, args[0])):
+        return c.call_pure(f, args, kwargs)
+    it = c.iterator(args[0])
+    while (v := following(c, it)) is not END:
+        if c.truth(v) is (f is any):
+            return f is any
+    return f is all
+
+
+def of_sum(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    values = [*c.contents(args[0])]
+    if not any(map(has_methods, values)):
+        return c.call_pure(f, (c.new(values), *args[1:]), kwargs)
+    r = (*args, kwargs.get("start", 0))[1]
+    for v in values:
+        r = c.operation(operator.add, r, v)
+    return r
+
+
+END = object()
+
+
+def following(c: Capture, it: Any) -> Any:
+    try:
+        return c.following(it)
+    except StopIteration:
+        return END
+
+
 def of_filter(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     function, items = args
     values = list(c.iterator(items))
@@ -253,7 +285,7 @@ HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
     getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
-    sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
+    any: of_any, all: of_any, sum: of_sum, sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
     time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
     sys.exc_info: of_exc_info, warnings.warn: of_warn, object.__setattr__: of_own_setattr, print: of_print, str: of_text, repr: of_text, format: of_text,
     rushlight.nn.Module.__getattr__: lambda c, frame, f, args, kwargs: c.attribute_of_module(*args),

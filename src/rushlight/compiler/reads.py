@@ -7,7 +7,7 @@ import linecache
 import operator
 import os
 import types
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Any
 
 import rushlight
@@ -25,6 +25,7 @@ DICTIONARIES = (dict, collections.OrderedDict, collections.defaultdict)
 SEQUENCES = (list, tuple, collections.deque)
 MUTABLE = (list, set, collections.deque, *DICTIONARIES)
 CONTAINERS = (*SEQUENCES, *DICTIONARIES, set, frozenset)
+ASKED = ("__eq__", "__hash__", "__lt__", "__gt__", "__bool__", "__len__", "__add__", "__radd__")
 IMMUTABLE = 1 << 8  # among the flags of a class
 VIEWS = tuple(
     [type(v) for d in ({}, collections.OrderedDict()) for v in (d.keys(), d.values(), d.items())]
@@ -265,6 +266,9 @@ class Reads(Watch):
     # -- reads ---------------------------------------------------------------------------------
 
     def variable(self, space: dict, name: str, otherwise: dict) -> Any:
+        if name not in space and name not in otherwise:
+            for place in (space, otherwise):
+                self.guards.add(f"{name!r} not in {self.guards.name(place)}")
         v = super().variable(space, name, otherwise)
         if self.reason is None and (id(space), name) not in self.written:
             if name in space:
@@ -348,6 +352,7 @@ class Reads(Watch):
                     self.guards.add(f"{self.key(key)} {how} {self.outside[id(o)][1]}")
             elif o.__class__ in CONTAINERS:
                 self.guard_contents(o)
+                self.refuse_methods([key, *o])
                 if isinstance(key, Tensor) or any(x.__class__ in RUNTIME for x in o):
                     self.stop("`in` of a tensor, or among values that were read from tensors")
             elif not constant(o) and o.__class__ not in VIEWS:
@@ -400,6 +405,8 @@ class Reads(Watch):
                 for v in operands:
                     if v.__class__ in CONTAINERS:
                         self.contents_deep(v)
+                        if f not in (operator.add, operator.mul, operator.iadd):
+                            self.refuse_methods(v)
                     elif not constant(v) and not is_code(v) and v.__class__ not in VIEWS:
                         return self.special_operation(f, operands)
                 r = f(*operands)
@@ -431,6 +438,11 @@ class Reads(Watch):
                  "__getitem__": operator.getitem, "__contains__": operator.contains}  # fmt: skip
         return plain[name](o, *args)
 
+    def refuse_methods(self, values: Iterable) -> None:
+        """Give up where a built-in function calls methods of values that are written in Python."""
+        if any(map(has_methods, values)):
+            self.stop("a built-in function that calls methods of a class")
+
     def contents_deep(self, v: Any) -> None:
         """Guard all that built-in functions or operators can read of an argument."""
         if v.__class__ in CONTAINERS:
@@ -439,6 +451,16 @@ class Reads(Watch):
                 self.contents_deep(x)
         elif not self.known(v) and not self.iterates(v):
             self.stop(f"an object of unknown origin, {type(v).__name__}")
+
+
+def has_methods(v: Any) -> bool:
+    """Whether a built-in function that compares, hashes or tests a value calls methods written in Python."""
+    if v.__class__ in (list, tuple) or is_tuple(v):
+        return any(map(has_methods, v))
+    if constant(v) or isinstance(v, (Tensor, type, types.FunctionType)) or not changes(type(v)):
+        return False
+    kind = type(v)
+    return any(isinstance(getattr(kind, n, None), types.FunctionType) for n in ASKED)
 
 
 def changes(cls: type) -> bool:
