@@ -1,8 +1,9 @@
-"""`make_fx(tracing_mode="symbolic")`: graphs that run on inputs of other sizes."""
+"""`make_fx(tracing_mode="symbolic")`: graphs that run on inputs of other sizes; what tracers leave behind after errors."""
 
 import pytest
 
 import rushlight as torch
+from rushlight.autograd.state import active, thread
 from rushlight.fx.experimental.proxy_tensor import make_fx
 
 
@@ -85,3 +86,61 @@ def test_answers_that_depend_on_values_are_no_constants_of_a_graph(question):
         with pytest.raises(RuntimeError, match=said):
             make_fx(question, tracing_mode=mode)(torch.ones(2), torch.ones(2))
     assert question(torch.ones(2), torch.ones(2)) is True
+
+
+def branch(x):
+    return x if x.sum() > 0 else -x
+
+
+class Around(torch.nn.Module):
+    """A module around a function, with a parameter."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.scale = function, torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return self.function(x * self.scale)
+
+
+TRACERS = {
+    "symbolic_trace": lambda f, x: torch.fx.symbolic_trace(Around(f)),
+    "real": lambda f, x: make_fx(f)(x),
+    "fake": lambda f, x: make_fx(f, tracing_mode="fake")(x),
+    "symbolic": lambda f, x: make_fx(f, tracing_mode="symbolic")(x),
+    "functionalize": lambda f, x: make_fx(torch.func.functionalize(f))(x),
+    "vmap": lambda f, x: make_fx(torch.func.vmap(torch.func.grad(lambda v: f(v).sum())))(x),
+    "export": lambda f, x: torch.export.export(Around(f), (x,)),
+    "dynamic": lambda f, x: torch.export.export(
+        Around(f), (x,), dynamic_shapes=({0: torch.export.Dim("n")},)
+    ),
+}
+
+
+@pytest.mark.parametrize("tracer", TRACERS)
+def test_nothing_stays_on_after_an_error(tracer):
+    def state():
+        module = torch.nn.Module
+        return (
+            active.modes, thread.function_modes, thread.function_disabled, thread.grad, torch.ones,
+            torch.fx._symbolic_trace.is_fx_tracing(), module.__call__, module.__getattr__,
+            torch.Tensor.__getitem__,
+        )  # fmt: skip
+
+    def stop(x):
+        assert x * 2 is not None
+        raise KeyboardInterrupt
+
+    before, x = state(), torch.randn(2, 3)
+    for function, error in ((branch, (RuntimeError, ValueError)), (stop, KeyboardInterrupt)):
+        with pytest.raises(error):
+            TRACERS[tracer](function, x)
+        assert state() == before
+    assert type(x + 1) is torch.Tensor
+    assert x.requires_grad_().sum().backward() is None and x.grad.tolist() == [[1] * 3] * 2
+
+
+def test_control_flow_on_traced_values_has_the_programs_line():
+    for tracer in ("symbolic_trace", "real", "functionalize", "export", "dynamic"):
+        with pytest.raises((RuntimeError, ValueError), match=r"x if x\.sum\(\) > 0 else -x"):
+            TRACERS[tracer](branch, torch.randn(2, 3))

@@ -324,6 +324,46 @@ def test_a_wrong_result_of_a_handler():
 # -- fake tensors ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, k: torch.linalg.cholesky(a),
+        lambda a, k: torch.linalg.inv(a[:0]),
+        lambda a, k: torch.linalg.solve(a, a[..., 0]),
+        lambda a, k: torch.linalg.matrix_power(a, -2),
+        lambda a, k: torch.linalg.ldl_factor(a)[0],
+        lambda a, k: torch.linalg.lu_factor(a)[1],
+        lambda a, k: torch.cholesky_inverse(a),
+        lambda a, k: torch.linspace(a[0, 0, 0], a[0, 0, 1], 5),
+        lambda a, k: torch.searchsorted(a[0, 0], a[0, 1], sorter=k),
+        lambda a, k: torch.masked_fill(a, a > 0, a[0, 0, 0]),
+        lambda a, k: F.rrelu(a, training=True),
+    ],
+)
+def test_what_looks_at_values_has_the_shape_on_fake_tensors(function):
+    values = torch.eye(3).repeat(2, 1, 1) + 0.1, torch.arange(3)
+    expected = function(*values)
+    with FakeTensorMode() as mode:
+        found = function(*map(mode.from_tensor, values))
+    assert isinstance(found, FakeTensor)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+def test_counts_of_repeats_are_not_made_up():
+    x, counts = torch.ones(2, 3), torch.tensor([2, 3])
+    with FakeTensorMode() as mode, pytest.raises(RuntimeError, match="without output_size"):
+        mode.from_tensor(x).repeat_interleave(mode.from_tensor(counts), 0)
+    x, counts = x.to("meta"), counts.to("meta")
+    assert x.repeat_interleave(counts, 0, output_size=5).shape == (5, 3)
+    with pytest.raises(RuntimeError, match="without output_size"):
+        x.repeat_interleave(counts, 0)
+
+
+def test_indices_of_what_is_not_zero_are_recorded():
+    traced = make_fx(lambda x: torch.where(x > 0)[0])(torch.tensor([1.0, 0.0, 2.0]))
+    assert traced(torch.tensor([0.0, 0.0, 2.0, 4.0])).tolist() == [2, 3]
+
+
 def test_a_training_step_on_fake_tensors():
     with FakeTensorMode():
         model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten())

@@ -32,6 +32,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
+from rushlight.fx.proxy import users_line
 from rushlight.nn import Module, Parameter
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -141,7 +142,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             if self.refuse_values and self.tracer.node_of(args[0]) is not None:
                 if self.tracing_mode != "real":
                     raise DataDependentOutputException(func)
-                raise RuntimeError(_VALUE.format(func))
+                raise RuntimeError(_VALUE.format(func) + users_line())
             return func(*args, **kwargs)
         if self.functional is not None:
             return self.functional.call(func, args, kwargs)

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
+from rushlight._backends.meta import Meta
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import BF16, C128, F16, F32, FLOATING, FULL, I32, I64, STORED_ONLY
 from rushlight.core.tensor import Tensor, _wrap
@@ -32,7 +33,7 @@ from rushlight.ops.factories.creation import (
 def _real(name: str, value: Any, position: int, argument: str) -> Any:
     """A Python number for a bound or a step."""
     if isinstance(value, Tensor) and value._array.size == 1:
-        return value.item()
+        return 0 if isinstance(value._array, Meta) else value.item()
     return arguments.number(name, value, position, argument)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
+from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import BOOL, COMPLEX, FULL, I64, REDUCED
@@ -361,8 +362,9 @@ CHOOSE.public_function = where
 
 
 @elementwise(
-    promote=None, where="aten", name="masked_fill", node="MaskedFillBackward0", method=False
-)
+    promote=None, where="aten", name="masked_fill", node="MaskedFillBackward0", method=False,
+    variant=lambda value, **_: OPS["aten.masked_fill_tensor"] if isinstance(value, Tensor) else None,
+)  # fmt: skip
 def fill_masked(xp, input: Array, mask: Array, value: Any):
     """`input` with the number `value` where `mask` is True."""
     r = xp.where(check_mask("masked_fill", mask), fill_number(value, input), input)
@@ -487,6 +489,8 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         if not input._array.ndim:
             input = input.unsqueeze(0)
+        if thread.dispatch_modes or isinstance(input._array, Meta):
+            return nonzero_places(input).unbind(1)
         found = devices.of(input._array).nonzero(input._array)
         return tuple([_wrap(i) for i in found])
     return nonzero_places(input) if out is None else nonzero_places(input, out=out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import devices
+from rushlight._backends.meta import Meta
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
@@ -253,12 +254,16 @@ def repeat_interleave(
     if repeats.ndim > 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     r = repeats._array
-    if r.size and (r < 0).any():
+    if isinstance(r, Meta):  # a fake tensor's is a subclass
+        if output_size is None or r.__class__ is not Meta:
+            raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+    elif r.size and (r < 0).any():
         raise RuntimeError("repeats can not be negative")
     if alone:
         if not r.ndim:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-        return repeated_slices(repeats)
+        index = repeats.new_empty(output_size or 0, dtype=dtypes.int64)
+        return index if isinstance(r, Meta) else repeated_slices(repeats)
     if dim is None:
         input, dim = input.flatten(), 0
     if not input.ndim:
@@ -274,6 +279,8 @@ def repeat_interleave(
         )
     elif not r.ndim:
         repeats = repeats.reshape(1)
+    if isinstance(r, Meta):
+        return input.index_select(dim, repeats.new_empty(output_size, dtype=dtypes.int64))
     return repeat_each(input, repeats, dim)
 
 

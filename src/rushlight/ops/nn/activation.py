@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._backends.meta import Meta
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo
@@ -479,9 +480,9 @@ def rrelu(
     x = input.detach()
     slopes = x.new_ones(x.shape, dtype=wide)
     low, high = (float(wide.np.type(bound)) for bound in (lower, upper))
-    if isinstance(x._array, Lifted):
+    if isinstance(x._array, (Lifted, Meta)):
         slopes = slopes.where(x > 0, slopes.clone().uniform_(low, high, generator=generator))
-    elif not x.is_meta:  # as PyTorch: a double for each of them in order, none for the others
+    else:  # as PyTorch: a double for each of them in order, none for the others
         below = x <= 0
         drawn = slopes.new_empty(int(below.sum()), dtype=dtypes.float64)
         slopes.masked_scatter_(below, drawn.uniform_(low, high, generator=generator).to(wide))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._backends.meta import Meta
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, DType, op
 from rushlight.ops.reductions.extremes import real_input
@@ -190,7 +191,7 @@ def bounds(xp: Any, lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
         return offsets
     if lengths is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if not unsafe:
+    if not unsafe and not isinstance(lengths, Meta):
         if (lengths < 0).any():
             raise RuntimeError("segment_reduce(): lengths contains negative value!")
         if (lengths.sum(-1) != n).any():
