@@ -567,3 +567,10 @@ def test_in_place_functions_are_recorded():
     traced, x = fx.symbolic_trace(Module()), torch.rand(3)
     assert [n.name for n in traced.graph.nodes] == ["x", "add", "log_", "relu_", "output"]
     assert_close(traced(x), Module()(x))
+
+
+def test_operands_of_einsum_are_arguments_of_their_own():
+    traced = torch.fx.symbolic_trace(lambda a, b: torch.einsum("ij,jk->ik", (a, b)))
+    call = next(n for n in traced.graph.nodes if n.op == "call_function")
+    assert [getattr(a, "name", a) for a in call.args] == ["ij,jk->ik", "a", "b"]
+    assert torch.equal(traced(torch.ones(2, 3), torch.ones(3, 2)), torch.full((2, 2), 3.0))

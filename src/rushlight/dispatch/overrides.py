@@ -90,7 +90,7 @@ _PLAIN = frozenset(
 # `where`...) ask on their general way, or in the operators they call, and pay nothing.
 WHOLE = frozenset(
     "allclose atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod chain_matmul "
-    "column_stack combinations dsplit dstack einsum equal hsplit hstack istft lobpcg meshgrid pca_lowrank "
+    "column_stack combinations dsplit dstack equal hsplit hstack istft lobpcg meshgrid pca_lowrank "
     "repeat_interleave row_stack stft svd_lowrank tensor_split unravel_index vsplit vstack".split()
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dispatch.overrides import overridable
 from rushlight.dispatch.registry import Arrays, composite, public
 
 ELLIPSIS = 52  # labels: 0..51 for A-Z, a-z; from 52 the dimensions that `...` stands for
@@ -27,11 +28,15 @@ def einsum(*args: Any) -> Any:
     >>> torch.einsum("i,i", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
     tensor(11.)
     """
+    if len(args) == 2 and isinstance(args[1], (list, tuple)) and isinstance(args[0], str):
+        args = (args[0], *args[1])  # a handler gets the operands one by one
+    return asked(*args)
+
+
+def given(*args: Any) -> Any:
     operands: Any = ()
     if len(args) > 1 and isinstance(args[0], str):
         equation, operands = args[0], args[1:]
-        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-            operands = operands[0]
     elif len(args) > 1:
         equation, operands = from_sublists(args)
     if not len(operands):
@@ -40,6 +45,9 @@ def einsum(*args: Any) -> Any:
             "operand and its subscripts list"
         )
     return contract(equation, list(operands))
+
+
+asked = overridable(given, face=einsum)
 
 
 def letter(label: int) -> str:

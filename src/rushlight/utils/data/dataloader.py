@@ -24,6 +24,9 @@ from rushlight.utils.data.sampler import (
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+_collate_fn_t = Callable[[list[T]], Any]
+_worker_init_fn_t = Callable[[int], None]
 
 
 def get_worker_info() -> Any:
