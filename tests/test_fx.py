@@ -574,3 +574,28 @@ def test_operands_of_einsum_are_arguments_of_their_own():
     call = next(n for n in traced.graph.nodes if n.op == "call_function")
     assert [getattr(a, "name", a) for a in call.args] == ["ij,jk->ik", "a", "b"]
     assert torch.equal(traced(torch.ones(2, 3), torch.ones(3, 2)), torch.full((2, 2), 3.0))
+
+
+def test_assertions_are_recorded_and_traced_modules_are_compiled():
+    def f(x):
+        torch._assert(x.shape[-1] == 3, "three numbers")
+        return x * 2
+
+    traced = torch.fx.symbolic_trace(f)
+    assert torch.compile(traced, fullgraph=True)(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(AssertionError, match="three numbers"):
+        traced(torch.ones(4))
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.fx.symbolic_trace(torch.nn.Linear(3, 2))
+
+        def forward(self, x):
+            return self.inner(x) if not torch.jit.is_scripting() else x
+
+    model, x = Model(), torch.randn(4, 3)
+    compiled = torch.compile(model, fullgraph=True)
+    assert torch.equal(compiled(x), model(x))
+    compiled(x).sum().backward()
+    assert model.inner.weight.grad.shape == (2, 3)

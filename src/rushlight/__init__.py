@@ -138,7 +138,6 @@ _ELSEWHERE = {  # public name -> module
     **dict.fromkeys(("Event", "Stream"), "accelerator.streams"),
     "vmap": "func",
     "OutOfMemoryError": "core.errors",
-    "_assert": "core.errors",
     "_assert_async": "core.errors",
     "install_as_torch": "compat.import_hook",
     "save": "serialization",

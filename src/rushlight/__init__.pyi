@@ -180,7 +180,6 @@ from rushlight.nn.utils.rnn import _pad_packed_sequence as _pad_packed_sequence
 from rushlight.accelerator.streams import Event as Event
 from rushlight.accelerator.streams import Stream as Stream
 from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError
-from rushlight.core.errors import _assert as _assert
 from rushlight.core.errors import _assert_async as _assert_async
 from rushlight.compat.import_hook import install_as_torch as install_as_torch
 from rushlight.serialization import save as save
@@ -304,6 +303,8 @@ def _add_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, o
     """`add` with an `alpha`."""
 def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1, use_gelu: _bool = False, out: Any = None) -> Tensor:
     """`relu` of `addmm`, or with `use_gelu` its `gelu`, in one pass over the result."""
+def _assert(condition: Any, message: Any) -> Any:
+    """`assert condition, message` as a function: tracers record it."""
 def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, scale: _float) -> Tensor:
     """softmax(query keyᵀ scale + mask) value, of four dimensions; key and value may have fewer heads."""
 def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, training: _bool, eps: _float) -> Tensor:

@@ -127,6 +127,8 @@ class Capture(Changes):
         module = f.__module__ or ""
         if f is Function.apply.__func__:
             return self.apply_function(args, kwargs)
+        if hasattr(f, "_plain"):  # the call of an fx.GraphModule
+            return self.call(None, f._plain, args, kwargs)
         if hasattr(f, "_torchdynamo_disable"):
             self.stop(f"{f.__qualname__} is disabled for torch.compile")
             return f(*args, **kwargs)

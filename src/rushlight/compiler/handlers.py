@@ -283,6 +283,7 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
 
 HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
+    rushlight.jit.is_scripting: lambda *_: False,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
     getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
     any: of_any, all: of_any, sum: of_sum, sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,

@@ -19,11 +19,6 @@ class OutOfMemoryError(RuntimeError):
     """A device has no memory left: `torch.OutOfMemoryError`."""
 
 
-def _assert(condition: object, message: str) -> None:
-    """`assert condition, message` as a function."""
-    assert condition, message
-
-
 def _assert_async(value: Any, message: str = "") -> None:
     """RuntimeError with `message` unless the one element of the tensor is true."""
     if not value:

@@ -90,9 +90,9 @@ FUNCTIONS = {
     ),
     "layout.queries": (
         "Tensor.dim_order Tensor.is_distributed Tensor.is_nonzero Tensor.is_same_size "
-        "Tensor.is_set_to Tensor.storage_type get_device is_complex is_conj is_distributed "
-        "is_floating_point is_inference is_neg is_nonzero is_same_size is_signed is_tensor "
-        "numel result_type typename "
+        "Tensor.is_set_to Tensor.storage_type _assert get_device is_complex is_conj "
+        "is_distributed is_floating_point is_inference is_neg is_nonzero is_same_size "
+        "is_signed is_tensor numel result_type typename "
     ),
     "layout.rearrange": (
         "Tensor.repeat aten.repeat_each diag diag_embed diagflat flip fliplr flipud "

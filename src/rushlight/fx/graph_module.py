@@ -287,6 +287,8 @@ class GraphModule(Module):
             def call_wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
                 return cls._wrapped_call(self, *args, **kwargs)
 
+            # for torch.compile: without the report of where an error is from
+            call_wrapped._plain = cls._wrapped_call.cls_call or Module.__call__  # type: ignore[attr-defined]
             cls.__call__ = call_wrapped
         return python_code
 

@@ -145,3 +145,9 @@ def typename(obj: Any) -> str:
     if module in ("builtins", "", None):
         return cls.__qualname__
     return f"{'torch' + module.removeprefix('rushlight') if module.startswith('rushlight') else module}.{cls.__qualname__}"
+
+
+@public(overridable=True)
+def _assert(condition, message):
+    """`assert condition, message` as a function: tracers record it."""
+    assert condition, message
