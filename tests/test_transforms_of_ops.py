@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from opdb_rows import replace
 from rushlight import Tensor
 from rushlight.core.tensor import _wrap
 from rushlight.func import grad, jvp, vmap
+from rushlight.testing import assert_close
 from test_ops import each, function, leaves
 
 SIZE = 3
@@ -176,3 +178,38 @@ def test_tangents_of_some_of_a_list():
 def test_a_tangent_in_another_order_of_memory_has_the_same_views():
     x, t = rushlight.ones(2, 3), rushlight.arange(6.0).reshape(3, 2).t()
     assert jvp(lambda x: x.view(6), (x,), (t,))[1].tolist() == t.reshape(6).tolist()
+
+
+# Operators whose gradients run once for each element of a batch: their batching rules are loops.
+LOOPED = "put as_strided as_strided_copy nn.functional.grouped_mm ctc_loss nn.functional.ctc_loss"
+
+
+@each(lambda row: row.order > 0 and not row.writes)
+def test_gradients_of_a_batch_are_those_of_the_loop(row):
+    """The gradients for several cotangents at once, and none of them in a loop."""
+    rng = np.random.default_rng(0)
+    for case, args, kwargs in row.draws(grad=True):
+        arrays: list = []
+        replace((args, kwargs), arrays.append, np.ndarray)
+        flows = [d.differentiable for d in case.inputs()]
+        leaf = [_wrap(a.copy()).requires_grad_() for a, m in zip(arrays, flows, strict=True) if m]
+        if not leaf or not any(t.numel() for t in leaf):
+            continue
+        given, which = iter(leaf), iter(flows)
+        args, kwargs = replace(
+            (args, kwargs), lambda a: next(given) if next(which) else _wrap(np.array(a)), np.ndarray
+        )  # fmt: skip
+        rushlight.manual_seed(0)
+        outs = [o for o in leaves(function(row.name)(*args, **kwargs)) if isinstance(o, Tensor)]
+        outs = [o for o in outs if o.requires_grad]
+        weights = [[noise(rng, o) for o in outs] for _ in range(SIZE)]
+        pull = partial(rushlight.autograd.grad, outs, leaf, retain_graph=True, allow_unused=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if row.name in LOOPED.split() else "error")
+            got = pull([rushlight.stack(ws) for ws in zip(*weights)], is_grads_batched=True)
+        for k, ws in enumerate(weights):
+            for one, all_of_them in zip(pull(ws), got, strict=True):
+                assert (one is None) == (all_of_them is None)
+                if one is not None:
+                    assert_close(all_of_them[k], one, rtol=1e-6, atol=1e-8)
+        return

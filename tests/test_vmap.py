@@ -426,3 +426,23 @@ def test_messages_name_the_function():
         vmap(torch.sin, in_dims="a")(X)
     with pytest.raises(ValueError, match="Got in_dim=0 for an input but the input is of type"):
         vmap(lambda a, b: a)(X, 1)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_writes_at_shared_indices(accumulate):
+    at = (torch.tensor([0, 2]), torch.tensor([1, 1]))
+    x, v = torch.randn(4, 3, 2), torch.randn(4, 2)
+    put = lambda x, v: x.index_put(at, v, accumulate)  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for dims in ((0, 0), (None, 0), (0, None)):
+            given = [t if d == 0 else t[0] for t, d in zip((x, v), dims, strict=True)]
+            each = [
+                put(*[t[k] if d == 0 else t for t, d in zip(given, dims, strict=True)])
+                for k in range(4)
+            ]
+            assert_close(vmap(put, dims)(*given), torch.stack(each))
+        one_row = vmap(lambda x, v: x.index_put(at[:1], v, accumulate))(x, v)
+        assert_close(
+            one_row, torch.stack([a.index_put(at[:1], b, accumulate) for a, b in zip(x, v)])
+        )

@@ -79,6 +79,27 @@ def slices_back(b: Batched) -> Any:
     return zeros.scatter_add(dim, index.reshape(form).expand(g.shape), g)
 
 
+@rule("aten.index")
+def index(b: Batched) -> Any:
+    """The batch goes behind what the indices name; they have none."""
+    return b.call(input=b.named["input"].movedim(0, -1)).movedim(-1, 0)
+
+
+@rule("aten.index_back")
+def index_back(b: Batched) -> Any:
+    """As `index`."""
+    shape = (*b.named["shape"], b.size)
+    return b.call(grad=b.named["grad"].movedim(0, -1), shape=shape).movedim(-1, 0)
+
+
+@rule("aten.index_put")
+def index_put(b: Batched) -> Any:
+    """As `index`; values without a batch are the same for all elements."""
+    x, values = b.expanded("input").movedim(0, -1), b.named["values"]
+    values = values.movedim(0, -1) if "values" in b.has else values.unsqueeze(-1)
+    return b.call(input=x, values=values).movedim(-1, 0)
+
+
 @rule("take")
 def take(b: Batched) -> Any:
     x, index = b.expanded("input").reshape(b.size, -1), b.expanded("index")

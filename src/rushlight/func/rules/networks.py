@@ -18,12 +18,12 @@ F = torch.nn.functional
 for n in (1, 2, 3):
     for path in (
         f"max_pool{n}d_with_indices avg_pool{n}d adaptive_avg_pool{n}d adaptive_max_pool{n}d "
-        f"max_unpool{n}d"
+        f"max_unpool{n}d avg_pool{n}d_gradient adaptive_avg_pool{n}d_gradient"
     ).split():
         RULES["internal." + path] = examples
     for mode in ("reflection", "replication", "circular"):
-        RULES[f"internal.{mode}_pad{n}d"] = examples
-RULES["internal.im2col"] = examples
+        RULES[f"internal.{mode}_pad{n}d"] = RULES[f"internal.{mode}_pad{n}d_gradient"] = examples
+RULES["internal.im2col"] = RULES["internal.col2im"] = examples
 
 
 @rule("internal.max_pool1d", "internal.max_pool2d", "internal.max_pool3d")
@@ -35,6 +35,16 @@ def max_pool(b: Batched) -> Any:
 
 for path in "pixel_shuffle pixel_unshuffle channel_shuffle grid_sampler_2d grid_sampler_3d".split():
     RULES[path] = examples
+for path in "internal.grid_sampler_2d_gradient internal.grid_sampler_3d_gradient".split():
+    RULES[path] = examples
+
+
+@rule("affine_grid_generator", "internal.affine_grid_gradient")
+def affine_grid(b: Batched) -> Any:
+    """Images of all elements side by side, of which there are as many times more."""
+    (name,) = b.op.inputs
+    n, *size = b.named["size"]
+    return parted(b.call(**{name: merged(b.named[name])}, size=(n * b.size, *size)), b.size)
 
 
 @rule("constant_pad_nd")
@@ -42,16 +52,12 @@ def constant_pad(b: Batched) -> Any:
     return b.call()
 
 
-def resized(b: Batched) -> Any:
-    return examples(b)
-
-
 for name in (
     "upsample_nearest1d _upsample_nearest_exact1d upsample_nearest2d _upsample_nearest_exact2d upsample_nearest3d "
     "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
     "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa"
 ).split():
-    RULES["internal." + name] = examples
+    RULES["internal." + name] = RULES[f"internal.{name}_gradient"] = examples
 
 
 @rule("internal.add_places", "internal.pick_places")
