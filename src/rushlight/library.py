@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from rushlight.amp.autocast_mode import autocast, is_autocast_enabled
 from rushlight.autograd.function import Function
@@ -34,10 +34,25 @@ from rushlight.dispatch.transforms import Lifted
 from rushlight.utils._pytree import tree_map_only
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
-    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
-    "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]  # fmt: skip
+F = TypeVar("F", bound=Callable[..., Any])
 
 OPERATORS: dict[str, CustomOpDef] = {}  # "namespace::name" -> operator
 
@@ -87,7 +102,7 @@ class CustomOpDef:
 
         return register if func is None else register(func)
 
-    def register_fake(self, func: Callable) -> Callable:
+    def register_fake(self, func: F) -> F:
         """Set the function that makes results on the meta device; also a decorator."""
         self._fake = func
         return func
@@ -98,7 +113,11 @@ class CustomOpDef:
         """Set the gradient: `backward(ctx, *grads)` returns one for each argument; `setup_context(ctx, inputs, output)` saves for it."""
         self._backward, self._setup_context = backward, setup_context
 
-    def register_vmap(self, func: Callable | None = None) -> Any:
+    @overload
+    def register_vmap(self, func: None = None) -> Callable[[F], F]: ...
+    @overload
+    def register_vmap(self, func: F) -> F: ...
+    def register_vmap(self, func: Any = None) -> Any:
         """Set the batching rule `func(info, in_dims, *args)`, which gives (results, their dimensions); also a decorator."""
         if func is None:
             return self.register_vmap
@@ -304,6 +323,22 @@ def _for_tensors(operator: CustomOpDef, args: tuple, grads: tuple) -> Iterable[A
 # -- declarations ----------------------------------------------------------------------------------
 
 
+@overload
+def custom_op(
+    name: str,
+    fn: None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
+@overload
+def custom_op(
+    name: str, fn: Callable[..., Any], /, *, mutates_args: str | Iterable[str], device_types: Any = None,
+    schema: str | None = None, tags: Any = None,
+) -> CustomOpDef: ...  # fmt: skip
 def custom_op(
     name: str,
     fn: Callable | None = None,

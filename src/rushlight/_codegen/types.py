@@ -6,7 +6,7 @@ types `f16` and `bf16` exist in memory only: a load widens them to `f32`, a stor
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -103,6 +103,11 @@ _vectors: dict[tuple[Type, int], Type] = {}
 
 class Ptr:
     """`Ptr[T]`: the type of pointers to elements of type T."""
+
+    if TYPE_CHECKING:  # what kernels do with one
+
+        def __getitem__(self, place: Any) -> Any: ...
+        def __setitem__(self, place: Any, value: Any) -> None: ...
 
     def __class_getitem__(cls, element: Type) -> Any:
         if element not in _pointers:
