@@ -34,24 +34,11 @@ from rushlight.dispatch.transforms import Lifted
 from rushlight.utils._pytree import tree_map_only
 
 __all__ = [
-    "CustomOpDef",
-    "Library",
-    "custom_op",
-    "define",
-    "get_ctx",
-    "impl",
-    "impl_abstract",
-    "infer_schema",
-    "opcheck",
-    "register_autocast",
-    "register_autograd",
-    "register_fake",
-    "register_kernel",
-    "register_torch_dispatch",
-    "register_vmap",
-    "triton_op",
-    "wrap_triton",
+    "CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
+    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+    "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPERATORS: dict[str, CustomOpDef] = {}  # "namespace::name" -> operator
