@@ -16,6 +16,7 @@ import rushlight as torch
 import rushlight.utils.data  # the programs say torch.utils.data
 from rushlight.core.error_table import ERRORS, Row
 
+ROOT = f"{Path(__file__).resolve().parent.parent.parent}/"
 INTRO = """# Errors
 
 Common errors, with a page for each: a short program that has it, what it says, and what to do. Types are PyTorch's, and PyTorch's words
@@ -32,7 +33,7 @@ def text_of(program: str) -> str:
     try:
         exec(program, {"torch": torch, "nn": torch.nn, "F": torch.nn.functional})
     except Exception as error:
-        return "".join(traceback.format_exception_only(error)).rstrip()
+        return "".join(traceback.format_exception_only(error)).rstrip().replace(ROOT, "")
     raise AssertionError(f"no error: {program}")
 
 

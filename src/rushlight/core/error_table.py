@@ -470,6 +470,9 @@ ERRORS: dict[str, list[tuple[str, str, str, str, str]]] = {
          "Names have no dots."),
     ],
     "Data": [
+        ("an error in a worker", "list(torch.utils.data.DataLoader([1, None], batch_size=2, num_workers=1))",
+         "RuntimeError", "Caught RuntimeError in DataLoader worker process 0.",
+         "The text has the worker's own traceback. With `num_workers=0` a debugger can stop there."),
         ("a data loader of batch size 0", "torch.utils.data.DataLoader([1, 2], batch_size=0)",
          "ValueError", "batch_size should be a positive integer value, but got batch_size=0",
          "The batch size is positive."),
