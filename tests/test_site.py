@@ -99,6 +99,20 @@ def test_the_fewest_clicks_to_a_place(tmp_path):
     }  # fmt: skip
 
 
+def test_pictures_of_measurements(tmp_path):
+    pytest.importorskip("matplotlib")
+    import benchmarks
+
+    few = "case        us     us  ratio\nadd, 4 elements   3.11   5.56   0.575  (0.402 .. 0.752)  <= 0.60 yes\nexp(x)   1.00   2.00   0.50\n"
+    assert benchmarks.ROW.findall(few) == [
+        ("add, 4 elements", "0.575", "0.402", "0.752"), ("exp(x)", "0.50", "", ""),
+    ]  # fmt: skip
+    benchmarks.picture(few, "few", tmp_path / "few.svg")
+    many = "".join(f"case {k}   1.00   2.00   {k / 50}\n" for k in range(1, 100))
+    benchmarks.picture(many, "many", tmp_path / "many.svg")
+    assert all(b"</svg>" in (tmp_path / f"{n}.svg").read_bytes() for n in ("few", "many"))
+
+
 def test_a_page_as_a_notebook():
     page = "# T\n\nText.\n\n```python\nx = 1\n```\n```python raises\n1 / 0\n```\n\n```python fragment\ny\n```\n\n```console\n$ ls\n```\n"
     cells = notebook(page)["cells"]
