@@ -11,11 +11,11 @@ _STYLE = """
 body { margin: 0 auto; max-width: 860px; padding: 16px; background: var(--page); color: var(--text); font: 15px/1.5 Helvetica, Arial, sans-serif; }
 h1 { font-size: 22px; } h2 { font-size: 17px; margin-top: 28px; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; }
+table { border-collapse: collapse; } .facts td:first-child { white-space: nowrap; }
 td, th { padding: 4px 16px 4px 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .case { margin: 10px 0; } .bar { height: 12px; border-radius: 2px; min-width: 2px; }
-.row { display: grid; grid-template-columns: 84px 1fr 92px; gap: 8px; align-items: center; }
+.row { display: grid; grid-template-columns: 84px 1fr 108px; gap: 8px; align-items: center; }
 .ours { background: var(--ours); } .theirs { background: var(--theirs); } .faint { color: var(--faint); }
 """
 _SIDES = (("rushlight", "Rushlight", "ours"), ("pytorch", "PyTorch", "theirs"))
@@ -29,7 +29,7 @@ def page(rows: list[dict[str, Any]], facts: dict[str, Any], when: str) -> str:
         if both
         else "Median time of a call."
     )
-    head = "".join(f"<th{_NUMBER}>{name}</th>" for name in ["µs", *_MORE[: 3 * both]])
+    head = "".join(f"<th{_NUMBER}>{name}</th>" for name in ["Rushlight, µs", *_MORE[: 3 * both]])
     cells = "".join(
         f"<tr><td>{escape(k)}</td><td>{escape(_line(v))}</td></tr>" for k, v in facts.items()
     )
@@ -51,7 +51,7 @@ def page(rows: list[dict[str, Any]], facts: dict[str, Any], when: str) -> str:
 {"".join(map(_numbers, rows))}
 </table></div>
 <h2>Machine</h2>
-<div class="wide"><table>{cells}</table></div>
+<div class="wide"><table class="facts">{cells}</table></div>
 </body>
 </html>
 """
