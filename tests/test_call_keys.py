@@ -534,3 +534,20 @@ def test_the_entry_of_an_operator_leaves_tensors_of_inference_mode_to_python():
         with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
             made * x
         assert (made + x).requires_grad
+
+
+def test_the_entry_of_an_operator_reads_versions_that_begin_at_a_write():
+    """The result of a function in place is saved by its node, whose rule reads it with a version of its own."""
+    from rushlight._backends import llvm
+
+    llvm.activate()
+    for _ in range(3):
+        x = torch.randn(3, 4, requires_grad=True)
+        y = x * 1
+        y.relu_()
+        factor = torch.full((3, 4), 2.0, requires_grad=True)
+        (g,) = torch.autograd.grad(y, x, factor, create_graph=True)
+        g.sum().backward()
+        assert factor.grad.equal((x > 0).float())
+        saved = y.grad_fn._saved_result
+        assert (saved.view(12) * factor.view(12)).sum().equal((y * factor).sum())

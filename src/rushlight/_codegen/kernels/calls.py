@@ -41,9 +41,9 @@ MOST = 12  # arguments of a kernel
 (
     ARRAY_AT, EDGE_AT, COUNTER_AT, BASE_AT, PARENT_AT, MAKE_AT, ARGS_AT, NODE_AT, VERSION_AT, SEEN_AT, KIND_AT,
     WRITES_AT, MODES_AT, EDGES_AT, SAVED_AT, UNBROADCAST_AT, HOOKS_AT, RESULT_VERSION_AT, STATICS_AT, TENSOR, ARRAY,
-    VIEW, VERSION, ACTIVE, ZERO, NOTHING, AS_ARRAY, THREAD, GRAD, YES, SHAPE, DTYPES, INFERENCE, DEFAULT, NO_GRAD,
+    VIEW, VERSION, ACTIVE, ZERO, NOTHING, AS_ARRAY, THREAD, GRAD, YES, SHAPE, DTYPES, DEFAULT, NO_GRAD,
     MULTI, NTH, LIST, FIXED,
-) = range(39)  # fmt: skip
+) = range(38)  # fmt: skip
 # Then, of an operator: itself; which arguments are tensors, may be None, and may have a gradient, a bit for each (of a
 # view, the place of its one); whether the dtypes of tensors are the same one, and those of recorded calls floating;
 # the class of its nodes (0: calls are not recorded here), the class where the argument PAIR_AT is not None; whether
@@ -344,7 +344,10 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
                     arrays = arrays + 1
                     edges[k] = table[NOTHING]
                     counter = bits(o, Ptr[i64])[table[COUNTER_AT]]
-                    found = found & (counter != table[INFERENCE])  # cannot be saved: Python says so
+                    if (
+                        counter != table[NOTHING]
+                    ):  # those of inference mode, and `Since`, Python reads
+                        found = found & (bits(counter, Ptr[i64])[TYPE] == table[VERSION])
                     if ((table[WANTED] >> k) & 1) != 0:
                         edges[k] = edge_of(bits(o, Ptr[i64]), table)
                         history = history | (edges[k] != table[NOTHING])
@@ -496,7 +499,9 @@ def call_view(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object
         version = version_of(source, table)
         if version == 0:
             return Object(0)
-    if (a == 0) | (version == table[INFERENCE]):
+        if bits(version, Ptr[i64])[TYPE] != table[VERSION]:
+            a = i64(0)
+    if a == 0:
         return new_reference(table[NOTHING])
     recording = records(table)
     if recording < 0:
