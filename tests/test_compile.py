@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import pickle
 import random
@@ -135,6 +136,42 @@ def test_numbers_that_change_make_few_programs():
     _, g = outcomes("counters", Compiled)
     assert len(g.programs) <= 5
     assert g.programs[0][1].summary().endswith("guards")
+
+
+def classes(v):
+    """The classes of a value and of what it holds."""
+    if isinstance(v, dict):
+        v = list(v.values())
+    if isinstance(v, BaseException):
+        v = [v.args, vars(v)]
+    return [type(v), *map(classes, v)] if isinstance(v, (list, tuple, set)) else type(v)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_numbers_that_are_kept_are_plain(whole):
+    def helper(): ...
+
+    kept, many = {}, set()
+
+    def f(x):
+        v = x.sum().item()
+        own = {v}
+        own.add(v + 1)
+        many.add(v)
+        helper.v = v
+        e = ValueError(v)
+        e.v = v
+        if not whole:
+            id(x.numpy())
+        kept["k"] = (v, {"a": [v]})
+        kept["e"] = e if v > 100 else e.args
+        return own, [v, (v,)], {"k": {v}}
+
+    g = Compiled(f)
+    for k in range(4):
+        r = g(torch.ones(3) * k)
+        assert r[0] == {3.0 * k, 3.0 * k + 1}
+        assert "Runtime" not in str(classes([r, many, kept, helper.v]))
 
 
 def test_guards_on_memory():
@@ -372,7 +409,43 @@ LINES = (
     "a = sorted([(a.mean().item(), 0), (0.0, 1)])[0][1] + a if flag else a",
     "a = max([a.sum().item(), {k}.0]) * a",
     "b.register_hook(lambda g: g * {k}) if b.requires_grad and not b.is_leaf else 0",
+    "s.items = []; s.items.append(a.sum()); xs.extend(s.items)",
+    "many.append(a.detach().sum()); a = a + len(many)",
+    "many += [{k}]",
+    "if len(many) > 4: many.clear()",
+    "counts['k{k}'] += 1; a = a * counts['k{k}']",
+    "a = a + sum(queue); queue.append({k})",
+    "a = scaled(a) * scaled.k + scaled.n * len(scaled)",
+    "scaled.k = {k}",
+    "a = helper(a) if flag else helper(a, {k})",
+    "helper.n += 1; a = a + helper.n",
+    "a = net(a) if a.shape[-1] == 3 else a",
+    "net.train(flag)",
+    (
+        "match d.get('k1'):\n        case None: a = a + 1\n        case int(n) if n > 1: a = a - n\n"
+        "        case _: a = a * 2"
+    ),
+    "a = a[[0, -1]] if a.shape[0] > 1 else a",
+    "a = a.clone(); a[:, [0]] = {k}",
+    "g = (v * 2 for v in a); a = a + next(g).sum()",
+    "d.pop('k{k}', None); d.setdefault('z', []).append(1); a = a + len(d['z'])",
+    "b = b + w.grad.sum() if w.grad is not None else b",
+    "w.grad = None",
+    "a = a.reshape(-1)[:{k} * 2].reshape({k}, 2)[:, :1] + b",
+    "a = a.to(torch.float64).to(torch.float32) if flag else a",
+    "i = 0\n    while True:\n        i += 1\n        if i > {k}: break\n        if i == 2: continue\n        a = a + i",
 )
+
+# What changes between two calls.
+CHANGES = (
+    "", "", "s.n = {k}", "s.last = None", "d['k{k}'] = {k}", "d.pop('k1', None)", "many.append({k})", "many.clear()",
+    "queue.append({k})", "scaled.k = {k} + 5", "type(scaled).n = {k}", "type(scaled).__call__ = lambda s, x: x * {k}",
+    "type(scaled).__len__ = lambda s: {k}", "helper.__defaults__ = ({k},)", "helper.n = {k}", "net.eval()",
+    "net[0].weight.data = net[0].weight.data * 2", "net[0].weight.requires_grad_(False)", "net[0].bias = None",
+    "net[1].p = 0.{k}", "w0.fill_({k})", "w.grad = None", "f.__globals__['helper'] = lambda x, k=1: x - k",
+    "f.__globals__['len'] = lambda v: {k}", "net[0].register_forward_hook(lambda m, i, o: o + {k})", "d.clear()",
+    "net.append(torch.nn.ReLU())", "f.__globals__['w0'] = torch.full((1,), {k}.0)", "w.data = torch.ones(1, 3) * {k}",
+)  # fmt: skip
 
 
 class Twice(torch.autograd.Function):
@@ -388,9 +461,23 @@ class Twice(torch.autograd.Function):
         return g * ctx.saved_tensors[0]
 
 
+class Scaled:
+    k, n = 1, 2
+
+    def __call__(self, x):
+        return x * self.k
+
+    def __len__(self):
+        return self.k
+
+
 class Space:
     def __init__(self):
         self.n, self.last = 1, None
+
+
+def helper(x, k=1):
+    return x + k
 
 
 def random_program(lines, w):
@@ -399,8 +486,11 @@ def random_program(lines, w):
     source = f"def f(a, b, flag):\n    xs = []\n    {body}\n    return a, b, xs, s.n, s.last, w0\n"
     space = {
         "torch": torch, "F": F, "s": Space(), "d": {}, "w": w, "w0": torch.zeros(1), "out": [],
-        "global_n": [0], "rnd": random.Random(1), "Twice": Twice,
+        "global_n": [0], "rnd": random.Random(1), "Twice": Twice, "many": [], "queue": collections.deque([1]),
+        "counts": collections.defaultdict(int), "scaled": type("Own", (Scaled,), dict(vars(Scaled)))(),
+        "net": nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.2)), "helper": FunctionType(helper.__code__, {}),
     }  # fmt: skip
+    space["helper"].__defaults__, space["helper"].n = (1,), 0
     exec(source, space)
     return space["f"]
 
@@ -408,9 +498,13 @@ def random_program(lines, w):
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(LINES), st.integers(1, 3)), min_size=1, max_size=8),
-    st.lists(st.booleans(), min_size=3, max_size=5),
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from(CHANGES), st.sampled_from([2, 2, 2, 3, 1])),
+        min_size=3,
+        max_size=5,
+    ),
 )
-def test_random_programs(lines, flags):
+def test_random_programs(lines, calls):
     lines = [line.format(k=k) for line, k in lines]
 
     def results(wrap):
@@ -418,20 +512,35 @@ def test_random_programs(lines, flags):
         w = torch.randn(1, 3, requires_grad=True)
         f = wrap(random_program(lines, w))
         found = []
-        for flag in flags:
-            a, b = torch.randn(2, 3), torch.randn(2, 3)
+        space = getattr(f, "function", f).__globals__
+        for k, (flag, change, rows) in enumerate(calls):
+            exec(change.format(k=k), {**space, "f": getattr(f, "function", f)})
+            a, b = torch.randn(rows, 3), torch.randn(2, 3)
             try:
                 r = f(a, b, flag)
-            except (RuntimeError, IndexError) as e:
+            except (RuntimeError, IndexError, TypeError, AttributeError) as e:
                 found.append(type(e))
                 continue
             if r[0].requires_grad:
                 r[0].sum().backward()
-            space = getattr(f, "function", f).__globals__
             found += [seen(r), seen(w.grad), seen(space["d"]), space["out"][-3:], space["global_n"]]
+            found += [seen(space[n]) for n in ("many", "queue", "counts", "net")] + [
+                getattr(space["helper"], "n", 0)
+            ]
         return found
 
-    assert results(Compiled) == results(lambda f: f), lines
+    assert alike(results(Compiled), results(lambda f: f)), lines
+
+
+def alike(a, b):
+    """Whether what `seen` gave is the same but for the last digit of numbers."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a == pytest.approx(b, rel=3e-3, abs=1e-5)
+    if type(a) is type(b) and isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a)
+    return type(a) is type(b) and a == b
 
 
 class Inlined(Watch):

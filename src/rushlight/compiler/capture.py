@@ -330,6 +330,8 @@ class Capture(Changes):
                 and (args or o.__class__ in SEQUENCES)
             ):
                 return self.taken_out(o, *((0,) if name == "popleft" else args or (-1,)))
+            if o.__class__ is set and self.variables:
+                args = self.settled(args, "a value that was read from a tensor in a set")
             if name in WRITES and id(o) in self.inside:
                 self.refuse_escaped(o)
                 return f(*args, **kwargs)

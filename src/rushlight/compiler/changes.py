@@ -123,7 +123,7 @@ class Changes(Decisions):
             self.contents_deep(key)
             self.contents_deep(v)
         if self.reason is not None or isinstance(o, Tensor):
-            o[key] = v
+            o[key] = plain(v) if self.variables else v
         elif self.by_keys(o) and is_key(key):
             self.partly.setdefault(id(o), o.copy())
             self.change(o, ("item", key), operator.setitem, key, v)

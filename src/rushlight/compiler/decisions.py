@@ -314,6 +314,8 @@ def shape_of(t: Tensor) -> tuple:
 
 def make_plain(o: Any, kinds: tuple) -> None:
     """Give an object plain values for its parts of some classes."""
+    if o is None:
+        return
     if o.__class__ is types.CellType:
         with contextlib.suppress(ValueError):  # it is empty
             if o.cell_contents.__class__ in kinds:
@@ -324,7 +326,10 @@ def make_plain(o: Any, kinds: tuple) -> None:
         for k, v in enumerate(o):
             if v.__class__ in kinds:
                 o[k] = plain(v)
-    elif not isinstance(o, (set, frozenset, types.FunctionType)):
-        for name in (*getattr(o, "__dict__", ()), *getattr(type(o), "__slots__", ())):
+    elif not isinstance(o, (set, frozenset)):
+        if isinstance(o, BaseException):
+            o.args = plain(o.args)
+        make_plain(getattr(o, "__dict__", None), kinds)
+        for name in getattr(type(o), "__slots__", ()):
             if (v := getattr(o, name, None)).__class__ in kinds:
                 object.__setattr__(o, name, plain(v))
