@@ -439,6 +439,22 @@ def test_batch_norm_of_evaluation_is_an_operator_of_aten():
     torch.testing.assert_close(lower.module()(x), model(x))
 
 
+def test_one_tensor_for_several_inputs_stays_several_inputs():
+    x = torch.ones(3)
+    lower = export(Function(lambda a, b: a - 2 * b), (x, x)).run_decompositions()
+    assert lower.module()(torch.zeros(3), x).tolist() == [-2, -2, -2]
+
+
+def test_pooling_and_group_norm_are_operators_of_aten():
+    model = nn.Sequential(nn.AvgPool2d(3, 2, 1, True), nn.GroupNorm(2, 4), nn.AvgPool2d(2)).eval()
+    shapes = ({0: Dim("n")},)
+    lower = export(model, (torch.randn(2, 4, 8, 8),), dynamic_shapes=shapes).run_decompositions()
+    assert {"aten.avg_pool2d.default", "aten.native_group_norm.default"} <= {*targets(lower)}
+    assert not any("rushlight" in target for target in targets(lower))
+    x = torch.randn(5, 4, 8, 8)
+    torch.testing.assert_close(lower.module()(x), model(x))
+
+
 def test_dataclasses_are_trees():
     @dataclasses.dataclass
     class Pair:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
@@ -92,6 +93,16 @@ def pooled(input: Tensor, windows: Any) -> tuple:
     ), {}  # fmt: skip
 
 
+def averaged(input: Tensor, windows: Any, divisor: tuple) -> tuple:
+    """The arguments of `aten.avg_pool2d`, without the last ones that have their defaults."""
+    w, (padding_counts, number) = windows, divisor
+    args = [input, [*w.kernel], [*w.stride], [*w.padding], rounded_up(w), padding_counts, number]
+    defaults = [*[None] * 3, [0] * len(w.padding), False, True, None]
+    while len(args) > 3 and args[-1] == defaults[len(args) - 1]:
+        args.pop()
+    return tuple(args), {}
+
+
 def rounded_up(w: Any) -> bool:
     """Whether there are windows that are not whole."""
     each = zip(w.sizes, w.kernel, w.stride, w.padding, w.dilation, w.out, strict=True)
@@ -164,6 +175,13 @@ ARGUMENTS: dict[str, tuple] = {
         ),
     ),
     "_log_softmax": ("_log_softmax", lambda input, dim: ((input, dim, False), {})),
+    "_native_group_norm": (
+        "native_group_norm",
+        lambda input, weight, bias, num_groups, eps: (
+            (input, weight, bias, *input.shape[:2], prod(input.shape[2:]), num_groups, eps),
+            {},
+        ),
+    ),
     "_native_layer_norm": (
         "native_layer_norm",
         lambda input, weight, bias, normalized_shape, eps: (
@@ -205,6 +223,8 @@ ARGUMENTS: dict[str, tuple] = {
         "unfold_backward",
         lambda grad, shape, **more: ((grad, [*shape], *more.values()), {}),
     ),
+    "internal.avg_pool2d": ("avg_pool2d", averaged),
+    "internal.avg_pool3d": ("avg_pool3d", averaged),
     "internal.convolution": (
         "convolution",
         lambda **values: (tuple(map(as_list, values.values())), {}),

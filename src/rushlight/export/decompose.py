@@ -10,7 +10,7 @@ import rushlight
 from rushlight.export.errors import refuse
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature, OutputSpec, TensorArgument
-from rushlight.export.tracing import note_shapes
+from rushlight.export.tracing import copies, note_shapes
 from rushlight.export.unify import resized, symbols_of, unified
 from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.fx.graph import Graph
@@ -52,7 +52,8 @@ def _traced(program: ExportedProgram, leaves: list, table: dict) -> Graph:
         def run(*args):
             return Interpreter(program.graph_module).run(*args)
 
-        traced = make_fx(run, decomposition_table=table)(*program._inputs(leaves))
+        given = program._inputs(copies(leaves))  # one tensor may be given for several inputs
+        traced = make_fx(run, decomposition_table=table)(*given)
     graph = traced.graph
     given = [s.arg.name for s in program.graph_signature.input_specs]
     for node, name in zip([n for n in graph.nodes if n.op == "placeholder"], given, strict=True):

@@ -330,10 +330,10 @@ class _Noting(Interpreter):
 def note_shapes(program: ExportedProgram, leaves: list) -> None:
     """Run the graph once; each node gets `meta["val"]`, its value without elements."""
     with rushlight.no_grad():
-        _Noting(program.graph_module).run(*program._inputs(_copies(leaves)))
+        _Noting(program.graph_module).run(*program._inputs(copies(leaves)))
 
 
-def _copies(leaves: list) -> list:
+def copies(leaves: list) -> list:
     return [t.detach().clone() if isinstance(t, Tensor) else t for t in leaves]
 
 
@@ -346,7 +346,7 @@ def _compare(program: ExportedProgram, leaves: list, expected: list) -> None:
     if names & RANDOM:
         return
     with rushlight.no_grad():
-        found = program.graph_module(*program._inputs(_copies(leaves)))
+        found = program.graph_module(*program._inputs(copies(leaves)))
     found = found[len(found) - len(expected) :]
     for nr, (a, b) in enumerate(zip(found, expected, strict=True)):
         if isinstance(b, Tensor) and not (
@@ -364,7 +364,7 @@ def _compare(program: ExportedProgram, leaves: list, expected: list) -> None:
 def _verify(program: ExportedProgram, leaves: list, mod: Module) -> None:
     """Run graph and program with sizes that no trace had."""
     before = {n: b.detach().clone() for n, b in mod.named_buffers()}
-    args, kwargs = tree_unflatten(_copies(leaves), program.in_spec[0])
+    args, kwargs = tree_unflatten(copies(leaves), program.in_spec[0])
     try:
         with rushlight.no_grad():
             expected = tree_leaves(mod(*args, **kwargs))
