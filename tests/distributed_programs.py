@@ -392,6 +392,47 @@ def ways_to_reduce():
     data_parallel.add_rows, shared_rows.MOST = added, most
 
 
+def functional():
+    """Collectives that return new tensors, and their gradients."""
+    from rushlight.distributed import _functional_collectives as funcol
+    from rushlight.distributed.device_mesh import init_device_mesh
+
+    rank, size = start()
+    mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("all",))
+    ones = torch.full((2, 2), rank + 1.0, requires_grad=True)
+    total = sum(range(1, size + 1))
+    world = dist.group.WORLD
+    for group in (mesh, (mesh, 0), world, world.group_name, list(range(size))):
+        summed = funcol.wait_tensor(funcol.all_reduce(ones, "sum", group))
+        assert summed.tolist() == [[total] * 2] * 2 and ones.tolist() == [[rank + 1.0] * 2] * 2
+    (3 * summed).sum().backward()
+    assert ones.grad.tolist() == [[3.0 * size] * 2] * 2
+    assert funcol.all_reduce(ones, "max", mesh).max().item() == size
+    for dim in (0, 1):
+        x = torch.full((2, 2), rank + 1.0, requires_grad=True)
+        whole = funcol.all_gather_tensor(x, dim, mesh)
+        assert torch.equal(
+            whole,
+            torch.arange(1.0, size + 1).repeat_interleave(2).unsqueeze(1 - dim).expand_as(whole),
+        )
+        part = funcol.reduce_scatter_tensor_autograd(whole, "sum", dim, mesh)
+        assert torch.equal(part, size * x)
+        part.sum().backward()
+        assert torch.equal(x.grad, torch.full((2, 2), float(size)))
+    with pytest.raises(AssertionError, match="multiple of group_size"):
+        funcol.reduce_scatter_tensor(torch.ones(size + 1), "sum", 0, mesh)
+    with pytest.raises(RuntimeError, match="registered under the name"):
+        funcol.all_reduce(ones, "sum", "nobody")
+    assert funcol.broadcast(ones.detach(), 1, mesh).tolist() == [[2.0] * 2] * 2
+    rows = torch.arange(2.0 * size) + 100 * rank
+    came = funcol.all_to_all_single(rows, None, None, mesh)
+    assert came.tolist() == [100.0 * k + 2 * rank + j for k in range(size) for j in range(2)]
+    to = [(k + 1) % size for k in range(size)]
+    assert funcol.permute_tensor(rows, to, mesh)[0].item() == 100.0 * ((rank - 1) % size)
+    pair = funcol.all_gather_into_tensor_coalesced([ones.detach(), rows], mesh)
+    assert [len(each) for each in pair] == [2 * size, 2 * size * size]
+
+
 class Branches(torch.nn.Module):
     def __init__(self):
         super().__init__()

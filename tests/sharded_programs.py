@@ -332,6 +332,26 @@ def fully_shard():
         shard(torch.nn.ParameterList([torch.ones(())]))
 
 
+def scaler():
+    """All processes leave out a step when the part of one of them is not finite."""
+    from rushlight.distributed.fsdp import fully_shard as shard
+    from rushlight.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    rank, size = start()
+    m = shard(nn.Linear(3, 2 * size, bias=False))
+    optimizer, scaler = torch.optim.SGD(m.parameters(), lr=1.0), ShardedGradScaler("cpu", 4.0)
+    before = m.weight.full_tensor().clone()
+    for broken, scale in ((False, 4.0), (True, 2.0)):
+        optimizer.zero_grad()
+        scaler.scale(m(torch.ones(1, 3)).sum()).backward()
+        if broken and rank == size - 1:
+            m.weight.grad.to_local()[0, 0] = torch.inf
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == scale
+        torch.testing.assert_close(m.weight.full_tensor(), before - 1)
+
+
 def memory():
     """With 16 layers that are gathered one by one a process never has the memory of all parameters."""
     from rushlight._codegen.runtime.memory import empty_cache, memory_stats

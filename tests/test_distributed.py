@@ -87,7 +87,7 @@ def left_in_memory() -> list[str]:
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(
-    "name", ["reductions", "long_rows", "moves", "asynchronous", "objects", "groups"]
+    "name", ["reductions", "long_rows", "moves", "asynchronous", "objects", "groups", "functional"]
 )
 def test_job(name, ranks):
     check(job(name, ranks))

@@ -17,7 +17,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
     ("names", "ranks"),
     [
         ("collectives_with_gradients,fully_shard,fully_sharded", 2),
-        ("zero,uneven_inputs,narrow_gradients", 2),
+        ("zero,uneven_inputs,narrow_gradients,scaler", 2),
         ("mesh,zero,fully_shard,fully_sharded", 4),
     ],
 )

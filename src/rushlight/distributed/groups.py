@@ -194,6 +194,21 @@ def _resolve(group: Any) -> ProcessGroup:
     return group
 
 
+def named(name: str) -> ProcessGroup:
+    """The group of a name."""
+    if name not in _groups:
+        raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
+    return _groups[name]
+
+
+def of_ranks(ranks: Sequence[int]) -> ProcessGroup:
+    """The group of these ranks of the job."""
+    for known in _groups.values():
+        if known.ranks == list(ranks):
+            return known
+    raise ValueError(f"There is no group of the ranks {ranks}: make it with new_group")
+
+
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Forget a group; without one, or with the default one, all groups."""
     if group == GroupMember.NON_GROUP_MEMBER:
