@@ -332,6 +332,71 @@ def fully_shard():
         shard(torch.nn.ParameterList([torch.ones(())]))
 
 
+def two_ways():
+    """fully_shard of layers that a tensor-parallel plan has cut: what one process computes, and all rows in their places."""
+    from rushlight.distributed.fsdp import fully_shard as shard
+    from rushlight.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+    from rushlight.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+    from rushlight.distributed.tensor.placement_types import _StridedShard
+
+    rank, size = start()
+    grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    dp, tp = divmod(rank, 2)
+
+    def made():
+        torch.manual_seed(7)
+        return nn.Sequential(nn.Linear(6, 14), nn.Tanh(), nn.Linear(14, 5))
+
+    alone, m = made(), made()
+    parallelize_module(m, grid["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    for layer in (m[0], m[2], m):
+        shard(layer, mesh=grid["dp"])
+    up, down = m[0].weight, m[2].weight
+    assert up.placements == (_StridedShard(0, 2), Shard(0)) and up.device_mesh == grid
+    assert down.placements == (Shard(0), Shard(1)) and down.to_local().shape == ((3, 2)[dp], 7)
+    rows = alone[0].weight[7 * tp : 7 * tp + 7][(slice(0, 4), slice(4, 7))[dp]]
+    assert torch.equal(up.to_local(), rows) and torch.equal(up.full_tensor(), alone[0].weight)
+    ours, theirs = (torch.optim.Adam(each.parameters(), lr=0.05) for each in (m, alone))
+    for _ in range(10):
+        x = torch.randn(8, 6)  # the same everywhere
+        ours.zero_grad()
+        theirs.zero_grad()
+        m(x[4 * dp : 4 * dp + 4]).pow(2).mean().backward()
+        alone(x).pow(2).mean().backward()
+        ours.step()
+        theirs.step()
+    for p, q in zip(m.parameters(), alone.parameters()):
+        torch.testing.assert_close(p.full_tensor(), q, atol=1e-5, rtol=1e-4)
+    moment = ours.state[m[0].weight]["exp_avg"]
+    assert moment.placements == up.placements and moment.to_local().shape == rows.shape
+    torch.testing.assert_close(
+        moment.full_tensor(), theirs.state[alone[0].weight]["exp_avg"], atol=1e-6, rtol=1e-4
+    )
+
+    whole = torch.arange(7.0 * 6).view(7, 6)
+    ways = [
+        (_StridedShard(0, 2), Shard(0)), (Shard(0), Shard(0)), (Shard(1), Shard(0)), (Replicate(), Shard(0)),
+        (Shard(0), Shard(1)), (Replicate(), Replicate()),
+    ]  # fmt: skip
+    for one in ways:
+        for other in ways:
+            t = distribute_tensor(whole, grid, one).redistribute(placements=other)
+            expected = distribute_tensor(whole, grid, other)
+            assert torch.equal(t.to_local(), expected.to_local()), (one, other)
+            assert torch.equal(t.full_tensor(), whole)
+            assert torch.equal((t * 2).sum(1).full_tensor(), (whole * 2).sum(1))
+    elsewhere = init_device_mesh("cpu", (4,), mesh_dim_names=("dp",))
+    layer = nn.Linear(4, 4)
+    parallelize_module(layer, grid["tp"], ColwiseParallel())
+    with pytest.raises(ValueError, match="to have the same parent mesh"):
+        shard(layer, mesh=elsewhere)
+    assert isinstance(layer.weight, DTensor)
+
+
 def scaler():
     """All processes leave out a step when the part of one of them is not finite."""
     from rushlight.distributed.fsdp import fully_shard as shard

@@ -196,6 +196,16 @@ def placements():
     got.append(torch.distributed.tensor.empty(5, device_mesh=mesh, placements=[Shard(0)]).normal_())
     close(got[0], expected[0])
     assert got[1].full_tensor().shape == (5,)
+    with pytest.warns(FutureWarning, match="Deprecating input_fn that takes two arguments"):
+        older = distribute_module(torch.nn.Linear(3, 4), mesh, None, lambda inputs, mesh: given)
+    given = (distribute_tensor(torch.ones(2, 3), mesh, [Replicate()]),)
+    assert older(torch.zeros(1)).shape == (2, 4)
+    with pytest.raises(RuntimeError, match="should only be called once"):
+        distribute_module(older, mesh)
+    with pytest.raises(ValueError, match="output_fn should take in 3 arguments, but got 1"):
+        distribute_module(torch.nn.Linear(3, 4), mesh, output_fn=lambda outputs: outputs)
+    with pytest.raises(ValueError, match="to a different placements"):
+        distribute_tensor(given[0], mesh, [Shard(0)])
     layer = distribute_module(torch.nn.Linear(3, 4), mesh)
     copied = copy.deepcopy(layer)
     assert isinstance(copied.weight, torch.nn.Parameter) and isinstance(copied.weight, DTensor)

@@ -18,7 +18,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
     [
         ("collectives_with_gradients,fully_shard,fully_sharded", 2),
         ("zero,uneven_inputs,narrow_gradients,scaler", 2),
-        ("mesh,zero,fully_shard,fully_sharded", 4),
+        ("mesh,zero,fully_shard,fully_sharded,two_ways", 4),
     ],
 )
 def test_job(names, ranks):

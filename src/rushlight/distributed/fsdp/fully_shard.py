@@ -14,7 +14,8 @@ from rushlight.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPol
 from rushlight.distributed.fsdp.sharded_parameter import ShardedParameter, own_parameters
 from rushlight.distributed.groups import _get_default_group, get_world_size
 from rushlight.distributed.tensor import DTensor, Replicate, Shard
-from rushlight.distributed.tensor.spec import spec_of
+from rushlight.distributed.tensor.placement_types import _StridedShard
+from rushlight.distributed.tensor.spec import DTensorSpec, spec_of
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 
@@ -206,7 +207,12 @@ def fully_shard(
     _check_reshard(reshard_after_forward, shard_group.size())
 
     def make(part: Tensor, parameter: Tensor) -> Parameter:
-        spec = spec_of(parameter, mesh, placements)
+        inner = getattr(parameter, "_spec", None)
+        spec = (
+            spec_of(parameter, mesh, placements)
+            if inner is None
+            else spec_within(inner, mesh, placements)
+        )
         return Parameter(DTensor(part, spec), parameter.requires_grad)
 
     parameters = []
@@ -248,14 +254,25 @@ def fully_shard(
     return module
 
 
+def spec_within(inner: DTensorSpec, mesh: DeviceMesh, placements: tuple) -> DTensorSpec:
+    """The spec of a tensor whose parts along `inner` are cut along another mesh of the same root."""
+    root = mesh._get_root_mesh()
+    if root != inner.mesh._get_root_mesh() or not mesh.mesh_dim_names:
+        raise ValueError(
+            "FSDP requires the DP and model parallel TP/EP mesh to have the same parent mesh but got: "
+            f"DP's mesh: {mesh} and TP/EP's mesh: {inner.mesh}"
+        )
+    if inner.parts(0) > 1:
+        strided = _StridedShard(0, inner.parts(0))
+        placements = tuple(strided if p == Shard(0) else p for p in placements)
+    both = root[(*mesh.mesh_dim_names, *inner.mesh.mesh_dim_names)]  # type: ignore[misc]
+    return inner._replace(mesh=both, placements=(*placements, *inner.placements))
+
+
 def _check(parameter: Tensor, name: str, shard_placement_fn: Callable | None) -> None:
     if parameter.dim() == 0:
         raise ValueError(
             f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
-        )
-    if isinstance(parameter, DTensor):
-        raise NotImplementedError(
-            f"fully_shard of a parameter that is spread over another mesh: {name}"
         )
     placed = shard_placement_fn(parameter) if shard_placement_fn is not None else None
     if placed is not None and placed != Shard(0):

@@ -89,12 +89,17 @@ class ShardedParameter:
     ) -> None:  # fmt: skip
         self.places, self.group = places, shard_group
         size, rank = (1, 0) if shard_group is None else (shard_group.size(), shard_group.rank())
-        self.shape = tuple(parameter.shape)
+        self.inner = getattr(
+            parameter, "_spec", None
+        )  # of a tensor that is spread over another mesh
+        self.kind = type(parameter.data)
+        whole = local(parameter.detach())
+        self.shape = tuple(whole.shape)
         self.rows = -(-self.shape[0] // size)  # those of one process, the last ones have fewer
         self.first = min(rank * self.rows, self.shape[0])
         self.count = min(self.rows, self.shape[0] - self.first)
         self.size, self.dtype = size, dtype or parameter.dtype
-        part = parameter.detach()[self.first : self.first + self.count].clone()
+        part = whole[self.first : self.first + self.count].clone()
         self.sharded = make(part, parameter)
         self.unsharded: Parameter | None = None
         self.partial: Tensor | None = (
@@ -110,7 +115,10 @@ class ShardedParameter:
     def settle(self, region: Region, k: int, ready: Callable[[Parameter], None]) -> None:
         """Take memory number `k` of a region. `ready` is called with the gathered parameter when it has a gradient."""
         self._buffer = region.tensor(k, (self.size * self.rows, *self.shape[1:]), self.dtype)
-        self.unsharded = Parameter(self._buffer[: self.shape[0]], self.sharded.requires_grad)
+        whole = self._buffer[: self.shape[0]]
+        if self.inner is not None:
+            whole = self.kind(whole, self.inner._replace(dtype=self.dtype))
+        self.unsharded = Parameter(whole, self.sharded.requires_grad)
         self._ready: Callable | None = ready
         self._hook()
 
@@ -171,7 +179,10 @@ class ShardedParameter:
 
     def reduce(self, gradient: Tensor, dtype: Any) -> tuple[Tensor, Work | None]:
         """Start to add up the gradients: (this process's rows of the sum, when they are there)."""
-        row = self.padded(gradient.detach().to(dtype or gradient.dtype), self.size * self.rows)
+        if self.inner is not None:
+            gradient = gradient.redistribute(placements=self.inner.placements)
+        gradient = local(gradient.detach())
+        row = self.padded(gradient.to(dtype or gradient.dtype), self.size * self.rows)
         if self.size == 1:
             return row, None
         out = row.new_empty((self.rows, *self.shape[1:]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -198,9 +200,14 @@ def distribute_tensor(
         )
     placed = normalized(placements, mesh, tensor.ndim)
     if isinstance(tensor, DTensor):
-        if tensor._spec.mesh != mesh or tensor._spec.placements != placed:
+        if tensor._spec.mesh != mesh:
             raise ValueError(
-                "Cannot distribute a DTensor to another mesh or to other placements: use redistribute()"
+                f"Cannot distribute a DTensor with device mesh {tensor._spec.mesh} to a different device mesh {mesh}."
+            )
+        if tensor._spec.placements != placed:
+            raise ValueError(
+                f"Cannot distribute a DTensor with placements {tensor._spec.placements} to a different placements "
+                f"{placed}. do you want to call `redistribute` instead?"
             )
         return tensor
     local = tensor.detach()
@@ -226,15 +233,38 @@ def distribute_module(
     `input_fn(module, inputs, mesh)` and `output_fn(module, outputs, mesh)` change what comes in and goes out.
     """
     mesh = device_mesh or current_mesh()
+    if getattr(module, "_distribute_module_applied", False):
+        raise RuntimeError(
+            "distribute_module should only be called once on a module, but it has already been called on this module!"
+        )
     for name, each in module.named_modules():
         if partition_fn is not None:
             partition_fn(name, each, mesh)
         replicate(each, mesh)
     if input_fn is not None:
-        module.register_forward_pre_hook(lambda m, inputs: input_fn(m, inputs, mesh))
+        change = _with_module(input_fn, "input_fn")
+        module.register_forward_pre_hook(lambda m, inputs: change(m, inputs, mesh))
     if output_fn is not None:
-        module.register_forward_hook(lambda m, inputs, outputs: output_fn(m, outputs, mesh))
+        adapt = _with_module(output_fn, "output_fn")
+        module.register_forward_hook(lambda m, inputs, outputs: adapt(m, outputs, mesh))
+    module._distribute_module_applied = True
     return module
+
+
+def _with_module(function: Callable, name: str) -> Callable:
+    """A function of module, inputs and mesh; the older kind has no module."""
+    count = len(inspect.signature(function).parameters)
+    if count == 2:
+        warnings.warn(
+            f"Deprecating {name} that takes two arguments (inputs, device_mesh), please use {name} that takes in "
+            "(module, inputs, device_mesh) instead!",
+            FutureWarning,
+            stacklevel=3,
+        )
+        return lambda module, values, mesh: function(values, mesh)
+    if count != 3:
+        raise ValueError(f"{name} should take in 3 arguments, but got {count} arguments!")
+    return function
 
 
 def replicate(module: Any, mesh: DeviceMesh) -> None:

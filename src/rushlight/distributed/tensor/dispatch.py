@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    _StridedShard,
+)
 from rushlight.distributed.tensor.redistribute import redistribute
 from rushlight.distributed.tensor.spec import DTensorSpec, size_of_parts, spec_of
 
@@ -32,6 +38,17 @@ class Strategy(NamedTuple):
     inputs: Sequence[Placement]
     even: bool = False
     local: Callable | None = None
+
+    def cut_as(self, p: _StridedShard) -> Strategy | None:
+        """The same with another way to cut the one dimension that is cut."""
+        several = self.outputs.__class__ is tuple
+        placements = [*(self.outputs if several else [self.outputs]), *self.inputs]
+        if {x for x in placements if isinstance(x, Shard)} != {Shard(p.dim)}:
+            return None
+        changed = [p if isinstance(x, Shard) else x for x in placements]
+        count = len(self.outputs) if several else 1
+        outputs = tuple(changed[:count]) if several else changed[0]
+        return self._replace(outputs=outputs, inputs=changed[count:])
 
 
 class SpreadCall:
@@ -259,6 +276,11 @@ def strategies_of(call: SpreadCall) -> Sequence[Strategy]:
     for fallback in FALLBACKS if found is None else ():
         if (found := fallback(call)) is not None:
             break
+    strided = {p for spec in call.specs if isinstance(p := spec.placements[call.i], _StridedShard)}
+    if (
+        found and strided and call.name not in SIZES
+    ):  # each row by itself: their order does not matter
+        found = [*found, *(cut for p in strided for s in found if (cut := s.cut_as(p)) is not None)]
     return [*(found or ()), whole]
 
 

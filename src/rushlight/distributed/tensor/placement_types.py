@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,6 +48,28 @@ class Shard(Placement):
         most = -(-size // count)
         first = min(most * rank, size)
         return min(most, size - first), first
+
+
+@dataclass(frozen=True)
+class _StridedShard(Shard):
+    """As `Shard`, of the parts that other dimensions of the mesh make first, `split_factor` of them."""
+
+    split_factor: int = 1
+
+    def __repr__(self) -> str:
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+    def __str__(self) -> str:
+        return f"_S({self.dim}, {self.split_factor})"
+
+
+def order_of_cuts(placements: Sequence[Placement]) -> list[int]:
+    """The dimensions of a mesh, in the order in which they cut a tensor.
+
+    >>> order_of_cuts([_StridedShard(0, 2), Shard(0)])
+    [1, 0]
+    """
+    return sorted(range(len(placements)), key=lambda i: isinstance(placements[i], _StridedShard))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Note [Redistribution]
 One dimension of the mesh is changed at a time. Where several cut the same dimension of the tensor, the first cuts
 the whole and the next cuts its parts, so a cut can only be undone when those inside of it are: the first pass goes from
-the last dimension of the mesh to the first and gathers what has to be gathered, the second goes forward and cuts.
+the last dimension of the mesh to the first and gathers what has to be gathered, the second goes forward and cuts. A
+dimension that `_StridedShard` cuts comes after the others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
 from rushlight.distributed.reductions import ReduceOp
-from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    order_of_cuts,
+)
 from rushlight.distributed.tensor.spec import DTensorSpec
 
 _REDUCTIONS = {
@@ -29,38 +36,42 @@ def redistribute(local: Tensor, spec: DTensorSpec, placements: Sequence[Placemen
     if tuple(now) == wanted or mesh.get_coordinate() is None:
         return local
     with rushlight.no_grad():
-        for i in reversed(range(mesh.ndim)):
+        before, after = order_of_cuts(now), order_of_cuts(wanted)
+        for k in reversed(range(mesh.ndim)):
+            i = before[k]
             p = now[i]
-            if isinstance(p, Shard) and (p != wanted[i] or _moved(i, p, now, wanted)):
+            earlier = {*before[:k], *after[: after.index(i)]}
+            if isinstance(p, Shard) and (p != wanted[i] or _moved(earlier, p, now, wanted)):
                 if isinstance(wanted[i], Shard) and _alone(i, now, wanted):
                     continue
                 local, now[i] = (
-                    gathered(local, mesh, i, p.dim, _size(spec, now, i, p.dim)),
+                    gathered(local, mesh, i, p.dim, _size(spec, now, before[:k], p.dim)),
                     Replicate(),
                 )
-        for i in range(mesh.ndim):
+        for i in after:
             if now[i] != wanted[i]:
                 local = _changed(local, spec, now, i, wanted[i])
                 now[i] = wanted[i]
     return local
 
 
-def _moved(i: int, p: Shard, now: list, wanted: tuple) -> bool:
-    """Whether dimensions of the mesh before `i` cut the tensor's dimension otherwise than they will."""
-    return any(now[j] != wanted[j] and (now[j] == p or wanted[j] == p) for j in range(i))
+def _moved(earlier: set[int], p: Shard, now: list, wanted: tuple) -> bool:
+    """Whether earlier dimensions of the mesh cut the tensor's dimension otherwise than they will."""
+    cut = (now[j].is_shard(p.dim) or wanted[j].is_shard(p.dim) for j in earlier)
+    return any(now[j] != wanted[j] and is_cut for j, is_cut in zip(earlier, cut))
 
 
 def _alone(i: int, now: list, wanted: tuple) -> bool:
     """Whether no other dimension of the mesh cuts the two dimensions of the tensor that `i` exchanges."""
-    dims = {now[i], wanted[i]}
-    others = [j for j in range(len(now)) if j != i]
-    return len(dims) == 2 and not any(now[j] in dims or wanted[j] in dims for j in others)
+    dims = {now[i].dim, wanted[i].dim}
+    others = [p for j in range(len(now)) if j != i for p in (now[j], wanted[j])]
+    return len(dims) == 2 and not any(p.is_shard(dim) for p in others for dim in dims)
 
 
-def _size(spec: DTensorSpec, now: list, i: int, dim: int) -> int:
-    """The size of a dimension of the tensor before dimension `i` of the mesh cuts it, for this process."""
+def _size(spec: DTensorSpec, now: list, earlier: list[int], dim: int) -> int:
+    """The size of a dimension of the tensor after earlier dimensions of the mesh have cut it, for this process."""
     size, coordinate = spec.shape[dim], spec.mesh.get_coordinate()
-    for j in range(i):
+    for j in earlier:
         if now[j].is_shard(dim):
             size, _ = Shard.local_shard_size_and_offset(size, spec.mesh.size(j), coordinate[j])
     return size

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.device_mesh import DeviceMesh
-from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import (
+    Placement,
+    Replicate,
+    Shard,
+    order_of_cuts,
+)
 
 __all__ = ["DTensorSpec", "compute_local_shape_and_global_offset"]
 
@@ -84,7 +89,8 @@ def compute_local_shape_and_global_offset(
     shape, offset = list(global_shape), [0] * len(global_shape)
     if coordinate is None:
         return (0,), ()
-    for i, placement in enumerate(placements):
+    for i in order_of_cuts(placements):
+        placement = placements[i]
         if isinstance(placement, Shard):
             d = placement.dim
             if d >= len(shape):
