@@ -14,7 +14,7 @@ import pytest
 import rushlight as torch
 import rushlight.distributed as dist
 import rushlight.nn.functional as F
-from rushlight.distributed.device_mesh import init_device_mesh
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
 from rushlight.distributed.tensor import (
     DTensor,
     Partial,
@@ -206,6 +206,9 @@ def placements():
         distribute_module(torch.nn.Linear(3, 4), mesh, output_fn=lambda outputs: outputs)
     with pytest.raises(ValueError, match="to a different placements"):
         distribute_tensor(given[0], mesh, [Shard(0)])
+    first = DTensor.from_local(torch.ones(2, 3), DeviceMesh("cpu", [0]), [Shard(0)])
+    assert first.sum().to_local().tolist() == (0.0 if rank else 6.0)
+    assert first.mul(2).to_local().numel() == (0 if rank else 6)
     layer = distribute_module(torch.nn.Linear(3, 4), mesh)
     copied = copy.deepcopy(layer)
     assert isinstance(copied.weight, torch.nn.Parameter) and isinstance(copied.weight, DTensor)

@@ -249,12 +249,12 @@ def replicated(kind: Any, func: Any, t: Tensor, mesh: Any) -> Any:
 
 
 def outside(call: SpreadCall) -> Any:
-    """What a process gets that is not in the mesh: tensors without elements."""
+    """What a process gets that is not in the mesh: tensors without elements, 0 where there are no dimensions."""
 
     def empty(t: Any) -> Any:
         whole = (REPLICATE,) * call.mesh.ndim
         spec = DTensorSpec(call.mesh, whole, tuple(t.shape), tuple(t.stride()), t.dtype)
-        return call.kind(rushlight.empty(0, dtype=t.dtype), spec)
+        return call.kind(rushlight.zeros((0,) if t.ndim else (), dtype=t.dtype), spec)
 
     return mapped(call.globals(), Tensor, empty)
 
