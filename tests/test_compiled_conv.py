@@ -35,6 +35,9 @@ CASES = {
     "many products": (3, 150, 40, (6, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1),
     "many images": (70, 9, 20, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1), 1),
     "many places": (3, 9, 36, (40, 37), (3, 3), (2, 2), (1, 1), (1, 1), 1),
+    "one small image": (1, 150, 120, (5, 6), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "one small image, uneven": (1, 170, 140, (9, 12), (3, 2), (2, 3), (1, 0), (1, 2), 1),
+    "one small image, dilated": (1, 150, 120, (4, 3), (3, 3), (1, 1), (2, 2), (2, 2), 1),
     "1x1": (2, 70, 35, (7, 9), (1, 1), (1, 1), (0, 0), (1, 1), 1),
     "1x1 strided": (2, 70, 35, (7, 9), (1, 1), (2, 2), (0, 0), (1, 1), 1),
     "stride beyond the kernel": (2, 20, 20, (11, 13), (2, 2), (3, 4), (0, 0), (1, 1), 1),
@@ -397,6 +400,10 @@ CHOICES = {
         ("implicit_gemm", "pointwise_1x1", "implicit_gemm"), "pointwise_1x1",
     ),
     "patches": ((4, 3, 96, (32, 32), (8, 8), (8, 8), (0, 0), (1, 1), 1), "implicit_gemm", "implicit_gemm"),
+    "one small image": (
+        (1, 256, 64, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+        ("windows_as_columns", "implicit_gemm", "implicit_gemm"), "implicit_gemm",
+    ),
     "whole input": ((8, 32, 64, (4, 4), (4, 4), (1, 1), (0, 0), (1, 1), 1), "full_window_gemm", "implicit_gemm"),
     "depthwise": (
         (4, 96, 96, (14, 14), (7, 7), (1, 1), (3, 3), (1, 1), 96),

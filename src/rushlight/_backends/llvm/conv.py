@@ -50,6 +50,7 @@ from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.conv import by_channel
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import conv_direct, gemm
+from rushlight._codegen.kernels.columns import im2col
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
 from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 SMALL = threshold(2_000)  # multiplications below which little is gained
+POSITIONS = range(8, 33)  # of a result for which weights are read as they lie,
+WEIGHTS = 1 << 17  # from so many on
 FEW = 200_000  # up to which copies of channels last take less time than thin products of matrices
 WHOLE = frozenset((I8, I16, I32, I64, U8))
 NUMBERS = FLOATING | WHOLE
@@ -391,6 +394,33 @@ class FullWindow(Candidate):
         return reference.biased(products.matmul(a, b).reshape(p.x), bias)
 
 
+class WindowsAsColumns(Candidate):
+    """One image with few positions and many weights, as at the end of a network: the windows are written down, and
+    each weight is read once, where it lies."""
+
+    name = "windows_as_columns"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        return (
+            is_row_major(p)
+            and p.direction == "forward"
+            and p.groups == p.x[0] == 1
+            and len(p.kernel) == 2
+            and p.layouts[2] is None
+            and prod(p.out) in POSITIONS
+            and prod(p.w) >= WEIGHTS
+            and p.dtype in FULL
+        )
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        columns = np.empty((p.x[1] * prod(p.kernel), prod(p.out)), p.dtype)
+        numbers = (*p.sizes, *p.out, *p.kernel, *p.dilation, *p.padding, *p.stride)
+        im2col.compiled(T=of(p.dtype))(a, columns, p.x[1], *numbers)
+        return products.matmul(b.reshape(len(b), -1), columns).reshape(p.y)
+
+
 class DirectSmallChannels(Candidate):
     """Sums with vectors along lines of the result, where matrices would be thin: few channels in or out, or
     in a group. For row-major arrays."""
@@ -541,6 +571,6 @@ def implicit_gemm(
 
 
 TABLE: tuple[type[Candidate], ...] = (
-    PointwiseBfloat16, Small, Bfloat16Pairs, InFloat32, Reference, Pointwise, Winograd, FullWindow, DirectSmallChannels, Depthwise,
-    RowMajorCopies, ImplicitGemm,
+    PointwiseBfloat16, Small, Bfloat16Pairs, InFloat32, Reference, Pointwise, Winograd, FullWindow, WindowsAsColumns,
+    DirectSmallChannels, Depthwise, RowMajorCopies, ImplicitGemm,
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import rows_of
+from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
@@ -31,3 +31,28 @@ def col2im(a: Ptr[T], out: Ptr[T], planes: i64, H: i64, W: i64, oh: i64, ow: i64
                         else:
                             for j in range(first, last):
                                 to[j * sw] += p[j]
+
+
+@kernel
+def im2col(x: Ptr[T], out: Ptr[T], planes: i64, H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
+           dh: i64, dw: i64, ph: i64, pw: i64, sh: i64, sw: i64):  # fmt: skip
+    """out [planes, kh, kw, oh, ow] = the elements of windows of x [planes, H, W], zeros outside of it."""
+    L = width(T)
+    for lo, hi in parallel(planes, rows_of(kh * kw * oh * ow)):
+        for r in range(lo, hi):
+            for k in range(kh * kw):
+                left = k % kw * dw - pw
+                first = max(i64(0), (sw - 1 - left) // sw)
+                last = min(ow, (W - left + (sw - 1)) // sw)
+                for o in range(oh):
+                    y = k // kw * dh - ph + o * sh
+                    p = x + ((r * H + y) * W + left)
+                    to = out + ((r * (kh * kw) + k) * oh + o) * ow
+                    end = last if (y >= 0) & (y < H) else i64(0)
+                    if sw == 1:
+                        for j in range(0, ow, L):
+                            at = iota(i64, L) + j
+                            store(to + j, load(p + j, L, (at >= first) & (at < end)), at < ow)
+                    else:
+                        for j in range(ow):
+                            to[j] = p[j * sw] if (j >= first) & (j < end) else T(0)
