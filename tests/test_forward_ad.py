@@ -195,3 +195,43 @@ def test_products_of_sparse_matrices_under_vmap():
     with pytest.warns(UserWarning, match="runs once for each element"):
         got = torch.vmap(lambda x: torch.sparse.mm(2 * eye, x))(x)
     torch.testing.assert_close(got, 2 * x)
+
+
+@pytest.mark.parametrize("what", ["vectors", "values", "solve", "inverse"])
+def test_second_derivatives_of_factored_matrices(what):
+    """Of Hermitian matrices, gradients are Hermitian; of factors they are of the triangle that is read."""
+    torch.manual_seed(0)
+    a, d = torch.randn(4, 4).double(), torch.randn(4, 4).double()
+    w, b = torch.randn(4, 4).double(), torch.randn(4, 2).double()
+    a, d = (
+        (a + a.mT, d + d.mT) if what in ("vectors", "values") else (a.tril() + 5 * torch.eye(4), d)
+    )
+    f = {
+        "vectors": lambda x: (torch.linalg.eigh(x)[1].square() * w).sum(),
+        "values": lambda x: (torch.linalg.eigvalsh(x) ** 2 * w[0]).sum(),
+        "solve": lambda x: torch.cholesky_solve(b, x).square().sum(),
+        "inverse": lambda x: (torch.cholesky_inverse(x) * w).sum(),
+    }[what]
+    g = torch.func.grad(f)
+    shape = g(a).mT if what in ("vectors", "values") else g(a).tril()
+    torch.testing.assert_close(g(a), shape)
+    difference = (g(a + 1e-5 * d) - g(a - 1e-5 * d)) / 2e-5
+    forward = torch.func.jvp(g, (a,), (d,))[1]
+    backward = torch.func.vjp(g, a)[1](d)[0]
+    torch.testing.assert_close(forward, difference, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(backward, difference, rtol=1e-5, atol=1e-6)
+
+
+def test_second_derivatives_of_running_sums_of_exponentials():
+    torch.manual_seed(0)
+    x, w, d = (torch.randn(3, 4).double() for _ in range(3))
+    g = torch.func.grad(lambda x: (torch.logcumsumexp(x, 0) * w).sum())
+    torch.testing.assert_close(torch.func.jvp(g, (x,), (d,))[1], torch.func.vjp(g, x)[1](d)[0])
+
+
+def test_statistics_of_batch_norm_have_no_gradients_inside_of_transforms():
+    x = torch.randn(5, 3)
+    for of in (1, 2):
+        f = lambda x, of=of: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)[of]  # noqa: E731
+        assert not torch.func.jvp(f, (x,), (x,))[1].any()
+        assert not torch.vmap(torch.func.grad(lambda x: f(x).sum()))(x[None]).any()

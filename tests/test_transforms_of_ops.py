@@ -213,3 +213,37 @@ def test_gradients_of_a_batch_are_those_of_the_loop(row):
                 if one is not None:
                     assert_close(all_of_them[k], one, rtol=1e-6, atol=1e-8)
         return
+
+
+@pytest.mark.slow
+@each(lambda row: row.order > 1 and not row.writes and row.name not in NO_TANGENT)
+def test_second_derivatives_by_tangents_of_gradients(row):
+    """The tangent of a gradient is the gradient of its product with the direction."""
+    rng = np.random.default_rng(0)
+    for case, args, kwargs in row.draws(grad=True):
+        arrays: list = []
+        replace((args, kwargs), arrays.append, np.ndarray)
+        flows = [d.differentiable for d in case.inputs()]
+        moving = [_wrap(a.copy()) for a, m in zip(arrays, flows, strict=True) if m]
+        if any(t.is_complex() for t in moving) or not any(t.numel() for t in moving):
+            continue
+
+        def loss(*given, args=args, kwargs=kwargs, flows=flows):
+            given, which = iter(given), iter(flows)
+            args, kwargs = replace(
+                (args, kwargs), lambda a: next(given) if next(which) else _wrap(np.array(a)), np.ndarray
+            )  # fmt: skip
+            rushlight.manual_seed(0)
+            found = [
+                t for t in leaves(function(row.name)(*args, **kwargs)) if isinstance(t, Tensor)
+            ]
+            found = [rushlight.view_as_real(t) if t.is_complex() else t for t in found]
+            return sum((t * t.detach().cos()).sum() for t in found if t.is_floating_point())
+
+        gradient = grad(loss, argnums=tuple(range(len(moving))))
+        directions = tuple(noise(rng, t) for t in moving)
+        _, forward = jvp(gradient, tuple(moving), directions)
+        _, pull = rushlight.func.vjp(gradient, *moving)
+        for one, other in zip(forward, pull(directions), strict=True):
+            assert_close(one, other, rtol=1e-5, atol=1e-7, equal_nan=True)
+        return

@@ -30,6 +30,7 @@ from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes, printing
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import INFERENCE, Tensor
+from rushlight.core.type_info import finfo
 from rushlight.dispatch import general
 from rushlight.dispatch.handlers import dispatches
 from rushlight.dispatch.overrides import NOTHING
@@ -538,13 +539,13 @@ def apart(t: Tensor) -> Tensor:
 
 
 def logcumsumexp(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Tensor:
-    """The sum of exp(x_j) t_j up to each place, over that of exp(x_j)."""
+    """The sum of exp(x_j) t_j up to each place, over that of exp(x_j); 0 where that is nothing beside the greatest."""
     x, t, dim = bared["input"], moved["input"], bared["dim"]
     y = bare(results[0], level)
     if not x.dim():
         return t
     top = x.detach().amax(dim, keepdim=True) if not x.is_complex() else 0
-    return ((x - top).exp() * t).cumsum(dim) / (y - top).exp()
+    return ((x - top).exp() * t).cumsum(dim) / ((y - top).exp() + finfo(x.dtype).tiny)
 
 
 def with_bias(*factors: str) -> Callable:

@@ -59,7 +59,8 @@ def eigh_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors):
     v = eigenvectors
     inner = v.mH @ g_eigenvectors
     check_phases("linalg_eigh", inner.diagonal(0, -2, -1), "eigenvectors")
-    inner = off_diagonal(inner) / gaps(eigenvalues)
+    # vectors stay orthonormal: only what turns them counts, and the gradient is Hermitian
+    inner = off_diagonal(inner - inner.mH) / (2 * gaps(eigenvalues))
     return v @ (inner + g_eigenvalues.diag_embed()) @ v.mH
 
 

@@ -193,6 +193,7 @@ def native_batch_norm(
     d = input.dtype if weight is None else weight.dtype
     if not training:
         return result, input.new_empty(0, dtype=d), input.new_empty(0, dtype=d)
+    mean, var = mean.detach(), var.detach()  # these have no gradients
     return result, mean.to(d), (var + eps).rsqrt().to(d)
 
 
