@@ -251,6 +251,33 @@ def test_shape_prop():
 # -- patterns --------------------------------------------------------------------------------------
 
 
+def test_fake_tensors_run_through_a_graph():
+    from rushlight._subclasses import FakeTensor, FakeTensorMode
+    from rushlight.fx._compatibility import compatibility
+    from rushlight.fx.passes.fake_tensor_prop import FakeTensorProp
+
+    @compatibility(is_backward_compatible=False)
+    def big(x):
+        a, b = (x @ x).chunk(2)
+        return torch.nn.functional.linear(a, x) + b.shape[0]
+
+    traced = fx.symbolic_trace(big)
+    x = torch.empty(10**5, 10**5, device="meta")
+    result = FakeTensorProp(traced).propagate(x)
+    assert isinstance(result, FakeTensor) and result.shape == (5 * 10**4, 10**5)
+    known = {n.name: n.meta["val"] for n in traced.graph.nodes}
+    assert known["matmul"].shape == x.shape and len(known["chunk"]) == 2
+    assert known["getitem_2"] == 5 * 10**4
+
+    model = fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()))
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    assert FakeTensorProp(model, mode).propagate(torch.ones(2, 3)).shape == (2, 4)
+    result = ShapeProp(model, FakeTensorMode()).propagate(torch.ones(5, 3))
+    assert isinstance(result, FakeTensor)
+    assert [tuple(n.meta["tensor_meta"].shape) for n in model.graph.nodes][1:3] == [(5, 4)] * 2
+    assert type(model.get_submodule("0").weight) is torch.nn.Parameter
+
+
 def test_replace_pattern_with_functions_and_modules():
     class Net(torch.nn.Module):
         def __init__(self):

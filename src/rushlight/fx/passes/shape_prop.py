@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from typing import Any, NamedTuple
 
@@ -57,9 +58,16 @@ class ShapeProp(Interpreter):
 
     def __init__(self, gm: GraphModule, fake_mode: Any = None) -> None:
         super().__init__(gm)
-        self.fake_module = None
-        self.fake_mode = fake_mode
-        self.real_module = self.module
+        self.fake_mode, self.real_module, self.fake_module = fake_mode, self.module, None
+        if fake_mode is not None:
+            self.fake_module = self.module = copy.deepcopy(gm)
+            self.submodules = dict(self.module.named_modules())
+            for module in self.module.modules():
+                for kept in (module._parameters, module._buffers):
+                    kept |= {n: self._fake(t) for n, t in kept.items()}  # type: ignore[arg-type]
+
+    def _fake(self, value: Any) -> Any:
+        return self.fake_mode.from_tensor(value) if isinstance(value, Tensor) else value
 
     def run_node(self, n: Node) -> Any:
         """Run one node and note what its result is."""
@@ -86,5 +94,8 @@ class ShapeProp(Interpreter):
         return result
 
     def propagate(self, *args: Any) -> Any:
-        """Run the graph on these inputs; returns its result."""
-        return self.run(*args)
+        """Run the graph on these inputs, or on fake tensors like them in a mode; returns its result."""
+        if self.fake_mode is None:
+            return self.run(*args)
+        with self.fake_mode:
+            return self.run(*map(self._fake, args))
