@@ -113,6 +113,17 @@ def test_pictures_of_measurements(tmp_path):
     assert all(b"</svg>" in (tmp_path / f"{n}.svg").read_bytes() for n in ("few", "many"))
 
 
+def test_words_of_chinese_pages():
+    pytest.importorskip("sphinx")
+    import conf
+
+    words = conf.Chinese({}).split("学习率 lr，梯度。")
+    assert words == ["学习率", "梯度", "学习", "习率", "梯度", "lr"]
+    assert (
+        "ChineseStemmer" not in conf.Chinese.js_stemmer_code
+    )  # Sphinx's own names it, and nobody defines it
+
+
 def test_a_page_as_a_notebook():
     page = "# T\n\nText.\n\n```python\nx = 1\n```\n```python raises\n1 / 0\n```\n\n```python fragment\ny\n```\n\n```console\n$ ls\n```\n"
     cells = notebook(page)["cells"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.search import SearchLanguage
 from sphinx.util.logging import getLogger
 
 import rushlight
@@ -101,7 +103,26 @@ def ask_for_translations(app: Sphinx, env: BuildEnvironment) -> None:
             )
 
 
+class Chinese(SearchLanguage):
+    """The search of Chinese pages. Chinese has no spaces: runs of characters are words, and so is each pair in them.
+
+    A browser finds two characters as a pair and more of them inside of a run. Sphinx's own class needs a dictionary, and what it
+    writes for browsers names a function that is not there.
+    """
+
+    lang, language_name = "zh", "Chinese"
+
+    def split(self, text: str) -> list[str]:
+        runs = re.findall(r"[\u4e00-\u9fff]+", text)
+        pairs = [run[k : k + 2] for run in runs for k in range(len(run) - 1)]
+        return runs + pairs + re.findall(r"[a-zA-Z0-9_]+", text)
+
+    def stem(self, word: str) -> str:
+        return word.lower()
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_search_language(Chinese)
     app.connect("doctree-resolved", link_names)
     app.connect("env-check-consistency", ask_for_translations)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
