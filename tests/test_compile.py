@@ -138,6 +138,9 @@ def test_numbers_that_change_make_few_programs():
     assert g.programs[0][1].summary().endswith("guards")
 
 
+Pair = collections.namedtuple("Pair", "x y")
+
+
 def classes(v):
     """The classes of a value and of what it holds."""
     if isinstance(v, dict):
@@ -165,6 +168,7 @@ def test_numbers_that_are_kept_are_plain(whole):
             id(x.numpy())
         kept["k"] = (v, {"a": [v]})
         kept["e"] = e if v > 100 else e.args
+        kept["p"] = Pair(v, [v])
         return own, [v, (v,)], {"k": {v}}
 
     g = Compiled(f)

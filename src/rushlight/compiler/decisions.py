@@ -318,18 +318,18 @@ def make_plain(o: Any, kinds: tuple) -> None:
         return
     if o.__class__ is types.CellType:
         with contextlib.suppress(ValueError):  # it is empty
-            if o.cell_contents.__class__ in kinds:
+            if isinstance(o.cell_contents, kinds):
                 o.cell_contents = plain(o.cell_contents)
     elif isinstance(o, dict):
-        o.update({k: plain(v) for k, v in o.items() if v.__class__ in kinds})
+        o.update({k: plain(v) for k, v in o.items() if isinstance(v, kinds)})
     elif isinstance(o, (list, collections.deque)):
         for k, v in enumerate(o):
-            if v.__class__ in kinds:
+            if isinstance(v, kinds):
                 o[k] = plain(v)
     elif not isinstance(o, (set, frozenset)):
         if isinstance(o, BaseException):
             o.args = plain(o.args)
         make_plain(getattr(o, "__dict__", None), kinds)
         for name in getattr(type(o), "__slots__", ()):
-            if (v := getattr(o, name, None)).__class__ in kinds:
+            if isinstance(v := getattr(o, name, None), kinds):
                 object.__setattr__(o, name, plain(v))

@@ -73,13 +73,14 @@ def plain(v: Any) -> Any:
         made = tuple(map(plain, v))
         return made if any(map(operator.is_not, made, v)) else v
     if isinstance(v, tuple) and hasattr(v, "_make"):
-        return v._make(map(plain, v))
+        named = v._make(map(plain, v))
+        return named if any(map(operator.is_not, named, v)) else v
     if v.__class__ is list:
         made = [*map(plain, v)]
         return made if any(map(operator.is_not, made, v)) else v
     if v.__class__ is dict:
-        named = {k: plain(x) for k, x in v.items()}
-        return named if any(x is not v[k] for k, x in named.items()) else v
+        kept = {k: plain(x) for k, x in v.items()}
+        return kept if any(x is not v[k] for k, x in kept.items()) else v
     return v
 
 
