@@ -436,3 +436,50 @@ def exceptions_with_values():
             return x * e.k
 
     return f, w(6)
+
+
+@program
+def saliency():
+    m = L(4, 1)
+
+    def f(x):
+        x = x.detach().requires_grad_()
+        m.zero_grad()
+        m(x).sum().backward()
+        g = x.grad
+        x.grad = None
+        (m(x) ** 2).sum().backward()
+        return g, x.grad.abs(), m.weight.grad.clone()
+
+    return f, w()
+
+
+@program
+def second_derivatives():
+    m = nn.Sequential(L(1), nn.Tanh(), L(4, 1))
+    o = torch.optim.Adam(m.parameters())
+
+    def f(x):
+        t = x[:, :1].detach().requires_grad_(True)
+        u = m(t)
+        (du,) = torch.autograd.grad(u, t, torch.ones_like(u), create_graph=True)
+        (d2u,) = torch.autograd.grad(du.sum(), t, create_graph=True)
+        loss = (d2u + u).square().mean()
+        o.zero_grad()
+        loss.backward()
+        o.step()
+        return loss.item(), t.grad.sum()
+
+    return f, w()
+
+
+@program
+def leaves_on_the_memory_of_arguments():
+    def f(x, y):
+        leaf = x.detach().requires_grad_()
+        (leaf * y).sum().backward()
+        with torch.no_grad():
+            leaf -= leaf.grad
+        return x + 1, y.requires_grad
+
+    return f, [(R(3), R(3)) for _ in range(3)] + [(R(3), R(3).requires_grad_())] * 2

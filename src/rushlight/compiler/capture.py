@@ -212,7 +212,7 @@ class Capture(Changes):
         if f.__name__ in DATA or f.__name__ in MAKERS and not tensors_alone(f, args):
             self.stop(f"{f.__name__}() of a tensor")
             return f(*args, **kwargs)
-        if f.__name__ == "requires_grad_" and not self.recorder.made_inside(args[0]):
+        if f.__name__ == "requires_grad_" and not self.recorder.new_leaf(args[0]):
             self.stop("requires_grad_() of a tensor from outside")
         if (
             f.__name__ in DRAWN

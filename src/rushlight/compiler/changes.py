@@ -66,7 +66,7 @@ class Changes(Decisions):
     def set_attribute(self, o: Any, name: str, v: Any) -> None:
         if self.reason is None:
             if isinstance(o, Tensor):
-                made = name == "requires_grad" and self.recorder.made_inside(o)
+                made = name == "requires_grad" and self.recorder.new_leaf(o)
                 if not made and (name != "grad" or not self.recorder.set_gradient(o, v)):
                     self.stop(f"the attribute {name!r} of a tensor is set")
                 setattr(o, name, v)

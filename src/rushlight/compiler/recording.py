@@ -165,6 +165,11 @@ class Recorder(TorchDispatchMode):
         v = self.value_of(t)
         return v is not None and v.node is not None and id(version_of(t)) not in self.counters
 
+    def new_leaf(self, t: Tensor) -> bool:
+        """Whether a tensor without a history is an object that the function made, on whatever memory."""
+        v = self.value_of(t)
+        return v is not None and v.tensor is not t and t.is_leaf
+
     def value_of(self, t: Tensor) -> Value | None:
         return self.values.get(id(t._array))
 
@@ -374,7 +379,7 @@ class Recorder(TorchDispatchMode):
         """`t.grad`."""
         v, g = self.value_of(t), t.grad
         if v is None or v.tensor is not t:
-            if g is not None and not (self.made_inside(t) and t.is_leaf and self.knows(g)):
+            if g is not None and not (self.new_leaf(t) and self.knows(g)):
                 self.capture.stop("the gradient of a tensor that is no leaf")
             return g
         self.know_gradient(v)
@@ -386,7 +391,7 @@ class Recorder(TorchDispatchMode):
         if v is None or g is not None and not self.knows(g):
             return False
         if v.tensor is not t:
-            return self.made_inside(t)
+            return self.new_leaf(t)
         self.gradients[v.number] = None if g is None else self.value_of(g)
         self.cut(Step(set_gradient, [t, g], {}, "changes"))
         return True
