@@ -339,3 +339,25 @@ def test_slots_of_a_subclass_are_copied():
             assert other.more == 3
             assert other.requires_grad
             assert torch.equal(other, x)
+
+
+def test_factors_are_passed_by_name():
+    """A handler may take them by name alone, as PyTorch's functions do."""
+    seen = []
+
+    class Noting(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, len(args), kwargs))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x, y = torch.ones(2).as_subclass(Noting), torch.ones(2)
+    torch.add(x, y, alpha=2)
+    torch.sub(y, x, alpha=3)
+    torch.addcmul(x, y, y, value=4)
+    x.addcdiv(y, y, value=5)
+    torch.add(x, y)
+    assert seen == [
+        ("add", 2, {"alpha": 2}), ("sub", 2, {"alpha": 3}), ("addcmul", 3, {"value": 4}),
+        ("addcdiv", 3, {"value": 5}), ("add", 2, {}),
+    ]  # fmt: skip

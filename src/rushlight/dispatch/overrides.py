@@ -69,7 +69,7 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
         else:
             if out is None or out.__class__ is Tensor or not overriding(out):
                 return NOTHING
-    n = op.n_positional
+    n = len(op.inputs) if op.name in FACTOR_BY_NAME else op.n_positional
     args = tuple(values[:n])
     while args and len(args) > 1 and op.defaults.get(op.params[len(args) - 1], NOTHING) is args[-1]:
         args = args[:-1]
@@ -79,6 +79,10 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
     if out is not None:
         kwargs["out"] = out
     return call_overrides(function, args, kwargs)
+
+
+# Their last parameter stands by name alone in PyTorch; here it may stand by place, for older programs.
+FACTOR_BY_NAME = frozenset(("add", "sub", "addcmul", "addcdiv"))
 
 
 _PLAIN = frozenset(

@@ -33,7 +33,6 @@ _ALSO = frozenset(
 )
 # What functions of torch have for NumPy and for older programs alone.
 _OWN = frozenset(("axis", "keepdims", "out"))
-_NAMED = {"add": "alpha", "sub": "alpha", "addcmul": "value", "addcdiv": "value"}  # never by place
 
 
 def as_written(function: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -58,8 +57,6 @@ def as_written(function: Callable, args: tuple, kwargs: dict) -> tuple[tuple, di
     count, names = _call_of(function) or (len(args) + len(kwargs), (*kwargs,))
     names = (*renamed(dict.fromkeys(names), [*parameters]),)
     first = [*parameters][: count - len(names)]
-    if _NAMED.get(function.__name__) in first:
-        names += (first.pop(),)
     needed = {n for n, v in given.items() if v is not parameters[n].default}
     if not needed <= {*first, *names} <= values.keys():
         return args, kwargs  # it is called from C, or by what it calls itself
