@@ -576,6 +576,26 @@ def classes_gradient(rng, d):
     return g, a, target, weight, sums, skip, smoothing, 0.25
 
 
+def nll_loss(rng, d):
+    n, c = long_or(rng, 1, 7), long_or(rng, 1, 10)
+    target = np.abs(np.asarray(index_into(rng, (n,), c, np.int64))) % c
+    weight = None if rng.integers(4) else some(rng, (c,), d)
+    reduction = ("none", "sum", "mean")[rng.integers(3)]
+    return (
+        some(rng, (n, c), d),
+        target,
+        weight,
+        reduction,
+        (-100, int(target[0]) + 1)[rng.integers(2)],
+    )
+
+
+def nll_loss_gradient(rng, d):
+    x, target, weight, reduction, skip = nll_loss(rng, d)
+    g = some(rng, target.shape if reduction == "none" else (), d)
+    return g, target, weight, reduction, skip, x.shape
+
+
 def elements(arrays, numbers=()):
     """Arrays of one shape, or that broadcast to the first."""
 
@@ -636,7 +656,7 @@ NAMED = (
     fill_masked,
     out_of_range, index_select_gradient, index_select, scatter, batch_norm, batch_norm_gradients,
     ctc_loss, ctc_loss_gradient, cdist, cdist_gradient, pdist, pdist_gradient,
-    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, cumulative,
+    nll_loss, nll_loss_gradient, glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, cumulative,
     l2_norm, update_running_stats, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
     sort, topk, kthvalue, median_with_index, where, cast,
 )  # fmt: skip

@@ -410,6 +410,33 @@ def test_the_entry_of_an_operator_records_what_its_printed_lines_record(monkeypa
         assert graph(one.grad_fn, leaves) == graph(other.grad_fn, leaves)
 
 
+def test_the_entry_of_an_operator_of_several_results_makes_the_same_tuple(monkeypatch):
+    from rushlight._backends import llvm
+    from rushlight.dispatch.registry import OPS
+
+    llvm.activate()
+    x = torch.tensor([[3.0, 1.0, 2.0], [0.5, 4.0, 4.0]])
+    calls = [
+        lambda: torch.frexp(x),
+        lambda: torch.aminmax(x),
+        lambda: x.max(1),
+        lambda: x.t().sort(0),
+        lambda: torch.cummax(x, 1),
+        lambda: torch.linalg.qr(x, "r"),
+    ]
+    native = [call() for call in calls]
+    for op in OPS.values():
+        if "entry" in op.scope:
+            monkeypatch.setitem(op.scope, "entry", lambda *args, **kwargs: None)
+    for one, call in zip(native, calls, strict=True):
+        other = call()
+        assert one.__class__ is other.__class__ and one._fields == other._fields
+        for a, b in zip(one, other, strict=True):
+            assert torch.equal(a, b) and a.dtype is b.dtype and a.stride() == b.stride()
+    with pytest.raises(RuntimeError, match="selected index k out of range"):
+        torch.topk(x, 9)
+
+
 def test_the_entry_of_an_operator_asks_what_is_recorded():
     from rushlight._backends import llvm
 

@@ -130,9 +130,10 @@ def entry_of(op: Op) -> Callable | None:
     It asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion. It answers None
     where one of these does not hold, and the lines go on.
     """
-    if not llvm.active or op.composite or not emit.straight(op) or op.lists:
+    several = emit.straight_several(op)
+    if not llvm.active or op.composite or not (emit.straight(op) or several) or op.lists:
         return None
-    if op.intermediates or op.first or op.outputs is not None and not op.view or bound_to() is None:
+    if op.intermediates or op.first or bound_to() is None:
         return None
     from rushlight._codegen.kernels import calls
 
@@ -159,7 +160,8 @@ def entry_of(op: Op) -> Callable | None:
         for inputs in (op.inputs, [i for i in op.inputs if emit.optional(op, i)], op.wanted())
     ]
     how = recorded(op, places, "N", op.inputs)
-    return calls.bind(op, bound_to(), calls.Taken(*bits, alike, kinds), how)
+    results = op.scope["results"] if several else None
+    return calls.bind(op, bound_to(), calls.Taken(*bits, alike, kinds), how, results)
 
 
 def entries_for_numbers(op: Op) -> dict[str, Callable]:
@@ -182,7 +184,7 @@ def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) ->
     `places`: where each parameter stands among the arguments of the kernel; `node`: the name of their class in printed
     lines; `ins`: the inputs that are tensors, where others are numbers.
     """
-    from rushlight._codegen.kernels import calls
+    from rushlight._codegen.kernels import call_nodes, calls
 
     none, want = calls.Recorded(), tuple(i for i in op.wanted() if i in ins)
     known = op.scope.get(node) is not None and {*op.inputs} <= {*places}
@@ -195,15 +197,15 @@ def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) ->
     for n in tensors:
         reads = sum(1 << places[w] for w in readers[n])
         always = n == "result" or len(want) == 1 or {*readers[n]} == {*want}
-        saved.append((calls.RESULT if n == "result" else places[n], 0 if always else reads))
+        saved.append((call_nodes.RESULT if n == "result" else places[n], 0 if always else reads))
     for n in names:
         source, _, what = n.rpartition("_")
         if n in places:
-            statics.append((calls.VALUE, places[n]))
+            statics.append((call_nodes.VALUE, places[n]))
         elif n in op.statics and n in op.defaults and op.kernel:
-            statics.append((calls.CONSTANT, op.defaults[n]))
+            statics.append((call_nodes.CONSTANT, op.defaults[n]))
         elif source in ins and what in ("shape", "dtype"):
-            kind = calls.SHAPE_OF if what == "shape" else calls.DTYPE_OF
+            kind = call_nodes.SHAPE_OF if what == "shape" else call_nodes.DTYPE_OF
             statics.append((kind, places[source]))
         else:
             return none
@@ -213,7 +215,7 @@ def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) ->
         pair_at=places["dim"] if op.node_pair else -1,
         summed=op.elementwise and len(ins) > 1,
         floating=(*FLOATING,) if op.elementwise and op.promote == "same" else (),
-        inputs=[places[i] if i in want else calls.UNWANTED - places[i] for i in op.inputs],
+        inputs=[places[i] if i in want else call_nodes.UNWANTED - places[i] for i in op.inputs],
         saved=saved,
         statics=statics,
     )

@@ -10,11 +10,13 @@ from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.reduce import sum
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
+from rushlight._backends.reference import loss as reference
 from rushlight._codegen import types
-from rushlight._codegen.kernels import activations, math, reduce
+from rushlight._codegen.kernels import activations, likelihood, math, reduce
 from rushlight._codegen.kernels.loops import CHEAP
 from rushlight._codegen.language import select
-from rushlight.core.dtype_sets import FLOATING
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight.core.dtype_sets import FLOATING, I64
 
 
 def as_they_lie(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,3 +106,43 @@ def binary_cross_entropy_gradient(g, a, b):
     d = (1 - a) * a
     d = 1e-12 if d < 1e-12 else d
     return g * (a - b) / d
+
+
+REDUCTIONS = {"none": likelihood.EACH, "sum": likelihood.SUM, "mean": likelihood.MEAN}
+
+
+def likelihoods(infer: Any, kernel: Any) -> ByDtype:
+    """Entries of an array, classes and numbers."""
+    return ByDtype(
+        lambda d: (
+            bind((infer, {}), [d, I64], [d], (kernel, {"T": types.of(d)}))
+            if d in FLOATING
+            else unbound
+        )
+    )
+
+
+NLL = likelihoods(likelihood.infer_losses, likelihood.losses_of_rows)
+NLL_GRADIENT = likelihoods(likelihood.infer_gradient, likelihood.gradient_of_rows)
+
+
+@implements("nll_loss")
+def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
+    """-w[t] * x[t] for log probabilities [n, c] and classes [n]: each, their sum or weighted mean."""
+    if weight is None:
+        r = NLL[input.dtype](input, target, REDUCTIONS[reduction], ignore_index)
+        if r is not None:
+            return r
+    return reference.nll_loss(input, target, weight, reduction, ignore_index)
+
+
+@implements("nll_loss_gradient")
+def nll_loss_gradient(
+    g: Any, target: Any, weight: Any, reduction: str, ignore_index: int, shape: tuple
+) -> Any:
+    """The gradient of `nll_loss`: -w[t] * g at the target's place of each row, zeros elsewhere."""
+    if weight is None:
+        r = NLL_GRADIENT[g.dtype](g, target, shape[1], REDUCTIONS[reduction], ignore_index)
+        if r is not None:
+            return r
+    return reference.nll_loss_gradient(g, target, weight, reduction, ignore_index, shape)

@@ -14,6 +14,54 @@ import numpy as np
 
 from rushlight._codegen import native
 from rushlight._codegen.kernel import builtin, entry
+from rushlight._codegen.kernels.call_nodes import (
+    ACTIVE,
+    ALIKE,
+    ARGS_AT,
+    ARRAY,
+    ARRAY_AT,
+    AS_ARRAY,
+    BASE_AT,
+    CONSTANT,
+    COUNTER_AT,
+    DEFAULT,
+    EDGE_AT,
+    FLOATING,
+    FLOATING_ONLY,
+    GRAD,
+    KIND_AT,
+    LIST,
+    LISTS,
+    MAKE_AT,
+    MODES_AT,
+    MOST,
+    MULTI,
+    NO_GRAD,
+    NODE,
+    NODE_AT,
+    NOTHING,
+    NTH,
+    OP,
+    OPTIONAL,
+    OUTPUTS,
+    PARENT_AT,
+    RESULT,
+    RESULTS,
+    SEEN_AT,
+    TAKEN,
+    TENSOR,
+    TENSORS,
+    THREAD,
+    VERSION,
+    VERSION_AT,
+    VIEW,
+    WANTED,
+    WRITES_AT,
+    YES,
+    ZERO,
+    edges_tuple,
+    node_of,
+)
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import (
@@ -32,31 +80,7 @@ from rushlight._codegen.python_api import (
 )
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.runtime.abi import DATA, TYPE
-from rushlight._codegen.types import Ptr, b1, i32, i64
-
-MOST = 12  # arguments of a kernel
-
-# The slots of a tensor, of the edge that a view has, of a version, of what counts modes and of a node; classes and
-# objects.
-(
-    ARRAY_AT, EDGE_AT, COUNTER_AT, BASE_AT, PARENT_AT, MAKE_AT, ARGS_AT, NODE_AT, VERSION_AT, SEEN_AT, KIND_AT,
-    WRITES_AT, MODES_AT, EDGES_AT, SAVED_AT, UNBROADCAST_AT, HOOKS_AT, RESULT_VERSION_AT, STATICS_AT, TENSOR, ARRAY,
-    VIEW, VERSION, ACTIVE, ZERO, NOTHING, AS_ARRAY, THREAD, GRAD, YES, SHAPE, DTYPES, DEFAULT, NO_GRAD,
-    MULTI, NTH, LIST, FIXED,
-) = range(38)  # fmt: skip
-# Then, of an operator: itself; which arguments are tensors, may be None, and may have a gradient, a bit for each (of a
-# view, the place of its one); whether the dtypes of tensors are the same one, and those of recorded calls floating;
-# the class of its nodes (0: calls are not recorded here), the class where the argument PAIR_AT is not None; whether
-# gradients are summed to the shapes of inputs; where the lists start: dtypes that are taken (none: all) and are
-# floating, the place of each input among the arguments, what nodes save: (place, whose gradients read it), and which
-# values: (what, of which place).
-(
-    OP, TENSORS, OPTIONAL, WANTED, ALIKE, FLOATING_ONLY, NODE, NODE_PAIR, PAIR_AT, SUMMED, TAKEN, FLOATING, INPUTS,
-    SAVED, STATICS, LISTS,
-) = range(FIXED, FIXED + 16)  # fmt: skip
-RESULT = -1  # in the place of an argument
-UNWANTED = -2  # less its place: of an input that has no gradient
-VALUE, SHAPE_OF, DTYPE_OF, CONSTANT = range(4)  # what a node keeps as a plain value
+from rushlight._codegen.types import Ptr, b1, i64
 
 
 @inline
@@ -97,8 +121,13 @@ def edge_of(tensor, table):
             if edge == table[NOTHING]:
                 if bits(view[table[BASE_AT]], Ptr[i64])[table[EDGE_AT]] != table[NOTHING]:
                     edge = i64(0)
-            elif view[table[SEEN_AT]] != bits(view[table[VERSION_AT]], Ptr[i64])[table[WRITES_AT]]:
-                edge = i64(0)
+            else:
+                version = bits(view[table[VERSION_AT]], Ptr[i64])
+                known = version[TYPE] == table[VERSION]
+                if known:
+                    known = view[table[SEEN_AT]] == version[table[WRITES_AT]]
+                if not known:
+                    edge = i64(0)
     return edge
 
 
@@ -144,171 +173,25 @@ def wrapped(array, edge, counter, table):
 
 
 @inline
-def edges_tuple(edges, table):
-    """The tuple of the edges of all inputs; 0 where memory is short."""
-    at = table[INPUTS]
-    n = table[at]
-    made = PyTuple_New(n)
-    if made != 0:
-        for k in range(n):
-            place, edge = table[at + 1 + k], table[NOTHING]
-            if place >= 0:
-                edge = edges[place]
-            PyTuple_SetItem(made, k, new_reference(edge))
-    return made
-
-
-@inline
-def saved_tuple(objects, edges, result, table):
-    """What a node saves: tensors, each with the version it has now, and the result's array; None for nothing."""
-    at = table[SAVED]
-    n = table[at]
-    made = table[NOTHING]
-    if n == 0:
-        Py_IncRef(made)
-    else:
-        made = PyTuple_New(n + table[at + 1])
-        put = i64(0)
-        for k in range(n if made != 0 else i64(0)):
-            place, readers = table[at + 2 + 2 * k], table[at + 3 + 2 * k]
-            if place == RESULT:
-                PyTuple_SetItem(made, put, new_reference(result))
-                put = put + 1
-            else:
-                wanted = readers == 0
-                for j in range(MOST):
-                    if ((readers >> j) & 1) != 0:
-                        wanted = wanted | (edges[j] != table[NOTHING])
-                kept, seen = table[NOTHING], table[ZERO]
-                if wanted & (objects[place] != table[NOTHING]):
-                    kept = objects[place]
-                    counter = bits(kept, Ptr[i64])[table[COUNTER_AT]]
-                    if counter != table[NOTHING]:
-                        seen = bits(counter, Ptr[i64])[table[WRITES_AT]]
-                PyTuple_SetItem(made, put, new_reference(kept))
-                PyTuple_SetItem(made, put + 1, new_reference(seen))
-                put = put + 2
-    return made
-
-
-@inline
-def static_of(what, value, objects, given, table):
-    """One of the plain values that a node keeps; 0 after an error."""
-    made = Object(0)
-    if what == CONSTANT:
-        made = new_reference(value)
-    elif what == VALUE:
-        made = new_reference(objects[value])
-    elif given[value] == table[NOTHING]:
-        made = new_reference(table[NOTHING])
-    elif what == SHAPE_OF:
-        made = PyObject_GetAttr(given[value], table[SHAPE])
-    else:
-        made = PyObject_GetItem(table[DTYPES], bits(given[value], Ptr[i64])[abi.DTYPE])
-    return made
-
-
-@inline
-def statics_tuple(objects, given, table):
-    """The plain values that a node keeps; 0 after an error."""
-    at = table[STATICS]
-    n = table[at]
-    made = PyTuple_New(n)
+def several(arrays, table):
+    """The tuple of tensors with the arrays that a kernel gave, which it takes over; 0 after an error."""
+    n = table[OUTPUTS]
+    made = PyType_GenericAlloc(table[RESULTS], n)
     for k in range(n):
         if made != 0:
-            value = static_of(table[at + 1 + 2 * k], table[at + 2 + 2 * k], objects, given, table)
-            if value == 0:
+            place = PyLong_FromLongLong(k)
+            item = PyObject_GetItem(arrays, place)
+            Py_DecRef(place)
+            if item != table[NOTHING]:
+                item = as_array(item, table)
+                if item != 0:
+                    item = wrapped(item, table[NOTHING], table[NOTHING], table)
+            if item == 0:
                 Py_DecRef(made)
                 made = Object(0)
             else:
-                PyTuple_SetItem(made, k, value)
-    return made
-
-
-@inline
-def same_shape(x, y):
-    """Whether two arrays have one shape."""
-    a, b = bits(x, Ptr[i64]), bits(y, Ptr[i64])
-    n = i64(bits(a + abi.NDIM, Ptr[i32])[0])
-    same = n == i64(bits(b + abi.NDIM, Ptr[i32])[0])
-    if same:
-        p, q = bits(a[abi.SHAPE], Ptr[i64]), bits(b[abi.SHAPE], Ptr[i64])
-        for k in range(n):
-            same = same & (p[k] == q[k])
-    return same
-
-
-@inline
-def sizes_tuple(given, edges, table):
-    """The shape and dtype to which each input's gradient is summed; None where all are those of the result; 0 after
-    an error."""
-    at = table[INPUTS]
-    n = table[at]
-    first, differ = i64(-1), b1(0)
-    for k in range(n if table[SUMMED] != 0 else i64(0)):
-        place = table[at + 1 + k]
-        if place < 0:
-            place = UNWANTED - place
-        if given[place] != table[NOTHING]:
-            if first < 0:
-                first = place + 0
-            else:
-                differ = differ | (not same_shape(given[first], given[place]))
-    made = table[NOTHING]
-    if not differ:
-        Py_IncRef(made)
-    else:
-        made = PyTuple_New(n)
-        for k in range(n):
-            place = table[at + 1 + k]
-            if made != 0:
-                size = table[NOTHING]
-                known = b1(0)
-                if place >= 0:
-                    known = given[place] != table[NOTHING]
-                if not known:
-                    Py_IncRef(size)
-                else:
-                    size = PyTuple_New(2)
-                    if size != 0:
-                        a = given[place]
-                        PyTuple_SetItem(size, 0, PyObject_GetAttr(a, table[SHAPE]))
-                        PyTuple_SetItem(size, 1, new_reference(bits(a, Ptr[i64])[abi.DTYPE]))
-                if size == 0:
-                    Py_DecRef(made)
-                    made = Object(0)
-                else:
-                    PyTuple_SetItem(made, k, size)
-    return made
-
-
-@inline
-def node_of(edges, sources, objects, given, result, table):
-    """The node of a call, which takes over the tuple `sources` of its edges; 0 after an error.
-
-    `edges`, `objects` and `given` stand at the places of arguments: edges, arguments, and arrays for tensors.
-    """
-    kind = table[NODE]
-    if table[PAIR_AT] >= 0:
-        if objects[table[PAIR_AT]] != table[NOTHING]:
-            kind = table[NODE_PAIR]
-    made = PyType_GenericAlloc(kind, 0)
-    if made == 0:
-        Py_DecRef(sources)
-    else:
-        node = bits(made, Ptr[i64])
-        node[table[EDGES_AT]] = sources
-        node[table[HOOKS_AT]] = new_reference(table[NOTHING])
-        node[table[RESULT_VERSION_AT]] = new_reference(table[NOTHING])
-        node[table[SAVED_AT]] = saved_tuple(objects, edges, result, table)
-        node[table[UNBROADCAST_AT]] = sizes_tuple(given, edges, table)
-        fits = (node[table[SAVED_AT]] != 0) & (node[table[UNBROADCAST_AT]] != 0)
-        if table[table[STATICS]] != 0:
-            node[table[STATICS_AT]] = statics_tuple(objects, given, table)
-            fits = fits & (node[table[STATICS_AT]] != 0)
-        if not fits:
-            Py_DecRef(made)
-            made = Object(0)
+                PyTuple_SetItem(made, k, item)
+    Py_DecRef(arrays)
     return made
 
 
@@ -344,10 +227,10 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
                     arrays = arrays + 1
                     edges[k] = table[NOTHING]
                     counter = bits(o, Ptr[i64])[table[COUNTER_AT]]
-                    if (
-                        counter != table[NOTHING]
-                    ):  # those of inference mode, and `Since`, Python reads
-                        found = found & (bits(counter, Ptr[i64])[TYPE] == table[VERSION])
+                    if counter != table[NOTHING]:  # inference mode's, and `Since`, Python reads
+                        found = found & (counter != 0)
+                        if counter != 0:
+                            found = found & (bits(counter, Ptr[i64])[TYPE] == table[VERSION])
                     if ((table[WANTED] >> k) & 1) != 0:
                         edges[k] = edge_of(bits(o, Ptr[i64]), table)
                         history = history | (edges[k] != table[NOTHING])
@@ -373,7 +256,11 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
     for k in range(arrays):  # another thread may exchange the array of a tensor meanwhile
         Py_IncRef(held[k])
     made = PyObject_Vectorcall(objects[0], given, count - 1, keywords)
-    made = as_array(made, table)
+    alone = table[OUTPUTS] == 0
+    if alone:
+        made = as_array(made, table)
+    elif made != 0:
+        made = several(made, table)
     node = table[NOTHING]
     if history:
         if made == 0:
@@ -383,7 +270,7 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
             if node == 0:
                 Py_DecRef(made)
                 made = Object(0)
-    if made != 0:
+    if (made != 0) & alone:
         made = wrapped(made, node, table[NOTHING], table)
         if history:
             Py_DecRef(node)
@@ -573,8 +460,11 @@ class Taken(NamedTuple):
     dtypes: Sequence[Any] = ()
 
 
-def bind(op: Any, fixed: Sequence[int], taken: Taken, recorded: Recorded) -> Callable[..., Any]:
-    """The builtin of the entry for an operator; `fixed`: its table up to FIXED."""
+def bind(
+    op: Any, fixed: Sequence[int], taken: Taken, recorded: Recorded, results: type | None = None
+) -> Callable[..., Any]:
+    """The builtin of the entry for an operator; `fixed`: its table up to FIXED, `results`: the class of the tuple of
+    several outputs."""
     code = (call_view if op.view else call).address()
     values = [(what, id(v) if what == CONSTANT else v) for what, v in recorded.statics]
     kept = sum(1 for place, _ in recorded.saved if place != RESULT)
@@ -587,8 +477,18 @@ def bind(op: Any, fixed: Sequence[int], taken: Taken, recorded: Recorded) -> Cal
     ]
     starts = [LISTS + sum(map(len, lists[:k])) for k in range(len(lists))]
     nodes = [id(n) if n is not None else 0 for n in (recorded.node, recorded.pair)]
-    fixed = [*fixed, id(op), taken.tensors, taken.optional, taken.wanted, taken.alike]
+    outputs = 0 if results is None else len(op.outputs)
+    fixed = [
+        *fixed,
+        id(op),
+        outputs,
+        id(results),
+        taken.tensors,
+        taken.optional,
+        taken.wanted,
+        taken.alike,
+    ]
     fixed += [bool(recorded.floating), *nodes, recorded.pair_at, recorded.summed, *starts]
     table = np.array([*fixed, *chain(*lists)], np.int64)
-    native.keep((taken, recorded, table, op))
+    native.keep((taken, recorded, table, op, results))
     return builtin(op.name, code, table, keywords=True)
