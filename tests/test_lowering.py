@@ -438,6 +438,22 @@ def test_maxima_of_rectified_numbers_and_their_gradients(kernel, stride, padding
                 np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
+@pytest.mark.parametrize("dims", [None, (0, 2, 3), (-1, -2), (1, 2, 3), (0, 1), 3, ()])
+def test_sums_of_what_pooling_scatters(dims):
+    def function(x):
+        x = x.detach().requires_grad_()
+        y = torch.nn.functional.max_pool2d(x, 3, 2, 1)
+        (g,) = torch.autograd.grad(y, x, y.detach() * 2)
+        return g.detach(), g.sum() if dims is None else g.sum(dims), g.sum((2, 3), keepdim=True)
+
+    program = built(function, torch.randn(4, 6, 20, 24))
+    for seed in range(2):
+        torch.manual_seed(seed)
+        x = torch.randn(4, 6, 20, 24)
+        for a, b in zip(program(x.clone()), function(x.clone()), strict=True):
+            same(a, b, 1e-4)
+
+
 def built_with_gradients(function, *inputs):
     """The program of a function that asks for gradients by its inputs."""
     with pytest.MonkeyPatch.context() as patch:
