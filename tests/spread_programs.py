@@ -206,6 +206,28 @@ def placements():
         distribute_module(torch.nn.Linear(3, 4), mesh, output_fn=lambda outputs: outputs)
     with pytest.raises(ValueError, match="to a different placements"):
         distribute_tensor(given[0], mesh, [Shard(0)])
+    start_, change = torch.arange(12.0).view(4, 3), torch.linspace(-1, 1, 12).view(4, 3)
+    for gradient in ([Shard(0)], [Replicate()]):  # lies as the parameter does, or not
+        cut, plain, beside = (
+            torch.nn.Parameter(t)
+            for t in (distribute_tensor(start_, mesh, [Shard(0)]), start_.clone(), start_.clone())
+        )
+        both, one = (
+            torch.optim.Adam(ps, lr=0.1, weight_decay=0.1) for ps in ([cut, beside], [plain])
+        )
+        for _ in range(3):
+            before = cut._local_tensor._version
+            cut.grad, plain.grad, beside.grad = (
+                distribute_tensor(change, mesh, gradient),
+                change,
+                change,
+            )
+            both.step()
+            one.step()
+            assert cut._local_tensor._version > before
+        close(cut.detach(), plain.detach())
+        close(both.state[cut]["exp_avg"], one.state[plain]["exp_avg"])
+        assert torch.equal(beside, plain) and cut.placements == (Shard(0),)
     first = DTensor.from_local(torch.ones(2, 3), DeviceMesh("cpu", [0]), [Shard(0)])
     assert first.sum().to_local().tolist() == (0.0 if rank else 6.0)
     assert first.mul(2).to_local().numel() == (0 if rank else 6)

@@ -21,6 +21,7 @@ from rushlight._backends import llvm
 from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
+from rushlight.dispatch import handlers
 from rushlight.optim import rules
 
 _refused: set[tuple] = set()  # kinds of rules that could not be traced or compiled
@@ -111,6 +112,33 @@ class Batch:
             _refused.add(kind)
             return range(n)
         return refused[1:].nonzero()[0].tolist() if refused[0] else ()
+
+
+class Parts:
+    """Runs rules on tensors some of which hand their operators on: on the parts of those that are spread over processes,
+    which a rule changes element by element; operator by operator on others."""
+
+    def __init__(self) -> None:
+        self.run = runner()
+
+    def __call__(self, rule: rules.Rule, tensors: Sequence[Tensor | None], *numbers: Any) -> None:
+        """Take the tensors of one parameter."""
+        given = [t for t in tensors if t is not None]
+        parts = None
+        if not handlers.asked(given):
+            parts = tensors
+        elif not active.modes and (found := getattr(given[0], "_parts_alike", None)) is not None:
+            parts = found(tensors)
+        if parts is None:
+            rules.on_tensors(rule, tuple(tensors), *numbers)
+        else:
+            self.run(rule, tuple(parts), *numbers)
+            _bump(parts[0])
+
+    def finish(self) -> None:
+        """Run the rules that wait."""
+        if isinstance(self.run, Batch):
+            self.run.finish()
 
 
 class Plan:

@@ -387,8 +387,12 @@ class RuleOptimizer(Optimizer):
         elif (active.modes or handlers.made) and handlers.asked(
             [p for group in self.param_groups for p in group["params"]]
         ):
-            with rushlight.no_grad():
-                self._step(rules.on_tensors)
+            parts = fused.Parts()
+            with rules.quiet(), rushlight.no_grad():
+                try:
+                    self._step(parts)
+                finally:
+                    parts.finish()
         else:
             run = fused.runner()
             with rules.quiet(), rushlight.no_grad():

@@ -101,6 +101,7 @@ class ShardedParameter:
         self.size, self.dtype = size, dtype or parameter.dtype
         part = whole[self.first : self.first + self.count].clone()
         self.sharded = make(part, parameter)
+        self.spread: Any = type(self.sharded.data)
         self.unsharded: Parameter | None = None
         self.partial: Tensor | None = (
             None  # a gradient that other replicas have not added theirs to
@@ -202,4 +203,4 @@ class ShardedParameter:
         """Rows as a tensor of the sharded parameter's kind."""
         if part is local(self.sharded) or not hasattr(self.sharded, "_spec"):
             return part
-        return type(self.sharded.data)(part, self.sharded._spec._replace(dtype=part.dtype))
+        return self.spread(part, self.sharded._spec._replace(dtype=part.dtype))

@@ -115,6 +115,20 @@ class DTensor(Tensor):
         whole = self.redistribute(placements=(Replicate(),) * self._spec.mesh.ndim)
         return whole.to_local(grad_placements=grad_placements)
 
+    def _parts_alike(self, tensors: Sequence[Tensor | None]) -> list[Tensor | None] | None:
+        """This process's parts of tensors that all lie as this one does; None if one does not."""
+        spec = self._spec
+        for t in tensors:
+            if t is not None and (
+                not isinstance(t, DTensor)
+                or (t._spec.mesh, t._spec.placements, t._spec.shape)
+                != (spec.mesh, spec.placements, spec.shape)
+            ):
+                return None
+        if any(isinstance(p, Partial) for p in spec.placements):
+            return None
+        return [None if t is None else t._local_tensor for t in tensors]  # type: ignore[attr-defined]
+
     @property
     def device_mesh(self) -> DeviceMesh:
         """The mesh that it is spread over."""
