@@ -359,6 +359,13 @@ def test_counts_of_repeats_are_not_made_up():
         x.repeat_interleave(counts, 0)
 
 
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_graphs_take_indices_from_the_end(mode):
+    x, index = torch.arange(5.0), torch.tensor([1, 2])
+    traced = make_fx(lambda x, i: torch.take_along_dim(x, i, 0), tracing_mode=mode)(x, index)
+    assert traced(x, torch.tensor([-1, -5])).tolist() == [4, 0]
+
+
 def test_indices_of_what_is_not_zero_are_recorded():
     traced = make_fx(lambda x: torch.where(x > 0)[0])(torch.tensor([1.0, 0.0, 2.0]))
     assert traced(torch.tensor([0.0, 0.0, 2.0, 4.0])).tolist() == [2, 3]

@@ -128,9 +128,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None):
         )
     d = geometry.wrap_dim(dim, input.ndim)
     if input.shape[:d] == indices.shape[:d] and input.shape[d + 1 :] == indices.shape[d + 1 :]:
-        if somewhere(indices < 0):  # they count from the end
-            indices = indices.remainder(input.shape[d])
-        return input.gather(d, indices)
+        return input.gather(d, from_the_start(indices, input.shape[d]))
     shape = list(input.shape)
     shape[d] = indices.shape[d]
     wide = geometry.broadcast_shapes(tuple(shape), tuple(indices.shape))
@@ -140,9 +138,14 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None):
         )
     )
     own[d] = input.shape[d]
-    if somewhere(indices < 0):  # they count from the end
-        indices = indices.remainder(input.shape[d])
+    indices = from_the_start(indices, input.shape[d])
     return input.expand(tuple(own)).gather(d, indices.expand(wide))
+
+
+def from_the_start(indices: Tensor, n: int) -> Tensor:
+    """Indices of which negative ones count from the end; a graph is for others, too."""
+    traced = thread.dispatch_modes or isinstance(indices._array, Meta)
+    return indices.remainder(n) if traced or somewhere(indices < 0) else indices
 
 
 # -- whole slices ----------------------------------------------------------------------------------
