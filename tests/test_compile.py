@@ -652,3 +652,22 @@ def test_gradients_of_another_layout_than_in_the_capture():
             found.append(torch.autograd.grad(loss(g(x)), (x, w)))
         torch.testing.assert_close(*found, rtol=0, atol=0)
     assert len(f.programs) == 1
+
+
+def test_sources_of_results_without_a_gradient_have_none():
+    """Optimizers leave parameters without a gradient alone, but not those with a gradient of zeros."""
+    main, other, shared = nn.Linear(3, 3), nn.Linear(3, 2), nn.Linear(3, 3)
+    parts = nn.ModuleList([main, other, shared])
+    start = copy.deepcopy(parts.state_dict())
+    outcomes = []
+    for wrap in (lambda f: f, Compiled):
+        parts.load_state_dict(start)
+        optimizer = torch.optim.AdamW(parts.parameters(), 0.1)
+        f = wrap(lambda x: (main(shared(x)), other(shared(x).relu()).sum(0), x * 2))
+        for k in range(6):
+            optimizer.zero_grad()
+            f(torch.ones(2, 3) * k)[k % 3 // 2].sum().backward()
+            outcomes.append([p.grad is None for p in parts.parameters()])
+            optimizer.step()
+        outcomes.append(seen(parts))
+    assert alike(outcomes[:7], outcomes[7:])

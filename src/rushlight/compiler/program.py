@@ -40,6 +40,7 @@ class CompiledBackward(Node):
     __slots__ = ("versions",)
     graph: Callable[..., tuple]
     likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
+    reached: list[set[int]]  # the results that each source of a gradient is reached from
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         if record:
@@ -62,7 +63,23 @@ class CompiledBackward(Node):
         gradients = type(self).graph(*self.saved, *given)
         if not keep:
             self.saved = None
+        if None in many:  # what is reached from no result with a gradient has none
+            there = {k for k, x in enumerate(many) if x is not None}
+            pairs = zip(gradients, self.reached, strict=True)
+            gradients = tuple([a if there & results else None for a, results in pairs])
         return tuple([None if a is None else _wrap(a) for a in gradients])
+
+
+def reached_from(s: Segment, given: list) -> list[set[int]]:
+    """For each output of the graph of a backward pass: the numbers of the given gradients that it depends on."""
+    found = {s.inputs[v]: {k} for k, v in enumerate(given) if v in s.inputs}
+    *nodes, output = s.graph.nodes
+    for n in nodes:
+        read = n.all_input_nodes
+        found.setdefault(n, set()).update(*[found[i] for i in read])
+        if read and getattr(n.target, "_opname", "").endswith("_"):  # it writes to the first
+            found[read[0]] |= found[n]
+    return [set() if n is None else found[n] for n in output.args[0]]
 
 
 def laid_out(g: Tensor | None, shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
@@ -233,10 +250,11 @@ class Program:
         """Make the results differentiable: one node, which saves what the graph of the backward pass takes."""
         saved = [v for v in s.inputs if v not in self.given]
         order = [*saved, *self.given]
+        reached = reached_from(s, self.given)
         build = lowering.build(s.graph).on_arrays
         places = [order.index(v) for v in s.inputs]
         kind = type("CompiledFunctionBackward", (CompiledBackward,), {
-            "__slots__": (), "n_outputs": len(self.results),
+            "__slots__": (), "n_outputs": len(self.results), "reached": reached,
             "graph": staticmethod(lambda *a: build(*[a[k] for k in places])),
             "likes": tuple((g.array.shape, g.array.dtype, g.array.strides) for g in self.given),
         })  # fmt: skip
