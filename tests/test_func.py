@@ -585,3 +585,24 @@ def test_forward_over_reverse_through_views(view):
     assert torch.equal(moved, torch.func.jacrev(torch.func.grad(loss))(b) @ one)
     assert moved.any()
     assert torch.equal(torch.func.hessian(loss)(b), torch.func.jacrev(torch.func.jacrev(loss))(b))
+
+
+def test_transforms_refuse_what_has_no_derivatives():
+    for f in (grad(torch.sum), jacrev(torch.sum), lambda x: vjp(torch.sum, x)):
+        with pytest.raises(RuntimeError, match="only Tensors of floating point dtype can require"):
+            f(torch.arange(3))
+        with pytest.raises(ValueError, match="Thing passed to transform API must be Tensor"):
+            f(3.0)
+    with pytest.raises(ValueError, match="must only return Tensors, got type <class 'NoneType'>"):
+        vmap(lambda x: None)(X)
+    with pytest.raises(RuntimeError, match="data-dependent control flow"):
+        vmap(lambda x: x if x.sum() > 0 else -x)(X)
+
+
+def test_batched_gradients_of_what_is_not_reached():
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    found = torch.autograd.grad(
+        x * 2, (y, x), torch.eye(2), is_grads_batched=True, allow_unused=True
+    )
+    assert found[0] is None
+    assert found[1].tolist() == [[2.0, 0.0], [0.0, 2.0]]

@@ -551,6 +551,8 @@ def grad(
         raise RuntimeError(f"got {len(outputs)} outputs and {len(given)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
+        from rushlight.autograd.functional import grad_batched
+
         return grad_batched(
             outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads
         )
@@ -573,28 +575,6 @@ def grad(
             if g.__class__ is Tensor:
                 result[i]._array = g._array  # with its tangents
     return tuple(result)
-
-
-def grad_batched(
-    outputs: tuple, inputs: tuple, given: tuple, keep: bool, create: bool, unused: bool, zeros: bool
-) -> tuple:
-    """One backward for all rows of the batched gradients."""
-    import rushlight
-
-    present = [k for k, g in enumerate(given) if g is not None]
-    sizes = {g.shape[0] for g in given if g is not None}
-    if len(sizes) != 1:
-        raise RuntimeError(f"is_grads_batched: the batch sizes of grad_outputs differ: {sizes}")
-
-    def backward(*rows: Tensor) -> tuple:
-        row = dict(zip(present, rows, strict=True))
-        each = tuple(row.get(k) for k in range(len(given)))
-        return grad(
-            outputs, inputs, each, retain_graph=keep, create_graph=create, allow_unused=unused,
-            materialize_grads=zeros,
-        )  # fmt: skip
-
-    return rushlight.vmap(backward)(*[given[k] for k in present])
 
 
 __all__ = ["View", "backward", "grad"]

@@ -339,3 +339,30 @@ def _hessian_product(
         _depending(gs, strict, second=True)
         rows = _zeros_for(_gradients(gs, xs, vs, create_graph), xs)
     return _finished(out, create_graph), _finished(rows if several else rows[0], create_graph)
+
+
+def grad_batched(
+    outputs: tuple, inputs: tuple, given: tuple, keep: bool, create: bool, unused: bool, zeros: bool
+) -> tuple:
+    """One backward for all rows of the batched gradients."""
+    import rushlight
+
+    present = [k for k, g in enumerate(given) if g is not None]
+    sizes = {g.shape[0] for g in given if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError(f"is_grads_batched: the batch sizes of grad_outputs differ: {sizes}")
+
+    reached: dict[int, None] = {}  # the numbers of the inputs that have gradients
+
+    def backward(*rows: Tensor) -> tuple:
+        row = dict(zip(present, rows, strict=True))
+        each = tuple(row.get(k) for k in range(len(given)))
+        found = grad(
+            outputs, inputs, each, retain_graph=keep, create_graph=create, allow_unused=unused,
+            materialize_grads=zeros,
+        )  # fmt: skip
+        reached.update((k, None) for k, g in enumerate(found) if g is not None)
+        return tuple(found[k] for k in reached)
+
+    rest = iter(rushlight.vmap(backward)(*[given[k] for k in present]))
+    return tuple(next(rest) if k in reached else None for k in range(len(inputs)))

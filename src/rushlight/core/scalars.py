@@ -64,12 +64,10 @@ def as_bool(self: Tensor) -> bool:
         if a.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    if active.modes or a.__class__ is not np.ndarray:
-        return bool(self.item())
-    if self.is_meta:
-        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     if a.__class__ is not np.ndarray and hasattr(a.__class__, "truth"):  # of a function transform
         return bool(a.truth())
+    if active.modes or a.__class__ is not np.ndarray:
+        return bool(self.item())
     return bool(a.reshape(-1)[0])
 
 

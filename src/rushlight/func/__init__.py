@@ -44,11 +44,13 @@ def _fresh(tree: Any) -> Any:
 
     def fresh(x: Any) -> Any:
         if not isinstance(x, Tensor):
-            return x
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
         x = at_innermost(x)
         if x.requires_grad:
             return x.view_as(x)
-        return apart(x)._set_requires_grad(True) if x.is_floating_point() or x.is_complex() else x
+        if not (x.is_floating_point() or x.is_complex()):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        return apart(x)._set_requires_grad(True)
 
     return tree_map(fresh, tree)
 

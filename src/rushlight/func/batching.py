@@ -133,7 +133,7 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, func: Callab
             )
     leaves, spec = tree_flatten(result)
     for x in leaves:
-        if x is not None and not isinstance(x, Tensor):
+        if not isinstance(x, Tensor):
             raise ValueError(
                 f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(x)}. Did you mean to set "
                 "out_dims= to None for output?"
@@ -158,7 +158,7 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, func: Callab
                 a = None
         else:
             a = None
-        if d is None or x is None:
+        if d is None:
             made.append(x)
             continue
         if a is None:
