@@ -551,9 +551,9 @@ def grad(
         raise RuntimeError(f"got {len(outputs)} outputs and {len(given)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        from rushlight.autograd.functional import grad_batched
+        import rushlight
 
-        return grad_batched(
+        return rushlight.autograd.functional.grad_batched(
             outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads
         )
     edges, grads = starts(outputs, given)
