@@ -569,6 +569,22 @@ def test_the_interpreter_alone():
         assert Inlined().call(None, f, args, {}) == f(*args)
 
 
+def test_a_backward_pass_of_what_a_view_from_outside_gives():
+    x, layer = torch.linspace(0, 1, 6).reshape(-1, 1), nn.Linear(1, 3)
+
+    def step():
+        layer.zero_grad()
+        loss = layer(x).square().sum()
+        loss.backward()
+        return loss
+
+    compiled = torch.compile(step)
+    for _ in range(3):
+        found = seen([compiled(), layer])
+        assert found == seen([step(), layer])
+    assert compiled.programs
+
+
 def test_the_report_tells_lines_kernels_and_memory():
     def f(x):
         y = x.sin() * 2

@@ -433,9 +433,11 @@ class Recorder(TorchDispatchMode):
     def refuse_hooks(self) -> None:
         """Guard that the leaves of a backward pass have no hooks, which a program would not call."""
         for v in self.leaves():
-            if v.tensor._edge.hooks is not None:
+            if (
+                getattr(v.tensor._edge, "hooks", None) is not None
+            ):  # views without a gradient have none
                 self.capture.stop("a hook on a tensor from outside")
-            self.capture.guards.add(f"{v.place}._edge.hooks is None")
+            self.capture.guards.add(f"getattr({v.place}._edge, 'hooks', None) is None")
 
     def after_backward(self) -> None:
         """Note the gradients that a backward pass gave to leaves."""
