@@ -286,6 +286,18 @@ def dies():
         store.wait([f"heard/{k}" for k in range(size - 1)], timedelta(seconds=100))
 
 
+def raises_by_file():
+    """A process that raises says so in the file by which they met."""
+    rank, _ = start(
+        init_method=f"file://{os.environ['MEETING']}", rank=int(os.environ["RANK"]), world_size=2
+    )
+    dist.barrier()
+    if rank == 1:
+        raise ValueError("rank one is unwell")
+    with pytest.raises(RuntimeError, match="rank 1 is gone"):
+        dist.all_reduce(torch.ones(1))
+
+
 def raises():
     rank, size = start()
     dist.barrier()

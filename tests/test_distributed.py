@@ -142,6 +142,15 @@ def test_a_rank_that_dies_is_named():
     assert left_in_memory() == before
 
 
+@needs_mpi
+def test_a_rank_that_raises_is_named_in_a_file(tmp_path):
+    command = [sys.executable, str(PROGRAMS), "raises_by_file"]
+    processes = [started(command, RANK=k, MEETING=tmp_path / "meeting") for k in range(2)]
+    other, unwell = ended(processes)
+    assert unwell[0] == 1 and "rank one is unwell" in unwell[1]
+    check([other])
+
+
 def launch(*arguments: str) -> tuple[int, str]:
     (result,) = ended([started([sys.executable, "-m", "rushlight", *arguments])])
     return result

@@ -19,8 +19,14 @@ from datetime import timedelta
 from typing import Any
 
 from rushlight.distributed import pmi
-from rushlight.distributed.store import DistBackendError, DistStoreError, PrefixStore, Store
-from rushlight.distributed.tcp_store import TCPStore
+from rushlight.distributed.store import (
+    DistBackendError,
+    DistStoreError,
+    FileStore,
+    PrefixStore,
+    Store,
+)
+from rushlight.distributed.tcp_store import GONE, TCPStore
 
 __all__ = ["World", "is_installed", "join", "launched"]
 
@@ -45,6 +51,7 @@ class World:
         self.process = os.getpid()
         self.failed = False  # something did not come to its end: leave without waiting for anybody
         self.stores: list[TCPStore] = []
+        self.files: list[FileStore] = []
         atexit.register(self.leave)
 
     def watch(self, store: Store) -> None:
@@ -53,12 +60,16 @@ class World:
         if isinstance(below, TCPStore) and below not in self.stores:
             below._call("hello", str(self.rank))
             self.stores.append(below)
+        elif isinstance(below, FileStore):
+            self.files.append(below)
 
     def leave(self) -> None:
         """End MPI together with the others, if nothing went wrong and they end, too."""
         if os.getpid() != self.process:
             return  # a forked child
         failed = self.failed or getattr(sys, "last_value", None) is not None
+        for file in self.files if failed else ():
+            file.append(GONE, f"{self.rank} ")  # no server sees that this process ends
         if failed and self.launched:
             sys.stdout.flush()
             sys.stderr.flush()
