@@ -643,3 +643,16 @@ def test_copy_takes_no_source_of_more_dimensions(into, source, dtype):
     if into == (3,) and source == (1, 3):  # assignment drops leading dimensions of one
         t[:] = torch.ones(source)
         assert t.all()
+
+
+def test_randint_like_follows_memory():
+    rows = torch.zeros(5, 4)
+    for bounds in ((10,), (3, 90)):
+        torch.manual_seed(3)
+        expected = torch.randint_like(rows, *bounds)
+        torch.manual_seed(3)
+        found = torch.randint_like(rows.t(), *bounds)
+        assert torch.equal(found, expected.t()) and found.stride() == rows.t().stride()
+        torch.manual_seed(3)
+        deep = torch.randint_like(rows.reshape(5, 2, 2).permute(2, 1, 0), *bounds)
+        assert torch.equal(deep, expected.reshape(5, 2, 2).permute(2, 1, 0))

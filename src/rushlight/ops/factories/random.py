@@ -247,23 +247,25 @@ EXACT = {F32: 1 << 24, F64: 1 << 53, F16: 1 << 11, BF16: 1 << 8, I64: 1 << 62, I
 
 
 def _few_integers(input: Any, *bounds: Any) -> Tensor | None:
-    """`randint_like` of ints that the dtype of `input` holds exactly, in the usual order; None for anything else."""
+    """`randint_like` of ints that the dtype of `input` holds exactly, row by row or column by column in memory; None for
+    anything else."""
     a = getattr(input, "_array", None)
     low, high = bounds if len(bounds) == 2 else (0, *bounds)
     if a.__class__ is not np.ndarray or active.modes or {low.__class__, high.__class__} != {int}:
         return None
     limit = EXACT.get(a.dtype, 0)
-    if not (
-        -limit < low < high < limit and high - low < 1 << 28 and a.size and a.flags.c_contiguous
-    ):
+    if not (-limit < low < high < limit and high - low < 1 << 28 and a.size and a.flags.forc):
         return None
-    words = xp.empty(a.shape, I64)
+    turned = not a.flags.c_contiguous
+    like = a.T if turned else a
+    words = xp.empty(like.shape, I64)
     if words.strides != tuple(
-        [s // a.itemsize * 8 for s in a.strides]
+        [s // a.itemsize * 8 for s in like.strides]
     ):  # they may differ where a size is 1
         return None
     xp.random_integers(generators.default_generator, words, low, high - low)
-    return _wrap(words if a.dtype is I64 else xp.cast(words, a.dtype))
+    made = words if a.dtype is I64 else xp.cast(words, a.dtype)
+    return _wrap(made.T if turned else made)
 
 
 # -- in place --------------------------------------------------------------------------------------
