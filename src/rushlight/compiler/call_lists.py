@@ -150,30 +150,37 @@ def copied(a: np.ndarray, which: int) -> np.ndarray:
 def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls:
     """The kernel calls of a call."""
     first = Run([call], copies(call, values, 0), block)
-    second = Run([call], copies(call, values, 2), block)
-    block.dry = True
-    try:
-        dry = [Run([call], copies(call, values, which), block) for which in (-1, -2)]
-    finally:
-        block.dry = False
-    result = places(first, first.values[call.node])
-    for run in (second, *dry):
-        if run.calls != first.calls or places(run, run.values[call.node]) != result:
-            raise Refused
+    found = StepCalls(
+        [first.place(first.values[n]) for n in operands(call)], first.buffers, first.calls[0],
+        places(first, first.values[call.node]),
+    )  # fmt: skip
     written = {first.place(first.values[n]).buffer for n in call.written}
-    for k, b in enumerate(first.buffers):
-        every = [b, *[run.buffers[k] for run in (second, *dry)]]
-        if k < first.given:
-            if b.changed() and k not in written:
-                raise Refused
-        elif not any(x.changed() for x in every):
-            if any(x.before != b.before for x in every):
-                raise Refused
-            b.kind = "constant"
-            b.tells = b.tells or (b.size <= TOLD and not any(b.before) and b.size % 8 == 0)
-    given = [first.place(first.values[n]) for n in operands(call)]
-    found = StepCalls(given, first.buffers, first.calls[0], result)
-    verify(call, found, copies(call, values, 2), second)
+    constant = []
+    for k, b in enumerate(found.buffers):
+        if not b.changed():
+            constant += [k] * (k >= first.given)
+        elif k < first.given and k not in written:
+            raise Refused
+    first.forget()
+    for which in (-1, -2, 2):
+        block.dry = which < 0
+        try:
+            run = Run([call], copies(call, values, which), block)
+        finally:
+            block.dry = False
+        if run.calls[0] != found.calls or places(run, run.values[call.node]) != found.result:
+            raise Refused
+        every = [(found.buffers[k], run.buffers[k]) for k in constant]
+        if any(other.before != b.before or other.changed() for b, other in every):
+            raise Refused
+    for k in constant:
+        b = found.buffers[k]
+        b.kind = "constant"
+        b.tells = b.tells or (b.size <= TOLD and not any(b.before) and b.size % 8 == 0)
+    verify(call, found, copies(call, values, 2), run)
+    for b in found.buffers:
+        if b.kind != "constant":
+            b.before = b""
     return found
 
 

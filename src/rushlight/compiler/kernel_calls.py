@@ -106,6 +106,10 @@ class Run:
         self.buffers.append(Buffer(start, end - start, self.step, kind))
         return Place(len(self.buffers) - 1, at - start, a.shape, a.strides, a.dtype)
 
+    def forget(self) -> None:
+        """Let go of all arrays."""
+        self._held, self.values = [], {}
+
     def record(self, kernel: Kernel, known: tuple, passed: tuple) -> None:
         """Note a call of a kernel, before it runs."""
         self._held.append(passed)
