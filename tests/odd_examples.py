@@ -573,7 +573,13 @@ def classes_gradient(rng, d):
     wide = F32 if d.itemsize == 2 else d
     sums = np.log(np.exp(a.astype(F64)).sum(1)).astype(wide)
     g = some(rng, target.shape if rng.integers(2) else (), wide)
-    return g, a, target, weight, sums, skip, smoothing, 0.25
+    return g, a, target, weight, sums, skip, smoothing, np.asarray(4.0)
+
+
+def facts_of_losses(rng, d):
+    """The sum of losses, that of weights, and how many classes are out of range."""
+    facts = [rng.standard_normal(), rng.integers(3), rng.integers(2)]
+    return np.array(facts, F64), bool(rng.integers(2)), d
 
 
 def nll_loss(rng, d):
@@ -688,7 +694,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "cross_entropy": classes, "margins": margins,
     "margins_gradient": margins_gradient, "label_margins": label_margins,
     "label_margins_gradient": label_margins_gradient,
-    "cross_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
+    "cross_entropy_gradient": classes_gradient, "entropy_total": facts_of_losses, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
     "logit": elements(1, (0.25,)), "logit_gradient": elements(2, (0.25, 0.75, 0.0)),

@@ -109,8 +109,8 @@ REFERENCE = {
         "arange_into full linspace_into ones "
     ),
     "softmax": (
-        "cross_entropy cross_entropy_gradient log_softmax log_softmax_gradient softmax "
-        "softmax_gradient "
+        "cross_entropy cross_entropy_gradient entropy_total log_softmax log_softmax_gradient "
+        "softmax softmax_gradient "
     ),
     "sorting": (
         "bincount histc histogram isin searchsorted sort take_along topk unique unique_along "
@@ -151,7 +151,7 @@ LLVM = {
         "convolve convolve_transposed convolve_weight "
     ),
     "cross_entropy": (
-        "cross_entropy cross_entropy_gradient "
+        "cross_entropy cross_entropy_gradient entropy_total "
     ),
     "cross_products": (
         "cross kron trace "

@@ -2,10 +2,10 @@
 
 Note [Call lists]
     What a step does as calls of kernels is found as Note [How kernel calls are found] says, but for each step by
-    itself, and in the process that runs it: with the arrays of the first run, then with other numbers. Twice kernels are
-    noted and do not run, and what they would read are numbers that nothing allows, NaN or the largest there are: a
-    binding that looks at elements raises or does something else, and its step stays a line of Python. So do steps that
-    draw random numbers, and those of large arrays, which take far longer than their line.
+    itself, and in the process that runs it: with the arrays of the first run, then with other numbers. Then kernels are
+    noted and do not run. What they would read are numbers that nothing allows, NaN or the largest there are, or zeros, and
+    what they would write are other ones: a binding that looks at elements, before or afterwards, raises or does something
+    else, and its step stays a line of Python. So do steps that draw random numbers, and those of large arrays, which take far longer than their line.
 
     Such steps, and the views between them, become one call of `carry_out` (`_codegen/kernels/call_list.py`), which hands
     kernels arrays that were made once. What only these steps read lies in an arena of the process, one for all
@@ -131,12 +131,14 @@ def operands(call: Call) -> list[Node]:
 
 
 def copied(a: np.ndarray, which: int) -> np.ndarray:
-    """An array that lies in memory as another one, with other numbers; -1 and -2: such as nothing allows."""
+    """An array that lies in memory as another one, with other numbers; below 0: the largest or NaN, the smallest, zeros."""
     low, high = np.lib.array_utils.byte_bounds(a)
     memory = np.zeros(high - low, np.uint8)
     made = np.ndarray(a.shape, a.dtype, memory, address(a) - low if a.size else 0, a.strides)
     if which >= 0:
         made[...] = others(a, which)
+    elif which == -3:
+        made[...] = 0
     elif a.dtype.kind in "iu":
         limits = np.iinfo(a.dtype)
         made[...] = limits.max if which == -1 else limits.min
@@ -150,38 +152,47 @@ def copied(a: np.ndarray, which: int) -> np.ndarray:
 def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls:
     """The kernel calls of a call."""
     first = Run([call], copies(call, values, 0), block)
+    second = Run([call], copies(call, values, 2), block)
     found = StepCalls(
         [first.place(first.values[n]) for n in operands(call)], first.buffers, first.calls[0],
         places(first, first.values[call.node]),
     )  # fmt: skip
+    agree(found, call, second)
+    changed = [
+        k
+        for k, (b, other) in enumerate(zip(found.buffers, second.buffers, strict=True))
+        if b.changed() or other.changed()  # memory may have had the same results from another run
+    ]
     written = {first.place(first.values[n]).buffer for n in call.written}
-    constant = []
-    for k, b in enumerate(found.buffers):
-        if not b.changed():
-            constant += [k] * (k >= first.given)
-        elif k < first.given and k not in written:
-            raise Refused
+    if any(k < first.given and k not in written for k in changed):
+        raise Refused
     first.forget()
-    for which in (-1, -2, 2):
-        block.dry = which < 0
-        try:
-            run = Run([call], copies(call, values, which), block)
-        finally:
-            block.dry = False
-        if run.calls[0] != found.calls or places(run, run.values[call.node]) != found.result:
-            raise Refused
-        every = [(found.buffers[k], run.buffers[k]) for k in constant]
-        if any(other.before != b.before or other.changed() for b, other in every):
-            raise Refused
-    for k in constant:
-        b = found.buffers[k]
-        b.kind = "constant"
-        b.tells = b.tells or (b.size <= TOLD and not any(b.before) and b.size % 8 == 0)
-    verify(call, found, copies(call, values, 2), run)
+    runs = [second]
+    block.dry = True
+    try:
+        for which, byte in ((-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0)):
+            runs.append(Run([call], copies(call, values, which), block, (changed, byte)))
+            agree(found, call, runs[-1])
+            runs[-1].forget()
+    finally:
+        block.dry, block.note = False, nothing
+    for k, b in enumerate(found.buffers[first.given :], first.given):
+        if k not in changed:
+            if any(run.buffers[k].before != b.before for run in runs):
+                raise Refused
+            b.kind = "constant"
+            b.tells = b.tells or (b.size <= TOLD and not any(b.before) and b.size % 8 == 0)
+    verify(call, found, copies(call, values, 2), second)
     for b in found.buffers:
         if b.kind != "constant":
             b.before = b""
     return found
+
+
+def agree(found: StepCalls, call: Call, run: Run) -> None:
+    """Refused where another run made other calls, or gave another result."""
+    if run.calls[0] != found.calls or places(run, run.values[call.node]) != found.result:
+        raise Refused
 
 
 def places(run: Run, v: Any) -> Any:

@@ -14,6 +14,7 @@ Note [How kernel calls are found]
 
 from __future__ import annotations
 
+import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
@@ -40,8 +41,13 @@ OTHER_NUMBERS = 0x3F  # the bytes of an arena before a check
 class Run:
     """One run of the steps, with the calls of kernels that they made. `values`: what each node gave."""
 
-    def __init__(self, steps: list, values: dict[Node, Any], block: recording) -> None:
-        """`values`: of the nodes that are there before the steps."""
+    def __init__(
+        self, steps: list, values: dict[Node, Any], block: recording,
+        overwritten: tuple[list[int], int] | None = None,
+    ) -> None:  # fmt: skip
+        """`values`: of the nodes that are there before the steps; `overwritten`: buffers that become full of a byte where
+        a kernel takes them."""
+        self.overwritten = overwritten
         self.buffers: list[Buffer] = []
         self._starts: list[tuple[int, int]] = []  # (address, number of the buffer), sorted
         self._held: list[Any] = []  # all arrays, so that no two have one address
@@ -113,7 +119,12 @@ class Run:
     def record(self, kernel: Kernel, known: tuple, passed: tuple) -> None:
         """Note a call of a kernel, before it runs."""
         self._held.append(passed)
-        self.calls[-1].append(KernelCall(kernel, known, tuple(map(self._argument, passed))))
+        call = KernelCall(kernel, known, tuple(map(self._argument, passed)))
+        self.calls[-1].append(call)
+        if self.overwritten is not None:
+            buffers, byte = self.overwritten
+            for k in {p.buffer for p in call.places()}.intersection(buffers):
+                ctypes.memset(self.buffers[k].start, byte, self.buffers[k].size)
 
     def _argument(self, v: Any) -> Any:
         if isinstance(v, np.ndarray):

@@ -6,6 +6,7 @@ reference's.
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -20,7 +21,7 @@ from rushlight._codegen.kernels import cross_entropy as kernels
 from rushlight._codegen.kernels.rows import CHUNK, width
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import F64, FLOATING, I64, compute_dtype
+from rushlight.core.dtype_sets import F32, F64, FLOATING, I64, compute_dtype
 
 _rows, _columns = Compiled(kernels.rows_entropy), Compiled(kernels.columns_entropy)
 _rows_back, _columns_back = (
@@ -96,15 +97,40 @@ def cross_entropy(
     else:
         columns = _columns[key]
         columns(a, target, w, losses, sums, facts, outer, n, inner, skip, smoothing)
-    return losses, sums, facts.sum(0)
+    if chunks > 1:
+        _added()(facts, chunks)
+    return losses, sums, facts[0]
+
+
+@cache
+def _added() -> Any:
+    return kernels.added.compiled()
+
+
+def totals(d: np.dtype) -> Any:
+    """The native entry of `entropy_total` for losses of a dtype."""
+    if d not in (F32, F64):
+        return unbound
+    known = {"R": of(d)}
+    return bind((kernels.infer_total, {}), [F64], [d, F64], (kernels.entropy_total, known))
+
+
+_totals = ByDtype(totals)
+
+
+@implements("entropy_total")
+def entropy_total(facts: Any, mean: bool, d: np.dtype) -> tuple[Any, Any] | None:
+    """The sum or the mean of losses, and what they were divided by, from what `cross_entropy` gives last; None where a class
+    is out of range."""
+    found = _totals[d](facts, mean)
+    return reference.entropy_total(facts, mean, d) if found is None else found
 
 
 @implements("cross_entropy_gradient")
 def cross_entropy_gradient(
-    g: Any, a: Any, target: Any, weight: Any, sums: Any, skip: int, smoothing: float, scale: float
+    g: Any, a: Any, target: Any, weight: Any, sums: Any, skip: int, smoothing: float, divisor: Any
 ) -> np.ndarray:
-    """The gradient of `cross_entropy` by the logits, times `scale` and g, which is one number or one for
-    each place."""
+    """The gradient of `cross_entropy` by the logits, times g / divisor; g is one number or one for each place."""
     sizes = layout_of(a, target, weight)
     d = sums.dtype
     if (
@@ -117,7 +143,9 @@ def cross_entropy_gradient(
         or g.size != 1
         and g.shape != target.shape
     ):
-        return reference.cross_entropy_gradient(g, a, target, weight, sums, skip, smoothing, scale)
+        return reference.cross_entropy_gradient(
+            g, a, target, weight, sums, skip, smoothing, divisor
+        )
     if g.dtype is not d or not g.flags.carray:
         g = np.array(g, d, order="C")
     outer, n, inner = sizes
@@ -127,8 +155,8 @@ def cross_entropy_gradient(
     step = 0 if g.size == 1 else 1
     if inner == 1:
         rows = _rows_back[key]
-        rows(g, a, target, w, sums, out, outer, n, skip, smoothing, step, scale)
+        rows(g, a, target, w, sums, out, outer, n, skip, smoothing, divisor, step)
     else:
         columns = _columns_back[key]
-        columns(g, a, target, w, sums, out, outer, n, inner, skip, smoothing, step, scale)
+        columns(g, a, target, w, sums, out, outer, n, inner, skip, smoothing, divisor, step)
     return out

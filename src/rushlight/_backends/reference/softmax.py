@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
 
 KERNELS = (
-    "cross_entropy cross_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
+    "cross_entropy cross_entropy_gradient entropy_total log_softmax log_softmax_gradient softmax softmax_gradient"
 ).split()
 
 largest, added = np.maximum.reduce, np.add.reduce
@@ -112,12 +112,25 @@ def cross_entropy(
     return losses.reshape(target.shape), sums.reshape(target.shape), facts
 
 
+def entropy_total(
+    facts: np.ndarray, mean: bool, d: np.dtype
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The sum or the mean of losses, and what they were divided by, from what `cross_entropy` gives last; None where a class
+    is out of range."""
+    total, weights, bad = facts.tolist()
+    if bad:
+        return None
+    if not mean:
+        return np.asarray(total, d), np.asarray(1.0)
+    return np.asarray(total / weights if weights else np.nan, d), np.asarray(weights)
+
+
 def cross_entropy_gradient(
     g: np.ndarray, a: np.ndarray, target: np.ndarray, weight: Array | None, sums: np.ndarray, skip: int,
-    smoothing: float, scale: float,
+    smoothing: float, divisor: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """The gradient of `cross_entropy` by the logits, times `scale` and g, which is one number or one for
-    each place."""
+    """The gradient of `cross_entropy` by the logits, times g / divisor; g is one number or one for each place."""
+    scale = 1 / divisor.item() if divisor else np.nan
     x = rows_of_classes(a)
     n = a.shape[1]
     t = target.reshape(-1)

@@ -112,13 +112,47 @@ def infer_entropy(
             plan[NUMBERS + 3] = bits(smoothing, i64)
 
 
+@inline
+def over(divisor, x=1.0):
+    """x / divisor; NaN for no examples."""
+    return select(divisor == 0, f64(float("nan")), x / divisor)
+
+
+@kernel
+def added(facts: Ptr[f64], chunks: i64):
+    """Add the facts of all chunks to those of the first."""
+    for k in range(1, chunks):
+        for i in unroll(FACTS):
+            facts[i] = facts[i] + facts[k * FACTS + i]
+
+
+@kernel
+def infer_total(facts: Header, mean: i64, plan: Ptr[i64]):
+    """The plan of `entropy_total`."""
+    plan[RUN] = 0
+    plan[WORK] = 1
+    plan[NDIM] = 0
+    plan[NUMBERS] = mean
+    if in_order(facts) & (dims_of(facts) == 1):
+        plan[RUN] = i64(1) if shape_of(facts)[0] == FACTS else i64(0)
+
+
+@kernel
+def entropy_total(facts: Ptr[f64], loss: Ptr[R], divisor: Ptr[f64], wrong: Ptr[i64], mean: i64):
+    """The sum of losses or their mean, and what they were divided by; wrong[0] where a class is out of range."""
+    wrong[0] = select(facts[2] == 0, i64(0), i64(1))
+    divisor[0] = select(mean != 0, facts[1], f64(1))
+    loss[0] = R(select(mean != 0, over(facts[1], facts[0]), facts[0]))
+
+
 @kernel
 def rows_entropy_backward(
     WEIGHT, SMOOTH, g: Ptr[R], x: Ptr[T], target: Ptr[i64], weight: Ptr[T], sums: Ptr[R], out: Ptr[T],
-    rows: i64, n: i64, skip: i64, smoothing: f64, step: i64, scale: f64,
+    rows: i64, n: i64, skip: i64, smoothing: f64, divisor: Ptr[f64], step: i64,
 ):  # fmt: skip
-    """The gradient by x; row r has the gradient g[r * step] * scale."""
+    """The gradient by x; row r has the gradient g[r * step] / divisor[0]."""
     hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
+    scale = over(divisor[0])
     for lo, hi in parallel(rows, rows_of(n)):
         if SMOOTH:
             all = row_total(weight, n, itself, T) if WEIGHT else R(n)
@@ -201,10 +235,11 @@ def columns_entropy(
 @kernel
 def columns_entropy_backward(
     WEIGHT, SMOOTH, g: Ptr[R], x: Ptr[T], target: Ptr[i64], weight: Ptr[T], sums: Ptr[R], out: Ptr[T],
-    outer: i64, n: i64, inner: i64, skip: i64, smoothing: f64, step: i64, scale: f64,
+    outer: i64, n: i64, inner: i64, skip: i64, smoothing: f64, divisor: Ptr[f64], step: i64,
 ):  # fmt: skip
     """As rows_entropy_backward, of columns."""
     L = width(T)
+    scale = over(divisor[0])
     across = (inner + (L - 1)) // L
     hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
     for lo, hi in parallel(outer * across, rows_of(n * L)):

@@ -106,18 +106,15 @@ def cross_entropy_loss(
     Intermediates: log(sum(exp(x))) over the classes (N, *), and the number that the sum of losses was divided by.
     """
     losses, sums, facts = xp.cross_entropy(input, target, weight, ignore_index, label_smoothing)
-    total, weights, bad = facts.tolist()
-    if bad:
+    found = xp.entropy_total(facts, reduction == "mean", input.dtype)
+    if found is None:
         c = input.shape[1]
         bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
         raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
+    loss, divisor = found
     if reduction == "none":
-        return losses.astype(input.dtype, copy=False), sums, xp.asarray(1.0)
-    if reduction == "sum":
-        weights = 1.0
-    else:
-        total = total / weights if weights else float("nan")
-    return xp.asarray(total, input.dtype), sums, xp.asarray(weights)
+        loss = losses.astype(input.dtype, copy=False)
+    return loss, sums, divisor
 
 
 def cross_entropy_loss_rule(g, input, target, weight, reduction, ignore_index, label_smoothing):
@@ -141,9 +138,8 @@ def cross_entropy_loss_rule(g, input, target, weight, reduction, ignore_index, l
 def cross_entropy_loss_gradient(
     xp, g, input, target, weight, ignore_index, label_smoothing, sums, divisor
 ):
-    scale = 1 / divisor.item() if divisor else float("nan")
     return xp.cross_entropy_gradient(
-        g, input, target, weight, sums, ignore_index, label_smoothing, scale
+        g, input, target, weight, sums, ignore_index, label_smoothing, divisor
     )
 
 
