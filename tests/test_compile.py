@@ -588,11 +588,11 @@ def test_a_backward_pass_of_what_a_view_from_outside_gives():
 def test_the_report_tells_lines_kernels_and_memory():
     def f(x):
         y = x.sin() * 2
-        return (y + 1).cumsum(0)
+        return (y + 1).sum(0)
 
     found = torch._dynamo.explain(f)(torch.randn(40, 30))
     kernels = found.kernels()
-    assert [op for k in kernels for op in k.operators] == ["sin", "mul", "add", "cumsum"]
+    assert [op for k in kernels for op in k.operators] == ["sin", "mul", "add", "sum"]
     fused = next(k for k in kernels if len(k.operators) > 1)
     assert fused.source.startswith("def chain(")
     assert all("test_compile.py" in k.line and "in f" in k.line for k in kernels)

@@ -1,7 +1,8 @@
 """Chains of elementwise calls as one loop each.
 
 Note [What is fused]
-    A call is elementwise if its forward runs on stand-ins (`elements.py`): it is traced, so there is no list of
+    A call is elementwise if its forward runs on stand-ins (`Value`) in a back end that knows nothing but the
+    functions of one element which kernels have (`registration.formula`): it is traced, so there is no list of
     operators here. Calls of one shape whose results stay in no other's way become one group: no call outside
     of it may need one of its results before another of its inputs is known. Writes to memory are part of a group if all
     that the group reads of this memory has the same place and strides.
@@ -9,9 +10,6 @@ Note [What is fused]
     A group is one kernel (`_codegen/kernels/fused.py`) on the arrays as they are, views folded into offsets and
     strides; a vector may stand for the channels of an array (`of_channels`). The kernel compares dtypes, shapes and
     strides with those of the first run and refuses others; then the calls run one by one.
-
-    Sums of what a group reads or computes are part of it (`Sum`): they are taken where the numbers are. Nothing in the
-    group reads them.
 """
 
 from __future__ import annotations
@@ -19,39 +17,181 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._codegen.kernels.fused import (
-    DEEP,
-    FAR,
-    GRAIN,
-    MOST,
-    PIECE,
-    ROOM,
-    SIZES,
-    Chain,
-    Line,
-    Operand,
-    row,
-)
-from rushlight._codegen.types import Type, of
+from rushlight._backends import cpu
+from rushlight._backends.compose import Composed
+from rushlight._backends.llvm.registration import formula
+from rushlight._codegen import language
+from rushlight._codegen.kernels.fused import FAR, MOST, SIZES, Chain, Line, Operand, row
+from rushlight._codegen.kernels.pointwise import Pointwise
+from rushlight._codegen.types import Type, b1, bf16, f16, of
 from rushlight.compiler.calls import Call
-from rushlight.compiler.elements import HALF, SPACE, Lines, Refused, Sum, Value
 from rushlight.fx import Node
 
 if TYPE_CHECKING:
     from rushlight.compiler.lowering import Layout, Program
 
 MOST_CALLS = 64
-MOST_SUMS = 8
-WIDEST = ROOM // 16  # numbers that a sum gives, at most
-LEAST = 1024  # elements of a sum: of fewer it has the bits that it has outside of loops, and takes as long
-SHORT, FEW = (
-    48,
-    4096,
-)  # elements of a row and of an array: walking along shorter rows of larger arrays takes too long
+HALF = (f16, bf16)
+
+
+class Refused(Exception):
+    """Something that no chain computes."""
+
+
+class Value:
+    """A number for each element, computed by a line of a chain."""
+
+    __slots__ = ("text", "type", "shape", "lines", "key")
+
+    def __init__(
+        self, text: str, type: Type, shape: tuple[int, ...], lines: Lines, key: Any = None
+    ) -> None:
+        """`key`: the place in memory of a value that is loaded."""
+        self.text, self.type, self.shape, self.lines, self.key = text, type, shape, lines, key
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.type.np
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    def of_channels(self, ndim: int) -> Value:
+        """A vector as a number for each channel of an array with ndim dimensions."""
+        if self.key is None or self.ndim != 1:
+            raise Refused
+        self.lines.channels = True
+        *before, shape, strides, dtype = self.key
+        ones, zeros = (1,) * (ndim - 2), (0,) * (ndim - 2)
+        key = (*before, shape + ones, strides + zeros, dtype)
+        return self.lines.load(key, self.type, self.shape + ones)
+
+
+def by_kernel(name: str, swapped: bool = False) -> Callable:
+    """A method of values that is a kernel's."""
+
+    def method(self: Value, other: Any) -> Value:
+        kernel = getattr(SPACE, name)
+        return kernel(other, self) if swapped else kernel(self, other)
+
+    return method
+
+
+for _sign, _name in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "and": "logical_and", "or": "logical_or",
+}.items():  # fmt: skip
+    setattr(Value, f"__{_sign}__", by_kernel(_name))
+    if _sign in ("add", "sub", "mul", "truediv"):
+        setattr(Value, f"__r{_sign}__", by_kernel(_name, swapped=True))
+setattr(Value, "__neg__", lambda self: SPACE.negative(self))  # noqa: B010
+
+
+class Scalars:
+    """The back end of one element: its kernels write lines, where the values that they are given come from."""
+
+    def __getattr__(self, name: str) -> Callable:
+        found = formula(name)
+        if found is None:
+            raise AttributeError(name)
+        if isinstance(found, Pointwise):
+            return lambda *args: self.apply(found, *args)
+
+        def kernel(*args: Any) -> Any:
+            result = found(SPACE, *args)
+            if result is NotImplemented:
+                raise Refused(name)
+            return result
+
+        return kernel
+
+    def apply(self, pointwise: Pointwise, *args: Any) -> Value:
+        """The line of a function of some values of one type and some numbers."""
+        n = pointwise.arrays
+        values = [v for v in args[:n] if isinstance(v, Value)]
+        if len({v.type for v in values}) != 1 or len(args) != n + pointwise.numbers:
+            raise Refused
+        t, result = values[0].type, pointwise.output or values[0].type
+        if t not in pointwise.types or pointwise.vectors or t in HALF or result in HALF:
+            raise Refused
+        return values[0].lines.add(pointwise.function, args, result, t)
+
+    def select(self, condition: Any, a: Any, b: Any) -> Value:
+        """a where the condition holds, else b."""
+        values = [v for v in (a, b) if isinstance(v, Value)]
+        t = values[0].type
+        if condition.type is not b1 or t in HALF or any(v.type is not t for v in values):
+            raise Refused
+        return condition.lines.add(language.select, (condition, a, b), t, t)
+
+    def contiguous(self, a: Value) -> Value:
+        """The same numbers: where they lie is known from the first run."""
+        return a
+
+    number = staticmethod(cpu.number)
+    zeros = staticmethod(cpu.zeros)
+
+
+SPACE = Composed(Scalars())
+
+
+class Lines:
+    """What a chain computes, line by line."""
+
+    def __init__(self) -> None:
+        self.loads: dict[Any, Value] = {}  # place in memory -> what is loaded from there
+        self.lines: list[Line] = []
+        self.numbers: dict[tuple[Type, Any], str] = {}
+        self._known: dict[Any, Value] = {}
+        self.channels = False  # whether the last call took numbers of channels
+
+    def load(self, key: Any, t: Type | None, shape: tuple[int, ...]) -> Value:
+        """The value at a place in memory."""
+        if key not in self.loads:
+            if t is None or t in HALF:
+                raise Refused
+            self.loads[key] = Value(f"load{len(self.loads)}", t, shape, self, key)
+        return self.loads[key]
+
+    def add(self, function: Any, given: Iterable, t: Type, operand: Type) -> Value:
+        """A line, of type t: `function` of values, and of numbers that become operands of another type."""
+        of_lines = [v.text if isinstance(v, Value) else self.constant(v, operand) for v in given]
+        key = (id(function), *of_lines)
+        if key not in self._known:
+            shape = np.broadcast_shapes(*[v.shape for v in given if isinstance(v, Value)])
+            self._known[key] = Value(f"line{len(self.lines)}", t, shape, self)
+            self.lines.append(Line(function, tuple(of_lines)))
+        return self._known[key]
+
+    def keep(self, results: list[str]) -> None:
+        """Drop the loads that no line and no result reads: vectors that became numbers of channels."""
+        read = {*results, *[text for line in self.lines for text in line.of]}
+        self.loads = {key: v for key, v in self.loads.items() if v.text in read}
+
+    def constant(self, value: Any, t: Type) -> str:
+        """The place of a number among those that the kernel is given."""
+        if isinstance(value, (np.ndarray, np.generic)) and not value.ndim:
+            value = value.item()
+        if not isinstance(value, (bool, int, float)):
+            raise Refused
+        if t.is_float:
+            value = float(value)
+        else:
+            value = index(value)
+            if not -(1 << 63) <= value < 1 << 63:
+                raise Refused
+        key = (t, repr(value))
+        return self.numbers.setdefault(key, f"c[{len(self.numbers)}]")
 
 
 # -- groups ------------------------------------------------------------------------------------------
@@ -60,11 +200,10 @@ SHORT, FEW = (
 class Unit:
     """Calls that run together: `calls` are their numbers, `before` those of all calls that come before them."""
 
-    __slots__ = ("calls", "before", "shape", "keys", "written", "sums", "needs")
+    __slots__ = ("calls", "before", "shape", "keys", "written")
 
     def __init__(self, calls: int, before: int, shape: Any) -> None:
         self.calls, self.before, self.shape = calls, before, shape
-        self.sums = self.needs = 0  # those of the calls that are sums; the sums that calls need
         self.keys: set = set()  # places in memory that are read or computed
         self.written: set[Node] = set()  # roots that are made or written to
 
@@ -79,15 +218,13 @@ def target(call: Call) -> Node:
     return call.node if call.writes is None else call.writes
 
 
-def traced(program: Program, call: Call, lines: Lines, value: Callable) -> Value | Sum:
-    """What an elementwise call or a sum computes, as lines. Raises whatever where it is neither."""
+def traced(program: Program, call: Call, lines: Lines, value: Callable) -> Value:
+    """What an elementwise call computes, as lines. Raises whatever where it is not elementwise."""
     if call.forward is None:
         raise Refused
     layout = program.layouts[target(call)]
     lines.channels = False
     result = call.forward(SPACE, value)
-    if isinstance(result, Sum):
-        return result
     if lines.channels and layout.strides[1] == layout.dtype.itemsize:
         raise Refused  # what is computed for each channel would be computed for each element
     if not isinstance(result, Value) or not prod(layout.shape):
@@ -104,37 +241,17 @@ def traced(program: Program, call: Call, lines: Lines, value: Callable) -> Value
     return Value(result.text, result.type, layout.shape, lines)
 
 
-def pays(call: Call, result: Sum, layout: Layout) -> bool:
-    """Whether the numbers of a sum are new and in order, and a walk along rows of its elements takes no longer."""
-    value = result.value
-    size = layout.dtype.itemsize
-    kept = [n for n, each in zip(value.shape, result.kept, strict=True) if each and n != 1]
-    key = value.key
-    if key is None or call.writes is not None or layout.root is not call.node or value.size < LEAST:
-        return False
-    if kept != [n for n in layout.shape if n != 1] or prod(kept) > WIDEST or not dense(layout):
-        return False
-    if list(layout.strides) != sorted(layout.strides, reverse=True):
-        return False
-    to = (*key[:3], value.shape, result.strides(size), key[5])
-    sizes, strides = collapsed(value.shape, [to, key], 1)
-    return strides[0][-1] in (0, 1) and (sizes[-1] >= SHORT or value.size <= FEW)
-
-
-def elementwise(program: Program) -> tuple[set[Node], dict[Node, tuple[int, ...]]]:
-    """The nodes of the calls that are elementwise, and of those that are sums with the shape of what they add up."""
-    found, sums = set(), {}
+def elementwise(program: Program) -> set[Node]:
+    """The nodes of the calls that are elementwise."""
+    found = set()
     for call in program.calls:
         lines = Lines()
         try:
-            result = traced(program, call, lines, loader(program, lines))
+            traced(program, call, lines, loader(program, lines))
         except Exception:  # a forward may do anything with a value that no array allows
             continue
-        if not isinstance(result, Sum):
-            found.add(call.node)
-        elif pays(call, result, program.layouts[call.node]):
-            sums[call.node] = result.value.shape
-    return found, sums
+        found.add(call.node)
+    return found
 
 
 def loader(program: Program, lines: Lines) -> Callable[[Node], Value]:
@@ -165,10 +282,9 @@ class Groups:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.elementwise, self.sums = elementwise(program)
+        self.elementwise = elementwise(program)
         self.units: list[Unit] = []
         self.of: dict[int, Unit] = {}  # number of a call -> its unit
-        self.needs: dict[int, int] = {}  # number of a call -> the sums that it needs
         number = {c.node: k for k, c in enumerate(program.calls)}
         readers: dict[Node, list[int]] = {}
         writers: dict[Node, int] = {}
@@ -191,24 +307,21 @@ class Groups:
     def _reads(self, call: Call) -> tuple[list[Node], list[Node]]:
         """(the nodes that a call reads, those that must be there for it): fused calls need no views."""
         read = [*call.reads()] + ([call.writes] if call.writes is not None else [])
-        if call.node not in self.elementwise and call.node not in self.sums:
+        if call.node not in self.elementwise:
             return read, read
         layouts = self.program.layouts
         return read, [layouts[n].base if n in layouts else n for n in read]
 
     def _place(self, k: int, call: Call, before: Iterable[int]) -> None:
         """Put a call into the unit that it can join, or a new one."""
-        mask = needs = 0
+        mask = 0
         for b in before:
             unit = self.of[b]
             mask |= unit.before | unit.calls
-            needs |= self.needs[b] | unit.sums & (1 << b)
         made = Unit(1 << k, mask, None)
-        self.needs[k] = made.needs = needs
-        if call.node in self.elementwise or call.node in self.sums:
+        if call.node in self.elementwise:
             layouts = self.program.layouts
-            made.shape = self.sums.get(call.node, layouts[target(call)].shape)
-            made.sums = 1 << k if call.node in self.sums else 0
+            made.shape = layouts[target(call)].shape
             made.keys = {place(layouts[n]) for n in (*call.reads(), target(call))}
             made.written = {layouts[target(call)].root}
         self.units.append(made)
@@ -226,9 +339,6 @@ class Groups:
         both, before = a.calls | b.calls, a.before | b.before
         if both.bit_count() > MOST_CALLS or len(a.keys | b.keys) > MOST:
             return False
-        sums = a.sums | b.sums
-        if sums & (a.needs | b.needs) or sums.bit_count() > MOST_SUMS:
-            return False
         for root in a.written | b.written:
             if len({key for key in a.keys | b.keys if key[0] is root}) > 1:
                 return False
@@ -238,8 +348,6 @@ class Groups:
 
     def _join(self, a: Unit, b: Unit) -> None:
         a.calls |= b.calls
-        a.sums |= b.sums
-        a.needs |= b.needs
         a.before |= b.before
         a.keys |= b.keys
         a.written |= b.written
@@ -313,45 +421,31 @@ class Loop:
 
         made = {c.node for c in calls if c.writes is None}
         stored: list = []
-        sums: list = []  # where elements go that are added up
-        added: list[str] = []
         for call in calls:
             key = place(layouts[target(call)])
-            result = traced(program, call, lines, value)
-            if isinstance(result, Sum):
-                self.shape = result.value.shape
-                sums.append((*key[:3], self.shape, result.strides(key[5].itemsize), key[5]))
-                added.append(result.value.text)
-                continue
-            self.shape = result.shape
-            memory[key] = result
+            memory[key] = traced(program, call, lines, value)
             if key not in stored and (key[0] in outside or key[0] not in made):
                 stored.append(key)
-        self.fresh = [key[1] for key in (*stored, *sums) if key[0] in made]
-        results = [*[memory[key].text for key in stored], *added]
+        self.fresh = [key[1] for key in stored if key[0] in made]
+        self.shape = layouts[target(calls[-1])].shape
+        results = [memory[key].text for key in stored]
         lines.keep(results)
-        places = [*lines.loads, *stored, *sums]
+        places = [*lines.loads, *stored]
         self.arrays: list[Node] = list(dict.fromkeys(key[1] for key in places))
-        self._plan(lines, places, results, len(sums))
+        self._plan(lines, places, results)
 
-    def _plan(self, lines: Lines, places: list, results: list[str], sums: int) -> None:
-        loads, stores = len(lines.loads), len(places) - sums
-        sizes, strides = collapsed(self.shape, places, outermost_of(places[:stores], loads))
-        operands, where, counts, room = [], [], [], 0
-        for k, (key, steps) in enumerate(zip(places, strides, strict=True)):
+    def _plan(self, lines: Lines, places: list, results: list[str]) -> None:
+        loads = len(lines.loads)
+        sizes, strides = collapsed(self.shape, places)
+        operands, where = [], []
+        for key, steps in zip(places, strides, strict=True):
             t = of(key[5])
             assert t is not None
             operands.append(Operand(t, steps[-1] if steps[-1] in (0, 1) else FAR))
-            first = key[2]
-            if k >= stores:
-                n = prod(self.program.layouts[key[1]].shape)
-                counts += [n, t.size]
-                first, room = 8 * room, room + -(-n * t.size // 8)
-            where += [self.arrays.index(key[1]), first, *[s * t.size for s in steps]]
+            where += [self.arrays.index(key[1]), key[2], *[s * t.size for s in steps]]
         head = [*sizes, *[steps[-1] for steps in strides]]
         start = SIZES + len(head)
-        plan = [len(self.arrays), len(sizes), len(places), start, start + len(where) + len(counts)]
-        plan += [sums, start + len(where), room, *chunk(sizes, room), *head, *where, *counts]
+        plan = [len(self.arrays), len(sizes), len(places), start, start + len(where), *head, *where]
         for node in self.arrays:
             layout = self.program.layouts[node]
             plan += [id(layout.dtype), len(layout.shape), *layout.shape, *layout.strides]
@@ -361,8 +455,8 @@ class Loop:
             Line(line.function, tuple(names.get(t, t) for t in line.of)) for line in lines.lines
         ]
         self.chain = Chain(
-            tuple(operands[:loads]), tuple(operands[loads:stores]), tuple(operands[stores:]),
-            tuple(t for t, _ in lines.numbers), written, tuple(names.get(r, r) for r in results),
+            tuple(operands[:loads]), tuple(operands[loads:]), tuple(t for t, _ in lines.numbers),
+            written, tuple(names.get(r, r) for r in results),
         )  # fmt: skip
         self.plan = np.array(plan, np.int64)
         self.numbers = np.array([packed(t, v) for t, v in lines.numbers] or [0], np.int64)
@@ -391,26 +485,9 @@ def packed(t: Type, text: str) -> int:
     return int(np.float64(value).view(np.int64)) if t.is_float else value
 
 
-def chunk(sizes: list[int], room: int) -> tuple[int, int]:
-    """How many elements a chunk of a loop has, and how many of a row are taken at once; `room`: of the sums of a chunk."""
-    if not room:
-        return GRAIN, sizes[-1]
-    few = -(-prod(sizes) // (ROOM // room))  # else there were more chunks than there is room for
-    return max(few, min(GRAIN, DEEP * sizes[-1])), PIECE
-
-
-def outermost_of(places: list, loads: int) -> int:
-    """The number of the place whose order in memory a loop follows: what is stored last, or all of which is loaded."""
-    if len(places) > loads:
-        return len(places) - 1
-    return max(range(loads), key=lambda k: (prod(places[k][3]), 0 not in places[k][4]))
-
-
-def collapsed(
-    shape: tuple[int, ...], places: list, follow: int
-) -> tuple[list[int], list[list[int]]]:
+def collapsed(shape: tuple[int, ...], places: list) -> tuple[list[int], list[list[int]]]:
     """(sizes of dimensions, strides in elements of each place): dimensions that are one in memory for all are
-    one; the innermost of the place number `follow` is the last."""
+    one; the innermost of the last place, which is written, is the last."""
     nd = len(shape)
     strides = []
     for key in places:
@@ -419,7 +496,7 @@ def collapsed(
             0 if n == 1 else s // size for n, s in zip(key[3], key[4], strict=True)
         ]
         strides.append(steps)
-    order = sorted((d for d in range(nd) if shape[d] != 1), key=lambda d: (-strides[follow][d], d))
+    order = sorted((d for d in range(nd) if shape[d] != 1), key=lambda d: (-strides[-1][d], d))
     sizes: list[int] = []
     found: list[list[int]] = [[] for _ in places]
     for d in order:
@@ -432,5 +509,5 @@ def collapsed(
             for f, s in zip(found, strides, strict=True):
                 f.append(s[d])
     if not sizes:
-        return [1], [[0 if k < follow else 1] for k in range(len(places))]
+        return [1], [[0 if k < len(places) - 1 else 1] for k in range(len(places))]
     return sizes, found

@@ -5,10 +5,6 @@ Note [Maxima before rectifiers]
     `relu(max_pool(x))`, on an array as many times smaller as windows have elements. A window without positive numbers
     may find its maximum elsewhere; but there the gradient is zero wherever it goes to, if it is rectified before it goes
     to the places of the maxima instead of afterwards. Everything else has the same bits.
-
-Note [Sums before scattering]
-    What a gradient of pooling puts into an array of zeros has the sum that it has before, as the gradient of a bias in
-    front of the pooling asks for it.
 """
 
 from __future__ import annotations
@@ -35,9 +31,6 @@ def rewrite(graph: Graph) -> None:
     for node in list(graph.nodes):
         if name_of(node) in POOLS:
             pool_first(graph, node)
-    for node in graph.nodes:
-        if name_of(node) == "sum":
-            sum_first(node)
 
 
 def taken(node: Node, k: int) -> list[Node]:
@@ -79,15 +72,3 @@ def pool_first(graph: Graph, pool: Node) -> None:
         back.replace_all_uses_with(scatter)
         graph.erase_node(back)
     graph.erase_node(relu)
-
-
-def sum_first(node: Node) -> None:
-    """The sum of an array of zeros with some numbers in it as that of the numbers; see Note [Sums before scattering]."""
-    scatter, dims, *_ = (*node.args, None)
-    if not isinstance(scatter, Node) or name_of(scatter) != "internal_add_places":
-        return
-    g, _, sizes = scatter.args
-    n = g.meta["val"].ndim  # type: ignore[union-attr]
-    over = range(n) if dims is None else dims if isinstance(dims, (tuple, list)) else (dims,)
-    if not set(range(n - len(sizes), n)) - {d % n for d in over}:  # type: ignore[arg-type, operator, union-attr]
-        node.args = (g, *node.args[1:])

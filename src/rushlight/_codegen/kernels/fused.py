@@ -15,18 +15,14 @@ from typing import Any, NamedTuple
 
 from rushlight._codegen.kernel import entry, kernel
 from rushlight._codegen.kernels.header import alike
-from rushlight._codegen.kernels.rows import itself, row_total, width
 from rushlight._codegen.kernels.shape_inference import item_of
 from rushlight._codegen.language import *
 from rushlight._codegen.language import Source
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, Type, b1, f32, f64, i64
+from rushlight._codegen.types import Header, Ptr, Type, b1, f64, i64
 
 GRAIN = 16384  # elements in a chunk
 MOST = 64  # operands of a chain
-ROOM = 16384  # numbers of float64 that the sums of all chunks take, at most
-PIECE = 1024  # elements of a row whose sum is taken at once
-DEEP = 1024  # rows that a chunk adds to a row of sums
 FAR = 2  # the stride of an operand along the innermost dimension, if it is neither 0 nor 1
 
 
@@ -65,14 +61,13 @@ class Text(Source):
 
 
 class Chain(Text):
-    """A function of the values that are loaded, of numbers, and of what `once` gives; it returns what is stored, then
-    what is added to `sums`.
+    """A function of the values that are loaded, of numbers, and of what `once` gives; it returns what is stored.
 
     `once`: what is the same along a whole row, a function of the values that are loaded and of numbers.
     """
 
     def __init__(
-        self, loads: tuple[Operand, ...], stores: tuple[Operand, ...], sums: tuple[Operand, ...],
+        self, loads: tuple[Operand, ...], stores: tuple[Operand, ...],
         numbers: tuple[Type, ...], lines: list[Line], results: tuple[str, ...],
     ) -> None:  # fmt: skip
         names: dict[str, Any] = {}
@@ -90,11 +85,10 @@ class Chain(Text):
         each = [*head, *[f"{v} = same[{k}]" for k, v in enumerate(kept)], *each]
         super().__init__(written("a, c, same", each, results), names)
         self.once = Text(written("a, c", [*head, *once], kept), names)
-        self.loads, self.stores, self.sums = loads, stores, sums
-        self.numbers, self.kept = numbers, len(kept)
+        self.loads, self.stores, self.numbers, self.kept = loads, stores, numbers, len(kept)
 
     def __repr__(self) -> str:
-        how = (self.loads, self.stores, self.sums, self.numbers)
+        how = (self.loads, self.stores, self.numbers)
         return f"{self.text}# {how} {self.meaning}\n{self.once.text}"
 
 
@@ -128,9 +122,8 @@ def row(CHAIN, at: Ptr[i64], steps: Ptr[i64], numbers: Ptr[i64], start: i64, end
 
     Nothing else is compiled for each chain.
     """
-    OPERANDS = CHAIN.loads + CHAIN.stores + CHAIN.sums
+    OPERANDS = CHAIN.loads + CHAIN.stores
     L = len(CHAIN.loads)
-    M = L + len(CHAIN.stores)
     N = len(OPERANDS)
     c = [
         CHAIN.numbers[k](bits(numbers[k], f64))
@@ -142,44 +135,18 @@ def row(CHAIN, at: Ptr[i64], steps: Ptr[i64], numbers: Ptr[i64], start: i64, end
     step = [steps[k] if OPERANDS[k].step == FAR else i64(0) for k in range(N)]
     first = [p[k][0] if OPERANDS[k].step == 0 else 0 for k in range(L)]
     same = CHAIN.once(first, c) if CHAIN.kept else 0
-    terms = [array(OPERANDS[k].type, PIECE if OPERANDS[k].step == 0 else 1) for k in range(M, N)]
     for j in lanes(start, end):
         a = [value(p[k], first[k], step[k], j, OPERANDS[k].step) for k in range(L)]
         new = CHAIN(a, c, same)
-        for k in unroll(range(L, M)):
-            if OPERANDS[k].step == 1:
-                p[k][j] = new[k - L]
+        for k in unroll(N - L):
+            if OPERANDS[L + k].step == 1:
+                p[L + k][j] = new[k]
             else:
-                p[k][j * step[k]] = new[k - L]
-        for k in unroll(range(M, N)):
-            if OPERANDS[k].step == 0:
-                terms[k - M][j - start] = new[k - L]
-            elif OPERANDS[k].step == 1:
-                p[k][j] = p[k][j] + new[k - L]
-            else:
-                p[k][j * step[k]] = p[k][j * step[k]] + new[k - L]
-    for k in unroll(range(M, N)):
-        if OPERANDS[k].step == 0:
-            p[k][0] = p[k][0] + row_total(terms[k - M], end - start, itself, OPERANDS[k].type)
+                p[L + k][j * step[L + k]] = new[k]
 
 
-@routine
-def add_parts(first: i64, to: i64, n, chunks, apart, T):
-    """The n numbers at `to` = the sums of those of `chunks` chunks, `apart` from each other, from `first` on."""
-    L = width(T)
-    p, out = bits(first, Ptr[T]), bits(to, Ptr[T])
-    for j in range(0, n, L):
-        here = iota(i64, L) < n - j
-        s = load(p + j, L, here)
-        for k in range(1, chunks):
-            s = s + load(p + (k * apart + j), L, here)
-        store(out + j, s, here)
-
-
-# What a plan begins with: the number of arrays, of dimensions and of operands, where the operands and the checks stand,
-# how many of the operands are sums and where their sizes stand, how many numbers of float64 a chunk adds to, how many
-# elements a chunk has, and how many of a row are taken at once.
-ARRAYS, DIMS, OPERANDS, PLACES, CHECKS, SUMS, COUNTS, WIDTH, EACH, RUN, SIZES = range(11)
+# What a plan begins with: the number of arrays, of dimensions and of operands, where the operands and the checks stand.
+ARRAYS, DIMS, OPERANDS, PLACES, CHECKS, SIZES = range(6)
 
 
 @kernel
@@ -189,9 +156,8 @@ def fused(
     """A chain, whose row is at an address, over the arrays in the list `items`.
 
     `plan`: the numbers above; the sizes of the dimensions, the innermost last; the strides of the operands along the
-    innermost, in elements; for each operand its place among the arrays, where its first element is (of a sum: in the
-    numbers of a chunk), and its strides, in bytes; of each sum how many numbers it has, and their bytes; for each array
-    the address of its dtype, the number of its dimensions, its shape and strides.
+    innermost, in elements; for each operand its place among the arrays, where its first element is, and its strides,
+    in bytes; for each array the address of its dtype, the number of its dimensions, its shape and strides.
     refused[0] becomes 1, and nothing is written, where an array is another.
     """
     fits = b1(1)
@@ -206,12 +172,8 @@ def fused(
         n = i64(1)
         for d in range(dims):
             n = n * plan[SIZES + d]
-        parts = array(f64, ROOM)
-        for lo, hi in parallel(n, plan[EACH]):
+        for lo, hi in parallel(n, GRAIN):
             at, index = array(i64, MOST), array(i64, MOST)
-            own_sums = parts + lo // plan[EACH] * plan[WIDTH]
-            for j in range(plan[WIDTH]):
-                own_sums[j] = 0.0
             rest = lo // columns
             start = lo - rest * columns
             for back in range(2, dims + 1):  # the index of the first row
@@ -220,20 +182,17 @@ def fused(
                 rest = rest // size
             for operand in range(count):
                 own = places + operand * (2 + dims)
-                here = bits(own_sums, i64)
-                if operand < count - plan[SUMS]:
-                    here = item_of(items, plan[own])[abi.DATA]
-                here = here + plan[own + 1]
+                here = item_of(items, plan[own])[abi.DATA] + plan[own + 1]
                 for outer in range(dims - 1):
                     here = here + index[outer] * plan[own + 2 + outer]
                 at[operand] = here
             i = lo
             while i < hi:
-                end = min(columns, start + min(plan[RUN], hi - i))
+                end = min(columns, start + (hi - i))
                 call(address, None, at, plan + (SIZES + dims), numbers, start, end)
                 i = i + (end - start)
-                start = select(end < columns, end, i64(0))
-                turn = select(end < columns, i64(-1), dims - 2)
+                start = i64(0)
+                turn = dims - 2
                 while turn >= 0:  # the next row
                     full = index[turn] + 1 == plan[SIZES + turn]
                     index[turn] = select(full, i64(0), index[turn] + 1)
@@ -242,12 +201,3 @@ def fused(
                         by = plan[places + operand * (2 + dims) + 2 + turn]
                         at[operand] = at[operand] + steps * by
                     turn = select(full, turn - 1, i64(-1))
-        chunks = (n + (plan[EACH] - 1)) // plan[EACH]
-        for k in range(plan[SUMS]):
-            sum_at = places + (count - plan[SUMS] + k) * (2 + dims)
-            to, first = item_of(items, plan[sum_at])[abi.DATA], bits(parts, i64) + plan[sum_at + 1]
-            numbers_of = plan[plan[COUNTS] + 2 * k]
-            if plan[plan[COUNTS] + 2 * k + 1] == 4:
-                add_parts(first, to, numbers_of, chunks, 2 * plan[WIDTH], T=f32)
-            else:
-                add_parts(first, to, numbers_of, chunks, plan[WIDTH], T=f64)
