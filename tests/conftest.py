@@ -12,7 +12,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import pytest
 from hypothesis import settings
 
-collect_ignore = ["distributed_scripts"]  # programs that import torch, which the tests start
+collect_ignore = ["distributed_scripts", "onnx_programs.py"]  # import torch; started by tests
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=1000)

@@ -595,6 +595,41 @@ def test_running_statistics(d):
     check("update_running_stats", tuple(places), tuple(given))
 
 
+@pytest.mark.parametrize("d", FLOATS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("n, ignored", [(1, -100), (7, 2), (300, -100)])
+def test_losses_of_classes(d, weighted, reduction, n, ignored):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((n, 5)).astype(d)
+    target = random.integers(0, 5, n)
+    weight = random.random(5).astype(d) if weighted else None
+    given = x, target, weight, reduction, ignored
+    places = [guarded(a) if isinstance(a, np.ndarray) else a for a in given]
+    found = compiled_loss.nll_loss(*places)
+    check("nll_loss", found, reference("nll_loss")(*given))
+    g = np.ones_like(np.asarray(found))
+    given, places = (g, *given[1:], x.shape), (g, *places[1:], x.shape)
+    found = compiled_loss.nll_loss_gradient(*places)
+    check("nll_loss_gradient", found, reference("nll_loss_gradient")(*given))
+    wrong = np.where(np.arange(n) == n - 1, 5, target)
+    with pytest.raises(IndexError, match="Target 5 is out of bounds"):
+        compiled_loss.nll_loss(guarded(x), guarded(wrong), weight, reduction, ignored)
+
+
+@pytest.mark.parametrize("d", FLOATS)
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("facts", [(3.5, 2.0, 0.0), (3.5, 0.0, 0.0), (1.0, 2.0, 1.0)])
+def test_the_total_of_an_entropy(d, mean, facts):
+    facts = np.array(facts)
+    found = compiled_cross_entropy.entropy_total(guarded(facts), mean, d)
+    expected = reference("entropy_total")(facts, mean, d)
+    if expected is None:
+        assert found is None
+    else:
+        check("entropy_total", found, expected)
+
+
 def test_all_kernels_of_these_families_are_tried():
     """Here, or beside here."""
     beside = [

@@ -139,7 +139,7 @@ def test_a_rank_that_dies_is_named():
     *others, last = job("dies", 4)
     assert last[0] == -signal.SIGKILL
     check(others)
-    assert left_in_memory() == before
+    assert not set(left_in_memory()) - set(before)
 
 
 @needs_mpi
@@ -179,7 +179,7 @@ def test_a_job_that_failed_starts_again():
     for process in processes:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
-    assert left_in_memory() == before
+    assert not set(left_in_memory()) - set(before)
 
 
 @needs_mpi
@@ -227,7 +227,7 @@ def trouble(
     for number in map(int, re.findall(r"process (\d+)$", "\n".join(outputs), re.MULTILINE)):
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
-    assert left_in_memory() == before
+    assert not set(left_in_memory()) - set(before)
     for k in range(ranks):  # what was saved is whole
         saved = folder / f"{k}.pt"
         assert saved.exists() or place == "start"

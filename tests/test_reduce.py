@@ -431,3 +431,9 @@ def test_variance_of_all_elements_in_any_order_of_memory():
         assert y.var(keepdim=True, dim=(0, 1, 2)).shape == (1, 1, 1)
         strided = y[:, ::2]
         assert torch.allclose(strided.var(), strided.contiguous().var(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 5000])
+def test_counts_of_the_largest_number_are_refused(count):
+    with pytest.raises(RuntimeError, match="maximum value of input overflowed"):
+        torch.bincount(torch.full((count,), 2**63 - 1))

@@ -40,6 +40,10 @@ def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0)
         return xp.bincount(input, weights, minlength)
     except ValueError:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.") from None
+    except OverflowError as e:
+        raise RuntimeError(
+            f"maximum value of input overflowed, it should be < {2**63 - 1} but got {e.args[0]}"
+        ) from None
 
 
 @op()
