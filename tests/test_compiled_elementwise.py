@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 import pytest
 
@@ -481,3 +483,12 @@ def test_halves_in_the_order_of_memory(axis):
         got_gradient = compiled_activation.glu_gradient(g, a, axis)
         want_gradient = numpy_activation.glu_gradient(g, a, axis)
         np.testing.assert_allclose(got_gradient, want_gradient, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "special.xlog1py", "special.zeta"])
+def test_a_number_gives_the_bits_of_an_array(name):
+    function = attrgetter(name)(rushlight)
+    for dtype in (rushlight.float32, rushlight.float64):
+        x = rushlight.linspace(1.5, 3, 7, dtype=dtype)
+        want = function(x, rushlight.full((7,), 1.7, dtype=dtype))
+        assert all(rushlight.equal(function(x, 1.7), want) for _ in range(4))

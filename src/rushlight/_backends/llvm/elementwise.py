@@ -61,6 +61,7 @@ from rushlight.core.dtype_sets import (
 
 SMALL = threshold(1)  # elements from which a kernel takes less time than NumPy's passes
 SHORT = threshold(64)  # and than NumPy's `where`
+NUMBERS = (float, int, bool)
 
 
 def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
@@ -118,6 +119,9 @@ class Elementwise(Binding):
             a = args[0]
             if a.__class__ is np.ndarray and (u := ufuncs[a.dtype]) is not None:
                 d, size = a.dtype, 0
+                if d.kind not in "iub" and any(b.__class__ in NUMBERS for b in args[1:arrays]):
+                    operands = [np.asarray(b, d) for b in args[:arrays]]  # as by any other way
+                    args = (*operands, *args[arrays:])
                 for b in args[:arrays]:
                     if b.__class__ is not np.ndarray or b.dtype is not d:
                         break
