@@ -564,3 +564,10 @@ def test_a_tensor_without_dimensions_stands_for_a_number(name, dtype):
         torch.tensor(2, dtype=dtype),
     )
     assert torch.equal(call(x, n), call(x, n.item()))
+
+
+def test_a_bound_that_is_a_tensor_stays_one():
+    x = torch.tensor([True, False])
+    assert torch.clamp_min(x, torch.tensor(True)).tolist() == [True, True]
+    assert x.clone().clamp_max_(torch.tensor(False)).tolist() == [False, False]
+    assert torch.clamp_min(torch.tensor([1, -1]), torch.tensor(0.5)).tolist() == [1.0, 0.5]

@@ -173,17 +173,20 @@ NUMBER_FIRST = frozenset("add sub mul div true_divide floor_divide".split())
 
 
 def named_values(op: Op, values: list) -> dict[str, Any]:
-    """The value of each parameter by its name; the first number of `torch.div(7, 2)` as a tensor, and a
-    tensor without dimensions that stands for a number as that number."""
+    """The value of each parameter by its name; the first number of `torch.div(7, 2)` as a tensor."""
     named = dict(zip(op.params, ordered(op, values), strict=True))
-    for p in op.scalars:
-        v = named[p]
-        if isinstance(v, Tensor) and not v.ndim and v._edge is None:
-            named[p] = v.item()
     if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
         number = named["input"]
         named["input"] = _wrap(xp.number(number, modes.scalar_dtype(number).np))
     return named
+
+
+def read_numbers(op: Op, named: dict) -> None:
+    """Put a number in the place of a tensor without dimensions that stands for one."""
+    for p in op.scalars:
+        v = named[p]
+        if isinstance(v, Tensor) and not v.ndim and v._edge is None:
+            named[p] = v.item()
 
 
 def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
@@ -203,6 +206,7 @@ def execute(op: Op, values: list, out: Any, compute: Callable = computed) -> Any
     named = named_values(op, values)
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute(other, [named[p] for p in other.params], out, compute)
+    read_numbers(op, named)
     tensors = on_one_device(op, named)
     if out is not None and thread.grad and any(t is not None and t.requires_grad for t in tensors):
         raise RuntimeError(

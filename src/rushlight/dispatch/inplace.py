@@ -22,6 +22,7 @@ from rushlight.dispatch.general import (
     named_values,
     not_a_tensor,
     on_one_device,
+    read_numbers,
 )
 from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.record import make_node
@@ -81,6 +82,7 @@ def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
     t, label = named[op.params[0]], op.public_function.__name__ + "_"
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute_inplace(other, [named[p] for p in other.params])
+    read_numbers(op, named)
     if op.write is not None:
         return execute_write(op, named)
     tensors = on_one_device(op, named)
