@@ -387,14 +387,12 @@ def test_places_of_dimensions_have_the_form_of_the_values():
         vmap(Zeros.apply)(x)
 
 
-@pytest.mark.parametrize("pool", [F.max_pool1d, F.max_pool2d, F.max_pool3d])
-def test_tangents_of_a_batch_through_what_keeps_intermediates(pool):
-    x, tangents = (
-        torch.randn(2, 2, 4, 4, 4)[..., 0] if pool is F.max_pool2d else torch.randn(2, 4, 4, 4),
-        None,
-    )
-    if pool is F.max_pool1d:
-        x = x[0]
+@pytest.mark.parametrize(
+    ("pool", "shape"),
+    [(F.max_pool1d, (4, 4, 4)), (F.max_pool2d, (2, 2, 4, 4)), (F.max_pool3d, (2, 4, 4, 4))],
+)
+def test_tangents_of_a_batch_through_what_keeps_intermediates(pool, shape):
+    x = torch.randn(*shape)
     tangents = torch.randn(3, *x.shape)
 
     def moved(t):

@@ -5,7 +5,8 @@ Note [Call lists]
     itself, and in the process that runs it: with the arrays of the first run, then with other numbers. Then kernels are
     noted and do not run. What they would read are numbers that nothing allows, NaN or the largest there are, or zeros, and
     what they would write are other ones: a binding that looks at elements, before or afterwards, raises or does something
-    else, and its step stays a line of Python. So do steps that draw random numbers, and those of large arrays, which take far longer than their line.
+    else, and its step stays a line of Python. So do steps that draw random numbers, those whose sizes follow from elements (the largest
+    number would ask for all memory), and those of large arrays, which take far longer than their line.
 
     Such steps, and the views between them, become one call of `carry_out` (`_codegen/kernels/call_list.py`), which hands
     kernels arrays that were made once. What only these steps read lies in an arena of the process, one for all
@@ -34,6 +35,7 @@ from rushlight.compiler.fusion import Loop, dense
 from rushlight.compiler.kernel_calls import OTHER_NUMBERS, Run, arranged, nothing, others
 from rushlight.compiler.lowered_steps import View, named_by
 from rushlight.compiler.lowering import address, arrays_in, call_key, renamed
+from rushlight.compiler.recording import DYNAMIC
 
 if TYPE_CHECKING:
     from rushlight.compiler.lowering import Layout, Program
@@ -77,21 +79,24 @@ def found_calls(program: Program, steps: list, values: dict[Node, Any]) -> dict[
             try:
                 Run([step], copies(step, values, 0), block)
                 taken.append(step)
-            except Exception:
+            except Exception:  # whatever it does not take: its line stays
                 continue
     with recording(nothing) as block, np.errstate(all="ignore"):
         for numbers in asked.values():
             if steps[numbers[0]] in taken:
                 try:
                     calls = calls_of(steps[numbers[0]], values, block)
-                except Exception:
+                except Exception:  # Refused, or a binding that looks at elements
                     continue
                 found |= dict.fromkeys(numbers, calls)
     return found
 
 
 def may_be(program: Program, call: Call, values: dict[Node, Any]) -> bool:
-    """Whether a call may be kernel calls: it draws nothing, its arrays are of some size, and what it writes has no other name."""
+    """Whether a call may be kernel calls: it draws nothing, no size follows from elements, its arrays are not large, and what it
+    writes has no other name."""
+    if getattr(call.node.target, "_opname", "") in DYNAMIC:
+        return False
     if call.draws or not (call.pure or call.written):
         return False
     if call.view and call.node in program.layouts:

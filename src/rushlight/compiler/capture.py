@@ -78,7 +78,7 @@ ITERATES = (zip, enumerate, list, tuple, sum, max, min, sorted, any, all, set, f
 INLINED = (
     "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
     "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
-    "rushlight.amp.grad_scaler",
+    "rushlight.amp.grad_scaler", "rushlight.fx.graph_module",
 )  # fmt: skip
 
 
@@ -127,8 +127,6 @@ class Capture(Changes):
         module = f.__module__ or ""
         if f is Function.apply.__func__:
             return self.apply_function(args, kwargs)
-        if hasattr(f, "_plain"):  # the call of an fx.GraphModule
-            return self.call(None, f._plain, args, kwargs)
         if hasattr(f, "_torchdynamo_disable"):
             self.stop(f"{f.__qualname__} is disabled for torch.compile")
             return f(*args, **kwargs)

@@ -192,7 +192,7 @@ def bound(f: types.FunctionType, args: tuple, kwargs: dict) -> list | None:
 
 def frame_of(f: types.FunctionType, args: tuple, kwargs: dict) -> Frame | None:
     """A frame for a call of a Python function; None where the interpreter cannot take it over."""
-    f = getattr(f, "_plain", f)  # of the call of an fx.GraphModule
+    f = getattr(f, "_without_report", f)  # of the call of an fx.GraphModule
     plan = plan_of(f.__code__, HANDLERS.keys() | IN_LOOP)
     slots = bound(f, args, kwargs) if plan is not None else None
     if plan is None or slots is None:

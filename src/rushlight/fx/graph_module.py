@@ -288,7 +288,7 @@ class GraphModule(Module):
                 return cls._wrapped_call(self, *args, **kwargs)
 
             # for torch.compile: without the report of where an error is from
-            call_wrapped._plain = cls._wrapped_call.cls_call or Module.__call__  # type: ignore[attr-defined]
+            call_wrapped._without_report = cls._wrapped_call.cls_call or Module.__call__  # type: ignore[attr-defined]
             cls.__call__ = call_wrapped
         return python_code
 

@@ -66,7 +66,7 @@ NUMBERS = (float, int, bool)
 
 def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
     """What makes a Python number the operand of a kernel of that dtype. With half types a `bound`,
-    which elements are compared with, is rounded to half as they were."""
+    which elements are compared with, is rounded to that dtype first, as they were."""
     if d is F64 or d.kind in "iu":
         return d.type
     if bound and d.itemsize == 2:

@@ -30,10 +30,11 @@ def einsum(*args: Any) -> Any:
     """
     if len(args) == 2 and isinstance(args[1], (list, tuple)) and isinstance(args[0], str):
         args = (args[0], *args[1])  # a handler gets the operands one by one
-    return asked(*args)
+    return overridden(*args)
 
 
-def given(*args: Any) -> Any:
+def of_operands(*args: Any) -> Any:
+    """`einsum` after a handler was asked."""
     operands: Any = ()
     if len(args) > 1 and isinstance(args[0], str):
         equation, operands = args[0], args[1:]
@@ -47,7 +48,7 @@ def given(*args: Any) -> Any:
     return contract(equation, list(operands))
 
 
-asked = overridable(given, face=einsum)
+overridden = overridable(of_operands, face=einsum)
 
 
 def letter(label: int) -> str:
