@@ -7,6 +7,7 @@ import os
 import pathlib
 import platform
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -46,7 +47,8 @@ def refuse():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A cache directory of the test's own."""
+    """A cache directory of the test's own, without the digest of the sources."""
+    cache.sources()
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path / "cache"))
     cache._checked.cache_clear()
     yield tmp_path / "cache"
@@ -550,7 +552,37 @@ def test_processes_that_write_the_same_at_once(folder):
         subprocess.Popen([sys.executable, "-c", code, str(i)], env=environment) for i in range(3)
     ]
     assert [each.wait(100) for each in running] == [0, 0, 0]
-    assert len(list(folder.iterdir())) == 1
+    assert len(list(folder.iterdir())) == 2  # it, and the digest of the sources
+
+
+def test_the_digest_of_the_sources_is_that_of_the_files_as_they_are(tmp_path, monkeypatch):
+    package = tmp_path / "package"
+    shutil.copytree(
+        Path(SRC) / "rushlight", package / "rushlight", ignore=shutil.ignore_patterns("ops")
+    )
+    code = "from rushlight._codegen import cache\nprint(cache.sources())"
+    where = {"PYTHONPATH": str(package), "RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache")}
+
+    def digest(**more):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **where, **more},
+            capture_output=True,
+            check=True,
+        )
+        return done.stdout
+
+    first = digest()
+    assert digest() == first == digest(RUSHLIGHT_CACHE_DIR="")
+    path = package / "rushlight" / "_codegen" / "kernels" / "math.py"
+    before = path.stat()
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("Decimal", "decimaL", 1), "utf-8")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # as many bytes, as old
+    changed = digest()
+    assert changed != first and changed == digest(RUSHLIGHT_CACHE_DIR="")
+    path.write_text(text, "utf-8")
+    assert digest() == first
 
 
 # --- threads

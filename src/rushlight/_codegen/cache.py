@@ -42,33 +42,45 @@ def _digest(data: bytes) -> bytes:
 
 @cache
 def sources() -> str:
-    """A digest of the compiler's own source text: another version of it makes other code."""
+    """A digest of the compiler's own source text: another version of it makes other code.
+
+    The digest itself is kept on disk under the sizes and times of the files (Python knows by them whether its
+    bytecode is of today): to read them all takes 3 ms.
+    """
     from rushlight.version import __version__
 
-    texts = [__version__.encode()]
     here = os.path.dirname(__file__)
+    found = []
     try:
         for folder in (here, *(os.path.join(here, name) for name in ("kernels", "runtime"))):
-            for name in sorted(os.listdir(folder)):
-                if name.endswith(".py"):
-                    with open(os.path.join(folder, name), "rb") as file:
-                        text = file.read()
-                    texts.append(f"{name}\0{len(text)}\0".encode() + text)
+            with os.scandir(folder) as entries:
+                found += [(e.path, e.stat()) for e in entries if e.name.endswith(".py")]
     except OSError:
         pass  # the package came out of an archive: the version has to do
-    return _digest(b"".join(texts)).hex()
+    found.sort()
+    known = [f"{path} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns}" for path, s in found]
+    entry = _digest("\0".join([__version__, *known]).encode()).hex()
+    digest = get(entry)
+    if digest is None:
+        texts = [__version__.encode()]
+        for path, _ in found:
+            with open(path, "rb") as file:
+                text = file.read()
+            texts.append(f"{os.path.basename(path)}\0{len(text)}\0".encode() + text)
+        digest = _digest(b"".join(texts))
+        put(entry, digest)
+    return digest.hex()
 
 
 @cache
 def _python() -> str:
     """Python's and NumPy's binary interfaces: native code may read their objects."""
     import sys
-    import sysconfig
+    from importlib.machinery import EXTENSION_SUFFIXES
 
     import numpy as np
 
-    abi = sysconfig.get_config_var("SOABI")
-    return f"{sys.implementation.cache_tag} {abi} {sys.platform} {np.__version__}"
+    return f"{sys.implementation.cache_tag} {EXTENSION_SUFFIXES[0]} {sys.platform} {np.__version__}"
 
 
 def directory() -> str | None:

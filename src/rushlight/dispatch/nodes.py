@@ -195,9 +195,27 @@ def split_lines(op: Op) -> list[str]:
 
 
 def plain_class(op: Op, name: str, ins: tuple[str, ...]) -> type:
-    """The node class of a call with plain arrays for the inputs `ins`; other inputs are Python numbers."""
+    """The node class of a call with plain arrays for the inputs `ins`; other inputs are Python numbers.
+
+    Its `apply` is printed by the first node that runs it.
+    """
     want = tuple(i for i in op.wanted() if i in ins)
     tensors, statics = layout_of_saved(op, ins, want)
+
+    def apply(self: Any, g: Any, edges: Any, keep: bool, record: bool) -> Any:
+        if made.apply is apply:
+            made.apply = printed_apply(op, ins, want, tensors, statics)
+        return made.apply(self, g, edges, keep, record)
+
+    own = {"apply": apply, "saved_layout": (tensors, statics)}
+    made: Any = type(name, (OpNode,), attributes_of_nodes(op) | own)
+    return made
+
+
+def printed_apply(
+    op: Op, ins: tuple[str, ...], want: tuple[str, ...], tensors: list[str], statics: list[str]
+) -> Callable:
+    """`apply` of a node of plain arrays: what it saved to gradients."""
     lines = ["def apply(self, g, edges, keep, record):", *unpack_lines(op, tensors, statics)]
     rules = {i: op.rules[i] for i in want if i in op.rules}
     if op.rule_all:
@@ -234,9 +252,7 @@ def plain_class(op: Op, name: str, ins: tuple[str, ...]) -> type:
     lines += return_lines(op, value)
     names = {f"rule_{i}": rule.function for i, rule in rules.items()}
     names |= {f"kernel_{i}": rule.kernel for i, rule in rules.items() if callable(rule.kernel)}
-    apply = evaluate(op, "\n".join(lines), "apply", names, " backward" + str(len(ins)))
-    more = {"apply": apply, "saved_layout": (tensors, statics)}
-    return type(name, (OpNode,), attributes_of_nodes(op) | more)
+    return evaluate(op, "\n".join(lines), "apply", names, " backward" + str(len(ins)))
 
 
 def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:

@@ -52,7 +52,7 @@ Note [Intermediates]
 from __future__ import annotations
 
 import threading
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -250,7 +250,6 @@ class Op:
         self.scope["function"] = self.function
         self.method: Any = None  # it, or with sizes as separate arguments: `x.view(2, 3)`
         self.operator: Any = None  # behind a Python operator
-        self.inplace: Any = None  # the method `name_`
         self.quiet: Any = general.unknown  # the printed call inside inference_mode, or None
         # call key -> printed function, or None; keys seen once
         self.table: dict[Any, Callable | None] = {}
@@ -397,6 +396,15 @@ class Op:
                     finally:  # Ctrl-C: the next call begins again
                         _unfinished.discard(self)
         return self
+
+    @cached_property
+    def inplace(self) -> Any:
+        """The method `name_`, printed when it is first asked for; None where there is none."""
+        from rushlight.dispatch import specialise
+
+        self.build()
+        with _building:
+            return specialise.inplace_function(self) if self.has_inplace or self.write else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

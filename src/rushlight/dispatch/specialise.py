@@ -63,12 +63,10 @@ PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), tuple, li
 
 
 def build(op: Op) -> None:
-    """Give an operator its functions: the public one, the method, the Python operator, `name_`."""
+    """Give an operator its functions: the public one, the method, the Python operator."""
     op.scope.update(scope_of(op))
     print_public(op)
     op.method = general.varargs_method(op, op.function) if op.varargs else op.function
-    if op.has_inplace or op.write is not None:
-        op.inplace = inplace_function(op)
     xp.link(op.scope)
 
 
@@ -226,8 +224,8 @@ def kernels_replaced() -> None:
     for op in tuple(OPS.values()):
         op.table.clear()
         op.inplace_table.clear()
-        if op.built and op.inplace is not None:
-            become(op.inplace, print_inplace(op))
+        if (function := vars(op).get("inplace")) is not None:
+            become(function, print_inplace(op))
         if op.built and not op.composite and "entry" not in op.scope:
             print_public(op)
 
@@ -327,8 +325,17 @@ def slow(op: Op, in_place: bool = False) -> Callable:
         return lambda *values: names["in_modes" if active.modes else "general"](op, [*values])
     names |= {**scope, **{f"d_{p}": v for p, v in op.defaults.items()}}
     names |= {"kind_of": keys.kind_of, "learn": keys.learn}
-    source = keys.key_source(op, in_place)
-    return evaluate(op, source, "by_key", f" by key{' in place' if in_place else ''}", names)
+    own = "slow_inplace" if in_place else "slow"
+
+    def first(*values: Any) -> Any:
+        """Prints it: most operators are only called as their public function is printed for."""
+        if op.scope[own] is first:
+            source = keys.key_source(op, in_place)
+            kind = f" by key{' in place' if in_place else ''}"
+            op.scope[own] = evaluate(op, source, "by_key", kind, names)
+        return op.scope[own](*values)
+
+    return first
 
 
 def in_modes(op: Op, values: list) -> Any:
