@@ -558,7 +558,7 @@ def test_processes_that_write_the_same_at_once(folder):
 def test_the_digest_of_the_sources_is_that_of_the_files_as_they_are(tmp_path, monkeypatch):
     package = tmp_path / "package"
     shutil.copytree(
-        Path(SRC) / "rushlight", package / "rushlight", ignore=shutil.ignore_patterns("ops")
+        pathlib.Path(SRC) / "rushlight", package / "rushlight", ignore=shutil.ignore_patterns("ops")
     )
     code = "from rushlight._codegen import cache\nprint(cache.sources())"
     where = {"PYTHONPATH": str(package), "RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache")}
