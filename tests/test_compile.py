@@ -687,3 +687,59 @@ def test_sources_of_results_without_a_gradient_have_none():
             optimizer.step()
         outcomes.append(seen(parts))
     assert alike(outcomes[:7], outcomes[7:])
+
+
+def test_stances_say_when_to_compile():
+    @torch.compile
+    def f(x):
+        return x * 2 + 1
+
+    x, other = torch.ones(3), torch.ones(4)
+    with torch.compiler.set_stance("eager_on_recompile"):
+        f(x), f(x)
+    assert not f.programs
+    with (
+        torch.compiler.set_stance("fail_on_recompile"),
+        pytest.raises(RuntimeError, match="Detected recompile"),
+    ):
+        f(x)
+    with torch.compiler.set_stance("eager_then_compile"):
+        f(x)
+        assert not f.programs
+        f(x)
+    assert len(f.programs) == 1
+    with torch.compiler.set_stance("fail_on_recompile"):
+        assert f(x).tolist() == [3.0] * 3
+        with torch.compiler.set_stance("force_eager"):
+            assert f(other).tolist() == [3.0] * 4
+        with pytest.raises(RuntimeError, match="none is right"):
+            f(other)
+
+    @torch.compiler.set_stance("force_eager")
+    def eager(y):
+        return f(y)
+
+    eager(other)
+    assert len(f.programs) == 1
+    torch.compiler.set_stance("default", force_backend="eager")
+    f(other)
+    torch.compiler.set_stance("default")
+    assert len(f.programs) == 1
+    f(other)
+    assert len(f.programs) == 2
+
+
+@pytest.mark.parametrize(
+    ("stance", "options", "words"),
+    [
+        ("fast", {}, "invalid torch.compile stance 'fast'"),
+        ("force_eager", {"force_backend": "inductor"}, "for the stance 'default' only"),
+        ("default", {"force_backend": "fast"}, "Invalid backend"),
+    ],
+)
+def test_stances_that_are_refused_change_nothing(stance, options, words):
+    with pytest.raises(RuntimeError, match=words):
+        torch.compiler.set_stance(stance, **options)
+    f = torch.compile(lambda x: x + 1)
+    f(torch.ones(2))
+    assert len(f.programs) == 1

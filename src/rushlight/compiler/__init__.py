@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from rushlight.core.stub import Block, stub
+from rushlight.core.stub import declare, stub
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "build", "compile", "cudagraph_mark_step_begin", "disable",
@@ -68,8 +68,7 @@ def compile(
         )  # fmt: skip
     if not callable(model):
         raise TypeError(f"compile expects a function or a module, got {type(model).__name__}")
-    if backend not in BACKENDS and isinstance(backend, str):
-        raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`")
+    check_backend(backend)
     if disable or backend == "eager":
         return model
     from rushlight.compiler.compiled import Compiled
@@ -82,6 +81,26 @@ def compile(
 
 
 BACKENDS = ("aot_eager", "eager", "inductor")
+
+declare(
+    "no-op",
+    "There is one compiler; it has no switches.",
+    "torch",
+    "compile(mode=) compile(options=)",
+)
+declare(
+    "no-op",
+    "A function given as back end is not called: programs are made as always.",
+    "torch",
+    "compile(backend=)",
+)
+declare("no-op", "Other sizes of arguments are captured anew.", "torch", "compile(dynamic=)")
+
+
+def check_backend(backend: Any) -> None:
+    """RuntimeError for the name of a back end that is not here."""
+    if isinstance(backend, str) and backend not in BACKENDS:
+        raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`")
 
 
 def is_compiling() -> bool:
@@ -193,12 +212,61 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     return ["inductor"] if exclude_tags else [*BACKENDS]
 
 
-@stub("no-op", "Calls are captured as always.")
-class set_stance(Block):
-    """When to compile: a call, a block or a decorator without effect."""
+class set_stance:
+    """What calls of compiled functions do from now on, in a `with` block or in a decorated function, in all threads.
 
-    def __init__(self, stance: str = "default", **options: Any) -> None:
-        self.stance = stance
+    "default"; "force_eager" (or `force_backend="eager"`): they run as they are written; "eager_on_recompile": those that no program is right for
+    run as they are written; "fail_on_recompile": those raise RuntimeError; "eager_then_compile": they run as they are
+    written until their sizes come for the second time.
+
+    >>> import rushlight as torch
+    >>> double = torch.compile(lambda x: x * 2)
+    >>> with torch.compiler.set_stance("fail_on_recompile"):
+    ...     double(torch.ones(2))
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Detected recompile when torch.compile stance is 'fail_on_recompile': ...
+    """
+
+    def __init__(
+        self,
+        stance: str = "default",
+        *,
+        skip_guard_eval_unsafe: bool = False,
+        force_backend: Any = None,
+    ) -> None:
+        from rushlight.compiler import compiled
+
+        if stance not in compiled.STANCES:
+            raise RuntimeError(
+                f"invalid torch.compile stance {stance!r}; there are {', '.join(compiled.STANCES)}"
+            )
+        if force_backend is not None:
+            check_backend(force_backend)
+            if stance != "default":
+                raise RuntimeError("force_backend is for the stance 'default' only")
+            stance = "force_eager" if force_backend == "eager" else stance
+        self.stance, self.before = stance, compiled.stance.name
+        compiled.stance.name = stance
+
+    def __enter__(self) -> None:
+        from rushlight.compiler import compiled
+
+        compiled.stance.name = self.stance
+
+    def __exit__(self, *exception: object) -> None:
+        from rushlight.compiler import compiled
+
+        compiled.stance.name = self.before
 
     def __call__(self, function: Callable) -> Callable:
-        return function
+        import functools
+
+        self.__exit__()
+
+        @functools.wraps(function)
+        def with_stance(*args: Any, **kwargs: Any) -> Any:
+            with set_stance(self.stance):
+                return function(*args, **kwargs)
+
+        return with_stance

@@ -47,6 +47,17 @@ class Off(threading.local):
 
 off = Off()
 
+STANCES = "default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile"
+
+
+class Stance:
+    """What calls of compiled functions do: one of STANCES, see `torch.compiler.set_stance`."""
+
+    name = "default"
+
+
+stance = Stance()
+
 
 class Compiled:
     """A function, and the programs that it became. It is called like the function.
@@ -73,6 +84,8 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if off.value or opened or active.modes != autocast_mode._state.enabled + thread.inference:
             return self.function(*args, **kwargs)  # a transform, a profile or another mode watches
+        if stance.name == "force_eager":
+            return self.function(*args, **kwargs)
         now = state()
         begun = False
         for found in self.programs:
@@ -85,9 +98,21 @@ class Compiled:
                         self.lost -= 1
                     return result
                 begun = True
-        if self.misses < MOST_ATTEMPTS and len(self.programs) < MOST_PROGRAMS:
+        if stance.name == "fail_on_recompile":
+            code = getattr(self.function, "__code__", None)
+            where = f", {code.co_filename}, line {code.co_firstlineno}" if code is not None else ""
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile': {self.function!r}{where} "
+                f"has {len(self.programs)} programs, none is right for this call"
+            )
+        if (
+            self.misses < MOST_ATTEMPTS
+            and len(self.programs) < MOST_PROGRAMS
+            and stance.name != "eager_on_recompile"
+        ):
             sizes = sizes_of((args, kwargs))
-            if sizes in self.sizes or len(self.programs) < AT_ONCE:
+            at_once = AT_ONCE if stance.name == "default" else 0
+            if sizes in self.sizes or len(self.programs) < at_once:
                 self.sizes.add(sizes)
                 return self.captured(args, kwargs)
             if len(self.sizes) < MOST_SIZES:
