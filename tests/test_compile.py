@@ -743,3 +743,46 @@ def test_stances_that_are_refused_change_nothing(stance, options, words):
     f = torch.compile(lambda x: x + 1)
     f(torch.ones(2))
     assert len(f.programs) == 1
+
+
+def test_a_back_end_of_the_users_own_gets_the_graphs_and_its_functions_run():
+    seen, runs = [], []
+
+    def backend(graph_module, inputs):
+        assert isinstance(graph_module, torch.fx.GraphModule)
+        seen.append([tuple(t.shape) for t in inputs])
+
+        def run(*tensors):
+            runs.append(len(tensors))
+            return graph_module(*tensors)
+
+        return run
+
+    def f(x, y):
+        return (x.sin() @ y).relu().sum()
+
+    def write(x):
+        x += 1
+        return x * 2
+
+    x, y = torch.randn(3, 4, requires_grad=True), torch.randn(4, 2)
+    compiled = torch.compile(f, backend=backend)
+    f(x, y).backward()
+    expected, x.grad = x.grad, None
+    for _ in range(3):
+        x.grad = None
+        result = compiled(x, y)
+        result.backward()
+        assert torch.equal(result, f(x, y)) and torch.equal(x.grad, expected)
+    assert seen[0] == [(3, 4), (4, 2)] and len(seen) == 2  # forward and backward, once each
+    assert len(runs) == 4
+    model = torch.compile(torch.nn.Linear(4, 2), backend=backend)
+    assert torch.equal(model(y.t()), model(y.t()))
+    written = torch.compile(write, backend=backend)
+    a, b = torch.ones(3), torch.ones(3)
+    written(a), written(a), write(b), write(b)
+    assert torch.equal(a, b)
+    with pytest.raises(TypeError, match="must return a function, got NoneType"):
+        torch.compile(f, backend=lambda *given: None)(x, y)
+    with pytest.raises(RuntimeError, match="Invalid backend: 3"):
+        torch.compile(f, backend=3)

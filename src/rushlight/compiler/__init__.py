@@ -47,7 +47,9 @@ def compile(
     The first call runs as it is written and is captured, together with its backward pass. Later calls for which
     everything that it read holds again run the program; any other call is captured anew, or runs as it is
     written. `fullgraph`: raise `torch._dynamo.exc.Unsupported` where a call cannot be captured. `backend="eager"`, or
-    `disable`: run as it is written. `mode`, `options` and `dynamic` are accepted and change nothing. RuntimeError for
+    `disable`: run as it is written; a function: it is given each graph of operators below autograd (that of a backward
+    pass, too) as a `torch.fx.GraphModule`, and tensors without memory that are as its inputs, and returns a function of
+    these inputs that gives a tuple. `mode`, `options` and `dynamic` are accepted and change nothing. RuntimeError for
     `mode` together with `options`.
 
     >>> import rushlight as torch
@@ -75,9 +77,10 @@ def compile(
     from rushlight.compiler.optimized_module import OptimizedModule
     from rushlight.nn.module import Module
 
+    own = None if isinstance(backend, str) else backend
     if isinstance(model, Module):
-        return OptimizedModule(model, fullgraph)
-    return model if isinstance(model, Compiled) else Compiled(model, fullgraph)
+        return OptimizedModule(model, fullgraph, own)
+    return model if isinstance(model, Compiled) else Compiled(model, fullgraph, own)
 
 
 BACKENDS = ("aot_eager", "eager", "inductor")
@@ -88,18 +91,12 @@ declare(
     "torch",
     "compile(mode=) compile(options=)",
 )
-declare(
-    "no-op",
-    "A function given as back end is not called: programs are made as always.",
-    "torch",
-    "compile(backend=)",
-)
 declare("no-op", "Other sizes of arguments are captured anew.", "torch", "compile(dynamic=)")
 
 
 def check_backend(backend: Any) -> None:
-    """RuntimeError for the name of a back end that is not here."""
-    if isinstance(backend, str) and backend not in BACKENDS:
+    """RuntimeError for what is neither the name of a back end nor a function."""
+    if not callable(backend) and backend not in BACKENDS:
         raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`")
 
 

@@ -66,9 +66,11 @@ class Compiled:
     size of its arguments: the first sizes get theirs at once, others when they come for the second time.
     """
 
-    def __init__(self, function: Callable, fullgraph: bool = False) -> None:
+    def __init__(
+        self, function: Callable, fullgraph: bool = False, backend: Callable | None = None
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
-        self.function, self.fullgraph = function, fullgraph
+        self.function, self.fullgraph, self.backend = function, fullgraph, backend
         self.lock = threading.RLock()
         self.forget()
         made.add(self)
@@ -135,10 +137,10 @@ class Compiled:
     def __deepcopy__(self, memo: dict) -> Compiled:
         import copy
 
-        return Compiled(copy.deepcopy(self.function, memo), self.fullgraph)
+        return Compiled(copy.deepcopy(self.function, memo), self.fullgraph, self.backend)
 
     def __reduce__(self) -> tuple:
-        return Compiled, (self.function, self.fullgraph)
+        return Compiled, (self.function, self.fullgraph, self.backend)
 
     def captured(self, args: tuple, kwargs: dict) -> Any:
         """Carry out the call, and make a program of it."""
@@ -167,7 +169,7 @@ class Compiled:
             program = None
             if c.reason is None:
                 try:
-                    program = Program(c, result)
+                    program = Program(c, result, self.backend)
                 except Stop as e:
                     c.reason = str(e)
             if program is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.compiler.compiled import Compiled
@@ -16,10 +17,12 @@ class OptimizedModule(Module):
     The names of parameters in `state_dict()` begin with `_orig_mod.`, as PyTorch's do.
     """
 
-    def __init__(self, mod: Module, fullgraph: bool = False) -> None:
+    def __init__(
+        self, mod: Module, fullgraph: bool = False, backend: Callable | None = None
+    ) -> None:
         super().__init__()
         self._orig_mod = mod
-        self.__dict__["_compiled"] = Compiled(mod, fullgraph)
+        self.__dict__["_compiled"] = Compiled(mod, fullgraph, backend)
         self.__dict__["training"] = mod.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

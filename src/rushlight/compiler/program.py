@@ -26,6 +26,8 @@ from rushlight.compiler.templates import (
     template,
 )
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
+from rushlight.fx import Graph, GraphModule
+from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +105,8 @@ def bump(t: Tensor) -> None:
 class Program:
     """What a capture became: `holds(args, kwargs)` says whether it is right for a call, `run(args, kwargs)` is it."""
 
-    def __init__(self, capture: Capture, result: Any) -> None:
+    def __init__(self, capture: Capture, result: Any, backend: Callable | None = None) -> None:
+        self.backend = backend
         self.guards = capture.guards
         self.names = capture.guards.names
         self.lines: list[str] = [*capture.recorder.reads]
@@ -251,7 +254,7 @@ class Program:
         saved = [v for v in s.inputs if v not in self.given]
         order = [*saved, *self.given]
         reached = reached_from(s, self.given)
-        build = lowering.build(s.graph).on_arrays
+        build = self.built(s.graph)
         places = [order.index(v) for v in s.inputs]
         kind = type("CompiledFunctionBackward", (CompiledBackward,), {
             "__slots__": (), "n_outputs": len(self.results), "reached": reached,
@@ -286,7 +289,7 @@ class Program:
     def add_segment(self, s: Segment) -> None:
         name = f"graph{len(self.segments)}"
         self.segments.append(s)
-        self.names[name] = lowering.build(s.graph).on_arrays
+        self.names[name] = self.built(s.graph)
         given = ", ".join(self.array(v) for v in s.inputs)
         call = f"{name}({given})"
         if s.outputs:
@@ -296,6 +299,24 @@ class Program:
         else:
             self.lines.append(call)
         self.lines += [f"bump({v.expression})" for v in s.written.values()]
+
+    def built(self, graph: Graph) -> Callable[..., tuple]:
+        """A graph as a function of arrays: a program of ours, or what the user's back end gives."""
+        if self.backend is None:
+            return lowering.build(graph).on_arrays
+        inputs = [n.meta["val"] for n in graph.find_nodes(op="placeholder")]
+        function = self.backend(GraphModule(Module(), graph), inputs)
+        if not callable(function):
+            raise TypeError(
+                f"torch.compile: the back end {self.backend!r} must return a function, got {type(function).__name__}"
+            )
+
+        def on_arrays(*arrays: Any) -> tuple:
+            with rushlight.no_grad():
+                found = function(*map(_wrap, arrays))
+            return tuple([None if t is None else t._array for t in found])
+
+        return on_arrays
 
     def array(self, v: Any) -> str:
         return v.name if v.graph is not None else f"{v.expression}._array"
