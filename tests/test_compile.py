@@ -782,6 +782,16 @@ def test_a_back_end_of_the_users_own_gets_the_graphs_and_its_functions_run():
     a, b = torch.ones(3), torch.ones(3)
     written(a), written(a), write(b), write(b)
     assert torch.equal(a, b)
+    named = torch._dynamo.register_backend(backend, name="of_this_test")
+    try:
+        assert "of_this_test" in torch._dynamo.list_backends() and named is backend
+        before = len(seen)
+        torch.compile(f, backend="of_this_test")(x, y)
+        assert len(seen) == before + 2
+        with pytest.raises(AssertionError, match="duplicate name"):
+            torch._dynamo.register_backend(backend, name="of_this_test")
+    finally:
+        del torch.compiler.BACKENDS["of_this_test"]
     with pytest.raises(TypeError, match="must return a function, got NoneType"):
         torch.compile(f, backend=lambda *given: None)(x, y)
     with pytest.raises(RuntimeError, match="Invalid backend: 3"):

@@ -10,6 +10,7 @@ from rushlight.compiler import (
     disable,
     is_compiling,
     list_backends,
+    register_backend,
     reset,
 )
 from rushlight.compiler.compiled import Compiled
@@ -19,7 +20,8 @@ from rushlight.core.stub import Block, declare, stub
 
 __all__ = [
     "OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "config", "disable",
-    "exc", "explain", "is_compiling", "list_backends", "mark_dynamic", "optimize", "reset",
+    "exc", "explain", "is_compiling", "list_backends", "mark_dynamic", "optimize",
+    "register_backend", "reset",
 ]  # fmt: skip
 
 

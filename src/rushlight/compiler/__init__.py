@@ -77,13 +77,14 @@ def compile(
     from rushlight.compiler.optimized_module import OptimizedModule
     from rushlight.nn.module import Module
 
-    own = None if isinstance(backend, str) else backend
+    own = BACKENDS[backend] if isinstance(backend, str) else backend
     if isinstance(model, Module):
         return OptimizedModule(model, fullgraph, own)
     return model if isinstance(model, Compiled) else Compiled(model, fullgraph, own)
 
 
-BACKENDS = ("aot_eager", "eager", "inductor")
+# by name; None: no function of the user's
+BACKENDS: dict[str, Callable | None] = {"aot_eager": None, "eager": None, "inductor": None}
 
 declare(
     "no-op",
@@ -96,7 +97,7 @@ declare("no-op", "Other sizes of arguments are captured anew.", "torch", "compil
 
 def check_backend(backend: Any) -> None:
     """RuntimeError for what is neither the name of a back end nor a function."""
-    if not callable(backend) and backend not in BACKENDS:
+    if not callable(backend) and (not isinstance(backend, str) or backend not in BACKENDS):
         raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`")
 
 
@@ -206,7 +207,25 @@ def cudagraph_mark_step_begin() -> None:
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """The names that `torch.compile(backend=)` takes, without those for finding errors."""
-    return ["inductor"] if exclude_tags else [*BACKENDS]
+    return sorted(n for n in BACKENDS if not (exclude_tags and n in ("aot_eager", "eager")))
+
+
+def register_backend(
+    compiler_fn: Callable | None = None, name: str | None = None, tags: Any = ()
+) -> Any:
+    """Give a back end a name, which `torch.compile(backend=)` takes; also usable as a decorator.
+
+    The name is the function's, unless it is given. AssertionError where there is one of that name; `tags` are taken and
+    not kept.
+    """
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    if not callable(compiler_fn):
+        raise TypeError(f"a back end is a function, got {type(compiler_fn).__name__}")
+    name = name or compiler_fn.__name__
+    assert name not in BACKENDS, f"duplicate name: {name}"
+    BACKENDS[name] = compiler_fn
+    return compiler_fn
 
 
 class set_stance:
