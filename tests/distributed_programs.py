@@ -584,7 +584,7 @@ def restarted():
 
 
 def trouble():
-    """A training in which a rank gets into trouble: `trouble PLACE KIND RANK FOLDER`."""
+    """A training in which a rank gets into trouble: `trouble PLACE KIND RANK FOLDER`, and MEETING where they meet."""
     place, kind, victim, folder = sys.argv[2:]
     rank = int(os.environ["RANK"])
     print("process", os.getpid(), flush=True)
@@ -597,7 +597,10 @@ def trouble():
         os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[kind])
 
     here("start")
-    dist.init_process_group("mpi", timeout=timedelta(seconds=6))
+    ranks = {"rank": rank, "world_size": int(os.environ["WORLD_SIZE"])}
+    dist.init_process_group(
+        "mpi", os.environ.get("MEETING", "env://"), timeout=timedelta(seconds=6), **ranks
+    )
     layers = [torch.nn.Linear(200, 200) for _ in range(4)]
     ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.1)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)

@@ -197,22 +197,24 @@ NAMED = r"\branks? {0}\b|ranks \[{0}\]"  # how errors name a rank
 
 
 def trouble(
-    place: str, kind: str, victim: int, ranks: int, launched: bool, folder: pathlib.Path
+    place: str, kind: str, victim: int, ranks: int, meeting: str, folder: pathlib.Path
 ) -> None:
     """One rank gets into trouble: the others end in time with an error that names it, and nothing is left."""
-    before, folder = left_in_memory(), folder / f"{place}_{kind}_{victim}_{launched}"
+    before, folder = left_in_memory(), folder / f"{place}_{kind}_{victim}_{meeting}"
     folder.mkdir(parents=True)
     program = [str(PROGRAMS), "trouble", place, kind, str(victim), str(folder)]
-    if launched:
+    if meeting == "launcher":
         status, text = launch("run", "--nproc", str(ranks), *program)
         outputs = [text]
         assert status == 1, text
     else:
-        port = free_port()
+        places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+        if meeting == "file":
+            places = {"MEETING": f"file://{folder / 'meeting'}"}
         processes = [
-            started([sys.executable, *program], RANK=k, WORLD_SIZE=ranks, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+            started([sys.executable, *program], RANK=k, WORLD_SIZE=ranks, **places)
             for k in range(ranks)
-        ]  # fmt: skip
+        ]
         others = [each for k, each in enumerate(processes) if k != victim]
         try:
             outputs = [each.communicate(timeout=LIMIT)[0] for each in others]
@@ -224,6 +226,8 @@ def trouble(
         assert kind != "raise" or "ValueError: unwell" in outputs_of_it
     for text in outputs:
         assert re.search(NAMED.format(victim), text), text
+    if meeting == "file" and kind == "kill" and place != "start":
+        assert any(f"rank {victim} is gone" in text for text in outputs), outputs
     for number in map(int, re.findall(r"process (\d+)$", "\n".join(outputs), re.MULTILINE)):
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
@@ -236,16 +240,17 @@ def trouble(
 
 @needs_mpi
 @pytest.mark.parametrize(
-    ("place", "kind", "victim", "launched"),
+    ("place", "kind", "victim", "meeting"),
     [
-        ("start", "stop", 1, False),
-        ("collective", "stop", 0, False),
-        ("saving", "kill", 1, True),
-        ("end", "raise", 0, False),
+        ("start", "stop", 1, "address"),
+        ("collective", "stop", 0, "address"),
+        ("collective", "kill", 0, "file"),
+        ("saving", "kill", 1, "launcher"),
+        ("end", "raise", 0, "address"),
     ],
 )
-def test_trouble_of_a_rank(place, kind, victim, launched, tmp_path):
-    trouble(place, kind, victim, 2, launched, tmp_path)
+def test_trouble_of_a_rank(place, kind, victim, meeting, tmp_path):
+    trouble(place, kind, victim, 2, meeting, tmp_path)
 
 
 @needs_mpi
@@ -253,11 +258,29 @@ def test_trouble_of_a_rank(place, kind, victim, launched, tmp_path):
 def test_trouble_of_ranks(tmp_path):
     for seed in range(int(os.environ.get("FAULT_ROUNDS", "3"))):
         chosen = random.Random(seed)
-        ranks = chosen.choice([2, 3])
-        kind, launched = chosen.choice(["kill", "stop", "raise"]), chosen.random() < 0.5
+        ranks = chosen.choice([2, 3, 4])
+        kind = chosen.choice(["kill", "stop", "raise"])
+        meeting = chosen.choice(["launcher", "address", "file"])
+        print(f"round {seed}: {kind} at {PLACES[seed % 5]}, {ranks} ranks that meet by {meeting}")
         trouble(
-            PLACES[seed % 5], kind, chosen.randrange(ranks), ranks, launched, tmp_path / str(seed)
+            PLACES[seed % 5], kind, chosen.randrange(ranks), ranks, meeting, tmp_path / str(seed)
         )
+
+
+def test_the_sign_of_a_process_that_ended():
+    from rushlight.distributed import processes
+
+    mine = processes.sign()
+    assert not processes.ended(mine)
+    machine, number, started = mine.split(" ")
+    assert processes.ended(f"{machine} {number} {started}1") or not started  # a later process
+    assert not processes.ended(f"elsewhere {number} {started}1")
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    if started:
+        assert processes.ended(f"{machine} {child.pid} {started}")  # nobody has asked for it
+    child.wait()
+    assert processes.ended(f"{machine} {child.pid} {started}")
 
 
 def by_file(rank: int, path: str) -> None:

@@ -16,7 +16,6 @@ import rushlight
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.distributed import reductions, schedules, world
 from rushlight.distributed.store import Store
-from rushlight.distributed.tcp_store import GONE
 from rushlight.distributed.work import Work
 
 __all__ = ["ProcessGroup"]
@@ -135,10 +134,9 @@ class ProcessGroup:
         """The store of this group."""
         return self.store
 
-    def gone(self) -> list[str]:
+    def gone(self) -> set[int]:
         """The ranks in the job of processes that died."""
-        below = getattr(self.store, "_underlying_non_prefix_store", self.store)
-        return below.get(GONE).decode().split() if below.check([GONE]) else []
+        return world.world.gone(self.store)  # type: ignore[union-attr]
 
     def _work(
         self, name: str, request: Any, rows: Sequence[np.ndarray], finish: Callable[[], None] | None, result: list,

@@ -172,7 +172,7 @@ class Watch:
             if not self.announced:
                 group.store.set(f"{self._key()}/{group.rank()}", "")
                 self.announced = True
-            if gone := sorted(set(map(int, group.gone())).intersection(self._peers())):
+            if gone := sorted(group.gone().intersection(self._peers())):
                 work._fail(
                     DistBackendError(
                         f"{self._call()}: rank {', '.join(map(str, gone))} is gone: Connection closed by peer, the "

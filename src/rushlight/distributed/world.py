@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from rushlight.distributed import pmi
+from rushlight.distributed import pmi, processes
 from rushlight.distributed.store import (
     DistBackendError,
     DistStoreError,
@@ -51,7 +51,7 @@ class World:
         self.process = os.getpid()
         self.failed = False  # something did not come to its end: leave without waiting for anybody
         self.stores: list[TCPStore] = []
-        self.files: list[FileStore] = []
+        self.files: list[Store] = []  # those whose last store is a file
         atexit.register(self.leave)
 
     def watch(self, store: Store) -> None:
@@ -61,15 +61,33 @@ class World:
             below._call("hello", str(self.rank))
             self.stores.append(below)
         elif isinstance(below, FileStore):
-            self.files.append(below)
+            store.set(f"process/{self.rank}", processes.sign())
+            self.files.append(store)
+
+    def gone(self, store: Store) -> set[int]:
+        """The ranks of processes that died."""
+        below = getattr(store, "_underlying_non_prefix_store", store)
+        found = set(map(int, below.get(GONE).split())) if below.check([GONE]) else set()
+        for file in self.files[-1:] if isinstance(below, FileStore) else ():
+            for rank in range(self.size):  # no server sees that a process ends
+                sign = file._call("get", f"process/{rank}")
+                if sign is not None and processes.ended(sign.decode()):
+                    found.add(rank)
+        return found
 
     def leave(self) -> None:
         """End MPI together with the others, if nothing went wrong and they end, too."""
         if os.getpid() != self.process:
             return  # a forked child
         failed = self.failed or getattr(sys, "last_value", None) is not None
-        for file in self.files if failed else ():
-            file.append(GONE, f"{self.rank} ")  # no server sees that this process ends
+        for file in self.files:
+            try:
+                file.delete_key(f"process/{self.rank}")
+                if failed:
+                    below = getattr(file, "_underlying_non_prefix_store", file)
+                    below.append(GONE, f"{self.rank} ")
+            except OSError:
+                pass  # somebody has removed its folder
         if failed and self.launched:
             sys.stdout.flush()
             sys.stderr.flush()
