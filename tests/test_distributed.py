@@ -396,6 +396,24 @@ def test_store(store):
     assert issubclass(dist.DistStoreError, RuntimeError)
 
 
+def test_who_waits_hears_who_did_not_come():
+    from rushlight.distributed import world
+
+    store, errors = dist.HashStore(), []
+
+    def come(rank, seconds):
+        with pytest.raises(dist.DistStoreError, match=r"missing are the ranks \[2\]") as found:
+            world.meet(store, "made", rank, 3, timedelta(seconds=seconds))
+        errors.append(found.value)
+
+    patient = threading.Thread(target=come, args=(1, 1000))
+    patient.start()
+    store.wait(["made/1"])
+    come(0, 0.01)
+    patient.join()
+    assert len(errors) == 2 and str(errors[0]) == str(errors[1])
+
+
 def test_get_waits_for_another_thread(store):
     other = threading.Timer(0.05, lambda: store.clone().set("late", "here"))
     other.start()

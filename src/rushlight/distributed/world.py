@@ -32,6 +32,7 @@ __all__ = ["World", "is_installed", "join", "launched"]
 
 EXTRA = "pip install 'rushlight[distributed]'"
 LEAVING = 10.0  # seconds that a process waits for the others when it ends
+TOLD = 1.0  # seconds that the process that serves the store gives the others to read what is wrong
 _THREADS = 3  # MPI_THREAD_MULTIPLE
 
 world: World | None = None  # a process belongs to one job, and joins it once
@@ -94,7 +95,7 @@ class World:
             self.communicator.Abort(1)  # mpiexec ends the others
         if failed:
             if any(store._server for store in self.stores):
-                time.sleep(1.0)  # the others learn by this process's store what is wrong
+                time.sleep(TOLD)
             return
         for store in self.stores:
             try:
@@ -215,16 +216,29 @@ def _start_in_store(
 
 
 def meet(store: Store, name: str, rank: int, size: int, timeout: timedelta) -> None:
-    """Wait in the store until all have come. DistStoreError with the ranks that have not."""
-    store.set(f"{name}/{rank}", "")
+    """Wait in the store until all have come. DistStoreError with the ranks that have not.
+
+    The first one whose time is over tells the others, since the store may end with it.
+    """
+    keys, late = [f"{name}/{each}" for each in range(size)], f"{name}/late"
+    store.set(keys[rank], "")
+    found = b""
     try:
-        store.wait([f"{name}/{each}" for each in range(size)], timeout)
-    except DistStoreError as error:
-        missing = [each for each in range(size) if not store.check([f"{name}/{each}"])]
-        raise DistStoreError(
+        found = store._until(
+            lambda: store._call("get", late) or store._call("check", *keys), keys, timeout
+        )
+    except DistStoreError:
+        missing = [each for each, key in enumerate(keys) if not store.check([key])]
+        found = (
             f"Timed out after {round(timeout.total_seconds())} seconds waiting for clients. "
             f"{size - len(missing)}/{size} clients joined; missing are the ranks {missing}."
-        ) from error
+        ).encode()
+        store.set(late, found)
+        below = getattr(store, "_underlying_non_prefix_store", store)
+        if isinstance(below, TCPStore) and below._server:
+            time.sleep(TOLD)
+    if found != b"1":
+        raise DistStoreError(found.decode())
 
 
 def _mapped_files() -> set[str]:
