@@ -316,6 +316,18 @@ def fully_shard():
         assert hybrid[0].weight.to_local().shape == (8, 6)
         train(hybrid, clip, halves, 8, rank, size)
 
+    columns = made(shard_placement_fn=lambda p: Shard(-1) if p.shape[-1] % size == 0 else None)
+    placed = [p.placements[0] for p in (columns[3].weight, columns[3].bias, columns[0].bias)]
+    assert placed == [Shard(1), Shard(0), Shard(0)]
+    assert columns[3].weight.to_local().shape == (3, 16 // size)
+    ours, _, plain, _ = train(columns, clip, halves, 8, rank, size)
+    for p, q in zip(columns.parameters(), plain.parameters()):
+        torch.testing.assert_close(p.full_tensor(), q, atol=1e-5, rtol=0)
+    with pytest.raises(NotImplementedError, match="uneven sharding on dim 1"):
+        shard(nn.Linear(size + 1, 4), shard_placement_fn=lambda p: Shard(p.dim() - 1))
+    with pytest.raises(AssertionError, match="Shard dim 2 is invalid for 2D tensor"):
+        shard(nn.Linear(4, 4), shard_placement_fn=lambda p: Shard(2))
+
     class Hidden(nn.Linear):
         def forward(self, x):
             self.extra = super().forward(x).sum()

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 from datetime import timedelta
 
 import pytest
@@ -412,6 +413,26 @@ def test_who_waits_hears_who_did_not_come():
     come(0, 0.01)
     patient.join()
     assert len(errors) == 2 and str(errors[0]) == str(errors[1])
+
+
+def test_a_timeout_tells_who_waits_elsewhere():
+    from rushlight.distributed import work
+
+    group = types.SimpleNamespace(
+        ranks=[4, 5, 6, 7], rank=lambda: 0, store=dist.HashStore(), group_name="0", gone=set,
+        timeout=timedelta(seconds=6),
+    )  # fmt: skip
+    request = types.SimpleNamespace(Test=lambda: False)
+    watch = work.Watch(work.Work(group, "all_reduce", 27, request, None, []), 6.0)
+    group.store.set("waits/all_reduce/27/3", "")
+    group.store.set("waiting/1", "all_reduce number 26")
+    watch.look(watch.start)
+    assert group.store.get("waiting/0") == b"all_reduce number 27"
+    assert watch.message().endswith(
+        "did not come to it: ranks [6]; rank 5 waits in all_reduce number 26)"
+    )
+    watch.end()
+    assert not group.store.check(["waiting/0"])
 
 
 def test_get_waits_for_another_thread(store):

@@ -83,6 +83,7 @@ class Work:
             watch = Watch(self, limit.total_seconds())
             while not self._test():
                 watch.pause()
+            watch.end()
         if self._error is not None:
             raise self._error
         return True
@@ -172,6 +173,7 @@ class Watch:
             if not self.announced:
                 group.store.set(f"{self._key()}/{group.rank()}", "")
                 self.announced = True
+            group.store.set(f"waiting/{group.rank()}", f"{work.name} number {work.number}")
             if gone := sorted(group.gone().intersection(self._peers())):
                 work._fail(
                     DistBackendError(
@@ -187,6 +189,14 @@ class Watch:
             work._fail(DistBackendError(f"{self._call()}: {error}"))
         self.next_look = min(time.monotonic() + SLOW, max(self.start + self.limit, now) + 0.01)
 
+    def end(self) -> None:
+        """The work has come to its end. The others stop to hear that this process waits; another call that waits says it again."""
+        if self.announced and self.work._error is None:
+            try:
+                self.work.group.store.delete_key(f"waiting/{self.work.group.rank()}")
+            except RuntimeError:
+                pass  # who served the store has ended
+
     def _key(self) -> str:
         """Where in the store those write themselves down who wait in this call."""
         return f"waits/{self.work.name}/{self.work.number}"
@@ -200,17 +210,20 @@ class Watch:
         return every if peers is None else [every[peer] for peer in peers]
 
     def message(self) -> str:
-        """What a timeout says: which of those it waits for do not wait themselves in the same call."""
-        group = self.work.group
-        missing = [
-            rank
-            for rank in self._peers()
-            if not group.store.check([f"{self._key()}/{group.ranks.index(rank)}"])
-        ]
-        who = f"did not come to it: ranks {missing}" if missing else "all ranks have come to it"
+        """What a timeout says: which of those it waits for do not wait in the same call, and what other calls they wait in."""
+        group, missing, elsewhere = self.work.group, [], []
+        for rank in self._peers():
+            number = group.ranks.index(rank)
+            if group.store.check([f"{self._key()}/{number}"]):
+                continue
+            if (call := group.store._call("get", f"waiting/{number}")) is not None:
+                elsewhere.append(f"rank {rank} waits in {call.decode()}")
+            else:
+                missing.append(rank)
+        who = ([f"did not come to it: ranks {missing}"] if missing else []) + elsewhere
         return (
             f"Timed out waiting {round(1000 * self.limit)}ms for {self.work.name} operation to complete (number "
-            f"{self.work.number} of group '{group.group_name}'; {who})"
+            f"{self.work.number} of group '{group.group_name}'; {'; '.join(who or ['all ranks have come to it'])})"
         )
 
 
@@ -239,6 +252,8 @@ class Progress(threading.Thread):
                 watches = list(self.watches)
             ended = {watch for watch in watches if watch.work._test()}
             if ended:
+                for watch in ended:
+                    watch.end()
                 with self.condition:
                     self.watches = [watch for watch in self.watches if watch not in ended]
                 pause = SHORTEST_PAUSE

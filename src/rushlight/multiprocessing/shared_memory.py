@@ -15,7 +15,7 @@ class Block(mmap.mmap):
     descriptor: int | None = None
 
     def __del__(self) -> None:
-        if self.descriptor is not None:
+        if self.descriptor is not None and os is not None:  # None: the interpreter ends
             os.close(self.descriptor)
             self.descriptor = None
 

@@ -203,23 +203,30 @@ def fully_shard(
         _get_default_group()
         mesh = init_device_mesh("cpu", (get_world_size(),))
     shard_group, replicate_group = _groups_of(mesh)
-    placements = (Replicate(), Shard(0)) if mesh.ndim == 2 else (Shard(0),)
     _check_reshard(reshard_after_forward, shard_group.size())
 
-    def make(part: Tensor, parameter: Tensor) -> Parameter:
+    def make(part: Tensor, parameter: Tensor, dim: int) -> Parameter:
         inner = getattr(parameter, "_spec", None)
+        placements = (Replicate(), Shard(dim)) if mesh.ndim == 2 else (Shard(dim),)
         spec = (
             spec_of(parameter, mesh, placements)
             if inner is None
-            else spec_within(inner, mesh, placements)
+            else spec_within(inner, mesh, placements, dim)
         )
         return Parameter(DTensor(part, spec), parameter.requires_grad)
 
     parameters = []
     ignored = {id(p) for p in ignored_params or ()}
     for parameter, name, places in own_parameters(modules, FSDPModule, ignored):
-        _check(parameter, name, shard_placement_fn)
-        sharded = ShardedParameter(parameter, places, shard_group, mp_policy.param_dtype, make)
+        dim = _dimension(parameter, name, shard_placement_fn)
+        sharded = ShardedParameter(
+            parameter,
+            places,
+            shard_group,
+            mp_policy.param_dtype,
+            functools.partial(make, dim=dim),
+            dim,
+        )
         sharded.place(sharded.sharded)
         parameters.append(sharded)
     group = ParameterGroup(
@@ -254,7 +261,9 @@ def fully_shard(
     return module
 
 
-def spec_within(inner: DTensorSpec, mesh: DeviceMesh, placements: tuple) -> DTensorSpec:
+def spec_within(
+    inner: DTensorSpec, mesh: DeviceMesh, placements: tuple, dim: int = 0
+) -> DTensorSpec:
     """The spec of a tensor whose parts along `inner` are cut along another mesh of the same root."""
     root = mesh._get_root_mesh()
     if root != inner.mesh._get_root_mesh() or not mesh.mesh_dim_names:
@@ -262,21 +271,30 @@ def spec_within(inner: DTensorSpec, mesh: DeviceMesh, placements: tuple) -> DTen
             "FSDP requires the DP and model parallel TP/EP mesh to have the same parent mesh but got: "
             f"DP's mesh: {mesh} and TP/EP's mesh: {inner.mesh}"
         )
-    if inner.parts(0) > 1:
-        strided = _StridedShard(0, inner.parts(0))
-        placements = tuple(strided if p == Shard(0) else p for p in placements)
+    if inner.parts(dim) > 1:
+        strided = _StridedShard(dim, inner.parts(dim))
+        placements = tuple(strided if p == Shard(dim) else p for p in placements)
     both = root[(*mesh.mesh_dim_names, *inner.mesh.mesh_dim_names)]  # type: ignore[misc]
     return inner._replace(mesh=both, placements=(*placements, *inner.placements))
 
 
-def _check(parameter: Tensor, name: str, shard_placement_fn: Callable | None) -> None:
+def _dimension(parameter: Tensor, name: str, shard_placement_fn: Callable | None) -> int:
+    """Along which dimension a parameter is cut."""
     if parameter.dim() == 0:
         raise ValueError(
             f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
         )
     placed = shard_placement_fn(parameter) if shard_placement_fn is not None else None
-    if placed is not None and placed != Shard(0):
-        raise NotImplementedError(f"fully_shard along another dimension than 0: {name}, {placed}")
+    if placed is None:
+        return 0
+    if not isinstance(placed, Shard):
+        raise AssertionError(f"Expected Shard, got {type(placed)}")
+    dim = placed.dim + parameter.dim() if placed.dim < 0 else placed.dim
+    if dim >= parameter.dim():
+        raise AssertionError(
+            f"Shard dim {dim} is invalid for {parameter.dim()}D tensor: {parameter.shape}"
+        )
+    return dim
 
 
 def _check_reshard(value: Any, size: int) -> None:

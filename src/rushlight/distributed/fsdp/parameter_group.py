@@ -18,7 +18,7 @@ from rushlight.autograd import Function
 from rushlight.autograd.state import queue_callback
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
-from rushlight.distributed.fsdp.sharded_parameter import Region, ShardedParameter
+from rushlight.distributed.fsdp.sharded_parameter import Region, ShardedParameter, gather
 from rushlight.nn.parameter import Parameter
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -104,7 +104,7 @@ class ParameterGroup:
         self.backward_prefetch: list[ParameterGroup] | None = None
         self.step: Step | None = None
         self.whole = False  # whether modules have the gathered parameters
-        self._works: list | None = None
+        self._gathering: Callable[[], None] | None = None  # waits for what has been started
         self._region: Region | None = None
         self._of: dict[int, ShardedParameter] = {}
         self._missing: set[int] = set()  # parameters without a gradient in this backward
@@ -122,27 +122,26 @@ class ParameterGroup:
 
     def start(self) -> None:
         """Start to gather, if that has not begun."""
-        if self.whole or self._works is not None:
+        if self.whole or self._gathering is not None:
             return
         if self._region is None:
             self._settle()
         with rushlight.no_grad():
-            self._works = [p.gather() for p in self.parameters]
+            self._gathering = gather(self.parameters)
 
     def unshard(self) -> None:
         """Gather the parameters, and let the modules have them."""
         self.start()
-        if self._works is not None:
-            for work in self._works:
-                if work is not None:
-                    work.wait()
-            self._works, self.whole = None, True
+        if self._gathering is not None:
+            with rushlight.no_grad():
+                self._gathering()
+            self._gathering, self.whole = None, True
             for parameter in self.parameters:
                 parameter.place(parameter.unsharded)
 
     def reshard(self) -> None:
         """Let the modules have the sharded parameters, and free the gathered ones."""
-        if self._works is not None:
+        if self._gathering is not None:
             self.unshard()
         if self.whole:
             self.whole = False

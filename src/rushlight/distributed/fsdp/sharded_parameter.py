@@ -85,9 +85,9 @@ class ShardedParameter:
 
     def __init__(
         self, parameter: Tensor, places: list[tuple[Module, str]], shard_group: Any, dtype: Any,
-        make: Callable[[Tensor, Tensor], Tensor],
+        make: Callable[[Tensor, Tensor], Tensor], dim: int = 0,
     ) -> None:  # fmt: skip
-        self.places, self.group = places, shard_group
+        self.places, self.group, self.dim = places, shard_group, dim
         size, rank = (1, 0) if shard_group is None else (shard_group.size(), shard_group.rank())
         self.inner = getattr(
             parameter, "_spec", None
@@ -95,11 +95,16 @@ class ShardedParameter:
         self.kind = type(parameter.data)
         whole = local(parameter.detach())
         self.shape = tuple(whole.shape)
-        self.rows = -(-self.shape[0] // size)  # those of one process, the last ones have fewer
-        self.first = min(rank * self.rows, self.shape[0])
-        self.count = min(self.rows, self.shape[0] - self.first)
+        extent = self.shape[dim]
+        if dim and extent % size:
+            raise NotImplementedError(
+                f"FSDP does not support uneven sharding on dim {dim}: {whole.size()} (world size: {size})"
+            )
+        self.rows = -(-extent // size)  # those of one process, the last ones have fewer
+        self.first = min(rank * self.rows, extent)
+        self.count = min(self.rows, extent - self.first)
         self.size, self.dtype = size, dtype or parameter.dtype
-        part = whole[self.first : self.first + self.count].clone()
+        part = whole.narrow(dim, self.first, self.count).clone()
         self.sharded = make(part, parameter)
         self.spread: Any = type(self.sharded.data)
         self.unsharded: Parameter | None = None
@@ -109,14 +114,19 @@ class ShardedParameter:
         self._buffer: Tensor | None = None
         self._seen: Any = None
 
+    def filled_shape(self) -> tuple[int, ...]:
+        """The shape of the gathered parameter, with rows that only fill it up."""
+        d = self.dim
+        return (*self.shape[:d], self.size * self.rows, *self.shape[d + 1 :])
+
     def bytes(self) -> int:
         """The size of the gathered parameter, with rows that only fill it up."""
-        return self.size * self.rows * math.prod(self.shape[1:]) * self.dtype.itemsize
+        return math.prod(self.filled_shape()) * self.dtype.itemsize
 
     def settle(self, region: Region, k: int, ready: Callable[[Parameter], None]) -> None:
         """Take memory number `k` of a region. `ready` is called with the gathered parameter when it has a gradient."""
-        self._buffer = region.tensor(k, (self.size * self.rows, *self.shape[1:]), self.dtype)
-        whole = self._buffer[: self.shape[0]]
+        self._buffer = region.tensor(k, self.filled_shape(), self.dtype)
+        whole = self._buffer.narrow(self.dim, 0, self.shape[self.dim])
         if self.inner is not None:
             whole = self.kind(whole, self.inner._replace(dtype=self.dtype))
         self.unsharded = Parameter(whole, self.sharded.requires_grad)
@@ -135,7 +145,7 @@ class ShardedParameter:
 
     def padded(self, part: Tensor, rows: int) -> Tensor:
         """Contiguous rows, with more behind them if there are fewer."""
-        if len(part) == rows:
+        if part.shape[self.dim] == rows:
             return part.contiguous()
         row = part.new_zeros((rows, *part.shape[1:]))
         row[: len(part)] = part
@@ -153,8 +163,8 @@ class ShardedParameter:
     def begin_forward(self) -> None:
         """Before each forward with the gathered parameter."""
 
-    def gather(self) -> Work | None:
-        """Start to bring all rows together."""
+    def given(self) -> Tensor:
+        """What this process gives to a gathering."""
         self.sharded = self.current()
         part = local(self.sharded).detach()
         if part.device.type == "meta":
@@ -167,16 +177,13 @@ class ShardedParameter:
         if version != self._seen:  # graphs that were recorded with older values see it
             self._seen = version
             increment_version(self.unsharded)
-        row = self.padded(part.to(self.dtype), self.rows)
-        if self.size == 1:
-            self._buffer.data.copy_(row)  # type: ignore[union-attr]
-            return None
-        return collectives.all_gather_into_tensor(
-            self._buffer.data,  # type: ignore[union-attr]
-            row,
-            self.group,
-            async_op=True,
-        )
+        return self.padded(part.to(self.dtype), self.rows)
+
+    def take(self, rows: Tensor) -> None:
+        """Put what all processes have given, one row of `rows` for each, into the memory of the whole."""
+        d, whole = self.dim, self._buffer.data  # type: ignore[union-attr]
+        parts = rows.view(self.size, *whole.shape[:d], self.rows, *whole.shape[d + 1 :])
+        whole.unflatten(d, (self.size, self.rows)).copy_(parts.movedim(0, d))
 
     def reduce(self, gradient: Tensor, dtype: Any) -> tuple[Tensor, Work | None]:
         """Start to add up the gradients: (this process's rows of the sum, when they are there)."""
@@ -186,13 +193,16 @@ class ShardedParameter:
         row = self.padded(gradient.to(dtype or gradient.dtype), self.size * self.rows)
         if self.size == 1:
             return row, None
-        out = row.new_empty((self.rows, *self.shape[1:]))
+        d = self.dim
+        if d:
+            row = row.unflatten(d, (self.size, self.rows)).movedim(d, 0).contiguous()
+        out = row.new_empty((*self.shape[:d], self.rows, *self.shape[d + 1 :]))
         work = collectives.reduce_scatter_tensor(out, row, ReduceOp.SUM, self.group, async_op=True)
         return out, work
 
     def accumulate(self, part: Tensor) -> None:
         """Add this process's rows of a gradient to the sharded parameter's."""
-        rows = part[: self.count].to(local(self.sharded).dtype)
+        rows = part.narrow(self.dim, 0, self.count).to(local(self.sharded).dtype)
         if self.sharded.grad is None:
             self.sharded.grad = self.like_sharded(rows)
         else:
@@ -204,3 +214,39 @@ class ShardedParameter:
         if part is local(self.sharded) or not hasattr(self.sharded, "_spec"):
             return part
         return self.spread(part, self.sharded._spec._replace(dtype=part.dtype))
+
+
+def gather(parameters: Sequence[ShardedParameter]) -> Callable[[], None]:
+    """Start to bring all rows of some parameters together, in one message for each dtype. Returns what waits for them."""
+    kinds: dict[Any, list[ShardedParameter]] = {}
+    for each in parameters:
+        kinds.setdefault(each.dtype, []).append(each)
+    waits = [_gather_of_one_dtype(those) for those in kinds.values()]
+
+    def wait() -> None:
+        for each in waits:
+            each()
+
+    return wait
+
+
+def _gather_of_one_dtype(those: Sequence[ShardedParameter]) -> Callable[[], None]:
+    first, given = those[0], [each.given().view(-1) for each in those]
+    alone = len(those) == 1 and first.dim == 0  # the rows arrive where they belong
+    row = given[0] if len(given) == 1 else rushlight.cat(given)
+    work, out = None, row.view(1, row.numel())
+    if first.size > 1:
+        out = first._buffer.data if alone else row.new_empty((first.size, row.numel()))  # type: ignore[union-attr]
+        work = collectives.all_gather_into_tensor(out, row, first.group, async_op=True)
+
+    def wait() -> None:
+        if work is not None:
+            work.wait()
+            if alone:
+                return
+        start = 0
+        for each, part in zip(those, given):
+            each.take(out[:, start : start + part.numel()])
+            start += part.numel()
+
+    return wait
