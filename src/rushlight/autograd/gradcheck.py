@@ -45,6 +45,22 @@ def checked(inputs: tuple) -> list[Tensor]:
     return [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
 
 
+def check_modes(forward: bool, backward: bool, batched: bool, batched_forward: bool) -> None:
+    """AssertionError where what is to be checked does not go together."""
+    if not (forward or backward):
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        )
+    if batched and not backward:
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_backward_ad to be True"
+        )
+    if batched_forward and not forward:
+        raise AssertionError(
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
+
+
 def gradcheck(
     func: Callable,
     inputs: Any,
@@ -79,18 +95,7 @@ def gradcheck(
     >>> torch.autograd.gradcheck(lambda x: (x * x).exp(), (x,))
     True
     """
-    if not (check_forward_ad or check_backward_ad):
-        raise AssertionError(
-            "Expected at least one of check_forward_ad or check_backward_ad to be True"
-        )
-    if check_batched_grad and not check_backward_ad:
-        raise AssertionError(
-            "Setting check_batched_grad=True requires check_backward_ad to be True"
-        )
-    if check_batched_forward_grad and not check_forward_ad:
-        raise AssertionError(
-            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
-        )
+    check_modes(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
     inputs = as_tuple(inputs)
     if any(isinstance(x, Tensor) and x.layout is not torch.strided for x in inputs):
         return torch.sparse.as_sparse_gradcheck(gradcheck)(

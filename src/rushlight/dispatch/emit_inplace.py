@@ -36,6 +36,49 @@ def one_memory(a: str, b: str) -> str:
     return f"((of := {a}.base) is {b} or (o := {b}.base) is not None and o is {whole})"
 
 
+def operand_lines(op: Op, x: str, y: str, again: str) -> list[str]:
+    """What the second input must be: a number, or a plain array without history that shares no memory."""
+    kinds = f"a_{x}.dtype is f32 or a_{x}.dtype is f64"
+    if op.promote == "same":
+        kinds += f" or c is int and a_{x}.dtype is i64"
+    mixed = " or ".join(dtype_test(op, [f"a_{x}", f"a_{y}"]))
+    return [
+        f"    c = {y}.__class__",
+        f"    if (c is float or c is int) and ({kinds}):",
+        f"        a_{y} = {y}",
+        "    else:",
+        *("    " + line for line in ["    try:", f"        a_{y} = {y}._array"]),
+        *("    " + line for line in ["    except AttributeError:", f"        {again}"]),
+        f"        if a_{y}.__class__ is not ndarray or {mixed} or {y}._edge is not None and thread.grad:",
+        f"            {again}",
+        f"        if {one_memory(f'a_{x}', f'a_{y}')} and overlap(a_{y}, a_{x}): {again}",
+    ]
+
+
+def node_lines(op: Op, x: str, want: tuple[str, ...]) -> list[str]:
+    """The node of a write: the input is the result from now on, and what it was before a tensor of its own."""
+    lines = [
+        f"    if e_{x} is None: return {x}",
+        f"    target, {x} = {x}, new(Tensor)",
+        f"    {x}._array = a_{x}",
+        f"    {x}._edge = e_{x}",
+        f"    {x}._counter = None",
+        "    r = target._array",
+        "    node = new(N)",
+        f"    node.edges = (e_{x},)",
+        "    node.hooks = node.unbroadcast_to = None",
+        *(line.removeprefix("        ") for line in save_lines(op, (x,), want)),
+    ]
+    if "result" in op.saved_names():
+        lines.append("    node.result_version = Since(counter)")
+    lines += [
+        "    target._edge = node",
+        f"    if e_{x}.hooks is not None: keep_retaining(e_{x}, node)",
+        "    return target",
+    ]
+    return lines
+
+
 def inplace_source(op: Op, ufunc: bool) -> str:
     """`name_`: the kernel writes over the memory of the first input, a plain array in no mode.
 
@@ -57,21 +100,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     else:
         tests += [f"{s}.__class__ is not float and {s}.__class__ is not int" for s in op.statics]
     if y is not None:
-        kinds = f"a_{x}.dtype is f32 or a_{x}.dtype is f64"
-        if op.promote == "same":
-            kinds += f" or c is int and a_{x}.dtype is i64"
-        mixed = " or ".join(dtype_test(op, [f"a_{x}", f"a_{y}"]))
-        lines += [
-            f"    c = {y}.__class__",
-            f"    if (c is float or c is int) and ({kinds}):",
-            f"        a_{y} = {y}",
-            "    else:",
-            *("    " + line for line in ["    try:", f"        a_{y} = {y}._array"]),
-            *("    " + line for line in ["    except AttributeError:", f"        {again}"]),
-            f"        if a_{y}.__class__ is not ndarray or {mixed} or {y}._edge is not None and thread.grad:",
-            f"            {again}",
-            f"        if {one_memory(f'a_{x}', f'a_{y}')} and overlap(a_{y}, a_{x}): {again}",
-        ]
+        lines += operand_lines(op, x, y, again)
     else:
         tests += dtype_test(op, [f"a_{x}"])
         if not ufunc:
@@ -104,26 +133,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     ]
     if not recorded:
         return "\n".join([*lines, f"    return {x}"])
-    lines += [
-        f"    if e_{x} is None: return {x}",
-        f"    target, {x} = {x}, new(Tensor)",
-        f"    {x}._array = a_{x}",
-        f"    {x}._edge = e_{x}",
-        f"    {x}._counter = None",
-        "    r = target._array",
-        "    node = new(N)",
-        f"    node.edges = (e_{x},)",
-        "    node.hooks = node.unbroadcast_to = None",
-        *(line.removeprefix("        ") for line in save_lines(op, (x,), want)),
-    ]
-    if "result" in op.saved_names():
-        lines.append("    node.result_version = Since(counter)")
-    lines += [
-        "    target._edge = node",
-        f"    if e_{x}.hooks is not None: keep_retaining(e_{x}, node)",
-        "    return target",
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *node_lines(op, x, want)])
 
 
 def write_source(op: Op) -> str:

@@ -66,7 +66,6 @@ Arrays = Any  # annotation of an input that is a list of tensors
 Dims = Any  # annotation of dimensions: an int or several
 Sizes = Any  # annotation of a shape, which a method takes one by one too: `x.view(2, 3)`
 DType = Any
-MemoryFormat = Any
 
 _building = threading.RLock()
 _unfinished: set[Op] = set()  # operators whose functions are being printed
@@ -203,18 +202,39 @@ class Op:
         # of an operator on a list: a kernel that is tried before the forward; it gives None where the arrays
         # are not plain, or not what it is made for
         self.first = first
+        self._read_parameters(declared, numbers)
+        self.rules: dict[str, Rule] = {}
+        self.rule_all: Rule | None = None
+        # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
+        # order of dimensions `writes`.
+        self.write = declared if writes else None
+        if writes:
+            self.has_inplace = self.is_method
+            self.declared = on_copy(declared, writes)
+        self._await_calls(declared.__module__)
+        before = OPS.get(self.path)
+        # An import that Ctrl-C stopped is done again, in another module of the same name.
+        if before is not None and (
+            before.declared.__module__ != declared.__module__
+            or before.declared.__globals__ is declared.__globals__
+        ):
+            raise TypeError(f"[{self.path}] is declared twice")
+        OPS[self.path] = self
+
+    def _read_parameters(self, declared: Callable, numbers: tuple[str, ...] | None) -> None:
+        """What the signature says: names, defaults, which parameters are tensors and which are numbers."""
         code = declared.__code__
         names = parameters(declared)
-        if intermediates:
+        if self.intermediates:
             if names[-1] != "keep" or code.co_kwonlyargcount:
                 raise TypeError(
                     f"[{self.path}] has intermediates: its last parameter must be `keep`"
                 )
             names = names[:-1]
-        self.has_body = names[:1] == ("xp",) or composite
-        first = 1 if names[:1] == ("xp",) else 0
-        self.params = names[first:]
-        self.n_positional = code.co_argcount - first - bool(intermediates)
+        takes_kernels = names[:1] == ("xp",)
+        self.has_body = takes_kernels or self.composite
+        self.params = names[takes_kernels:]
+        self.n_positional = code.co_argcount - takes_kernels - bool(self.intermediates)
         defaults = declared.__defaults__ or ()
         self.defaults = dict(zip(names[code.co_argcount - len(defaults) :], defaults))
         self.defaults.update(declared.__kwdefaults__ or {})
@@ -231,21 +251,16 @@ class Op:
         self.varargs = next(
             (p for p in self.params[1:2] if str(notes.get(p, "")).startswith("Size")), None
         )
-        self.rules: dict[str, Rule] = {}
-        self.rule_all: Rule | None = None
+
+    def _await_calls(self, module: str) -> None:
+        """What calls fill in: the printed functions, and what they have found out about nodes."""
         self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
         self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
         self.node_classes: dict[str, tuple[type, type]] = {}
         self.number_classes: dict[tuple[str, ...], type | None] = {}
-        # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
-        # order of dimensions `writes`.
-        self.write = declared if writes else None
-        if writes:
-            self.has_inplace = self.is_method
-            self.declared = on_copy(declared, writes)
         self.built = False
         # the public function, one object for ever: the first call gives it its code (specialise.build)
-        self.scope: dict[str, Any] = {"op": self, "__name__": declared.__module__}
+        self.scope: dict[str, Any] = {"op": self, "__name__": module}
         self.function: Any = self._unbuilt(self.name.rpartition(".")[2])
         self.scope["function"] = self.function
         self.method: Any = None  # it, or with sizes as separate arguments: `x.view(2, 3)`
@@ -257,14 +272,6 @@ class Op:
         self.seen: set[Any] = set()
         # what overrides are told is called: the plain function around it where there is one, `max` for max over a dim
         self.public_function: Callable = self.function
-        before = OPS.get(self.path)
-        # An import that Ctrl-C stopped is done again, in another module of the same name.
-        if before is not None and (
-            before.declared.__module__ != declared.__module__
-            or before.declared.__globals__ is declared.__globals__
-        ):
-            raise TypeError(f"[{self.path}] is declared twice")
-        OPS[self.path] = self
 
     # -- declaring ---------------------------------------------------------------------------------
 

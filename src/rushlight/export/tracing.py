@@ -137,10 +137,10 @@ class Trace:
     results: list
 
 
-def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
-    """Run the module on these inputs, recorded."""
-    recorder = Recorder(mod)
-    specs: list[InputSpec] = []
+def _placeholders_of_state(
+    mod: Module, recorder: Recorder, specs: list[InputSpec]
+) -> dict[str, Any]:
+    """What stands for each parameter and buffer, by its path; tensors under two paths have one placeholder."""
     state: dict[str, Any] = {}
     known: dict[int, Any] = {}
     parameters = dict(mod.named_parameters(remove_duplicate=False))
@@ -158,7 +158,13 @@ def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
                 stays = None if kind is InputKind.PARAMETER else path not in missing
                 specs.append(InputSpec(kind, TensorArgument(traced.alias.node.name), path, stays))
             state[path] = known[id(t)]
-    first_user = len(specs)
+    return state
+
+
+def _placeholders_of_inputs(
+    inputs: Inputs, leaves: list, recorder: Recorder, specs: list[InputSpec]
+) -> list:
+    """What stands for each input of the user."""
     given = []
     for name, leaf in zip(inputs.names, leaves, strict=True):
         plain = (
@@ -174,18 +180,13 @@ def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
             else ConstantArgument(node.name, leaf)
         )
         specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
-    aliases = {
-        s.arg.name: t.alias
-        for s, t in zip(specs, [*_unique(state), *given], strict=True)
-        if isinstance(t, Traced)
-    }
-    args, kwargs = tree_unflatten(given, inputs.spec)
-    before = {path: {**m.__dict__} for path, m in mod.named_modules()}
-    with _with_tensors(mod, state, {}), Patches() as patches, recorder:
-        patches.attribute(Module, "__call__", recorder.noting(Module.__call__))
-        result = mod(*args, **kwargs)
-    _no_attributes_set(mod, before)
-    outputs, out_spec = tree_flatten(result)
+    return given
+
+
+def _written_inputs(
+    specs: list[InputSpec], aliases: dict[str, Any], recorder: Recorder
+) -> tuple[list[OutputSpec], list]:
+    """The outputs that a program has for the buffers and inputs that it writes to, and their nodes."""
     output_specs, nodes = [], []
     for spec in specs:
         alias = aliases.get(spec.arg.name)
@@ -205,6 +206,29 @@ def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
         output_specs.append(
             OutputSpec(kind, TensorArgument(node.name), spec.target or spec.arg.name)
         )
+    return output_specs, nodes
+
+
+def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
+    """Run the module on these inputs, recorded."""
+    recorder = Recorder(mod)
+    specs: list[InputSpec] = []
+    state = _placeholders_of_state(mod, recorder, specs)
+    first_user = len(specs)
+    given = _placeholders_of_inputs(inputs, leaves, recorder, specs)
+    aliases = {
+        s.arg.name: t.alias
+        for s, t in zip(specs, [*_unique(state), *given], strict=True)
+        if isinstance(t, Traced)
+    }
+    args, kwargs = tree_unflatten(given, inputs.spec)
+    before = {path: {**m.__dict__} for path, m in mod.named_modules()}
+    with _with_tensors(mod, state, {}), Patches() as patches, recorder:
+        patches.attribute(Module, "__call__", recorder.noting(Module.__call__))
+        result = mod(*args, **kwargs)
+    _no_attributes_set(mod, before)
+    outputs, out_spec = tree_flatten(result)
+    output_specs, nodes = _written_inputs(specs, aliases, recorder)
     for value in outputs:
         node = recorder.node_of(value)
         arg = TensorArgument(node.name) if isinstance(node, Node) else ConstantArgument("", value)

@@ -8,6 +8,11 @@ from typing import Any
 
 __all__ = ["cubic_minimum", "strong_wolfe"]
 
+Point = tuple[
+    float, float, Any, float
+]  # a length, the loss there, its gradient, its slope along the direction
+Test = Callable[[Point], bool]
+
 
 def cubic_minimum(
     x1: float,
@@ -35,6 +40,39 @@ def cubic_minimum(
     return min(max(at, low), high)
 
 
+def bracketed(
+    at: Callable[[float], Point], start: Point, t: float, rises: Test, flat: Test, most: int
+) -> tuple[list[Point], int]:
+    """Two points around a minimum, or one that will do, and the number of steps to them: further and
+    further along, by the cubic through the last two points."""
+    before, now = start, at(t)
+    for steps in range(most):
+        if rises(now) or (steps > 1 and now[1] >= before[1]):
+            return [before, now], steps
+        if flat(now):
+            return [now], steps
+        if now[3] >= 0:
+            return [before, now], steps
+        t = now[0]
+        bounds = (t + 0.01 * (t - before[0]), t * 10)
+        t = cubic_minimum(before[0], before[1], before[3], t, now[1], now[3], bounds=bounds)
+        before, now = now, at(t)
+    return [start, now], most
+
+
+def between(a: Point, b: Point, stuck: bool) -> tuple[float, bool]:
+    """The next length within a bracket, and whether it is too near to an end of it. It is so never twice:
+    then it is a tenth of the width away."""
+    t = cubic_minimum(a[0], a[1], a[3], b[0], b[1], b[3])
+    left, right = min(a[0], b[0]), max(a[0], b[0])
+    margin = 0.1 * (right - left)
+    if not min(right - t, t - left) < margin:  # so where it is nan
+        return t, False
+    if stuck or t >= right or t <= left:
+        return (right - margin if abs(t - right) < abs(t - left) else left + margin), False
+    return t, True
+
+
 def strong_wolfe(
     evaluate: Callable[[float], tuple[float, Any]],
     t: float,
@@ -53,72 +91,37 @@ def strong_wolfe(
     gradient, length and the number of evaluations.
     """
     largest = float(d.abs().max())
-    f_new, g_new = evaluate(t)
-    evaluations = 1
-    slope_new = float(g_new.dot(d))
 
-    # First until two lengths bracket a minimum: each a tuple (t, f, g, slope).
-    before = (0.0, f, g, slope)
-    bracket: list[tuple] = []
-    done = False
-    steps = 0
-    while steps < max_steps:
-        now = (t, f_new, g_new.clone(), slope_new)
-        if f_new > f + c1 * t * slope or (steps > 1 and f_new >= before[1]):
-            bracket = [before, now]
-            break
-        if abs(slope_new) <= -c2 * slope:
-            bracket = [now]
-            done = True
-            break
-        if slope_new >= 0:
-            bracket = [before, now]
-            break
-        # Further along, by the cubic through the last two points.
-        bounds = (t + 0.01 * (t - before[0]), t * 10)
-        t_next = cubic_minimum(before[0], before[1], before[3], t, f_new, slope_new, bounds=bounds)
-        before = now
-        t = t_next
-        f_new, g_new = evaluate(t)
-        evaluations += 1
-        slope_new = float(g_new.dot(d))
-        steps += 1
-    if steps == max_steps:
-        bracket = [(0.0, f, g, slope), (t, f_new, g_new, slope_new)]
+    def at(t: float) -> Point:
+        f, g = evaluate(t)
+        along = float(g.dot(d))
+        return t, f, g.clone(), along
 
+    def rises(now: Point) -> bool:
+        return now[1] > f + c1 * now[0] * slope
+
+    def flat(now: Point) -> bool:
+        return abs(now[3]) <= -c2 * slope
+
+    bracket, steps = bracketed(at, (0.0, f, g, slope), t, rises, flat, max_steps)
     # Then smaller and smaller brackets around the minimum.
     stuck = False
     low = 0 if bracket[0][1] <= bracket[-1][1] else 1
-    while not done and steps < max_steps:
+    while len(bracket) == 2 and steps < max_steps:
         high = 1 - low
-        (t0, f0, _, s0), (t1, f1, _, s1) = bracket
-        if abs(t1 - t0) * largest < tolerance_change:
+        if abs(bracket[1][0] - bracket[0][0]) * largest < tolerance_change:
             break
-        t = cubic_minimum(t0, f0, s0, t1, f1, s1)
-        # Not twice too near to an end: then a tenth of the width away from it.
-        left, right = min(t0, t1), max(t0, t1)
-        margin = 0.1 * (right - left)
-        if min(right - t, t - left) < margin:
-            if stuck or t >= right or t <= left:
-                t = right - margin if abs(t - right) < abs(t - left) else left + margin
-                stuck = False
-            else:
-                stuck = True
-        else:
-            stuck = False
-        f_new, g_new = evaluate(t)
-        evaluations += 1
-        slope_new = float(g_new.dot(d))
+        t, stuck = between(*bracket, stuck)
+        now = at(t)
         steps += 1
-        now = (t, f_new, g_new.clone(), slope_new)
-        if f_new > f + c1 * t * slope or f_new >= bracket[low][1]:
+        if rises(now) or now[1] >= bracket[low][1]:
             bracket[high] = now
             low = 0 if bracket[0][1] <= bracket[1][1] else 1
+        elif flat(now):
+            bracket, low = [now], 0
         else:
-            if abs(slope_new) <= -c2 * slope:
-                done = True
-            elif slope_new * (bracket[high][0] - bracket[low][0]) >= 0:
+            if now[3] * (bracket[high][0] - bracket[low][0]) >= 0:
                 bracket[high] = bracket[low]
             bracket[low] = now
-    best = bracket[low if len(bracket) > 1 else 0]
-    return best[1], best[2], best[0], evaluations
+    t, f, g, _ = bracket[low]
+    return f, g, t, steps + 1

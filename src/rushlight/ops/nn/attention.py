@@ -358,6 +358,90 @@ def projected(
     )
 
 
+def check_projections(
+    key: Any, value: Any, e: int, expected: int, heads: int, weight: Any, separate: tuple | None
+) -> int:
+    """The size of a head; AssertionError where sizes and weights do not go together."""
+    if e != expected:
+        raise AssertionError(f"was expecting embedding dimension of {expected}, but got {e}")
+    head = e // heads
+    if head * heads != e:
+        raise AssertionError(f"embed_dim {e} not divisible by num_heads {heads}")
+    if separate is not None:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+        for name, w in zip("qkv", separate, strict=True):
+            if w is None:
+                raise AssertionError(
+                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
+                )
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+    return head
+
+
+def per_head(padding: Any, n: int, heads: int, s: int) -> Any:
+    """A mask of keys [N, S], once for each head: [N * heads, 1, S]."""
+    for at, want in ((0, n), (1, s)):
+        if padding.shape[at] != want:
+            raise AssertionError(
+                f"Expected key_padded_mask.shape[{at}] to be {want}, but got {padding.shape[at]}"
+            )
+    return padding.view(n, 1, 1, s).expand(-1, heads, -1, -1).reshape(n * heads, 1, s)
+
+
+def attended_with_weights(
+    q: Any, k: Any, v: Any, mask: Any, dropout_p: float, is_causal: bool, n: int, heads: int
+) -> tuple[Any, Any]:
+    """The result [L, N * heads, head], and the weights [N * heads, L, S] by which values were summed."""
+    scores = q * math.sqrt(1.0 / q.shape[-1])
+    scores = scores @ k.mT if mask is None else mask.baddbmm(scores, k.mT)
+    weights = scores.softmax(-1)
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p, True)
+    return weights.bmm(v).transpose(0, 1), weights
+
+
+def attended(
+    q: Any, k: Any, v: Any, mask: Any, dropout_p: float, is_causal: bool, n: int, heads: int
+) -> tuple[Any, None]:
+    """The result [L, N, heads, head], by kernels that keep no weights."""
+    if mask is not None:
+        if mask.shape[0] == 1 and mask.ndim == 3:
+            mask = mask.unsqueeze(0)
+        else:
+            mask = mask.view(n, heads, mask.shape[1], k.shape[1])
+    q, k, v = (t.view(n, heads, *t.shape[1:]) for t in (q, k, v))
+    result = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+    return result.permute(2, 0, 1, 3), None
+
+
+def of_three_dims(mask: Any, parts: int, length: int, s: int) -> Any:
+    """A mask of scores as [1, L, S] or [N * heads, L, S]; RuntimeError for other shapes."""
+    want = (length, s) if mask.ndim == 2 else (parts, length, s)
+    if mask.shape != want:
+        raise RuntimeError(
+            f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {want}."
+        )
+    return mask.unsqueeze(0) if mask.ndim == 2 else mask
+
+
+def with_biases(k: Any, v: Any, bias_k: Any, bias_v: Any, n: int, static: bool) -> tuple[Any, Any]:
+    """Keys and values with one more, the biases, at their end."""
+    import rushlight
+
+    if bias_k is None or bias_v is None:
+        raise AssertionError("bias_k and bias_v must be given together")
+    if static:
+        raise AssertionError("bias cannot be added to static key or value")
+    return rushlight.cat([k, bias_k.repeat(1, n, 1)]), rushlight.cat([v, bias_v.repeat(1, n, 1)])
+
+
 def longer(t: Any, extra: Any) -> Any:
     """`t` with more keys at its end."""
     import rushlight
@@ -404,94 +488,39 @@ def multi_head_attention_forward(
         attn_mask = additive(attn_mask, "attn_mask", None, "", query.dtype, False)
         if key_padding_mask is not None:
             is_causal = False
-    if e != embed_dim_to_check:
-        raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {e}"
-        )
-    head = e // num_heads
-    if head * num_heads != e:
-        raise AssertionError(f"embed_dim {e} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
-        for name, w in (("q", q_proj_weight), ("k", k_proj_weight), ("v", v_proj_weight)):
-            if w is None:
-                raise AssertionError(
-                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
-                )
-    else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-        if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    head = check_projections(key, value, e, embed_dim_to_check, num_heads, in_proj_weight, separate)
     q, k, v = projected(query, key, value, in_proj_weight, in_proj_bias, separate)
-
     if attn_mask is not None:
-        two = (length, key.shape[0])
-        want = two if attn_mask.ndim == 2 else (n * num_heads, *two)
-        if attn_mask.shape != want:
-            raise RuntimeError(
-                f"The shape of the {attn_mask.ndim}D attn_mask is {attn_mask.shape}, but should be {want}."
-            )
-        if attn_mask.ndim == 2:
-            attn_mask = attn_mask.unsqueeze(0)
+        attn_mask = of_three_dims(attn_mask, n * num_heads, length, key.shape[0])
 
     def heads_first(t: Any) -> Any:
         return t.reshape(t.shape[0], n * num_heads, head).transpose(0, 1)
 
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key or value")
-        import rushlight
-
-        k = rushlight.cat([k, bias_k.repeat(1, n, 1)])
-        v = rushlight.cat([v, bias_v.repeat(1, n, 1)])
-        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
-    elif bias_k is not None or bias_v is not None:
-        raise AssertionError("bias_k and bias_v must be given together")
+    added_keys = 0
+    if bias_k is not None or bias_v is not None:
+        k, v = with_biases(k, v, bias_k, bias_v, n, static_k is not None or static_v is not None)
+        added_keys = 1
     q = heads_first(q)
     k = heads_first(k) if static_k is None else static_head(static_k, n * num_heads, head, "k")
     v = heads_first(v) if static_v is None else static_head(static_v, n * num_heads, head, "v")
     if add_zero_attn:
         k = longer(k, k.new_zeros((n * num_heads, 1, head)))
         v = longer(v, v.new_zeros((n * num_heads, 1, head)))
-        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
+        added_keys += 1
+    if added_keys:
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, added_keys))
+        if key_padding_mask is not None:
+            key_padding_mask = pad(key_padding_mask, (0, added_keys))
     s = k.shape[1]
     if key_padding_mask is not None:
-        for at, want in ((0, n), (1, s)):
-            if key_padding_mask.shape[at] != want:
-                raise AssertionError(
-                    f"Expected key_padded_mask.shape[{at}] to be {want}, but got "
-                    f"{key_padding_mask.shape[at]}"
-                )
-        padding = key_padding_mask.view(n, 1, 1, s).expand(-1, num_heads, -1, -1)
-        padding = padding.reshape(n * num_heads, 1, s)
+        padding = per_head(key_padding_mask, n, num_heads, s)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     if not training:
         dropout_p = 0.0
-    weights = None
-    if need_weights:
-        scores = q * math.sqrt(1.0 / head)
-        scores = scores @ k.mT if attn_mask is None else attn_mask.baddbmm(scores, k.mT)
-        weights = scores.softmax(-1)
-        if dropout_p > 0:
-            weights = dropout(weights, dropout_p, True)
-        result = weights.bmm(v).transpose(0, 1).reshape(length * n, e)
-    else:
-        if attn_mask is not None:
-            if attn_mask.shape[0] == 1 and attn_mask.ndim == 3:
-                attn_mask = attn_mask.unsqueeze(0)
-            else:
-                attn_mask = attn_mask.view(n, num_heads, attn_mask.shape[1], s)
-        q, k, v = (t.view(n, num_heads, t.shape[1], head) for t in (q, k, v))
-        result = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-        result = result.permute(2, 0, 1, 3).reshape(length * n, e)
-    result = linear(result, out_proj_weight, out_proj_bias)
+    attend = attended_with_weights if need_weights else attended
+    result, weights = attend(q, k, v, attn_mask, dropout_p, is_causal, n, num_heads)
+    result = linear(result.reshape(length * n, e), out_proj_weight, out_proj_bias)
     result = result.view(length, n, result.shape[1])
     if weights is not None:
         weights = weights.view(n, num_heads, length, s)

@@ -44,6 +44,64 @@ class _InfiniteConstantSampler(Sampler):
             yield None
 
 
+def check_workers(
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool, method: str
+) -> None:
+    """ValueError where what a loader is told about its workers does not go together."""
+    if num_workers < 0:
+        raise ValueError(
+            "num_workers option should be non-negative; use num_workers=0 to disable "
+            "multiprocessing."
+        )
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing."
+            "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
+            "None."
+        )
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+    if method not in ("process", "thread"):
+        raise ValueError(f"worker_method should be 'process' or 'thread', but got {method!r}")
+
+
+def check_order(
+    iterable: bool,
+    batch_size: int | None,
+    shuffle: Any,
+    sampler: Any,
+    batch_sampler: Any,
+    drop_last: bool,
+) -> None:
+    """ValueError where what says the order and the batches of a loader does not go together."""
+    if iterable:
+        given = {"sampler": sampler, "batch_sampler": batch_sampler}
+        if shuffle:
+            given = {"shuffle": shuffle}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified {name} option, but "
+                    f"got {name}={value}"
+                )
+    if sampler is not None and shuffle:
+        raise ValueError("sampler option is mutually exclusive with shuffle")
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
+                "and drop_last"
+            )
+    elif batch_size is None and drop_last:
+        raise ValueError(
+            "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+        )
+
+
 class DataLoader(Generic[T_co]):
     """Iterates over a data set in batches.
 
@@ -93,27 +151,7 @@ class DataLoader(Generic[T_co]):
         in_order: bool = True,
         worker_method: str = "process",
     ) -> None:
-        if num_workers < 0:
-            raise ValueError(
-                "num_workers option should be non-negative; use num_workers=0 to disable "
-                "multiprocessing."
-            )
-        if timeout < 0:
-            raise ValueError("timeout option should be non-negative")
-        if num_workers == 0 and prefetch_factor is not None:
-            raise ValueError(
-                "prefetch_factor option could only be specified in multiprocessing."
-                "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
-                "None."
-            )
-        if prefetch_factor is not None and prefetch_factor < 0:
-            raise ValueError("prefetch_factor option should be non-negative")
-        if persistent_workers and num_workers == 0:
-            raise ValueError("persistent_workers option needs num_workers > 0")
-        if worker_method not in ("process", "thread"):
-            raise ValueError(
-                f"worker_method should be 'process' or 'thread', but got {worker_method!r}"
-            )
+        check_workers(num_workers, timeout, prefetch_factor, persistent_workers, worker_method)
         self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
@@ -126,30 +164,9 @@ class DataLoader(Generic[T_co]):
         self.worker_method = worker_method
         self._iterable = isinstance(dataset, IterableDataset)
 
-        if self._iterable:
-            given = {"sampler": sampler, "batch_sampler": batch_sampler}
-            if shuffle:
-                given = {"shuffle": shuffle}
-            for name, value in given.items():
-                if value is not None:
-                    raise ValueError(
-                        f"DataLoader with IterableDataset: expected unspecified {name} option, but "
-                        f"got {name}={value}"
-                    )
-        if sampler is not None and shuffle:
-            raise ValueError("sampler option is mutually exclusive with shuffle")
+        check_order(self._iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
-                    "and drop_last"
-                )
             batch_size = None
-        elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with "
-                "drop_last"
-            )
         if sampler is None:
             if self._iterable:
                 sampler = _InfiniteConstantSampler()
