@@ -348,11 +348,11 @@ def starts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
             if a.__class__ is b.__class__ and a.dtype is b.dtype and a.shape == b.shape:
                 found.append(g)
                 continue
-        found.append(first_of(out, i) if g is None else checked(g, out, i))
+        found.append(first_of(out) if g is None else checked(g, out, i))
     return edges, found
 
 
-def first_of(out: Any, i: int) -> Tensor:
+def first_of(out: Any) -> Tensor:
     """The gradient of an output that is given none: 1 for a scalar."""
     if not isinstance(out, Tensor):
         raise RuntimeError("a GradientEdge needs an explicit gradient")

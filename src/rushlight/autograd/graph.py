@@ -86,9 +86,6 @@ class Hooks:
         self.trace: str | None = None  # anomaly mode: the forward line that made the node
         self.parent: Node | None = None  # anomaly mode: the node whose backward made this one
 
-    def any_to_run(self) -> bool:
-        return bool(self.tensor_pre or self.retain or self.pre or self.post)
-
 
 class HookTable(dict):
     """A dictionary of hooks by the id of their handle, which can be referenced weakly."""
@@ -286,12 +283,6 @@ class AccumulateGrad(Node):
             leaf._array, leaf._counter, leaf._edge = self.array, None, self
             self.leaf = weakref.ref(leaf)
         return leaf
-
-
-class GraphRoot(Node):
-    """The caller of backward, in anomaly messages."""
-
-    __slots__ = ()
 
 
 FREED = (

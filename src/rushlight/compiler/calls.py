@@ -490,7 +490,7 @@ def promoted(op: registry.Op, named: dict) -> None:
             arrays[i] = v
     if not any(devices.is_array(a) for a in arrays.values()):
         raise TypeError("numbers only")
-    d = general.common_dtype(op, arrays)
+    d = general.common_dtype(arrays)
     in_dimensions = any(
         getattr(a, "ndim", 0) for a in arrays.values()
     )  # NumPy promotes 0-d arrays as numbers

@@ -109,7 +109,7 @@ def rounded_up(w: Any) -> bool:
     return any((n + 2 * p - d * (k - 1) - 1) // s + 1 != out for n, k, s, p, d, out in each)
 
 
-def reduced(name: str, path: str) -> tuple[Callable, Callable]:
+def reduced(path: str) -> tuple[Callable, Callable]:
     """(the arguments of a loss with a number for its reduction, what takes them)."""
 
     def arguments(input: Tensor, target: Tensor, reduction: str) -> tuple:
@@ -144,7 +144,7 @@ def nll_loss(
     return loss, total
 
 
-MSE, MSE_CALL = reduced("mse_loss", "nn.functional._mse_loss")
+MSE, MSE_CALL = reduced("nn.functional._mse_loss")
 to_contiguous = {"memory_format": dtypes.contiguous_format}
 DEVIATIONS = {
     "std": ("std", deviation), "var": ("var", deviation),

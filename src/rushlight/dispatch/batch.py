@@ -365,7 +365,7 @@ def elementwise(b: Batched) -> Any:
         # A number of each element has a dimension now: what it gives way to is settled before.
         outer = b.outer
         arrays = {i: outer[i]._array if i in ndims else outer[i] for i in op.inputs}
-        d = general.common_dtype(op, {i: a for i, a in arrays.items() if a is not None})
+        d = general.common_dtype({i: a for i, a in arrays.items() if a is not None})
         for i in ndims:
             t = changed.get(i, named[i])
             changed[i] = t if t.dtype is d else t.to(d)

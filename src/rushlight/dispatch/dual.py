@@ -200,7 +200,7 @@ class Dual(Lifted):
                 "a tangent. Use the form without out="
             )
         if call.kind == "inplace":
-            return in_place(op, values, level)
+            return in_place(op, values)
         named = general.named_values(op, values)
         if op.variant is not None and (other := op.taken_over(named)) is not None:
             op, named = other, {p: named[p] for p in other.params}
@@ -350,7 +350,7 @@ def tangents_of(v: Any, level: Level) -> Any:
     return tangent_of(v, level)
 
 
-def in_place(op: Op, values: list, level: Level) -> Tensor:
+def in_place(op: Op, values: list) -> Tensor:
     """`t.name_(...)`: what the form without _ gives, copied."""
     t = values[0]
     n = op.n_positional

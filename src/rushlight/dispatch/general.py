@@ -397,7 +397,7 @@ def compute(op: Op, values: list, space: Any) -> Any:
         raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{name}'") from None
 
 
-def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
+def common_dtype(arrays: dict[str, Any]) -> dtypes.dtype:
     """The dtype in which an elementwise operator computes, by PyTorch's promotion."""
     dim = zero = wrapped = None
     for v in arrays.values():
@@ -417,7 +417,7 @@ def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
 
 
 def promote(op: Op, arrays: dict[str, Any], space: Any) -> None:
-    d = common_dtype(op, arrays)
+    d = common_dtype(arrays)
     if op.promote == "float" and d.kind < 2:
         d = modes.get_default_dtype()
     if op.accepts is not None and "bifc"[d.kind] not in op.accepts:

@@ -139,7 +139,7 @@ def record_write(op: Op, named: dict, t: Tensor, old: Tensor | None) -> None:
         if before is not old:
             before._array, before._edge, before._counter = t._array, edge_before(t), None
         named[op.inputs[0]] = before
-        node = make_node(op, named, [t], inplace=True)
+        node = make_node(op, named, [t])
     rebase(t, node)
 
 
@@ -211,7 +211,7 @@ def execute_write(op: Op, named: dict) -> Tensor:
     else:
         bump(t)
     if recording:
-        rebase(t, make_node(op, named | {op.inputs[0]: before}, [t], inplace=True))
+        rebase(t, make_node(op, named | {op.inputs[0]: before}, [t]))
     return t
 
 
@@ -254,7 +254,7 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
     if active.modes and thread.mutation is not None:
         thread.mutation.before_write(t)
     if t._counter is INFERENCE:
-        results.refuse_inference_write(t)
+        results.refuse_inference_write()
     elif recording or hides_history(t):
         check_writable(t, label)
     if (

@@ -303,7 +303,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     kernels = {i: rule for i, rule in rules.items() if rule.kernel is not None}
     tests = ["(a := g._array).__class__ is ndarray"]
     if kernels:
-        tests += ["((d := a.dtype) is f32 or d in floats)", *rule_tests(op, kernels, ins)]
+        tests += ["((d := a.dtype) is f32 or d in floats)", *rule_tests(kernels, ins)]
     else:
         if op.rule_all or not rules or not all(map(arithmetic, rules.values())):
             return []
@@ -350,7 +350,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     ]
 
 
-def rule_tests(op: Op, kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
+def rule_tests(kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
     """Conditions on what kernels read: plain arrays, of the dtype of `g` for those of the back end. An input that
     is None was not given, or is read for another input's gradient."""
     same = {n for rule in kernels.values() if rule.kernel.__class__ is str for n in rule.names}

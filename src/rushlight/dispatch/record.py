@@ -240,7 +240,7 @@ def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
     return found
 
 
-def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node | None:
+def make_node(op: Op, named: dict, wrapped: list) -> Node | None:
     """The general node of a call: edges, what the wanted rules read, traces.
 
     `named`: the values of all parameters, and the intermediates, by name. `wrapped`: the results.

@@ -88,7 +88,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         if not isinstance(o, Tensor):
             raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind(o)}")
         if o._counter is INFERENCE:
-            refuse_inference_write(o)
+            refuse_inference_write()
         if thread.grad and (o.requires_grad or r.requires_grad):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic "
@@ -139,7 +139,7 @@ def warn_of_resizing(out: Tensor, shape: tuple) -> None:
         )
 
 
-def refuse_inference_write(t: Tensor) -> None:
+def refuse_inference_write() -> None:
     """RuntimeError for a write to an inference tensor outside `inference_mode`."""
     if not thread.inference:
         raise RuntimeError(

@@ -83,7 +83,7 @@ def compute(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
     several = op.outputs is not None or bool(op.intermediates)
     tensors = list(found) if several and isinstance(found, (tuple, list)) else [found]
     for k, t in enumerate(tensors):
-        tensors[k] = as_result(t, op, named)
+        tensors[k] = as_result(t, named)
     if op.intermediates:
         n = len(tensors) - len(op.intermediates)
         named = named | dict(zip(op.intermediates, tensors[n:], strict=True))
@@ -94,7 +94,7 @@ def compute(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
     return tensors, named
 
 
-def as_result(t: Any, op: Op, named: dict) -> Any:
+def as_result(t: Any, named: dict) -> Any:
     """What a handler gave, if it is a tensor; one that was an argument as another object."""
     if t is None:
         return None

@@ -136,7 +136,7 @@ def layered(
     paths: list[str] = []
     right, bottom = left + text_width(note), top
     for component in _components(pairs, len(all_boxes), spacing):
-        width, height = _place(component, all_boxes, left, top, spacing)
+        width, height = _place(component, all_boxes, left, top)
         paths += component.paths(all_boxes)
         left += width + gap
         right, bottom = max(right, left - gap), max(bottom, top + height)
@@ -241,9 +241,7 @@ def _ways(links: list[tuple[int, int]], count: int) -> list[list[int]]:
     return ways
 
 
-def _place(
-    component: _Component, boxes: list[Box], left: float, top: float, spacing: float
-) -> tuple[float, float]:
+def _place(component: _Component, boxes: list[Box], left: float, top: float) -> tuple[float, float]:
     """Set the corners of the boxes; returns the size of the part."""
     count = len(boxes)
     edge = min(x - (boxes[n].width / 2 if n < count else 4) for n, x in component.at.items())

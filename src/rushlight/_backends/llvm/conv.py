@@ -59,8 +59,6 @@ from rushlight.core.dtype_sets import BF16, F32, FLOATING, FULL, I8, I16, I32, I
 if TYPE_CHECKING:
     from rushlight._backends.convolution import Problem
 
-    Ints = tuple[int, ...]
-
 SMALL = threshold(2_000)  # multiplications below which little is gained
 POSITIONS = range(8, 33)  # of a result for which weights are read as they lie,
 WEIGHTS = 1 << 17  # from so many on

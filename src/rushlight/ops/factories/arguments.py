@@ -106,13 +106,14 @@ def check_options(name: str, layout: Any, pin_memory: bool) -> None:
         )
 
 
-def only_sequence(name: str, size: Any, argument: str = "size") -> Shape:
+def only_sequence(name: str, size: Any) -> Shape:
+    """The shape that `size=` gives, where separate numbers are no shape."""
     if not isinstance(size, (tuple, list)):
         raise TypeError(
-            f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
             f"{type(size).__name__}"
         )
-    return sizes(name, (size,), None, argument)
+    return sizes(name, (size,), None, "size")
 
 
 def number(name: str, value: Any, position: int, argument: str = "fill_value") -> Any:

@@ -302,7 +302,7 @@ def overwrite(
     if recording:
         before = new(Tensor)
         before._array, before._edge, before._counter = a, edge_before(t), None
-        rebase(t, make_node(recorded.op, {"input": before, **statics}, [t], inplace=True))
+        rebase(t, make_node(recorded.op, {"input": before, **statics}, [t]))
     return t
 
 
@@ -539,4 +539,4 @@ def record_copy(t: Tensor, src: Tensor, recorded: Any, name: str) -> None:
     before = new(Tensor)
     before._array, before._edge, before._counter = t._array, edge_before(t), None
     named = {"input": before, name: src}
-    rebase(t, make_node(recorded.op, named, [t], inplace=True))
+    rebase(t, make_node(recorded.op, named, [t]))

@@ -24,11 +24,11 @@ def legacy_new(cls: type, args: tuple, kwargs: dict) -> Any:
         and isinstance(args[0], Tensor)
     ):
         return Tensor.as_subclass(args[0], cls)
-    t = made("Tensor", modes._default_dtype.np, args, kwargs, any_dtype=True)
+    t = made(modes._default_dtype.np, args, kwargs, any_dtype=True)
     return t if cls is Tensor else t.as_subclass(cls)
 
 
-def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = False) -> Tensor:
+def made(d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = False) -> Tensor:
     device = kwargs.pop("device", None)
     if "size" in kwargs:
         args = (*args, Size(arguments.only_sequence("new", kwargs.pop("size"))))
@@ -80,7 +80,7 @@ def new(self, *args, **kwargs):
         import rushlight
 
         return getattr(rushlight.sparse, f"{self.dtype.scalar_name}Tensor")(*args, **kwargs)
-    return made(type(self).__name__, self._array.dtype, args, kwargs).to(self.device)
+    return made(self._array.dtype, args, kwargs).to(self.device)
 
 
 # -- the types -------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class TensorType(type):
 
 def _type(d: dtypes.dtype) -> TensorType:
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
-        return made(cls.__name__, cls.dtype.np, args, kwargs)
+        return made(cls.dtype.np, args, kwargs)
 
     body = {
         "__new__": __new__, "dtype": d, "layout": dtypes.strided, "is_cuda": False,

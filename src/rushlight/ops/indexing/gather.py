@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 
-def index_dtype(name: str, index: np.ndarray, what: str = "index") -> None:
+def index_dtype(name: str, index: np.ndarray) -> None:
     """RuntimeError unless `index` holds int64 (or int32)."""
     if index.dtype.kind != "i" or index.dtype.itemsize < 4:
         raise RuntimeError(
-            f"{name}(): Expected dtype int32/int64 for {what}, got {dtypes.OF[index.dtype].name}"
+            f"{name}(): Expected dtype int32/int64 for index, got {dtypes.OF[index.dtype].name}"
         )
 
 

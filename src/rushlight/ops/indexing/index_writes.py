@@ -72,10 +72,6 @@ def check_slices(
     return d, i
 
 
-def slices(a: Any, d: int, index: Any) -> tuple:
-    return (*(slice(None),) * d, index)
-
-
 @op(writes="C")
 def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1):
     """A copy of `input` with `alpha * source` added to the slices that `index` names.
@@ -146,7 +142,7 @@ def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
     v = as_vector(a)
     if not xp.put_slices(v, i, d, value, False):  # indices below 0 count from the end
         check_slices("index_fill", a, dim, index)
-        xp.index_put(v, slices(v, d, i), value)
+        xp.index_put(v, (*(slice(None),) * d, i), value)
 
 
 @op(where="aten", name="index_fill_value", node="IndexFillBackward0", method=False, writes="K")

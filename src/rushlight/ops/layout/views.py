@@ -428,7 +428,7 @@ def in_place(name: str, function: Any) -> None:
             handlers.carried["overwrite"](self, name + "_", (*args, *kwargs.values()))
             return self
         if self._counter is INFERENCE:
-            results.refuse_inference_write(self)
+            results.refuse_inference_write()
         elif thread.grad and edge_of(self) is not None or hides_history(self):
             check_writable(self, name + "_")
         before = new(Tensor)  # the tensor as it was: what the view is a view of

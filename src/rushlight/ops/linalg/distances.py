@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.core import dtypes, geometry
 from rushlight.dispatch.registry import Array, Dims, DType, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.norms import length, vector_norm, vector_norm_gradient
-
-if TYPE_CHECKING:
-    Bool = bool
 
 Tensor = Any  # annotation only
 

@@ -146,7 +146,7 @@ def cross_entropy_loss_gradient(
 cross_entropy_loss.grad(input=cross_entropy_loss_rule, kernel=cross_entropy_loss_gradient)
 
 
-def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
+def in_one(input: Any, target: Any, weight: Any) -> bool:
     """Whether `cross_entropy` does it: logits and int64 classes of one shape less a dimension."""
     a, t = input._array, target._array
     shape = a.shape
@@ -276,7 +276,7 @@ def cross_entropy(
     reduction = reduction_of(size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if in_one(input, target, weight, reduction):
+    if in_one(input, target, weight):
         return cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
     c = 0 if input._array.ndim == 1 else 1
     logs = log_softmax_of(input, c)
