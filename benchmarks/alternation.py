@@ -9,15 +9,17 @@ milliseconds after their last job: on a machine with as many cores as threads th
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import platform
 import statistics
 import time
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 REST = 0.01  # seconds: by then the threads of the side before have gone to sleep
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -39,13 +41,36 @@ class Measured(NamedTuple):
     high: float
 
 
-def seconds(call: Callable[[], object], times: int) -> float:
+def measured(taken: list[tuple[float, float]]) -> Measured:
+    """What rounds of (seconds of a call of ours, of theirs) come to."""
+    low, ratio, high = statistics.quantiles([a / b for a, b in taken], n=4)
+    ours, theirs = (statistics.median(side) for side in zip(*taken, strict=True))
+    return Measured(ours, theirs, ratio, low, high)
+
+
+def in_turn(ours: Callable[[], float], theirs: Callable[[], float], rounds: int) -> Measured:
+    """Two sides, each a function that times itself, in rounds that either side begins in turn."""
+    taken = []
+    for number in range(rounds):
+        if number % 2:
+            b = theirs()
+            a = ours()
+        else:
+            a = ours()
+            b = theirs()
+        taken.append((a, b))
+    return measured(taken)
+
+
+def seconds(
+    call: Callable[[], object], times: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """The time of one of `times` calls in a row."""
     rounds = range(times)
-    start = time.perf_counter()
+    start = clock()
     for _ in rounds:
         call()
-    return (time.perf_counter() - start) / times
+    return (clock() - start) / times
 
 
 def stretch_of(call: Callable[[], object], times: int, rest: float = REST) -> float:
@@ -63,6 +88,19 @@ def calls_that_take(call: Callable[[], object], stretch: float) -> int:
     return max(1, round(times * stretch / taken))
 
 
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """What is garbage now is collected, and nothing until the end of the block."""
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def alternate(
     ours: Callable[[], object],
     theirs: Callable[[], object],
@@ -74,30 +112,12 @@ def alternate(
     for call in (ours, theirs):
         seconds(call, 3)
     counts = calls_that_take(ours, stretch), calls_that_take(theirs, stretch)
-    taken: list[tuple[float, float]] = []
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        for number in range(rounds):
-            if number % 2:
-                b = stretch_of(theirs, counts[1], rest)
-                a = stretch_of(ours, counts[0], rest)
-            else:
-                a = stretch_of(ours, counts[0], rest)
-                b = stretch_of(theirs, counts[1], rest)
-            taken.append((a, b))
-    finally:
-        if collecting:
-            gc.enable()
-    low, ratio, high = statistics.quantiles([a / b for a, b in taken], n=4)
-    return Measured(
-        statistics.median([a for a, _ in taken]),
-        statistics.median([b for _, b in taken]),
-        ratio,
-        low,
-        high,
-    )
+    with no_collection():
+        return in_turn(
+            partial(stretch_of, ours, counts[0], rest),
+            partial(stretch_of, theirs, counts[1], rest),
+            rounds,
+        )
 
 
 def fastest(
@@ -114,14 +134,8 @@ def fastest(
     for call in (ours, theirs):
         seconds(call, 3)
     counts = calls_that_take(ours, stretch), calls_that_take(theirs, stretch)
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
+    with no_collection():
         taken = [(seconds(ours, counts[0]), seconds(theirs, counts[1])) for _ in range(rounds)]
-    finally:
-        if collecting:
-            gc.enable()
     return min(a for a, _ in taken), min(b for _, b in taken)
 
 

@@ -13,7 +13,6 @@ import argparse
 import gc
 import itertools
 import pathlib
-import statistics
 import tempfile
 import time
 
@@ -96,28 +95,17 @@ STATES = [("VGG-16", vgg), ("2,000 small", small)]
 def alternate(calls, rounds, clock, stretch=0.2):
     """As `alternation.alternate`, by any clock. Of a short call so many in a row are timed that they fill a stretch."""
 
-    def seconds(call, times):
-        gc.collect()
-        start = clock()
-        for _ in range(times):
-            call()
-        return (clock() - start) / times
+    def side(call):
+        call()
+        times = max(1, round(stretch / alternation.seconds(call, 1)))
 
-    counts = []
-    for call in calls:
-        call()
-        start = time.perf_counter()
-        call()
-        counts.append(max(1, round(stretch / (time.perf_counter() - start))))
-    taken = []
-    for number in range(rounds):
-        pair = [0.0, 0.0]
-        for side in (0, 1) if number % 2 else (1, 0):
-            pair[side] = seconds(calls[side], counts[side])
-        taken.append(pair)
-    low, ratio, high = statistics.quantiles([a / b for a, b in taken], n=4)
-    ours, theirs = (statistics.median(column) for column in zip(*taken, strict=True))
-    return alternation.Measured(ours, theirs, ratio, low, high)
+        def timed():
+            gc.collect()
+            return alternation.seconds(call, times, clock)
+
+        return timed
+
+    return alternation.in_turn(*map(side, calls), rounds)
 
 
 def main():

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import time
@@ -132,8 +131,7 @@ def measure(arguments: argparse.Namespace) -> None:
         if arguments.only not in name:
             continue
         rows = compare(ranks, [call, theirs[name]], arguments.rounds)
-        a, b = (statistics.median(each) for each in zip(*rows))
-        low, ratio, high = statistics.quantiles([x / y for x, y in rows], n=4)
+        a, b, ratio, low, high = alternation.measured(rows)
         line = (
             f"{name:<24} {1e6 * a:>12.1f} {1e6 * b:>11.1f} {ratio:>6.2f}  ({low:.2f} .. {high:.2f})"
         )

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import statistics
 import tempfile
 import time
+from functools import partial
 
 import alternation
 
@@ -157,24 +157,10 @@ def a_pass(torch, make, folder, workers, stay):
 
 def processor_time(ours, theirs, rounds):
     """As `alternation.alternate`, by the time that the processor worked for this process."""
-
-    def seconds(call):
-        start = time.process_time()
-        for _ in range(3):
-            call()
-        return (time.process_time() - start) / 3
-
-    taken = []
-    for number in range(rounds + 1):
-        if number % 2:
-            b, a = seconds(theirs), seconds(ours)
-        else:
-            a, b = seconds(ours), seconds(theirs)
-        taken.append((a, b))
-    del taken[0]  # warming up
-    low, ratio, high = statistics.quantiles([a / b for a, b in taken], n=4)
-    middle = (statistics.median(column) for column in zip(*taken, strict=True))
-    return alternation.Measured(*middle, ratio, low, high)
+    sides = [partial(alternation.seconds, call, 3, time.process_time) for call in (ours, theirs)]
+    for side in sides:
+        side()  # warming up
+    return alternation.in_turn(*sides, rounds)
 
 
 def main():
