@@ -1,4 +1,4 @@
-"""What documents name exists: files, notes, headings of the picture of stages, recipes' commands."""
+"""What documents, comments and docstrings name exists: files, notes, functions and modules."""
 
 from __future__ import annotations
 
@@ -56,6 +56,37 @@ def test_paths_are_found():
     ]
     assert exists("_backends/llvm/<family>.py", ROOT / "README.md")
     assert not exists("core/absent.py", ROOT / "README.md")
+
+
+# Files of users, in examples.
+THEIRS = {"FILE.py", "hubconf.py", "script.py", "net.py", "train.py", "file.py", "models.py"}
+
+
+def test_files_named_in_the_package_exist():
+    """In comments and docstrings: beside the module, in the package or in the repository."""
+    known = {f"/{p.relative_to(ROOT)}" for folder in ("src", "tests", "benchmarks", "scripts", "docs", "examples")
+             for p in (ROOT / folder).rglob("*.py")}  # fmt: skip
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in SRC.rglob("*.py")
+        for name in re.findall(r"[\w/]*\w\.py\b", path.read_text("utf-8"))
+        if name not in THEIRS and not any(each.endswith(f"/{name}") for each in known)
+    }
+    assert sorted(missing) == []
+
+
+@pytest.mark.parametrize("document", ["docs/architecture.md", "docs/glossary.md"])
+def test_names_in_code_type_exist(document):
+    """Each word of a name between backticks stands somewhere in the package, the tests or the scripts."""
+    text = re.sub(r"```.*?```", "", (ROOT / document).read_text("utf-8"), flags=re.DOTALL)
+    folders = [SRC, *(ROOT / each for each in ("tests", "scripts", "benchmarks", "docs"))]
+    sources = [*(path for each in folders for path in each.rglob("*.py")), *DOCUMENTS]
+    words = {word for path in sources for word in path.stem.split(".")}
+    for path in sources:
+        if path.suffix == ".py":
+            words.update(re.findall(r"\w+", path.read_text("utf-8")))
+    named = {word for each in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"\w+", each)}
+    assert sorted(word for word in named - words if not word.isdigit()) == []
 
 
 def test_named_notes_exist():

@@ -1,4 +1,4 @@
-"""Expressions of kernels: what the reader of `read.py` makes of them.
+"""Expressions of kernels: what the reader of `frontend.py` makes of them.
 
 An expression is either known (an ordinary Python value) or an `ir` expression with a type.
 """

@@ -4,7 +4,7 @@ A `Module` is a list of functions, the first of which is the kernel. A function 
 statements; loops and branches hold theirs. Variables are named and have one type each; what a
 variable holds changes by `Let`. Expressions are trees without effects, and nobody changes one that
 is made (frozen, they would take three times as long to make). `check.py` says what is
-well-formed, `show.py` prints, `interpret.py` runs it, `passes.py` rewrites, `emit.py` makes LLVM's
+well-formed, `printer.py` prints, `interpret.py` runs it, `passes.py` rewrites, `emit.py` makes LLVM's
 text of it.
 """
 

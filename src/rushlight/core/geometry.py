@@ -3,7 +3,7 @@
 Strides count elements, as PyTorch's do (NumPy's count bytes). Shapes and strides are tuples of
 ints, none negative. Where a rule is PyTorch's choice among several (strides of size-1 and size-0
 dimensions, ambiguous orders), it is followed to the letter, because `t.stride()` shows it;
-tests/oracle/test_layout_oracle.py compares every function.
+tests/oracle/test_geometry_oracle.py compares every function.
 
 >>> contiguous_strides((2, 3, 4)), channels_last_strides((2, 3, 4, 5))
 ((12, 4, 1), (60, 1, 15, 3))

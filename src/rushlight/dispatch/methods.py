@@ -1,6 +1,6 @@
 """Attaches the operators to `Tensor`: methods, in-place methods, and Python's operators.
 
-`ops/index.py` (generated) says which family file each name is in. Nothing of a family is imported
+`dispatch/index.py` (generated) says which family file each name is in. Nothing of a family is imported
 before one of its names is used: a method is a small placeholder until then.
 """
 

@@ -1,7 +1,7 @@
 """Sparse tensors: the operators whose forward knows sparse arrays.
 
-In terms of these (`_sparse.*`) sparse_calls.py and its neighbours write what public operators do on sparse
-tensors; sparse_creation.py and sparse_methods.py hold what only sparse tensors have. Most of it is `values_of` (the values, as a
+In terms of these (`_sparse.*`) calls.py and its neighbours write what public operators do on sparse
+tensors; creation.py and methods.py hold what only sparse tensors have. Most of it is `values_of` (the values, as a
 dense tensor), dense operators on these, and `build` (a sparse tensor from values): gradients follow.
 """
 
