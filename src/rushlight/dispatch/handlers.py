@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight._backends.shell import shell
 from rushlight.autograd.graph import AccumulateGrad, new, version_of
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.device import device as Device
 from rushlight.core.tensor import Tensor
@@ -63,6 +63,12 @@ def own_operators(op: Op | None = None) -> bool:
     modes = thread.dispatch_modes
     own = bool(modes) and getattr(modes[-1], "own_operators", False)
     return own and (op is None or op.path not in HOLDS_INDICES)
+
+
+def only_recorded() -> bool:
+    """Whether no mode is on, but `inference_mode` and one that takes operators as they are declared here: what it
+    records must be the operators that run without it."""
+    return active.modes == active.inference + own_operators()
 
 
 def asked(values: Iterable) -> bool:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
-from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import FLOATING, I64
 from rushlight.core.dtypes import int64, uint8
-from rushlight.dispatch.handlers import own_operators
+from rushlight.dispatch.handlers import only_recorded
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.softmax import log_softmax_of
@@ -164,7 +163,7 @@ def in_one(input: Any, target: Any, weight: Any) -> bool:
             and weight._array.shape == shape[1:2]
             and weight._edge is None
         )
-        and (not active.modes or active.modes == 1 and own_operators())
+        and only_recorded()
     )
 
 

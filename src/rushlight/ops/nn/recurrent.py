@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from rushlight.autograd.state import active, thread
+from rushlight.dispatch.handlers import only_recorded
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.dropout import dropout as drop
@@ -313,9 +314,7 @@ def one_step(
     """The states after one step: a packed batch of sequences of length 1."""
     check_step(input, states, w_ih, w_hh)
     d, n = input._array.dtype, input._array.shape[0]
-    same = (
-        n > 0 and input._array.ndim == 2 and active.modes <= active.inference
-    )  # else perhaps autocast
+    same = n > 0 and input._array.ndim == 2 and only_recorded()  # else perhaps autocast
     for t in (w_ih, w_hh, *states):
         same = same and t._array.dtype is d and t._array.ndim == 2
     if not same:
