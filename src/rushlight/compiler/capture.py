@@ -231,8 +231,7 @@ class Capture(Changes):
         if self.reason is None and f is rushlight.autograd.grad:
             self.recorder.refuse_hooks()
         if self.reason is None and f.__name__ == "backward":
-            given = kwargs.get("retain_graph", args[2] if len(args) > 2 else None)
-            self.recorder.before_backward(args[0], bool(given))
+            self.recorder.before_backward()
         r = f(*args, **kwargs)
         if self.reason is None and f.__name__ == "backward":
             self.recorder.after_backward()

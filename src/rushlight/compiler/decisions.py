@@ -22,7 +22,7 @@ import numpy as np
 
 import rushlight
 from rushlight.compiler.attributes import Attributes
-from rushlight.compiler.consumed import Consumed, consumed
+from rushlight.compiler.consumed import consumed, kind_of
 from rushlight.compiler.guards import constant
 from rushlight.compiler.reads import is_value
 from rushlight.compiler.steps import (
@@ -273,8 +273,7 @@ def text_function(f: Callable, like: Tensor) -> Callable:
     """`f`, which makes a text of a tensor, for tensors without history that shall look as if they had that of another."""
     if not like.requires_grad:
         return f
-    node = like.grad_fn
-    kind = None if node is None else type(node.name(), (Consumed,), {"__slots__": ()})
+    kind = None if like.grad_fn is None else kind_of(like)
 
     def text(t: Tensor, *spec: Any) -> str:
         if not t.requires_grad:

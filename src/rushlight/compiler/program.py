@@ -11,7 +11,7 @@ from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Node, Output, freed, stale, version_of
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
-from rushlight.compiler.consumed import Consumed, consumed
+from rushlight.compiler.consumed import consumed, ended_at, kind_of
 from rushlight.compiler.guards import Apart, evaluate, sharing
 from rushlight.compiler.recording import Segment
 from rushlight.compiler.steps import Decision, Step, Stop
@@ -115,7 +115,7 @@ class Program:
         ] = {}  # tensors and containers that were made already, by the id of the original
         self.segments: list[Segment] = []
         recorder = capture.recorder
-        self.consumed = recorder.roots
+        self.ended: dict[int, str | None] = {}  # of tensors, where their history is over
         result = template(recorder, result)
         recorder.close()
         self.results: list[Made] = []  # those with a history
@@ -153,7 +153,7 @@ class Program:
         self.has_backward = bool(self.results)
         for v in recorder.values.values():
             v.array = v.tensor = None
-        self.results, self.segments, self.made, self.consumed = [], [], {}, {}
+        self.results, self.segments, self.made, self.ended = [], [], {}, {}
         self.sources = self.given = []
 
     def guard_memory(self, recorder: Recorder) -> None:
@@ -205,8 +205,14 @@ class Program:
         elif isinstance(t, Made) and all(t.tensor is not r.tensor for r in self.results):
             if t.tensor.requires_grad and t.tensor.grad_fn is None:
                 raise Stop("a leaf that the function made is kept")
-            if t.tensor.requires_grad and id(t.tensor) not in self.consumed:
+            if t.tensor.requires_grad and self.over(t.tensor) is None:
                 self.results.append(t)
+
+    def over(self, t: Tensor) -> str | None:
+        """The node at which a backward pass from a tensor would end, as a backward pass ran before. None: it can run."""
+        if id(t) not in self.ended:
+            self.ended[id(t)] = ended_at(t)
+        return self.ended[id(t)]
 
     def differentiate(self, recorder: Recorder) -> Segment:
         """The graph of the backward pass of the results."""
@@ -337,9 +343,9 @@ class Program:
                 name = self.made[id(t.tensor)] = f"t{len(self.made)}"
                 if not t.tensor.requires_grad:
                     make = "_wrap"
-                elif id(t.tensor) in self.consumed:
+                elif gone := self.over(t.tensor):
                     make = "consumed"
-                    kind = type(t.tensor.grad_fn.name(), (Consumed,), {"__slots__": ()})
+                    kind = kind_of(t.tensor, gone)
                 elif any(t.tensor is r.tensor for r in self.results) and backward_began(self.lines):
                     make = "_wrap"
                 else:

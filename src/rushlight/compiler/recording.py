@@ -119,7 +119,6 @@ class Recorder(TorchDispatchMode):
         self.reads: list[str] = []  # the lines with which a run begins
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
-        self.roots: dict[int, Tensor] = {}  # tensors that it began at, whose history is over
 
     def start(self) -> None:
         """Record from here on."""
@@ -420,10 +419,8 @@ class Recorder(TorchDispatchMode):
             self.capture.found(g, name)
         self.gradients[v.number] = self.value_of(g)
 
-    def before_backward(self, root: Any, retain: bool) -> None:
+    def before_backward(self) -> None:
         self.backward = True
-        if isinstance(root, Tensor) and not retain:
-            self.roots[id(root)] = root
         if any(v.tensor is not None and v.tensor.grad_fn is not None for v in self.values.values()):
             self.capture.stop("a backward pass into the history of an argument")
         for v in self.leaves():
