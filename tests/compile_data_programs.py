@@ -3,6 +3,7 @@
 # ruff: noqa: E501, E701, E741, S311, N805
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -312,3 +313,100 @@ def written_and_read_again():
         return c.twice + c.last, c.pair[1], {"a": c.pair}
 
     return f, rows()
+
+
+@program
+def texts_of_containers():
+    def f(x):
+        v = x.sum()
+        texts = "%s|" % v, "%.2f" % v, "%s %r" % (v, 1), "%(a)s" % {"a": v}  # noqa: UP031
+        return texts, str({"a": v, "b": [v]}), repr([v]), f"{[v, 1]}"
+
+    return f, rows()
+
+
+@program
+def texts_of_generators():
+    def f(x):
+        parts = [x.sum(), x.mean()]
+        return (
+            ",".join(str(v) for v in parts),
+            max(v.item() for v in parts),
+            sum(float(v) for v in parts),
+        )
+
+    return f, rows()
+
+
+@program
+def generators_that_end_early():
+    asked = []
+
+    def noted(v):
+        asked.append(1)
+        return v > 0
+
+    def f(x):
+        parts = x.sum(), -x.sum(), x.max()
+        asked.append(0)
+        return any(noted(v) for v in parts), all(noted(v) for v in parts)
+
+    return f, signs()
+
+
+@program
+def numbers_of_tensors():
+    def f(x):
+        v, n = x.abs().sum(), (x > 0).sum()
+        return (
+            math.sqrt(v), math.floor(v), math.isnan(v), abs(v), [k * 2 for k in range(n)], [0] * n.item(),
+            list(range(n.item())), hex(n), str(v.item()).upper(), str(v).replace("tensor", ""),
+        )  # fmt: skip
+
+    return f, [(torch.ones(n),) for n in (2, 2, 3, 2)] + [(torch.tensor([-1.0, 2.0]),)] * 3
+
+
+@program
+def tensors_as_keys():
+    def f(x):
+        return {x: 1}[x]
+
+    return f, rows()
+
+
+@program
+def places_in_numbers():
+    """`nonzero` of a tensor without dimensions gives another shape for each truth."""
+
+    def f(x):
+        v = x.sum() > 0
+        return v.nonzero(), torch.argwhere(v), v.nonzero(as_tuple=True)
+
+    return f, signs()
+
+
+@program
+def losses_beside_the_loss():
+    model, kept = nn.Linear(4, 3), {}
+
+    def f(x):
+        model.zero_grad()
+        y = model(x)
+        first, second = y.square().mean(), y.abs().sum()
+        (first + second).backward()
+        kept["y"] = y
+        return first + 0, second
+
+    return f, rows()
+
+
+@program
+def losses_that_save_nothing():
+    w = torch.ones(3, requires_grad=True)
+
+    def f(x):
+        loss = w.sum() + x.sum()
+        loss.backward()
+        return loss
+
+    return f, [(R(3),) for _ in range(3)]

@@ -125,7 +125,19 @@ def nodes_in(value: Any) -> Iterator[Node]:
         yield from nodes_in((value.start, value.stop, value.step))
 
 
-class Known:
+class Unseen:
+    """An array whose elements are not known: asking whether they are zero, or compare with others, raises."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("the elements of an array are not known")
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("the elements of an array are not known")
+
+    __hash__ = object.__hash__
+
+
+class Known(Unseen):
     """An array of which the shape and the dtype are known; a forward that asks for more raises."""
 
     def __init__(self, node: Node | Cast, a: Any) -> None:
@@ -133,7 +145,7 @@ class Known:
         self.ndim, self.size = a.ndim, a.size
 
 
-class OneKernel:
+class OneKernel(Unseen):
     """A back end whose kernels note how they are called, to find out whether a forward is one kernel."""
 
     def __init__(self) -> None:

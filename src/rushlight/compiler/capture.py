@@ -20,6 +20,8 @@ import abc
 import collections
 import functools
 import itertools
+import math
+import operator
 import types
 import weakref
 from typing import Any
@@ -33,7 +35,7 @@ from rushlight.compiler.decisions import STREAMS, has_runtime
 from rushlight.compiler.guards import constant
 from rushlight.compiler.handlers import HANDLED, again
 from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
-from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, is_key
+from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
@@ -66,6 +68,13 @@ DATA = frozenset(
 )
 DRAWN = frozenset(["bernoulli", "fill", "normal"])
 MAKERS = frozenset("tensor as_tensor asarray scalar_tensor".split())
+# These ask for integers; other functions of `math` for floats.
+INDICES = frozenset(
+    {
+        range, chr, bin, hex, oct, operator.index, math.factorial, math.gcd, math.lcm, math.comb, math.perm,
+        math.isqrt,
+    }
+)  # fmt: skip
 READS = frozenset(
     "get keys values items copy count index __len__ __contains__ __getitem__ union intersection difference "
     "issubset issuperset isdisjoint __iter__ most_common".split()
@@ -290,6 +299,9 @@ class Capture(Changes):
                 return self.call_pure(f, args, kwargs)
             self.stop(f"a call of {module}.{f.__qualname__}")
             return f(*args, **kwargs)
+        if o.__class__ in RUNTIME and self.reason is None:
+            method = getattr(o.__class__.__base__, f.__name__)
+            return self.computed(method, (o, *args), kwargs)
         if constant(o) or o.__class__ in (str, bytes):
             for v in args:
                 self.text_of(v) if f.__name__ == "format" else None
@@ -368,13 +380,26 @@ class Capture(Changes):
         if special is not None and args and not isinstance(args[0], Tensor):
             if isinstance(getattr(type(args[0]), special, None), types.FunctionType):
                 return self.special(args[0], special)
+        if self.reason is None and any(isinstance(v, Tensor) for v in args):
+            if f is abs:
+                return self.operator(Tensor.__abs__, args, {})
+            if f in INDICES or getattr(f, "__module__", None) == "math" and f is not math.trunc:
+                kind = operator.index if f in INDICES else float
+                args = tuple([self.number_of(kind, v) for v in args])
         lazy = (
             f in STRUCTURAL
             or getattr(f, "__module__", "") == "itertools"
             and f is not itertools.accumulate
         )
-        if self.variables and not lazy:  # what iterators give is looked at
+        if f in (any, all) and len(args) == 1 and hasattr(args[0], "__next__"):
+            for v in args[0]:  # no further than to the first that decides
+                if self.truth(v) == (f is any):
+                    return f is any
+            return f is all
+        if not lazy:  # what iterators give is looked at
             args = tuple([self.new([*v]) if hasattr(v, "__next__") else v for v in args])
+        if f is range:
+            args = tuple(self.settled([*args], "the passes of a loop"))
         values = (*args, *kwargs.values())
         if self.variables and (
             any(v.__class__ in RUNTIME for v in values)
@@ -412,6 +437,14 @@ class Capture(Changes):
         r = f(*args, **kwargs)
         return self.new(r) if r.__class__ in MUTABLE else r
 
+    def number_of(self, kind: Any, v: Any) -> Any:
+        """A tensor of one element as an integer or a float; anything else as it is."""
+        if not isinstance(v, Tensor) or v.numel() != 1:
+            return v
+        if kind is float:
+            return self.operator(Tensor.item, (v,), {})
+        return self.operator(Tensor.__index__, (v,), {})
+
     def iterable(self, v: Any) -> bool:
         return (
             self.known(v)
@@ -421,6 +454,8 @@ class Capture(Changes):
 
     def contents_pure(self, v: Any, f: Any) -> None:
         if v.__class__ in CONTAINERS:
+            if f in (str, repr, format) and holds_tensors(v):
+                self.stop(f"the text of a {type(v).__name__} of tensors")
             self.contents_deep(v)
             if f not in STRUCTURAL or f is dict:
                 self.refuse_methods(v)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import operator
 import random
 import types
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from rushlight.compiler.steps import (
 )
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
+from rushlight.utils._pytree import tree_leaves
 
 HALVES = (rushlight.float16, rushlight.bfloat16)
 ARITHMETIC = frozenset(
@@ -163,13 +165,22 @@ class Decisions(Attributes):
         """A text for a tensor, or for lists of them; anything else as it is."""
         if isinstance(v, Tensor) and self.recorder.knows(v):
             return self.computed(text_function(f, v), (v, *spec))
-        if v.__class__ in (list, tuple) and not constant(v) and is_value(v):
-            if any(t.requires_grad for t in tensors_in(v)):
+        if v.__class__ in (list, tuple, dict) and not constant(v) and is_value(v):
+            if any(t.requires_grad for t in tensors_in(tree_leaves(v))):
                 self.stop("the text of tensors with a history")
             return self.computed(f, (v, *spec))
         if not constant(v) and v.__class__ not in RUNTIME:
             self.stop(f"the text of a {type(v).__name__}")
         return v
+
+    def formatted(self, f: Callable, text: str, given: Any) -> Any:
+        """`text % given`, where tensors are given."""
+        if isinstance(given, Tensor) and f is operator.mod and self.recorder.knows(given):
+            return self.computed(text_function(format_tensor, given), (given, text))
+        if any(t.requires_grad for t in tensors_in(tree_leaves(given))):
+            self.stop("the text of tensors with a history")
+        self.contents_deep(given)
+        return self.computed(f, (text, given))
 
     def decide_number(self, t: Tensor, v: int, reason: str) -> None:
         """Go on only where a tensor of one element has this value."""
@@ -210,6 +221,13 @@ class Decisions(Attributes):
 
     def runtime(self, f: Callable, args: tuple) -> Any:
         """The result of a function of values, some of which each run computes anew."""
+        if f in (operator.mul, operator.imul) and any(
+            v.__class__ in (list, tuple, str) for v in args
+        ):
+            reason = "the length of a list"
+            return self.operation(
+                f, *[self.settled(v, reason) if v.__class__ in RUNTIME else v for v in args]
+            )
         return self.computed(f, args)
 
     def operands(self, name: str, args: tuple) -> tuple:
@@ -281,6 +299,10 @@ def text_function(f: Callable, like: Tensor) -> Callable:
         return f(t, *spec)
 
     return text
+
+
+def format_tensor(t: Tensor, text: str) -> str:
+    return text % t
 
 
 def has_runtime(v: Any) -> bool:

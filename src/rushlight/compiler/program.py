@@ -96,10 +96,10 @@ def laid_out(g: Tensor | None, shape: tuple, dtype: np.dtype, strides: tuple) ->
     return a
 
 
-def bump(t: Tensor) -> None:
-    """Count a write to the memory of a tensor."""
+def bump(t: Tensor, times: int) -> None:
+    """Count writes to the memory of a tensor."""
     if t._counter is not INFERENCE:
-        version_of(t).n += 1
+        version_of(t).n += times
 
 
 class Program:
@@ -166,7 +166,7 @@ class Program:
             for place, other in c.arguments.items():
                 if other is not o:
                     self.guards.add(f"{place} is not {c.outside[id(o)][1]}")
-        written = {v for s in self.segments for v in s.written.values()}
+        written = {v for s in self.segments for v in s.written}
         constants = [v for v in found if v not in given and (v in written or written & {*given})]
         if constants and given:
             self.names["apart"] = Apart()
@@ -304,7 +304,7 @@ class Program:
             )
         else:
             self.lines.append(call)
-        self.lines += [f"bump({v.expression})" for v in s.written.values()]
+        self.lines += [f"bump({v.expression}, {times})" for v, times in s.written.items()]
 
     def built(self, graph: Graph) -> Callable[..., tuple]:
         """A graph as a function of arrays: a program of ours, or what the user's back end gives."""

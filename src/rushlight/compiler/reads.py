@@ -289,7 +289,7 @@ class Reads(Watch):
         if self.reason is not None or isinstance(o, Tensor):
             return o[self.index(key)]
         if o.__class__ in (*SEQUENCES, *DICTIONARIES):
-            if isinstance(key, Tensor):
+            if isinstance(key, Tensor) and o.__class__ in SEQUENCES:
                 key = self.decided(operator.index, (key,), {}, "a tensor as an index")
             if o.__class__ is collections.defaultdict and constant(key) and key not in o:
                 return self.missing_item(o, key)
@@ -390,6 +390,8 @@ class Reads(Watch):
 
     def operation(self, f: Callable, *operands: Any) -> Any:
         if self.reason is None:
+            if isinstance(operands[0], str) and holds_tensors(operands[1]):
+                return self.formatted(f, *operands)
             if any(isinstance(v, Tensor) for v in operands):
                 if not all(isinstance(v, Tensor) or is_value(v) for v in operands):
                     return self.special_operation(f, operands)
@@ -472,7 +474,16 @@ def is_value(v: Any) -> bool:
     """Whether a value is made of constants, tensors and values that each run computes anew."""
     if v.__class__ in (list, tuple):
         return all(map(is_value, v))
+    if v.__class__ is dict:
+        return all(map(constant, v)) and all(map(is_value, v.values()))
     return constant(v) or v.__class__ in RUNTIME or isinstance(v, Tensor)
+
+
+def holds_tensors(v: Any) -> bool:
+    """Whether a value is a tensor, or a container that has one."""
+    if isinstance(v, CONTAINERS):
+        return any(map(holds_tensors, v.values() if isinstance(v, dict) else v))
+    return isinstance(v, Tensor)
 
 
 def is_key(v: Any) -> bool:

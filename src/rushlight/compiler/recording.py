@@ -71,7 +71,9 @@ class Segment:
     def __init__(self) -> None:
         self.graph = Graph()
         self.inputs: dict[Value, Node] = {}
-        self.written: dict[int, Value] = {}  # values from elsewhere whose arrays it writes to
+        self.written: dict[
+            Value, int
+        ] = {}  # values from elsewhere whose arrays it writes to, and how often
         self.drawn: dict[int, Generator] = {}  # the generators that it draws from
         self.outputs: list[Value] = []
 
@@ -213,12 +215,12 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        given = [*tensors_in((*args, *kwargs.values()))]
+        given = [*{id(t): t for t in tensors_in((*args, *kwargs.values()))}.values()]
         counts = [None if t._counter is INFERENCE else version_of(t).n for t in given]
         result = func(*args, **kwargs)
         if self.on:
             written = [
-                t for t, n in zip(given, counts, strict=True)
+                (t, version_of(t).n - n) for t, n in zip(given, counts, strict=True)
                 if n is not None and version_of(t).n != n
             ]  # fmt: skip
             self.record(func, args, kwargs, result, written)
@@ -256,8 +258,8 @@ class Recorder(TorchDispatchMode):
             self.capture.stop(f"{func} of {e.args[0]}")
             return
         node.stack_trace = self.capture.stack_trace()
-        for t in written:
-            self.write(t)
+        for t, times in written:
+            self.write(t, times)
         node.meta["val"] = described(result)
         self.track(result, node)
         if dynamic:
@@ -302,11 +304,11 @@ class Recorder(TorchDispatchMode):
             raise LookupError(f"a {type(v).__name__}")
         return v
 
-    def write(self, t: Tensor) -> None:
+    def write(self, t: Tensor, times: int) -> None:
         """Note that the array of a tensor was written to."""
         v = self.counters.get(id(version_of(t)))
         if v is not None:
-            self.segment.written[v.number] = v
+            self.segment.written[v] = self.segment.written.get(v, 0) + times
 
     def track(self, result: Any, node: Node) -> None:
         if isinstance(result, Tensor):

@@ -35,7 +35,7 @@ class TakesBack:
         if k >= self.last:
             return
         if isinstance(step, Segment):
-            for v in step.written.values():
+            for v in step.written:
                 self.copy_memory(v)
             for g in step.drawn.values():
                 self.copy(id(g), stream_of, self.program.guards.name(g))
