@@ -373,6 +373,59 @@ def prepared():
         parallelize_module(torch.nn.Sequential(), mesh, {"none": ColwiseParallel()})
 
 
+def counted():
+    """CommDebugMode knows the collectives of a tensor-parallel, of a sharded and of a plain program."""
+    from rushlight.distributed.fsdp import fully_shard
+    from rushlight.distributed.tensor.debug import CommDebugMode
+
+    rank, size = start()
+    ops, mesh = torch.ops.c10d, init_device_mesh("cpu", (size,))
+    reduced = torch.ops.c10d_functional.all_reduce
+    x = torch.rand(4, 8, requires_grad=True)
+
+    def layers():
+        return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8))
+
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    cut = parallelize_module(layers(), mesh, plan)
+    with CommDebugMode() as mode:
+        cut(x).sum().backward()
+    assert mode.get_comm_counts() == {reduced: 2} and mode.get_total_counts() == 2
+    found = {
+        (module, way): dict(each)
+        for module, counts in mode.comm_module_counts.items()
+        for way, each in counts.items()
+        if each
+    }
+    forward, backward = (
+        {"Global", "Sequential", "Sequential.2"},
+        {"Global", "Sequential", "Sequential.0"},
+    )
+    assert found == {
+        **{(m, "forward"): {reduced: 1} for m in forward},
+        **{(m, "backward"): {reduced: 1} for m in backward},
+    }
+    table = mode.generate_comm_debug_tracing_table(noise_level=1)
+    assert "    Sequential.2\n" in table and "weight: (Shard(dim=0),)" in table
+    assert mode.get_sharding_info()["Sequential.0.weight"] == (Shard(0),)
+
+    sharded = torch.nn.Sequential(layers(), layers(), layers())
+    for each in sharded:
+        fully_shard(each)
+    fully_shard(sharded)
+    for _ in range(2):
+        with mode:  # each layer gathers once in forward and once in backward
+            sharded(x).sum().backward()
+        assert mode.get_comm_counts()[ops._allgather_base_] == 6
+    with mode:
+        dist.all_reduce(torch.ones(2))
+        dist.broadcast(torch.ones(2), 0)
+        dist.barrier()
+    assert mode.get_comm_counts() == {ops.allreduce_: 1, ops.broadcast_: 1}
+    dist.all_reduce(torch.ones(2))
+    assert mode.get_total_counts() == 2
+
+
 if __name__ == "__main__":
     warnings.simplefilter("error")
     globals()[sys.argv[1]]()

@@ -13,6 +13,8 @@ PROGRAMS = pathlib.Path(__file__).parent / "spread_programs.py"
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["operators", "placements", "prepared", "tensor_parallel"])
+@pytest.mark.parametrize(
+    "name", ["operators", "placements", "prepared", "tensor_parallel", "counted"]
+)
 def test_job(name, ranks):
     check(job(name, ranks, PROGRAMS))

@@ -20,6 +20,8 @@ from rushlight.distributed.work import Work
 
 __all__ = ["ProcessGroup"]
 
+listeners: list[Callable[[str], None]] = []  # called with the name of every call that is started
+
 
 def row_of(tensor: Tensor) -> np.ndarray:
     """The elements in order: the tensor's own memory, or a copy."""
@@ -143,6 +145,8 @@ class ProcessGroup:
         peers: Sequence[int] | None = None, timeout: timedelta | None = None,
     ) -> Work:  # fmt: skip
         self._number += 1
+        for listener in listeners:
+            listener(name)
         return Work(self, name, self._number, request, finish, result, rows, peers, timeout)
 
     # -- reductions ------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Step:
 
     def __init__(self) -> None:
         self.groups: list[ParameterGroup] = []
-        self.order: list[ParameterGroup] = []  # as forwards ended
+        self.order: list[tuple[ParameterGroup, object]] = []  # (group, forward), as forwards ended
         self.in_backward = False
         self.sums: list[tuple] = []  # (group, parameter, rows, work)
         self.is_last_backward = True
@@ -160,11 +160,12 @@ class ParameterGroup:
             other.start()
         if self.cast_inputs:
             args, kwargs = cast(args, self.param_dtype), cast(kwargs, self.param_dtype)
+        self._call = object()
         if not rushlight.is_grad_enabled():
             return args, kwargs
         flat, form = tree_flatten((args, kwargs))
         where = [k for k, x in enumerate(flat) if isinstance(x, Tensor) and x.requires_grad]
-        self._call, self._has_inputs = object(), bool(where)
+        self._has_inputs = bool(where)
         if where:
             for k, x in zip(where, _Inputs.apply(self, self._call, *(flat[k] for k in where))):
                 flat[k] = x
@@ -176,11 +177,11 @@ class ParameterGroup:
         outputs = cast(outputs, self.output_dtype)
         in_backward = self.step.in_backward  # type: ignore[union-attr]
         found = list(tensors(outputs)) if rushlight.is_grad_enabled() else []
-        call = self._call if self._has_inputs else None
+        call, waits = self._call, self._has_inputs
         for tensor in found:
-            tensor.register_hook(lambda _: self.before_backward(call))
+            tensor.register_hook(lambda _: self.before_backward(call, waits))
         if found and not in_backward:
-            self.step.order.append(self)  # type: ignore[union-attr]
+            self.step.order.append((self, call))  # type: ignore[union-attr]
         if (
             last and self.reshard_after_forward and not in_backward
         ):  # in backward: a checkpoint computes again
@@ -189,11 +190,12 @@ class ParameterGroup:
 
     # -- around backward ---------------------------------------------------------------------------
 
-    def before_backward(self, call: object) -> None:
-        """A gradient has come to an output of a forward: gather, and start to gather what comes next."""
+    def before_backward(self, call: object, waits: bool) -> None:
+        """A gradient has come to an output of a forward: gather, and start to gather what comes next. `waits`: the
+        gradients of its inputs are still to come."""
         step = self.step
         step.begin_backward()  # type: ignore[union-attr]
-        if call is not None:
+        if waits:
             self._open.add(call)
         if self.unshards_in_backward:
             self.unshard()
@@ -205,11 +207,10 @@ class ParameterGroup:
             }
         following = self.backward_prefetch
         if following is None:
-            following, order = [], step.order  # type: ignore[union-attr]
-            while order and order[-1] is self:
-                order.pop()
-            if order:
-                following = [order[-1]]
+            order = step.order  # type: ignore[union-attr]
+            if (self, call) in order:  # forwards that ended later have had their turn
+                del order[order.index((self, call)) :]
+            following = [order[-1][0]] if order else []
         for other in following:
             if other.unshards_in_backward:
                 other.start()

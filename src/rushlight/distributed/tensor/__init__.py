@@ -16,7 +16,7 @@ _NAMES = {
 }
 _MESHES = ("DeviceMesh", "init_device_mesh")  # PyTorch has them here, too
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-_MODULES = frozenset(("experimental", "parallel", "placement_types", "random"))
+_MODULES = frozenset(("debug", "experimental", "parallel", "placement_types", "random"))
 
 __all__ = [
     "DTensor", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "empty",
