@@ -568,6 +568,22 @@ def test_group_and_batch_norm(data):
     compare(
         "batch_norm_gradients", g, a, w, mean, var, training, eps, needs, scale=scale, needs=needs
     )
+    rectified = data.draw(st.booleans())
+    compare("batch_norm", a, w, b, mean, var, training, eps, False, g, rectified, scale=scale)
+    compare(
+        "batch_norm_gradients",
+        g,
+        a,
+        w,
+        mean,
+        var,
+        training,
+        eps,
+        needs,
+        a,
+        scale=scale,
+        needs=needs,
+    )
 
 
 @pytest.mark.parametrize("shape", [(70, 3), (1000, 70), (3, 70, 5), (2, 3, 600), (40, 5, 9, 9)])

@@ -21,6 +21,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.state import thread
 from rushlight.compiler.calls import NESTED, SAME, Call, Cast, call_of, nodes_in, tupled
+from rushlight.compiler.epilogues import joined
 from rushlight.compiler.rewrites import rewrite
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.fx import Graph, Node
@@ -134,7 +135,7 @@ class Program:
             if call.node in needed or not call.pure or call.fills:
                 needed.update(call.reads())
                 alive.append(call)
-        return alive[::-1]
+        return joined(alive[::-1], set(nodes_in(self.outputs)), lambda n: roots.get(n, n))
 
     def _input(self, output: Any, written: dict[Node, Node]) -> int | None:
         """The number of the input that an output is itself, or None."""

@@ -19,7 +19,7 @@ from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.types import f32, f64
-from rushlight.core.dtype_sets import FLOATING, compute_dtype
+from rushlight.core.dtype_sets import FLOATING, FULL, compute_dtype
 
 
 def vectors(n: int, *given: Any) -> bool:
@@ -53,6 +53,13 @@ def alike(g: Any, a: np.ndarray) -> np.ndarray | None:
     return like
 
 
+def like(added: Any, a: np.ndarray) -> bool:
+    """Whether kernels add an array, or None, to what they make of `a`: what half types are rounded to is another sum."""
+    if a.dtype not in FULL:
+        return False
+    return added is None or alike(added, a) is added
+
+
 _planes_norm, _rows_norm = Compiled(kernels.planes_norm), Compiled(kernels.rows_norm)
 _planes_scale, _rows_scale = Compiled(kernels.planes_scale), Compiled(kernels.rows_scale)
 _planes_back, _rows_back = Compiled(kernels.planes_backward), Compiled(kernels.rows_backward)
@@ -66,10 +73,10 @@ _scaled = Pointwise(kernels.scaled, 3, types=(f32, f64))
 
 def _element(
     xp: Any, a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
-    given: bool = False,
+    given: bool = False, added: Any = None, rectified: bool = False,
 ) -> Any:  # fmt: skip
     """What `batch_norm` computes for one element by statistics that are given."""
-    if training or weight is None or bias is None:
+    if training or added is not None or rectified or weight is None or bias is None:
         return NotImplemented
     weight, bias, m, v = (each.of_channels(a.ndim) for each in (weight, bias, mean, var))
     by = xp.apply(_scale, weight, v, eps)
@@ -79,63 +86,80 @@ def _element(
 @implements("batch_norm", formula=_element)
 def batch_norm(
     a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
-    given: bool = False,
+    given: bool = False, added: Any = None, rectified: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
-    they are those of the batch they may be written to `mean` and `var`."""
+    they are those of the batch they may be written to `mean` and `var`. To what is normalised `added` is added, and
+    negative results become 0 where it is to be `rectified`."""
     found = laid_out(a)
     if found is None or not vectors(found[2], weight, bias):
-        return reference.batch_norm(a, weight, bias, mean, var, training, eps)
+        return reference.batch_norm(
+            a, weight, bias, mean, var, training, eps, given, added, rectified
+        )
     a, n, channels, size = found
+    if (added is not None or rectified) and not (training and like(added, a)):
+        y, mean, var = batch_norm(a, weight, bias, mean, var, training, eps, given)
+        return reference.finished(y, added, rectified), mean, var
     d, wide = a.dtype, compute_dtype(a.dtype)
-    w, b = (a if v is None else v for v in (weight, bias))  # what is not there is not read
+    w, b, z = (
+        a if v is None else v for v in (weight, bias, added)
+    )  # what is not there is not read
     if weight is not None and bias is not None and weight.dtype is not bias.dtype:
         w, b = (v.astype(wide, copy=False) for v in (weight, bias))
-    key = weight is not None, bias is not None, d, (b if weight is None else w).dtype
+    key: tuple = weight is not None, bias is not None
+    types = d, (b if weight is None else w).dtype
     y = np.empty(a.shape, d) if size > 1 else np.empty_like(a)
     if training:
         if not (given and mean.dtype is var.dtype is wide and vectors(channels, mean, var)):
             mean, var = np.empty(channels, wide), np.empty(channels, wide)
+        key = *key, added is not None, rectified, *types
         if size > 1:
-            _planes_norm[key](a, w, b, mean, var, y, n, channels, size, eps)
+            _planes_norm[key](a, w, b, mean, var, z, y, n, channels, size, eps)
         else:
             parts = np.empty((2 * kernels.PARTS + 2) * channels, wide)
-            _rows_norm[key](a, w, b, mean, var, y, parts, n, channels, eps)
+            _rows_norm[key](a, w, b, mean, var, z, y, parts, n, channels, eps)
         return y, mean, var
     if not vectors(channels, mean, var) or mean.dtype is not var.dtype:
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
+    key = *key, *types, mean.dtype
     if size > 1:
-        _planes_scale[*key, mean.dtype](a, w, b, mean, var, y, n, channels, size, eps)
+        _planes_scale[key](a, w, b, mean, var, y, n, channels, size, eps)
     else:
-        _rows_scale[*key, mean.dtype](
-            a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps
-        )
+        _rows_scale[key](a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps)
     return y, mean, var
 
 
 @implements("batch_norm_gradients")
 def batch_norm_gradients(
-    g: Any, a: Any, weight: Any, mean: Any, var: Any, training: bool, eps: float, needs: tuple
-) -> tuple[Any, Any, Any]:
-    """The gradients of batch_norm by input, weight and bias."""
+    g: Any, a: Any, weight: Any, mean: Any, var: Any, training: bool, eps: float, needs: tuple,
+    result: np.ndarray | None = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The gradients of batch_norm by input, weight and bias. `result`: what it gave where that was rectified."""
     found = laid_out(a)
     h = None if found is None else alike(g, found[0])
-    if found is None or h is None or not vectors(found[2], weight, mean, var) or (
+    y = h if result is None or found is None else alike(result, found[0])
+    if found is None or h is None or y is None or not vectors(found[2], weight, mean, var) or (
         mean.dtype is not var.dtype
     ):  # fmt: skip
-        return reference.batch_norm_gradients(g, a, weight, mean, var, training, eps, needs)
+        return reference.batch_norm_gradients(g, a, weight, mean, var, training, eps, needs, result)
     a, n, channels, size = found
     w = a if weight is None else weight
     gw, gb = np.empty(channels, w.dtype), np.empty(channels, w.dtype)
     gx = np.empty_like(a) if needs[0] else gw
-    key = weight is not None, training, bool(needs[1] or needs[2]), bool(needs[0])
+    key = (
+        weight is not None,
+        training,
+        bool(needs[1] or needs[2]),
+        bool(needs[0]),
+        result is not None,
+    )
     if size > 1:
         kernel = _planes_back[*key, a.dtype, w.dtype, mean.dtype]
-        kernel(h, a, w, mean, var, gx, gw, gb, n, channels, size, eps)
+        kernel(h, a, w, mean, var, y, gx, gw, gb, n, channels, size, eps)
     else:
         parts = np.empty((2 * kernels.PARTS + 3) * channels, compute_dtype(a.dtype))
         kernel = _rows_back[*key, a.dtype, w.dtype, mean.dtype]
-        kernel(h, a, w, mean, var, gx, gw, gb, parts, n, channels, eps)
+        kernel(h, a, w, mean, var, y, gx, gw, gb, parts, n, channels, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 

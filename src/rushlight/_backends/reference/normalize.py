@@ -282,10 +282,11 @@ def channel_blocks(x: np.ndarray) -> Any:
 
 def batch_norm(
     a: Any, weight: Array | None, bias: Array | None, mean: Array | None, var: Array | None, training: bool, eps: float,
-    given: bool = False,
+    given: bool = False, added: Array | None = None, rectified: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
-    they are those of the batch they may be written to `mean` and `var`."""
+    they are those of the batch they may be written to `mean` and `var`. To what is normalised `added` is added, and
+    negative results become 0 where it is to be `rectified`."""
     x = by_channel(upcast(a))
     w, b = wide_flat(weight), wide_flat(bias)
     if not training:
@@ -295,7 +296,7 @@ def batch_norm(
         shift = -m * scale if b is None else b - m * scale
         y = x * spread_out(scale.astype(x.dtype, copy=False), x)
         y += spread_out(shift.astype(x.dtype, copy=False), x)
-        return restored(y, a), m.copy(), v.copy()
+        return finished(restored(y, a), added, rectified), m.copy(), v.copy()
     y = np.empty(x.shape, x.dtype)
     m, v = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     n = x.size // max(x.shape[1], 1)
@@ -308,7 +309,14 @@ def batch_norm(
         out *= spread_out(scale if w is None else scale * w[c], x)
         if b is not None:
             out += spread_out(b[c], x)
-    return restored(y, a), m, v
+    return finished(restored(y, a), added, rectified), m, v
+
+
+def finished(y: Any, added: Any, rectified: bool) -> Any:
+    """What `batch_norm` makes of what is normalised."""
+    if added is not None:
+        y = y + added
+    return np.maximum(y, y.dtype.type(0)) if rectified else y
 
 
 def batch_norm_gradients(
@@ -320,8 +328,11 @@ def batch_norm_gradients(
     training: bool,
     eps: float,
     needs: tuple,
+    result: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """The gradients of batch_norm by input, weight and bias."""
+    """The gradients of batch_norm by input, weight and bias. `result`: what it gave where that was rectified."""
+    if result is not None:
+        g = np.where(result <= 0, g.dtype.type(0), g)
     x, h = by_channel(upcast(a)), by_channel(upcast(g))
     if h.ndim != x.ndim:
         h = (

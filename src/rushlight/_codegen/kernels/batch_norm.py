@@ -8,6 +8,7 @@ statistics of chunks of rows are joined in their order (Chan, Golub and LeVeque 
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.elementwise import above, relu
 from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of, width
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
@@ -17,43 +18,73 @@ PARTS = 64  # chunks of rows at most: so many parts of each statistic are kept
 
 
 @inline
-def planes_total(p, q, n, step, size, F, T):
-    """The sum of F(x, y) over n pieces of two arrays, `step` apart; those of pieces are added up."""
+def planes_totals(p, q, r, n, step, size, F, N, T):
+    """The N sums of F(x, y, z) over n pieces of three arrays, `step` apart; those of pieces are added up."""
     L = width(T)
     R = T.loaded
-    outer = splat(R(0), L)
+    outer = [splat(R(0), L) for _ in range(N)]
     wide = size - size % (SIDE * L)
     for k in range(n):
-        a, b = p + k * step, q + k * step
-        sums = [splat(R(0), L) for _ in range(SIDE)]
+        a, b, c = p + k * step, q + k * step, r + k * step
+        sums = [[splat(R(0), L) for _ in range(SIDE)] for _ in range(N)]
         for i in range(0, wide, SIDE * L):
             for j in unroll(SIDE):
-                sums[j] = sums[j] + F(load(a + i + j * L, L), load(b + i + j * L, L))
+                at = i + j * L
+                v = F(load(a + at, L), load(b + at, L), load(c + at, L))
+                for s in unroll(N):
+                    sums[s][j] = sums[s][j] + v[s]
         for i in range(wide, size - size % L, L):
-            sums[0] = sums[0] + F(load(a + i, L), load(b + i, L))
+            v = F(load(a + i, L), load(b + i, L), load(c + i, L))
+            for s in unroll(N):
+                sums[s][0] = sums[s][0] + v[s]
         left = size % L
         if left > 0:
             here = iota(i64, L) < left
             at = size - left
-            x = F(load(a + at, L, here), load(b + at, L, here))
-            sums[1] = sums[1] + select(here, x, R(0))
-        outer = outer + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
-    return total(outer)
+            v = F(load(a + at, L, here), load(b + at, L, here), load(c + at, L, here))
+            for s in unroll(N):
+                sums[s][1] = sums[s][1] + select(here, v[s], R(0))
+        for s in unroll(N):
+            outer[s] = outer[s] + ((sums[s][0] + sums[s][1]) + (sums[s][2] + sums[s][3]))
+    return [total(outer[s]) for s in range(N)]
+
+
+@inline
+def products(g, x, y, RECTIFIED, R):
+    """Vectors of gradients, and times x; RECTIFIED: 0 where y is not above 0."""
+    t = select(y <= R(0), R(0), g) if RECTIFIED else g
+    return [t, t * x]
+
+
+@inline
+def finished(v, z, i, ADDED, RECTIFIED):
+    """A normalised number; ADDED: plus z[i]; RECTIFIED: or 0 if that is larger."""
+    if ADDED:
+        v = v + z[i]
+    return relu(v) if RECTIFIED else v
+
+
+@inline
+def counted(g, y, i, RECTIFIED):
+    """g[i]; RECTIFIED: or 0 where y[i] is not above 0."""
+    return above(g[i], y[i], 0) if RECTIFIED else g[i]
 
 
 @kernel
 def planes_norm(
-    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[R], var: Ptr[R], y: Ptr[T],
-    n: i64, channels: i64, size: i64, eps: f64,
+    WEIGHT, BIAS, ADDED, RECTIFIED, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[R],
+    var: Ptr[R], z: Ptr[T], y: Ptr[T], n: i64, channels: i64, size: i64, eps: f64,
 ):  # fmt: skip
-    """y = (x - mean) / sqrt(var + eps) * weight + bias by each channel's mean and variance, which are kept."""
+    """y = (x - mean) / sqrt(var + eps) * weight + bias by each channel's mean and variance, which are kept; ADDED: plus
+    z; RECTIFIED: or 0 if that is larger."""
     count = R(n * size)
     step = channels * size
     for lo, hi in parallel(channels, rows_of(n * size)):
         for k in range(lo, hi):
             p = x + k * size
-            m = planes_total(p, p, n, step, size, lambda u, v: u, T) / count
-            s = planes_total(p, p, n, step, size, lambda u, v: (u - m) * (u - m), T) / count
+            m = planes_totals(p, p, p, n, step, size, lambda u, v, w: [u], 1, T)[0] / count
+            s = planes_totals(p, p, p, n, step, size, lambda u, v, w: [(u - m) * (u - m)], 1, T)
+            s = s[0] / count
             mean[k] = m
             var[k] = s
             a = 1 / sqrt(s + R(eps))
@@ -64,8 +95,9 @@ def planes_norm(
                 b = b + bias[k]
             for j in range(n):
                 at, to = p + j * step, y + (k * size + j * step)
+                plus = z + (k * size + j * step)
                 for i in lanes(0, size):
-                    to[i] = at[i] * a + b
+                    to[i] = finished(at[i] * a + b, plus, i, ADDED, RECTIFIED)
 
 
 @inline
@@ -108,45 +140,48 @@ def planes_scale(
 
 @kernel
 def planes_backward(
-    WEIGHT, TRAINING, SUMS, INPUT, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S], var: Ptr[S],
-    gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], n: i64, channels: i64, size: i64, eps: f64,
+    WEIGHT, TRAINING, SUMS, INPUT, RECTIFIED, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S],
+    var: Ptr[S], y: Ptr[T], gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], n: i64, channels: i64, size: i64,
+    eps: f64,
 ):  # fmt: skip
-    """The gradients of both; SUMS: also those by weight and bias."""
+    """The gradients of both; SUMS: also those by weight and bias; RECTIFIED: g counts where y is above 0."""
     count = R(n * size)
     step = channels * size
     for lo, hi in parallel(channels, rows_of(n * size)):
         for k in range(lo, hi):
-            p, h, q = x + k * size, g + k * size, gx + k * size
+            p, h, q, z = x + k * size, g + k * size, gx + k * size, y + k * size
             m = R(mean[k])
             r = 1 / sqrt(R(var[k]) + R(eps))
             a = r
             if WEIGHT:
                 a = a * R(weight[k])
             if SUMS or TRAINING:
-                b = planes_total(h, h, n, step, size, lambda u, v: u, T)
-                c = planes_total(h, p, n, step, size, lambda u, v: u * (v - m), T) * r
+                sums = planes_totals(h, p, z, n, step, size,
+                                     lambda u, v, w: products(u, v - m, w, RECTIFIED, R), 2, T)  # fmt: skip
+                b = sums[0]
+                c = sums[1] * r
                 gw[k] = c
                 gb[k] = b
             if INPUT and TRAINING:
                 u = -a * c * r / count
                 v = -a * b / count - u * m
                 for j in range(n):
-                    z = j * step
+                    at = j * step
                     for i in lanes(0, size):
-                        q[z + i] = h[z + i] * a + p[z + i] * u + v
+                        q[at + i] = counted(h, z, at + i, RECTIFIED) * a + p[at + i] * u + v
             elif INPUT:
                 for j in range(n):
-                    z = j * step
+                    at = j * step
                     for i in lanes(0, size):
-                        q[z + i] = h[z + i] * a
+                        q[at + i] = counted(h, z, at + i, RECTIFIED) * a
 
 
 # -- rows of channels ------------------------------------------------------------------------------
 
 
 @inline
-def column_totals(p, q, rows, step, here, F, V, T):
-    """For V vectors of neighbouring columns the sums of F(x, y, j) over rows; `here`: which lanes there are.
+def column_totals(p, q, z, rows, step, here, F, V, T):
+    """For V vectors of neighbouring columns the sums of F(x, y, z, j) over rows; `here`: which lanes there are.
 
     Four rows at a time, where there is one vector, so that one sum need not wait for the other.
     """
@@ -158,12 +193,13 @@ def column_totals(p, q, rows, step, here, F, V, T):
         for r in unroll(K):
             for j in unroll(V):
                 at = (i + r) * step + j * L
-                v = F(load(p + at, L, here[j]), load(q + at, L, here[j]), j)
-                sums[r * V + j] = sums[r * V + j] + v
+                x, y = load(p + at, L, here[j]), load(q + at, L, here[j])
+                sums[r * V + j] = sums[r * V + j] + F(x, y, load(z + at, L, here[j]), j)
     for i in range(rows - rows % K, rows):
         for j in unroll(V):
             at = i * step + j * L
-            sums[j] = sums[j] + F(load(p + at, L, here[j]), load(q + at, L, here[j]), j)
+            x, y = load(p + at, L, here[j]), load(q + at, L, here[j])
+            sums[j] = sums[j] + F(x, y, load(z + at, L, here[j]), j)
     if V == 1:
         sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3])
     return [sums[j] for j in range(V)]
@@ -175,19 +211,19 @@ def strip_moments(p, rows, step, left, means, squares, V, T):
     L = width(T)
     here = [iota(i64, L) < left - j * L for j in range(V)]
     count = T.loaded(rows)
-    m = column_totals(p, p, rows, step, here, lambda u, v, j: u, V, T)
+    m = column_totals(p, p, p, rows, step, here, lambda u, v, w, j: u, V, T)
     for j in unroll(V):
         m[j] = m[j] / count
         store(means + j * L, m[j], here[j])
-    s = column_totals(p, p, rows, step, here, lambda u, v, j: (u - m[j]) * (u - m[j]), V, T)
+    s = column_totals(p, p, p, rows, step, here, lambda u, v, w, j: (u - m[j]) * (u - m[j]), V, T)
     for j in unroll(V):
         store(squares + j * L, s[j], here[j])
 
 
 @kernel
 def rows_norm(
-    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[R], var: Ptr[R], y: Ptr[T],
-    parts: Ptr[R], rows: i64, channels: i64, eps: f64,
+    WEIGHT, BIAS, ADDED, RECTIFIED, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[R],
+    var: Ptr[R], z: Ptr[T], y: Ptr[T], parts: Ptr[R], rows: i64, channels: i64, eps: f64,
 ):  # fmt: skip
     """As planes_norm, of rows. `parts`: 2 * PARTS + 2 rows of numbers for its own use."""
     L = width(T)
@@ -228,9 +264,9 @@ def rows_norm(
         store(shift + j, b, here)
     for lo, hi in parallel(rows, rows_of(channels)):
         for r in range(lo, hi):
-            p, q = x + r * channels, y + r * channels
+            p, q, plus = x + r * channels, y + r * channels, z + r * channels
             for i in lanes(0, channels):
-                q[i] = p[i] * scale[i] + shift[i]
+                q[i] = finished(p[i] * scale[i] + shift[i], plus, i, ADDED, RECTIFIED)
 
 
 @kernel
@@ -257,23 +293,26 @@ def rows_scale(
 
 
 @inline
-def strip_sums(h, p, mean, rows, step, left, sums, products, V, T, S):
-    """Sums of g and of g * (x - mean) of V vectors of columns, written to two rows."""
+def strip_sums(h, p, y, mean, rows, step, left, sums, slopes, RECTIFIED, V, T, S):
+    """Sums of g and of g * (x - mean) of V vectors of columns, written to two rows; RECTIFIED as in `products`."""
     L = width(T)
     here = [iota(i64, L) < left - j * L for j in range(V)]
     m = [load(mean + j * L, L, here[j]) for j in range(V)]
-    s = column_totals(h, h, rows, step, here, lambda u, v, j: u, V, T)
+    s = column_totals(h, p, y, rows, step, here,
+                      lambda u, v, w, j: products(u, v, w, RECTIFIED, T.loaded)[0], V, T)  # fmt: skip
     for j in unroll(V):
         store(sums + j * L, s[j], here[j])
-    s = column_totals(h, p, rows, step, here, lambda u, v, j: u * (v - m[j]), V, T)
+    s = column_totals(h, p, y, rows, step, here,
+                      lambda u, v, w, j: products(u, v - m[j], w, RECTIFIED, T.loaded)[1], V, T)  # fmt: skip
     for j in unroll(V):
-        store(products + j * L, s[j], here[j])
+        store(slopes + j * L, s[j], here[j])
 
 
 @kernel
 def rows_backward(
-    WEIGHT, TRAINING, SUMS, INPUT, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S], var: Ptr[S],
-    gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], parts: Ptr[R], rows: i64, channels: i64, eps: f64,
+    WEIGHT, TRAINING, SUMS, INPUT, RECTIFIED, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S],
+    var: Ptr[S], y: Ptr[T], gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], parts: Ptr[R], rows: i64,
+    channels: i64, eps: f64,
 ):  # fmt: skip
     """As planes_backward, of rows. `parts`: 2 * PARTS + 3 rows."""
     L = width(T)
@@ -282,15 +321,15 @@ def rows_backward(
     if SUMS or TRAINING:
         for lo, hi in parallel(rows, grain):
             sums = parts + lo // grain * 2 * channels
-            products = sums + channels
-            p, h = x + lo * channels, g + lo * channels
+            slopes = sums + channels
+            p, h, z = x + lo * channels, g + lo * channels, y + lo * channels
             whole = channels - channels % wide
             for j in range(0, whole, wide):
-                strip_sums(h + j, p + j, mean + j, hi - lo, channels, i64(wide), sums + j,
-                           products + j, SIDE, T, S)  # fmt: skip
+                strip_sums(h + j, p + j, z + j, mean + j, hi - lo, channels, i64(wide), sums + j,
+                           slopes + j, RECTIFIED, SIDE, T, S)  # fmt: skip
             for j in range(whole, channels, L):
-                strip_sums(h + j, p + j, mean + j, hi - lo, channels, channels - j, sums + j,
-                           products + j, 1, T, S)  # fmt: skip
+                strip_sums(h + j, p + j, z + j, mean + j, hi - lo, channels, channels - j, sums + j,
+                           slopes + j, RECTIFIED, 1, T, S)  # fmt: skip
     first = parts + 2 * PARTS * channels
     second, third = first + channels, first + 2 * channels
     chunks = (rows + (grain - 1)) // grain
@@ -317,11 +356,12 @@ def rows_backward(
         for lo, hi in parallel(rows, rows_of(channels)):
             for t in range(lo, hi):
                 p, h, q = x + t * channels, g + t * channels, gx + t * channels
+                z = y + t * channels
                 for i in lanes(0, channels):
+                    v = counted(h, z, i, RECTIFIED) * first[i]
                     if TRAINING:
-                        q[i] = h[i] * first[i] + p[i] * second[i] + third[i]
-                    else:
-                        q[i] = h[i] * first[i]
+                        v = v + p[i] * second[i] + third[i]
+                    q[i] = v
 
 
 @kernel

@@ -45,6 +45,17 @@ def normalized_batch(
     return y
 
 
+def rectified_batch(xp, input, weight, bias, mean, var, training, eps, added):
+    """`normalized_batch` in training, plus what is `added`, or 0 where that is larger."""
+    alike = added is None or added.strides == input.strides  # else sums have a layout of their own
+    after = (added, True) if alike else ()
+    y, m, v = xp.batch_norm(input, weight, bias, mean, var, training, eps, True, *after)
+    if m is not mean:
+        mean[...] = m
+        var[...] = v
+    return y if alike else xp.relu(xp.add(y, added))
+
+
 def batch_rule(g, input, weight, mean, var, training, eps, needs):
     channels = input._array.shape[1:2]
     view = (1, -1, *[1] * (input.ndim - 2))
@@ -57,8 +68,14 @@ def batch_rule(g, input, weight, mean, var, training, eps, needs):
 
 
 def batch_gradients(xp, g, input, weight, mean, var, training, eps, needs):
-    gx, gw, gb = xp.batch_norm_gradients(g, input, weight, mean, var, training, eps, needs[:3])
-    gw, gb = gw if needs[1] else None, gb if needs[2] else None
+    return rectified_batch_gradients(xp, g, input, weight, mean, var, training, eps, needs)
+
+
+def rectified_batch_gradients(xp, g, input, weight, mean, var, training, eps, needs, *result):
+    """The gradients of `normalized_batch`, or for those of its `result` where that was rectified."""
+    needed = needs[:3]
+    found = xp.batch_norm_gradients(g, input, weight, mean, var, training, eps, needed, *result)
+    gx, gw, gb = found[0], found[1] if needs[1] else None, found[2] if needs[2] else None
     return *arrays_as_given(xp, gx, gw, gb, input, weight, input.shape[1:2]), None, None
 
 
