@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -328,7 +331,8 @@ def events(seed):
     """What happens between steps, at random."""
     draw = random.Random(seed)
     names = ("nothing", "nothing", "lr", "no gradient", "load", "count", "setting", "more", "copy")
-    return [draw.choice(names) for _ in range(12)]
+    names += ("data", "state's data", "forget", "other list")
+    return [draw.choice(names) for _ in range(16)]
 
 
 def train_through(name, happened, dtype=torch.float32):
@@ -361,6 +365,16 @@ def train_through(name, happened, dtype=torch.float32):
             state = optimizer.state[parameters[2]]
             for key, value in state.items():
                 state[key] = value.clone() if isinstance(value, torch.Tensor) else value
+        elif what == "data":
+            parameters[0].data = parameters[0].data * 2
+        elif what == "state's data":
+            for value in optimizer.state[parameters[1]].values():
+                if isinstance(value, torch.Tensor):
+                    value.data = value.data * 0.5
+        elif what == "forget":
+            optimizer.state.pop(parameters[0], None)
+        elif what == "other list":
+            group["params"] = group["params"][::-1]
         optimizer.step()
     found = [*parameters, *(v for p in parameters for v in optimizer.state[p].values())]
     return [t.tolist() for t in found if isinstance(t, torch.Tensor)]
@@ -373,6 +387,32 @@ def test_plans_hold_only_while_nothing_changes(name, seed, fresh, monkeypatch):
     compiled = train_through(name, events(seed))
     monkeypatch.setattr(fused, "available", lambda: False)
     assert compiled == train_through(name, events(seed))
+
+
+def test_a_plan_counts_writes_and_is_not_copied(fresh):
+    pytest.importorskip("llvmlite")
+    parameters = [torch.nn.Parameter(torch.ones(5)), torch.nn.Parameter(torch.ones(3))]
+    optimizer = torch.optim.Adam(parameters, 0.1)
+    for k in range(3):
+        for p in parameters:
+            p.grad = torch.ones_like(p)
+        optimizer.step()
+        assert [p._version for p in parameters] == [k + 1, k + 1]
+    assert optimizer._plans[0] is not None
+    for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        own = other.param_groups[0]["params"]
+        for p in own:
+            p.grad = torch.ones_like(p)
+        other.step()
+        assert [other.state[p]["step"].item() for p in own] == [4, 4]
+    assert [optimizer.state[p]["step"].item() for p in parameters] == [3, 3]
+    kept = copy.deepcopy(optimizer)
+    del optimizer, parameters, p
+    gc.collect()
+    for p in kept.param_groups[0]["params"]:
+        p.grad = torch.ones_like(p)
+    kept.step()
+    assert [s["step"].item() for s in kept.state.values()] == [4, 4]
 
 
 def test_numbers_of_a_class_of_their_own_are_floats(fresh):

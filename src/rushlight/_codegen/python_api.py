@@ -9,7 +9,9 @@ from rushlight._codegen.types import Ptr, f64, i32, i64
 
 Object = i64
 
+PyDict_GetItemWithError = external("PyDict_GetItemWithError", Object, Object, Object)
 PyErr_BadArgument = external("PyErr_BadArgument", i32)
+PyErr_Clear = external("PyErr_Clear", None)
 PyErr_Occurred = external("PyErr_Occurred", Object)
 PyErr_SetInterrupt = external("PyErr_SetInterrupt", None)
 PyEval_RestoreThread = external("PyEval_RestoreThread", None, i64)

@@ -55,12 +55,12 @@ class Decisions(Attributes):
         self, f: Callable, args: tuple, kwargs: dict, kind: str, source: Any = None
     ) -> Step | None:
         """Write down a call that each run does again."""
-        if self.differentiates and kind in ("changes", "calls"):
+        if self.differentiates and kind in ("changes", "clears", "calls"):
             self.stop("a change of Python's objects in a backward pass")
             raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet
         step = Step(f, [*args], kwargs, kind, source)
         try:
-            if kind != "changes":
+            if kind not in ("changes", "clears"):
                 step.describe(self.recorder.template)
             self.recorder.cut(step, kind == "reads" and not kwargs and self.is_early(args))
         except Stop as e:

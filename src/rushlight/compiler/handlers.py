@@ -271,7 +271,7 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
         c.guards.add(f"not ({' or '.join(map(c.guards.name, tables))})")
     if c.reason is None:
         clears = f is rushlight.optim.Optimizer.zero_grad and kwargs in ({}, {"set_to_none": True})
-        c.step(f, args, kwargs, "changes" if clears else "calls")
+        c.step(f, args, kwargs, "clears" if clears else "calls")
     with c.recorder.paused():
         r = f(*args, **kwargs)
     if r is not None:

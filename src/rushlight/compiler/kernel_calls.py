@@ -310,10 +310,13 @@ class KernelCalls:
 
 
 def others(t: np.ndarray, which: int) -> np.ndarray:
-    """An array like this with other numbers, in the range of its own where they are whole."""
+    """An array like this with other numbers, in the range of its own where they are whole, and probabilities where they are
+    that: kernels refuse others."""
     if not which:
         return t
     rng = np.random.default_rng(which)
+    if t.dtype.kind in "fV" and ((t >= 0) & (t <= 1)).all():
+        return rng.random(t.shape).astype(t.dtype)
     if t.dtype.kind in "fc" or t.dtype.kind == "V":
         return (t * t.dtype.type(-0.7) + rng.standard_normal(t.shape)).astype(t.dtype)
     if t.dtype.kind == "b":

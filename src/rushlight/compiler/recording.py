@@ -107,6 +107,9 @@ class Recorder(TorchDispatchMode):
         self.steps: list[Segment | Step | Decision] = []
         self.early = 0  # how many steps depend on nothing that a run does
         self.changes: list[Step] = []  # that wait until something can see them
+        self.cleared: list[
+            Step
+        ] = []  # of `steps`, since changes last waited: what lets go of gradients
         self.segment = Segment()
         self.gradients: dict[
             int, Value | None
@@ -326,8 +329,22 @@ class Recorder(TorchDispatchMode):
 
     def cut(self, step: Step | Decision, early: bool = False) -> None:
         """Put a step behind the graph, which ends, or before it if it takes no tensors; changes of Python's objects
-        wait until something can see them. `early`: it depends on nothing that a run does, and comes first."""
+        wait until something can see them. `early`: it depends on nothing that a run does, and comes first.
+
+        What lets go of gradients stays in front of the graph that makes others, which get their memory; where a decision
+        follows, which may take the run back, it waits as other changes do."""
         kind = step.kind if isinstance(step, Step) else "decides"
+        if kind == "clears":
+            if len(self.segment.graph.nodes) or self.changes or self.reads_gradients():
+                self.changes.append(step)
+            else:
+                self.cleared.append(step)
+                self.steps.append(step)
+            return
+        if kind == "decides" and self.cleared:
+            self.steps = [s for s in self.steps if all(s is not c for c in self.cleared)]
+            self.changes[:0] = self.cleared
+            self.cleared = []
         if early:
             self.steps.insert(self.early, step)
             self.early += 1
@@ -341,6 +358,10 @@ class Recorder(TorchDispatchMode):
             self.end_graph()
         self.steps.append(step)
 
+    def reads_gradients(self) -> bool:
+        """Whether runs find an array as the gradient of a tensor."""
+        return any((v.expression or "").endswith(".grad") for v in self.values.values())
+
     def end_graph(self) -> None:
         if len(self.segment.graph.nodes):
             self.steps.append(self.segment)
@@ -349,10 +370,10 @@ class Recorder(TorchDispatchMode):
     def close(self) -> None:
         """End the graph, and put the changes that wait behind it, of objects as they are by now."""
         self.end_graph()
-        for step in self.changes:
+        for step in (*self.cleared, *self.changes):
             step.describe(self.given_away)
         self.steps += self.changes
-        self.changes = []
+        self.changes, self.cleared = [], []
 
     def given_away(self, v: Any) -> Any:
         """What stands for a value that an object from outside holds from here on."""

@@ -21,7 +21,8 @@ class Step:
 
     `args`, `kwargs`: values, and from `describe` on templates (those of `recording`); `result`: the variable that its result is assigned to. `kind`:
     "reads" gives a value and does nothing else, "draws" takes from `source`, a stream of random numbers; "changes" changes
-    Python's objects or prints, which nothing in the program but "calls" can see; "calls" is anything else.
+    Python's objects or prints, which nothing in the program but "calls" can see; "clears" is such a change that lets go
+    of gradients; "calls" is anything else.
     """
 
     def __init__(

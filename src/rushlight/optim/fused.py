@@ -11,13 +11,17 @@ arrays that the loop does not take, NumPy runs the rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from operator import is_
 from typing import Any
 
 import numpy as np
 
+import rushlight
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
+from rushlight._codegen.runtime import abi
+from rushlight.autograd.graph import version_of
 from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
@@ -85,6 +89,15 @@ class Batch:
                     rules.on_arrays(self.rule, full, self.numbers)
             rows = later
 
+    def now(
+        self, rule: rules.Rule, tensors: Sequence, numbers: list, arrays: list
+    ) -> Iterable[int]:
+        """Run a rule at once on arrays of parameters side by side, which `tensors` are like; gives the numbers of the
+        parameters that are left."""
+        self.finish()
+        self.rule, self.numbers = rule, tuple(numbers)
+        return self._native(arrays, tuple([t is not None for t in tensors]), arrays[0].dtype)
+
     def _turned(self, arrays: list, given: tuple[bool, ...], d: np.dtype) -> bool:
         """Run the rule on one parameter with its axes in memory order (channels last, say), if that helps."""
         plain = all(a.__class__ is np.ndarray for a in arrays)
@@ -144,85 +157,140 @@ class Parts:
 class Plan:
     """The parameters of a group whose last step was the same one: the next step computes its numbers once.
 
-    It holds while the parameters, their states and the counts in them are as that step left them.
+    It holds while the parameters, their states and the counts in them are as that step left them, which one native walk
+    finds out (`_codegen/kernels/unchanged.py`).
     `rests`: the tensors that the rule gets for each parameter besides itself and its gradient; `counts`: the tensors of
-    one element in the states, as many for each parameter.
+    one element in the states, as many for each parameter; `without`: the parameters that had no gradient.
     """
 
-    __slots__ = ("parameters", "states", "values", "rests", "counts")
+    __slots__ = (
+        "parameters", "states", "rests", "counts", "without", "given", "versions", "items", "places", "table", "held",
+    )  # fmt: skip
 
-    def __init__(self, parameters: list, states: list, rests: list, counts: list[list]) -> None:
-        self.parameters, self.states, self.rests = parameters, states, rests
-        self.values = ids_in(states)
-        self.counts = [c for cs in counts for c in cs]
+    def __init__(
+        self, optimizer: Any, group: dict, parameters: list, rests: list, counts: list[list]
+    ) -> None:
+        self.parameters, self.rests, self.counts = parameters, rests, counts
+        self.given = optimizer.state, group["params"]
+        self.states = [*map(optimizer.state.get, parameters)]
+        self.without = [p for p in group["params"] if all(p is not q for q in parameters)]
+        self.versions = [version_of(p) for p in parameters if p._counter is not INFERENCE]
+        # The arrays of the rule, side by side; those in `places` are other ones in each step.
+        self.items: list[Any] = []
+        for rest in rests:
+            self.items += [None, None, *[t._array for t in rest if t is not None]]
+        self.places = len(self.items) // len(rests)
+        self._look(optimizer.state, group["params"])
+
+    def _look(self, state: dict, params: list) -> None:
+        """Write down where all stands that must stay as it is."""
+        from rushlight._codegen.kernels import unchanged
+
+        array, counter = slots()
+        start = abi.field(params, abi.LIST_ITEMS)
+        words = [(at(params, abi.LIST_SIZE), len(params)), (at(params, abi.LIST_ITEMS), start)]
+        words += [(start + 8 * k, id(p)) for k, p in enumerate(params)]
+        words += [(at(p, counter), id(p._counter)) for p in self.parameters]
+        items, twins, first = [], [], self.counts[0]
+        self.held: list[Any] = []
+        for p, own, rest, counts in zip(
+            self.parameters, self.states, self.rests, self.counts, strict=True
+        ):
+            items.append((id(state), id(p), 0 if own is None else id(own)))
+            if own is not None:
+                words.append((at(own, abi.DICT_SIZE), len(own)))
+                items += [(id(own), id(key), id(v)) for key, v in own.items()]
+                self.held += [*own.items()]
+            for t in (*rest, *counts):
+                if t is not None:
+                    words.append((at(t, array), id(t._array)))
+                    self.held.append(t._array)
+            for c, other in zip(counts, first, strict=True):
+                words.append((at(c._array, abi.DATA), abi.field(c._array, abi.DATA)))
+                if c is not other:
+                    fields = [abi.field(x._array, abi.DATA) for x in (other, c)]
+                    twins.append((*fields, c._array.itemsize // 4))
+        self.table = unchanged.table(words, items, twins)
+
+    def __reduce__(self) -> tuple:
+        return type(None), ()  # a copy of an optimizer makes a plan of its own
 
     def step(self, optimizer: Any, group: dict[str, Any], run: Batch) -> bool:
         """Do a step of the group; False, and nothing done, where the plan does not hold."""
-        gradients = []
-        parameters = []
-        for p in group["params"]:
-            g = p.grad
-            if g is not None:
-                if g._array.__class__ is not np.ndarray:
-                    return False
-                gradients.append(g)
-                parameters.append(p)
-        states = [*map(optimizer.state.get, parameters)]
-        if (
-            [*map(id, parameters)] != [*map(id, self.parameters)]
-            or [*map(id, states)] != [*map(id, self.states)]
-            or ids_in(states) != self.values
-        ):
+        from rushlight._codegen.kernels.unchanged import walks
+
+        parameters = self.parameters
+        holds, spread = walks()
+        if optimizer.state is not self.given[0] or group["params"] is not self.given[1]:
             return False
-        each = len(self.counts) // len(parameters)
-        now = [c._array.item() for c in self.counts]
-        if now != now[:each] * len(parameters):
+        if not holds(self.table) or any(p.grad is not None for p in self.without):
+            return False
+        gradients = [p._grad for p in parameters]
+        if any(g is None for g in gradients):
+            return False
+        found = [g._array for g in gradients]
+        if any(a.__class__ is not np.ndarray for a in found):
             return False
         # The first parameter's numbers are those of all.
         calls: list[tuple] = []
         optimizer._update(
-            parameters[0], gradients[0], states[0], group, lambda *call: calls.append(call)
+            parameters[0], gradients[0], self.states[0], group, lambda *call: calls.append(call)
         )
-        for rule, tensors, *numbers in calls:
-            run(rule, tensors, *numbers)
         if len(calls) == 1 and all(map(is_, calls[0][1][2:], self.rests[0])):
-            run.waiting += zip(parameters[1:], gradients[1:], *zip(*self.rests[1:], strict=True))
-            now = [c._array.item() for c in self.counts[:each]]
-            for k, c in enumerate(self.counts[each:]):
-                c._array.fill(now[k % each])
+            rule, tensors, *numbers = calls[0]
+            items = self.items.copy()
+            items[:: self.places] = [p._array for p in parameters]
+            items[1 :: self.places] = found
+            for k in run.now(rule, tensors, numbers, items):
+                run.waiting.append((parameters[k], gradients[k], *self.rests[k]))
+            spread(self.table)
         else:  # a setting of the group has changed
-            for p, g, state in zip(parameters[1:], gradients[1:], states[1:], strict=True):
+            for rule, tensors, *numbers in calls:
+                run(rule, tensors, *numbers)
+            for p, g, state in zip(parameters[1:], gradients[1:], self.states[1:], strict=True):
                 optimizer._update(p, g, state, group, run)
-        for p in parameters:
-            _bump(p)
+        for version in self.versions:
+            version.n += 1
         return True
 
 
-def ids_in(states: list[dict | None]) -> list[int]:
-    """The identities of all values of the states."""
-    return [id(v) for state in states if state for v in state.values()]
+def at(thing: object, offset: int) -> int:
+    """The address of a field of an object."""
+    return id(thing) + 8 * offset
 
 
-def plan(states: Any, calls: list[tuple]) -> Plan | None:
+@cache
+def slots() -> tuple[int, int]:
+    """Where a tensor has its array and its counter."""
+    t = rushlight.zeros(1)
+    version = version_of(t)
+    return abi.slot(t, t._array), abi.slot(t, version)
+
+
+def plan(optimizer: Any, group: dict[str, Any], calls: list[tuple]) -> Plan | None:
     """The plan of a group, from the calls that its step made for its parameters; None where these were not the same."""
     found: list[tuple] = []
     for rule, tensors, *numbers in calls:
         p, gradient, *rest = tensors
-        state = states.get(p)
+        state = optimizer.state.get(p)
         values = [*state.values()] if state else []
         if p.grad is not gradient or (rule, *numbers) != (calls[0][0], *calls[0][2:]):
             return None
         if not all(t is None or any(t is v for v in values) for t in rest):
             return None
+        if [t is None for t in rest] != [t is None for t in calls[0][1][2:]]:
+            return None
         counts = [v for v in values if isinstance(v, Tensor) and all(v is not t for t in rest)]
         if any(c._array.__class__ is not np.ndarray or c._array.size != 1 for c in counts):
             return None
-        found.append((p, state, rest, counts))
+        found.append((p, rest, counts))
     if not found or len({id(p) for p, *_ in found}) < len(found):
         return None
-    parameters, every, rests, counts = map(list, zip(*found, strict=True))
+    parameters, rests, counts = map(list, zip(*found, strict=True))
     now = [[(c._array.dtype, c._array.item()) for c in cs] for cs in counts]
-    return Plan(parameters, every, rests, counts) if all(c == now[0] for c in now) else None
+    if any(c != now[0] for c in now) or any(d.itemsize % 4 for d, _ in now[0]):
+        return None
+    return Plan(optimizer, group, parameters, rests, counts)
 
 
 def in_order(arrays: list) -> list:

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 import rushlight
-from rushlight.autograd.state import active
+from rushlight.autograd.state import active, thread
 from rushlight.core.tensor import Tensor, _bump
 from rushlight.dispatch import handlers
 from rushlight.nn.parameter import clear_grad
@@ -394,29 +394,46 @@ class RuleOptimizer(Optimizer):
                 finally:
                     parts.finish()
         else:
-            run = fused.runner()
-            with rules.quiet(), rushlight.no_grad():
-                try:
-                    self._step(run)
-                finally:
-                    if run is not fused.counted:
-                        run.finish()
+            recording, thread.grad = thread.grad, False
+            try:
+                self._step_quietly(fused.runner())
+            finally:
+                thread.grad = recording
         return loss
 
+    def _step_quietly(self, run: Any) -> None:
+        """Do a step on arrays: groups whose plans hold first, the others as they are written."""
+        groups = [*enumerate(self.param_groups)]
+        if run is not fused.counted:
+            plans = self._plans
+            groups = [
+                (k, group)
+                for k, group in groups
+                if (plan := plans.get(k)) is None or not plan.step(self, group, run)
+            ]
+            if not groups and not run.waiting:
+                return
+        with rules.quiet():
+            try:
+                for k, group in groups:
+                    if run is fused.counted:
+                        self._step_group(group, run)
+                        continue
+                    calls: list[tuple] = []
+
+                    def noted(*call: Any, calls: list = calls) -> None:
+                        calls.append(call)
+                        run(*call)
+
+                    self._step_group(group, noted)
+                    self._plans[k] = fused.plan(self, group, calls)
+            finally:
+                if run is not fused.counted:
+                    run.finish()
+
     def _step(self, run: Any) -> None:
-        planned = isinstance(run, fused.Batch)
-        for k, group in enumerate(self.param_groups):
-            if not planned:
-                self._step_group(group, run)
-            elif (plan := self._plans.get(k)) is None or not plan.step(self, group, run):
-                calls: list[tuple] = []
-
-                def noted(*call: Any, calls: list = calls) -> None:
-                    calls.append(call)
-                    run(*call)
-
-                self._step_group(group, noted)
-                self._plans[k] = fused.plan(self.state, calls)
+        for group in self.param_groups:
+            self._step_group(group, run)
 
     def _step_group(self, group: dict[str, Any], run: Any) -> None:
         states, start, update = self.state, self._start, self._update

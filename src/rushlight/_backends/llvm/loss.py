@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from rushlight._codegen import types
 from rushlight._codegen.kernels import activations, likelihood, math, reduce
 from rushlight._codegen.kernels.loops import CHEAP
 from rushlight._codegen.language import select
-from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight.core.dtype_sets import FLOATING, I64
 
 
@@ -90,14 +92,26 @@ def bce_with_logits_gradient(g, a, b):
     return g * (math.sigmoid(a) - b)
 
 
+@cache
+def losses_of_pairs() -> Callable:
+    """The losses alone, of arrays of any strides."""
+    return Elementwise(likelihood.cross_entropy_of, 2).bind(reference.losses_of_pairs)
+
+
+PAIRS = ByDtype(
+    lambda d: (
+        bind((likelihood.infer_pairs, {}), [d, d], [d], (likelihood.losses_of_pairs, {"T": types.of(d)}))
+        if d in FLOATING
+        else unbound
+    )
+)  # fmt: skip
+
+
 @implements("binary_cross_entropy")
-@Elementwise.of(arrays=2)
-def binary_cross_entropy(a, b):
-    """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100."""
-    low, high = math.log(a), math.log1p(-a)
-    low = -100 if low < -100 else low
-    high = -100 if high < -100 else high
-    return (b - 1) * high - b * low
+@before(PAIRS)
+def binary_cross_entropy(a: Any, b: Any) -> Any | None:
+    """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100. None where an element of a is not in [0, 1]."""
+    return losses_of_pairs()(a, b) if reference.are_probabilities(a) else None
 
 
 @implements("binary_cross_entropy_gradient")

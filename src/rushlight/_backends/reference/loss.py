@@ -74,9 +74,19 @@ def bce_with_logits_gradient(g: Any, a: Any, b: Any) -> Any:
     return g * (xp.sigmoid(a) - b)
 
 
+def are_probabilities(a: Any) -> bool:
+    """Whether all elements are in [0, 1]."""
+    return not a.size or bool(((a >= 0) & (a <= 1)).all())
+
+
+def binary_cross_entropy(a: Any, b: Any) -> Any | None:
+    """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100. None where an element of a is not in [0, 1]."""
+    return losses_of_pairs(a, b) if are_probabilities(a) else None
+
+
 @wide
-def binary_cross_entropy(a: Any, b: Any) -> Any:
-    """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100."""
+def losses_of_pairs(a: Any, b: Any) -> Any:
+    """`binary_cross_entropy` of any numbers."""
     with errstate(all="ignore"):
         low, high = xp.maximum(xp.log(a), -100), xp.maximum(xp.log1p(-a), -100)
         return (b - 1) * high - b * low

@@ -1,9 +1,14 @@
-"""The negative log likelihood of classes under log probabilities [rows, n], without weights of classes."""
+"""Negative log likelihoods: of classes under log probabilities [rows, n], without weights of classes, and of yes or no
+under probabilities."""
 
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.shape_inference import dims_of, in_order, shape_of
+from rushlight._codegen.kernels import math
+from rushlight._codegen.kernels.header import same_shape, size_of
+from rushlight._codegen.kernels.loops import COSTLY
+from rushlight._codegen.kernels.rows import row_total
+from rushlight._codegen.kernels.shape_inference import dims_of, in_order, like, note, shape_of
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.types import Header, Ptr, f64, i64
@@ -97,3 +102,34 @@ def gradient_of_rows(
                 if reduction == MEAN:
                     value = value / T.loaded(count)
                 row[t] = -value
+
+
+@inline
+def cross_entropy_of(a, b):
+    """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100."""
+    low, high = math.log(a), math.log1p(-a)
+    low = -100 if low < -100 else low
+    high = -100 if high < -100 else high
+    return (b - 1) * high - b * low
+
+
+@kernel
+def infer_pairs(a: Header, b: Header, plan: Ptr[i64]):
+    n = size_of(a)
+    fits = in_order(a) & in_order(b) & same_shape(a, b) & (n > 0)
+    plan[RUN] = i64(1) if fits else i64(0)
+    like(a, plan)
+    note(plan, n * 16, [n])
+
+
+@kernel
+def losses_of_pairs(a: Ptr[T], b: Ptr[T], out: Ptr[T], wrong: Ptr[i64], n: i64):
+    """The cross entropies of probabilities and targets. `wrong`: a probability is not in [0, 1]."""
+    for lo, hi in parallel(n, COSTLY):
+        outside = row_total(
+            a + lo, hi - lo, lambda x: select((x >= 0) & (x <= 1), T.loaded(0), T.loaded(1)), T
+        )
+        if outside > 0:
+            wrong[0] = 1
+        for i in lanes(lo, hi):
+            out[i] = cross_entropy_of(a[i], b[i])

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,7 @@ def lengths(T, items: Header, kind: Header, dtype: Header, parts: Ptr[R], out: P
             out[j] = -1
 
 
+@cache
 def compiled(rule: Rule, dtype: np.dtype) -> Callable[..., None]:
     """The kernel `update` for one rule and dtype."""
     t = of(dtype)

@@ -31,9 +31,11 @@ DTYPE_SIZE = HEAD + 3  # of a dtype (_PyArray_Descr): the bytes of an element
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 DENSE = C_CONTIGUOUS | 0x2  # in the order of C or of Fortran
 
-# A float (PyFloatObject): a double. A list (PyListObject): the number of items, and where they are.
+# A float (PyFloatObject): a double. A list (PyListObject): the number of items, and where they are. A dictionary
+# (PyDictObject): the number of items.
 FLOAT_VALUE = HEAD
 LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 1
+DICT_SIZE = HEAD
 
 # A tuple (PyTupleObject): the number of items, then they. A slice (PySliceObject). A dtype (PyArray_Descr of
 # NumPy 2).
@@ -131,7 +133,7 @@ def _flags(a: np.ndarray) -> bool:
 
 @cache
 def numbers_hold() -> bool:
-    """Whether the fields of floats and lists are where native code reads them, and types are pointers."""
+    """Whether the fields of floats, lists and dictionaries are where native code reads them, and types are pointers."""
     import ctypes
 
     number, items = 2.5, [7.25, "a"]
@@ -139,7 +141,7 @@ def numbers_hold() -> bool:
         return False
     if ctypes.c_double.from_address(id(number) + 8 * FLOAT_VALUE).value != number:
         return False
-    if field(items, LIST_SIZE) != len(items):
+    if field(items, LIST_SIZE) != len(items) or field({"a": 1, "b": 2}, DICT_SIZE) != 2:
         return False
     at = field(items, LIST_ITEMS)
     return [word(at), word(at + 8)] == [id(each) for each in items]
