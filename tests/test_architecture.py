@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import pathlib
@@ -55,8 +56,11 @@ LAYERS = [
 # (importing module, imported module): reason. A prefix stands for everything inside it.
 LAZY = {
     ("utils.data.distributed", "distributed"): "the sampler asks for the number of processes",
-    ("nn.batchnorm", "distributed"): "SyncBatchNorm, where there is a process group",
-    ("nn.parallel", "distributed"): "DistributedDataParallel, which PyTorch has among the layers",
+    ("nn.batchnorm", "distributed.batch_norm"): "SyncBatchNorm, where there is a process group",
+    (
+        "nn.parallel",
+        "distributed.data_parallel",
+    ): "DistributedDataParallel, which PyTorch has among the layers",
     ("serialization.rebuild", "nested"): "files with nested tensors",
     ("core.storage", "serialization.copying"): "copies of storages and of tensors on them are one",
     ("autograd.engine", "autograd.anomaly_mode"): "anomaly mode, when it is on",
@@ -70,30 +74,39 @@ LAZY = {
         "autograd.views",
         "ops.layout.views",
     ): "a gradient is copied into the layout of the base it belongs to",
-    ("_codegen", "_backends"): "explain() turns the compiled back end on",
+    ("_codegen.explanation", "_backends.llvm"): "explain() turns the compiled back end on",
     ("rng.generator", "core.tensor"): "get_state() and set_state() speak in tensors",
     ("nn.utils.clip_grad", "optim.fused"): "gradients are clipped by what runs optimizers' steps",
-    ("dispatch", "autograd.anomaly_mode"): "as in the engine",
+    ("dispatch.record", "autograd.anomaly_mode"): "as in the engine",
     (
         "dispatch",
         "rushlight",
     ): "operators are called by their public names, which load when used",
     ("ops", "ops.sparse"): "sparse tensors, where there are any",
-    ("dispatch", "ops.sparse"): "sparse tensors, where there are any",
+    ("dispatch.general", "ops.sparse.calls"): "sparse tensors, where there are any",
     (
         "ops",
         "rushlight",
     ): "composites call other operators by their public names, which load when used",
-    ("ops", "linalg"): "as above",
-    ("ops.nn.attention", "backends"): "switches of kernels, where a mask stands beside is_causal",
-    ("ops", "autograd.grad_mode"): "functions that look at values without recording that",
-    ("core.settings", "_codegen"): "set_flush_denormal() is a matter of machine code",
+    (
+        "ops.nn.attention",
+        "backends.cuda",
+    ): "switches of kernels, where a mask stands beside is_causal",
+    ("ops.nn", "autograd.grad_mode"): "gradients that differentiate a composition",
+    (
+        "core.settings",
+        "_codegen.runtime.threads",
+    ): "set_flush_denormal() is a matter of machine code",
     ("core.storage", "ops.layout.memory"): "share_memory_() moves tensors, too",
     ("core.tensor", "autograd.engine"): "Tensor.backward",
-    ("core.tensor", "dispatch"): "constructors of the class and subclasses that override functions",
-    ("core.scalars", "dispatch"): "numbers of tensors whose calls a __torch_dispatch__ gets",
-    ("dispatch.aten_names", "ops.layout"): "an index is named by its last step",
-    ("core.tensor", "ops"): "constructors of the class",
+    ("core.tensor", "dispatch.overrides"): "subclasses that override functions",
+    ("core.tensor", "dispatch.handlers"): "subclasses that get calls below autograd",
+    (
+        "core.scalars",
+        "dispatch.handlers",
+    ): "numbers of tensors whose calls a __torch_dispatch__ gets",
+    ("dispatch.aten_names", "ops.layout.regions"): "an index is named by its last step",
+    ("core.tensor", "ops.factories.legacy"): "constructors of the class",
     ("core.tensor", "serialization"): "pickle and deepcopy of a tensor",
 }
 
@@ -153,9 +166,13 @@ def imported(node: ast.Import | ast.ImportFrom, package: str) -> list[str]:
     return [prefix + each.name if prefix + each.name in MODULES else inner for each in node.names]
 
 
-def imports(module: str):
+def imports(module: str) -> list[tuple[str, int, bool]]:
     """Every import of ours in a module: (imported module, line, whether it stands inside a function)."""
-    path = MODULES[module]
+    return imports_of_file(module, MODULES[module])
+
+
+@functools.cache
+def imports_of_file(module: str, path: pathlib.Path) -> list[tuple[str, int, bool]]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     package = "" if package == "rushlight" else package
 
@@ -168,7 +185,7 @@ def imports(module: str):
                     yield name, child.lineno, lazily
             yield from walk(child, lazily or isinstance(child, ast.FunctionDef | ast.Lambda))
 
-    yield from walk(ast.parse(path.read_text("utf-8")), False)
+    return list(walk(ast.parse(path.read_text("utf-8")), False))
 
 
 def allowed_lazily(module: str, target: str) -> bool:

@@ -361,3 +361,19 @@ def test_factors_are_passed_by_name():
         ("add", 2, {"alpha": 2}), ("sub", 2, {"alpha": 3}), ("addcmul", 3, {"value": 4}),
         ("addcdiv", 3, {"value": 5}), ("add", 2, {}),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, how", [("split", 2), ("chunk", 2), ("split_with_sizes", [1, 3])])
+def test_functions_whose_parts_are_no_views_are_asked_about_by_their_own_names(name, how):
+    asked = []
+
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.zeros(4).as_subclass(Asked)
+    parts = getattr(torch, f"unsafe_{name}")(x, how)
+    assert asked == [getattr(torch, f"unsafe_{name}")]
+    assert all(isinstance(part, Asked) and not part._is_view() for part in parts)

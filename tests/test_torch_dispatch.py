@@ -469,3 +469,11 @@ def test_indices_of_inference_mode():
     with torch.inference_mode():
         k = torch.tensor([2, 0])
         assert torch.equal(make_fx(lambda x: x[:, k])(x)(x), x[:, [2, 0]])
+
+
+def test_lists_that_hold_themselves_are_refused_as_ever():
+    torch.Tensor._make_wrapper_subclass(Wrapped, (2,))  # from now on arguments are looked through
+    endless = [0]
+    endless.append(endless)
+    with pytest.raises(TypeError, match="self-referential lists"):
+        torch.tensor(endless)

@@ -1560,9 +1560,9 @@ def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_coun
     """Every run of equal elements (or slices along `dim`) reduced to one; see `unique`."""
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, in a tensor of `shape`, of indices into the flattened tensor."""
-def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """`chunk` whose parts may be written to; see `unsafe_split`."""
-def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """`split` whose parts may be written to before `input` is differentiated: nothing counts these writes."""
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """`split_with_sizes` whose parts may be written to; see `unsafe_split`."""

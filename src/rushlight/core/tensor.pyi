@@ -1258,9 +1258,9 @@ class Tensor:
         """The different elements in order (or slices along `dim`), each nan by itself."""
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
         """Every run of equal elements (or slices along `dim`) reduced to one; see `unique`."""
-    def unsafe_chunk(self, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """`chunk` whose parts may be written to; see `unsafe_split`."""
-    def unsafe_split(self, split_size: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]:
+    def unsafe_split(self, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """`split` whose parts may be written to before `input` is differentiated: nothing counts these writes."""
     def unsafe_split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """`split_with_sizes` whose parts may be written to; see `unsafe_split`."""

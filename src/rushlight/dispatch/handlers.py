@@ -77,7 +77,10 @@ def asked(values: Iterable) -> bool:
         return False
     if thread.dispatch_modes:
         return True
-    return bool(made) and any(dispatches(t.__class__) for t in tensors_in(values))
+    try:
+        return bool(made) and any(dispatches(t.__class__) for t in tensors_in(values))
+    except RecursionError:  # a list that holds itself: the function says so
+        return False
 
 
 def owners(values: Iterable) -> list[type]:

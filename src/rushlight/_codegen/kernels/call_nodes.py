@@ -59,6 +59,18 @@ def edges_tuple(edges, table):
 
 
 @inline
+def with_item(made, k, item):
+    """A new tuple with its item k, which it takes over; 0, and the tuple is freed, where the item is 0."""
+    kept = made
+    if item == 0:
+        Py_DecRef(made)
+        kept = Object(0)
+    else:
+        PyTuple_SetItem(made, k, item)
+    return kept
+
+
+@inline
 def saved_tuple(objects, edges, result, table):
     """What a node saves: tensors, each with the version it has now, and the result's array; None for nothing."""
     at = table[SAVED]
@@ -117,11 +129,7 @@ def statics_tuple(objects, given, table):
     for k in range(n):
         if made != 0:
             value = static_of(table[at + 1 + 2 * k], table[at + 2 + 2 * k], objects, given, table)
-            if value == 0:
-                Py_DecRef(made)
-                made = Object(0)
-            else:
-                PyTuple_SetItem(made, k, value)
+            made = with_item(made, k, value)
     return made
 
 
@@ -174,11 +182,7 @@ def sizes_tuple(given, edges, table):
                         a = given[place]
                         PyTuple_SetItem(size, 0, PyObject_GetAttr(a, table[SHAPE]))
                         PyTuple_SetItem(size, 1, new_reference(bits(a, Ptr[i64])[abi.DTYPE]))
-                if size == 0:
-                    Py_DecRef(made)
-                    made = Object(0)
-                else:
-                    PyTuple_SetItem(made, k, size)
+                made = with_item(made, k, size)
     return made
 
 

@@ -61,6 +61,7 @@ from rushlight._codegen.kernels.call_nodes import (
     ZERO,
     edges_tuple,
     node_of,
+    with_item,
 )
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
@@ -186,11 +187,7 @@ def several(arrays, table):
                 item = as_array(item, table)
                 if item != 0:
                     item = wrapped(item, table[NOTHING], table[NOTHING], table)
-            if item == 0:
-                Py_DecRef(made)
-                made = Object(0)
-            else:
-                PyTuple_SetItem(made, k, item)
+            made = with_item(made, k, item)
     Py_DecRef(arrays)
     return made
 
@@ -361,11 +358,7 @@ def all_views(arrays, source, version, recording, statics, count, table):
                 item = view_of(
                     new_reference(a), source, version, table[NTH], args, table[NOTHING], kind, table
                 )
-            if item == 0:
-                Py_DecRef(made)
-                made = Object(0)
-            else:
-                PyTuple_SetItem(made, k, item)
+            made = with_item(made, k, item)
     return made
 
 

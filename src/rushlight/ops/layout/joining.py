@@ -353,32 +353,23 @@ def unsafe_even(xp, input: Array, split_size: int, dim: int):
 unsafe_even.grad(input=lambda g, dim: join_back(g, dim))
 
 
-@public(method=True)
-def unsafe_split(
-    input: Tensor, split_size: int, dim: int = 0, *, axis: int | None = None
-) -> tuple[Tensor, ...]:
+@public(method=True, overridable=True)
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`split` whose parts may be written to before `input` is differentiated: nothing counts these writes."""
-    size, dim = checked_size(input, split_size, dim if axis is None else axis)
+    size, dim = checked_size(input, split_size, dim)
     return parts_apart(split_even, unsafe_even, input, size, dim)
 
 
-@public(method=True)
-def unsafe_chunk(
-    input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None
-) -> tuple[Tensor, ...]:
+@public(method=True, overridable=True)
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`chunk` whose parts may be written to; see `unsafe_split`."""
-    dim = dim if axis is None else axis
-    if input._array.__class__ is not ndarray or general.active.modes:
-        got = overrides.call_overrides(chunk, (input, chunks, dim), {})
-        if got is not overrides.NOTHING:
-            return got
     size, dim = size_of_chunks(input, chunks, dim)
     if not size:
         return unsafe_split_with_sizes(input, (0,) * chunks, dim)
     return parts_apart(split_even, unsafe_even, input, size, dim)
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """`split_with_sizes` whose parts may be written to; see `unsafe_split`."""
     return parts_apart(split_lengths, unsafe_lengths, input, tuple(split_sizes), dim)

@@ -30,9 +30,11 @@ def norm(
     if p is None or p == "fro":
         p = 2
     if p.__class__ is str:
-        from rushlight import linalg
+        import rushlight
 
-        return linalg.matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+        return rushlight.linalg.matrix_norm(
+            input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype
+        )
     return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
