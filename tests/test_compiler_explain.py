@@ -63,6 +63,15 @@ def test_functions_of_elements(capsys):
     assert "F=gelu" in capsys.readouterr().out
 
 
+def test_chains_of_compiled_functions(capsys):
+    step = torch.compile(lambda x: x * 2 + 1)
+    x = torch.randn(300, 300)
+    step(x)
+    step(x)
+    torch.compiler.explain(step, x, show="")
+    assert "fused.fused()" in capsys.readouterr().out
+
+
 def test_nothing_ran(capsys):
     torch.compiler.explain(lambda: None)
     assert capsys.readouterr().out.startswith("no kernel ran")

@@ -148,7 +148,7 @@ class Block(nn.Module):
 
 @pytest.mark.parametrize("inplace", [False, True])
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize(
     "options", [{}, {"affine": False}, {"momentum": None}, {"track_running_stats": False}]
 )

@@ -292,6 +292,8 @@ def operations(run: Run, given: dict[str, Any]) -> float | None:
             for e in parts(s):
                 total += count(e)
                 for call in calls(e):
+                    if call.name not in functions:  # it is at an address that is given, or of C
+                        raise Unknown
                     callee = functions[call.name]
                     passed = (tried(a, names) for a in call.args)
                     inner = {p.name: v for p, v in zip(callee.parameters, passed, strict=True)}
