@@ -145,6 +145,16 @@ def moves():
     out = torch.zeros(sum(counts), 3)
     dist.all_to_all_single(out, sent, counts, rows_of[rank])
     assert out[:, 0].tolist() == [r for r in range(size) for _ in range(counts[r])]
+    one = torch.full((size,), float(rank))  # what is read is where the results go
+    dist.all_gather_into_tensor(one, one[rank : rank + 1])
+    assert one.tolist() == list(range(size))
+    rows = [one[k : k + 1] for k in range(size)] if rank == 0 else None
+    mine = one[:1]
+    dist.scatter(mine, rows)
+    assert mine.item() == rank
+    one = torch.arange(float(size)) + size * rank
+    dist.all_to_all_single(one, one)
+    assert one.tolist() == [size * k + rank for k in range(size)]
     following, before = (rank + 1) % size, (rank - 1) % size
     x, y = torch.full((2, 2), float(rank)), torch.zeros(2, 2).t()
     works = [dist.isend(x, following), dist.irecv(y, before)]
@@ -188,8 +198,7 @@ def asynchronous():
     with pytest.raises(RuntimeError, match="sourceRank"):
         works[0].source_rank()
     work = dist.all_reduce_coalesced([torch.ones(2), torch.ones(3)], async_op=True)
-    work.wait()
-    assert [each.tolist() for each in work.result()] == [[size] * 2, [size] * 3]
+    assert [each.tolist() for each in torch.futures.wait_all([work])[0]] == [[size] * 2, [size] * 3]
 
 
 def objects():
@@ -469,9 +478,17 @@ def unused_parameters():
         assert net.module.layers[2].weight.grad is None and net.module.count.item() == 0
         net.module.count += 1 + rank
         net(torch.ones(1, 2), 0)  # the buffers are the first process's
-        net.reducer.active = False
         assert net.module.count.item() == 1
         net.module.count.zero_()
+    net = DDP(torch.nn.Linear(2, 2))
+    outputs = [net(torch.full((1, 2), rank + 1.0)) for _ in range(3)]  # not all need a backward
+    outputs[1].sum().backward()
+    assert net.module.weight.grad.tolist() == [[(size + 1) / 2] * 2] * 2
+    with pytest.raises(RuntimeError, match="Several forwards, and then a backward for each"):
+        outputs[2].sum().backward()
+    net.zero_grad()
+    net(torch.full((1, 2), rank + 1.0)).sum().backward()
+    assert net.module.weight.grad.tolist() == [[(size + 1) / 2] * 2] * 2
     strict = DDP(Branches())
     strict(torch.ones(1, 2), 0).sum().backward()
     with pytest.raises(

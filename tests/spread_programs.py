@@ -156,6 +156,12 @@ def placements():
         or rank
     )
     assert distribute_tensor(whole, mesh, [Shard(0)]).to_local().tolist() == [whole[rank].tolist()]
+    bare = distribute_tensor(torch.empty(size, 7, device="meta"), mesh, [Shard(0)])
+    assert bare.is_meta and bare.shape == (size, 7) and bare.to_local().shape == (1, 7)
+    assert torch.empty_like(bare, device="cpu").fill_(1.5).full_tensor().sum() == 1.5 * 7 * size
+    few = DeviceMesh("cpu", [0])
+    small = DTensor.from_local(torch.ones(3), few, [Shard(0)])
+    assert (small + 2).to_local().tolist() == ([] if rank else [3.0] * 3)
     for op, expected in {
         "sum": size * (size + 1) / 2,
         "avg": (size + 1) / 2,

@@ -319,6 +319,47 @@ def test_missing_extra_is_named():
     assert done.returncode == 1 and "rushlight[distributed]" in done.stderr
 
 
+def test_wrapped_for_recomputation():
+    from rushlight.distributed.algorithms.checkpoint_wrapper import (
+        CheckpointWrapper,
+        apply_activation_checkpointing,
+    )
+
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Tanh(), nn.Linear(3, 1)))
+    plain, x = copy.deepcopy(model), torch.ones(4, 2)
+    apply_activation_checkpointing(model, check_fn=lambda m: isinstance(m, nn.Linear))
+    assert isinstance(model[0], CheckpointWrapper) and isinstance(model[1][1], CheckpointWrapper)
+    assert model[0].out_features == 3
+    assert [n for n, _ in model[0].named_parameters()] == ["weight", "bias"]
+    assert list(model.state_dict()) == list(plain.state_dict())
+    model.load_state_dict(plain.state_dict())
+    calls = []
+    model[0]._checkpoint_wrapped_module.register_forward_pre_hook(lambda *_: calls.append(1))
+    for each in (model, plain):
+        each(x).sum().backward()
+    assert len(calls) == 2
+    for p, q in zip(model.parameters(), plain.parameters()):
+        assert torch.equal(p.grad, q.grad)
+
+
+def test_a_recorded_failure_is_in_a_file(tmp_path, monkeypatch):
+    from rushlight.distributed.elastic import record
+
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "error.json"))
+
+    @record
+    def main():
+        raise ValueError("unwell")
+
+    with pytest.raises(ValueError, match="unwell"):
+        main()
+    assert (
+        json.loads((tmp_path / "error.json").read_text())["message"]["message"]
+        == "ValueError: unwell"
+    )
+
+
 def test_calls_before_init():
     with pytest.raises(ValueError, match="Default process group has not been initialized"):
         dist.get_rank()

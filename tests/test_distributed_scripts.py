@@ -50,6 +50,16 @@ def test_torchrun(ranks):
     assert status == 0 and text.count("trained") == ranks, text
 
 
+@pytest.mark.parametrize(
+    ("ranks", "options"), [(2, ["--explicit"]), (4, ["--narrow"])], ids=["2", "4"]
+)
+def test_fully_sharded(ranks, options, tmp_path):
+    script = [str(SCRIPTS / "fully_sharded.py"), "--folder", str(tmp_path), *options]
+    status, text = launch("run", "--nproc", str(ranks), *script)
+    assert status == 0 and text.count("trained") == ranks, text
+    assert len(set(re.findall(r"loss ([\d.]+)", text))) == 1, text
+
+
 def test_mpiexec():
     mpiexec = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which(
         "mpiexec"

@@ -123,7 +123,7 @@ def all_reduce_coalesced(
     if (known := _group(group, "all_reduce_coalesced")) is None:
         return None
     _check_complex("all_reduce", tensors, op)
-    return _all([known.allreduce(each, op) for each in tensors], async_op)
+    return _future(_all([known.allreduce(each, op) for each in tensors], async_op))
 
 
 class _Several:
@@ -150,6 +150,11 @@ def _all(works: list[Work], async_op: bool) -> Work | None:
     return _end(
         Work(first.group, first.name, first.number, _Several(works), None, results, rows), async_op
     )
+
+
+def _future(work: Work | None) -> Any:
+    """The coalesced calls return a `Future`, and not a `Work`."""
+    return work and work.get_future()
 
 
 def broadcast(
@@ -200,7 +205,7 @@ def all_gather_coalesced(
         outputs = [each[k] for each in output_tensor_lists]
         _check_sizes("allgather", outputs, tensor, known.size())
         works.append(known.allgather(outputs, tensor))
-    return _all(works, async_op)
+    return _future(_all(works, async_op))
 
 
 def all_gather_into_tensor(

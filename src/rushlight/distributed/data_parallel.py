@@ -124,7 +124,10 @@ class Reducer:
         }
         self.buckets = buckets_of(parameters, sparse, min(cap, 1) * MEBIBYTE, cap * MEBIBYTE)
         self.hook: tuple[Any, Callable] | None = None
-        self.active, self.next = False, 0
+        self.active, self.begun, self.next = False, False, 0
+        self.forwards = self.ahead = (
+            0  # since the last reduction; of those before it, how many had no backward
+        )
         self.read: Work | None = None  # is done when all have read what is in shared memory
         if not owner.gradient_as_bucket_view:  # those stay where they are, and are reduced in place
             share(self.buckets, self.group)
@@ -140,7 +143,7 @@ class Reducer:
 
     def prepare(self, unused: Sequence[Tensor]) -> None:
         """Before a backward: nothing is there yet but what the outputs do not depend on."""
-        if self.active:
+        if self.begun:
             raise RuntimeError(
                 "Expected to have finished reduction in the prior iteration before starting a new one. This error "
                 "indicates that your module has parameters that were not used in producing loss. You can enable "
@@ -150,6 +153,7 @@ class Reducer:
             )
         self.wait_for_readers()
         self.active, self.next = True, 0
+        self.forwards, self.ahead = self.forwards + 1, 0
         if self.owner.find_unused_parameters:
             self.used.fill_(1)
         for bucket in self.buckets:
@@ -181,8 +185,16 @@ class Reducer:
 
     def ready(self, parameter: Tensor) -> None:
         """A gradient is there."""
-        if not self.owner.require_backward_grad_sync or not self.active:
+        if not self.owner.require_backward_grad_sync:
             return
+        if not self.active:
+            if self.ahead:
+                raise RuntimeError(
+                    "Several forwards, and then a backward for each: only the gradients of the first backward are "
+                    "reduced. Call backward once, on the sum of the losses, or after each forward."
+                )
+            return
+        self.begun = True
         bucket, k, _ = self.place[id(parameter)]
         if bucket.missing == 0:
             raise RuntimeError(
@@ -241,7 +253,8 @@ class Reducer:
                     parameter.grad.copy_(averages[k])
         if self.hook is None and any(bucket.shared is not None for bucket in self.buckets):
             self.read = self.group.barrier()
-        self.active = False
+        self.active = self.begun = False
+        self.forwards, self.ahead = 0, self.forwards - 1
 
     def shadow(self) -> None:
         """Take part in the reductions of a backward, with zeros."""

@@ -69,6 +69,11 @@ def joined(tensors: Sequence[Tensor]) -> np.ndarray:
     return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
+def apart(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """What is sent, in memory that nothing is received in: MPI refuses a call that writes where it reads."""
+    return source.copy() if np.may_share_memory(source, target) else source
+
+
 def empty_row(tensors: Sequence[Tensor]) -> np.ndarray:
     """Memory for all elements of several tensors of one dtype."""
     return np.empty(sum(tensor.numel() for tensor in tensors), tensors[0]._array.dtype)
@@ -260,7 +265,7 @@ class ProcessGroup:
         source = row_of(tensor)
         if isinstance(outputs, Tensor):
             target, result = row_of(outputs), [outputs]
-            finish = written(outputs, target)
+            source, finish = apart(source, target), written(outputs, target)
         else:
             target, result = empty_row(outputs), list(outputs)
             finish = distributed(target, outputs)
@@ -281,7 +286,7 @@ class ProcessGroup:
     def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
         """Each process gets what `src` has for it."""
         target = row_of(output)
-        source = joined(inputs) if self._rank == src else None
+        source = apart(joined(inputs), target) if self._rank == src else None
         place = None if source is None else each(source, target)
         request = self.communicator.Iscatter(place, message(target), src)
         rows = [target] if source is None else [source, target]
@@ -302,6 +307,7 @@ class ProcessGroup:
     ) -> Work:
         """As `alltoall`, with rows of one tensor."""
         source, target = row_of(tensor), row_of(output)
+        source = apart(source, target)
         each_in = source.size // len(source) if source.ndim and len(source) else 1
         each_out = target.size // len(target) if target.ndim and len(target) else 1
         request = self.communicator.Ialltoallv(

@@ -89,7 +89,7 @@ class Join:
         last, steps = True, 0
         while self._count(0):
             if self._throws:
-                self._stop()
+                raise RuntimeError(f"Rank {self._group.rank()} exhausted all inputs.")
             last, steps = False, steps + 1
             if steps == 1000:
                 warnings.warn(

@@ -47,7 +47,7 @@ def renamed(model: Module) -> Callable[[str], str]:
         for prefix in sorted(wrappers, key=len, reverse=True):
             if name.startswith(prefix):
                 name = prefix.removesuffix("module.") + name[len(prefix) :]
-        return name.replace("_orig_mod.", "")
+        return name.replace("_orig_mod.", "").replace("_checkpoint_wrapped_module.", "")
 
     return name_of
 

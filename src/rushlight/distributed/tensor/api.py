@@ -156,7 +156,9 @@ class _FromLocal(Function):
         elif stride is None:
             raise RuntimeError("Please pass both shape and stride at the same time.")
         local = local.detach()
-        if check:
+        if mesh.get_coordinate() is None:
+            local = local.new_empty(0)
+        elif check:
             for i, p in enumerate(placements):
                 if isinstance(p, Replicate):
                     local = local.contiguous()
@@ -228,7 +230,7 @@ def distribute_tensor(
     if mesh.get_coordinate() is None:
         local = local.new_empty(0)
     else:
-        if src_data_rank is not None:
+        if src_data_rank is not None and not local.is_meta:
             local = local.contiguous().clone()
             for i in range(mesh.ndim):
                 if mesh.size(i) > 1:

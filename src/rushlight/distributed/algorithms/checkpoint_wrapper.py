@@ -1,0 +1,95 @@
+"""`checkpoint_wrapper`: modules whose intermediate values are computed again in backward, under their own names."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight.nn.module import Module
+from rushlight.utils.checkpoint import checkpoint
+
+__all__ = [
+    "CheckpointImpl",
+    "CheckpointWrapper",
+    "apply_activation_checkpointing",
+    "checkpoint_wrapper",
+]
+
+_NAME = "_checkpoint_wrapped_module"
+_PREFIX = _NAME + "."
+
+
+class CheckpointImpl(enum.Enum):
+    """The two kinds of `torch.utils.checkpoint.checkpoint`."""
+
+    REENTRANT = enum.auto()
+    NO_REENTRANT = enum.auto()
+
+
+class CheckpointWrapper(Module):
+    """A module inside of another that calls it through `checkpoint`. Names of parameters and states are the inner ones."""
+
+    def __init__(
+        self, mod: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
+        checkpoint_fn: Callable | None = None, **checkpoint_fn_kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._checkpoint_wrapped_module = mod
+        self.checkpoint_impl = checkpoint_impl
+        if checkpoint_fn is None:
+            reentrant = checkpoint_impl is CheckpointImpl.REENTRANT
+            checkpoint_fn = functools.partial(checkpoint, use_reentrant=reentrant)
+        self.checkpoint_fn = functools.partial(checkpoint_fn, **checkpoint_fn_kwargs)
+        self.register_state_dict_post_hook(_without_prefix)
+        self.register_load_state_dict_pre_hook(_with_prefix)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__(_NAME), name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._checkpoint_wrapped_module[key]  # type: ignore[index]
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator:
+        """The parameters, under the names that they have in the inner module."""
+        for name, parameter in super().named_parameters(*args, **kwargs):
+            yield name.replace(_PREFIX, ""), parameter
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The inner module's."""
+        return self.checkpoint_fn(self._checkpoint_wrapped_module, *args, **kwargs)
+
+
+def _without_prefix(module: Any, states: dict, prefix: str, metadata: Any) -> None:
+    for key in [k for k in states if k.startswith(prefix + _PREFIX)]:
+        states[prefix + key[len(prefix + _PREFIX) :]] = states.pop(key)
+
+
+def _with_prefix(module: Any, states: dict, prefix: str, *_: Any) -> None:
+    for key in [k for k in states if k.startswith(prefix) and not k.startswith(prefix + _PREFIX)]:
+        states[prefix + _PREFIX + key[len(prefix) :]] = states.pop(key)
+
+
+def checkpoint_wrapper(
+    module: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
+    checkpoint_fn: Callable | None = None, **checkpoint_fn_kwargs: Any,
+) -> Module:  # fmt: skip
+    """A module that computes the inner values of another again in backward, and does not keep them."""
+    return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
+
+
+def apply_activation_checkpointing(
+    model: Module, checkpoint_wrapper_fn: Callable = checkpoint_wrapper, check_fn: Callable = lambda _: True,
+    auto_wrap_policy: Any = None,
+) -> None:  # fmt: skip
+    """Put the wrapper around every module inside of a model for which `check_fn(module)` holds."""
+    if auto_wrap_policy is not None:
+        raise NotImplementedError("auto_wrap_policy: say by check_fn which modules are wrapped")
+    for module in list(model.modules()):
+        for name, child in list(module._modules.items()):
+            if child is not None and not isinstance(child, CheckpointWrapper) and check_fn(child):
+                setattr(module, name, checkpoint_wrapper_fn(child))
