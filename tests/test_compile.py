@@ -828,3 +828,47 @@ def test_writes_are_counted_as_often_as_in_eager_mode():
         x, y = torch.ones(2, 2), torch.ones(2, 2)
         f(x), c(y)
         assert x._version == y._version
+
+
+def many_results(x):
+    y = F.layer_norm(x, (3,))
+    a = x.clone()
+    a[:, 1].mul_(3)
+    return x.sqrt(), y * 2, y.abs().sqrt(), a.log().sum(), a[:, 1:].sqrt(), torch.cat([a, y])
+
+
+def test_results_without_a_gradient_send_nothing():
+    """An infinite derivative of a result that is not used gives no NaN: no zero is sent there."""
+    c, start = torch.compile(many_results), torch.tensor([[0.0, 1, 2], [3, 0, 5]])
+    c(start.clone().requires_grad_())
+    assert c.programs
+    for used in [(1,), (5,), (1, 5), (0,), (0, 1), (3, 4), (2, 4, 5), (0, 1, 2, 3, 4, 5)]:
+        gradients = []
+        for f in (many_results, c):
+            x = start.clone().requires_grad_()
+            results = f(x)
+            sum(results[k].sum() for k in used).backward()
+            gradients.append(x.grad)
+        torch.testing.assert_close(*gradients, equal_nan=True)
+
+
+def test_checks_of_elements_are_made_in_each_call():
+    """What an operator says of elements that it refuses: in a compiled function too, in its words."""
+    x, lu = torch.arange(6.0), torch.eye(3)
+    pivots = [torch.tensor(p, dtype=torch.int32) for p in ([1, 2, 3], [3, 2, 3], [0, 2, 3])]
+    columns = [torch.tensor(i) for i in ([0, 1], [5, 2], [6, 0])]
+    counted = [torch.tensor(i) for i in ([0, 1], [1, 2], [-1, 2])]
+    for f, calls in (
+        (lambda p: torch.linalg.lu_solve(lu, p, lu), pivots),
+        (lambda i: torch.take(x, i), columns),
+        (lambda i: torch.bincount(i, minlength=4), counted),
+        (lambda i: x[:2].repeat_interleave(i, 0), counted),
+    ):
+        c = torch.compile(f)
+        for v in calls[:2]:
+            assert torch.equal(c(v), f(v))
+        assert c.programs
+        with pytest.raises((RuntimeError, IndexError)) as wanted:
+            f(calls[2])
+        with pytest.raises(wanted.type, match=re.escape(str(wanted.value))):
+            c(calls[2])

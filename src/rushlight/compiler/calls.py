@@ -430,7 +430,8 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
         made.forward = lambda space, value: space.cast(
             value(named["input"]), dtype_of(named["input"])
         )
-    elif not op.view:
+    # one with a `try` says itself what is wrong, and is more than its kernel
+    elif not op.view and not (op.has_body and op.declared.__code__.co_exceptiontable):
         made.forward = lambda space, value: forward(space, *filled_for(space, order, value))
         if not inplace and (kept or not op.intermediates):
             return peeled(made)

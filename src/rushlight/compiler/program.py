@@ -13,6 +13,7 @@ from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
 from rushlight.compiler.consumed import consumed, ended_at, kind_of
 from rushlight.compiler.guards import Apart, evaluate, sharing
+from rushlight.compiler.partial_backward import Backward
 from rushlight.compiler.recording import Segment
 from rushlight.compiler.steps import Decision, Step, Stop
 from rushlight.compiler.taking_back import TakesBack
@@ -40,7 +41,8 @@ class CompiledBackward(Node):
     """The node of a program's results: its backward pass is a graph, captured together with the forward."""
 
     __slots__ = ("versions",)
-    graph: Callable[..., tuple]
+    backward: Backward
+    places: list[int]  # of what its graph takes, among what was saved and is given
     likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
     reached: list[set[int]]  # the results that each source of a gradient is reached from
 
@@ -62,14 +64,19 @@ class CompiledBackward(Node):
             else laid_out(x, *like)
             for x, like in zip(many, self.likes, strict=True)
         ]
-        gradients = type(self).graph(*self.saved, *given)
+        absent = tuple([k for k, x in enumerate(many) if x is None])
+        gradients = self.run(absent, [*self.saved, *given])
         if not keep:
             self.saved = None
-        if None in many:  # what is reached from no result with a gradient has none
-            there = {k for k, x in enumerate(many) if x is not None}
+        if absent:  # what is reached from no result with a gradient has none
             pairs = zip(gradients, self.reached, strict=True)
-            gradients = tuple([a if there & results else None for a, results in pairs])
+            gradients = tuple([a if results - {*absent} else None for a, results in pairs])
         return tuple([None if a is None else _wrap(a) for a in gradients])
+
+    def run(self, absent: tuple[int, ...], values: list) -> tuple:
+        """The gradients of the sources, as arrays."""
+        program = self.backward.without(absent) if absent else self.backward.whole
+        return program(*[values[k] for k in self.places])
 
 
 def reached_from(s: Segment, given: list) -> list[set[int]]:
@@ -260,11 +267,12 @@ class Program:
         saved = [v for v in s.inputs if v not in self.given]
         order = [*saved, *self.given]
         reached = reached_from(s, self.given)
-        build = self.built(s.graph)
-        places = [order.index(v) for v in s.inputs]
+        inputs = [*s.inputs]
+        given = [inputs.index(v) if v in s.inputs else None for v in self.given]
         kind = type("CompiledFunctionBackward", (CompiledBackward,), {
             "__slots__": (), "n_outputs": len(self.results), "reached": reached,
-            "graph": staticmethod(lambda *a: build(*[a[k] for k in places])),
+            "backward": Backward(s.graph, given, self.built),
+            "places": [order.index(v) for v in inputs],
             "likes": tuple((g.array.shape, g.array.dtype, g.array.strides) for g in self.given),
         })  # fmt: skip
         self.names |= {"Backward": kind, "begin": begin, "Output": Output}

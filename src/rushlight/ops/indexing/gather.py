@@ -18,7 +18,6 @@ from rushlight.dispatch import general, results
 from rushlight.dispatch.handlers import made_of_number
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
-from rushlight.dispatch.transforms import somewhere
 
 INF = float("inf")
 
@@ -143,9 +142,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None):
 
 
 def from_the_start(indices: Tensor, n: int) -> Tensor:
-    """Indices of which negative ones count from the end; a graph is for others, too."""
-    traced = thread.dispatch_modes or isinstance(indices._array, Meta)
-    return indices.remainder(n) if traced or somewhere(indices < 0) else indices
+    """Indices of which those outside count from the end, or from the start again."""
+    return indices.remainder(n) if n else indices
 
 
 # -- whole slices ----------------------------------------------------------------------------------

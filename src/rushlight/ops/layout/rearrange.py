@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import devices
 from rushlight._backends.meta import Meta
+from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, op, public
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.layout.shape import expand, reshape
 from rushlight.ops.layout.views import DIAGONAL, copied
 
@@ -257,7 +259,7 @@ def repeat_interleave(
     if isinstance(r, Meta):  # a fake tensor's is a subclass
         if output_size is None or r.__class__ is not Meta:
             raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
-    elif r.size and (r < 0).any():
+    elif r.size and (somewhere(repeats < 0) if thread.dispatch_modes else (r < 0).any()):
         raise RuntimeError("repeats can not be negative")
     if alone:
         if not r.ndim:

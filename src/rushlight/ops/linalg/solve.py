@@ -9,6 +9,7 @@ from __future__ import annotations
 from numpy import ndarray
 
 from rushlight._backends import devices
+from rushlight.autograd.state import thread
 from rushlight.core import dtypes
 from rushlight.core.errors import LinAlgError
 from rushlight.core.geometry import broadcast_shapes
@@ -216,7 +217,7 @@ def lu_solve_of_linalg(
         )
     if not pivots.is_meta and pivots.numel():
         a = pivots._array
-        if a.__class__ is ndarray:
+        if a.__class__ is ndarray and not thread.dispatch_modes:
             outside = a.min() < 1, a.max() > LU.shape[-2]
         else:
             outside = somewhere(pivots < 1), somewhere(pivots > LU.shape[-2])
