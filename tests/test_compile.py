@@ -23,6 +23,7 @@ from rushlight import nn
 from rushlight.compiler.compiled import Compiled
 from rushlight.compiler.interpreter import Watch, frame_of, run
 from rushlight.compiler.reads import state
+from rushlight.compiler.walked import Walk
 from rushlight.nn import functional as F
 from rushlight.utils._pytree import tree_flatten
 
@@ -116,12 +117,16 @@ class Watched(Compiled):
     def __call__(self, *args, **kwargs):
         for before, program in self.programs:
             space = {**program.names, "args": args, "kwargs": kwargs}
+            walk = Walk(program.names)
+            walked = {c for c in program.guards.conditions if walk.take(c)}
+            sure = "walk" in space and space["walk"](space["walked"])
             for condition in program.guards.conditions if before == state() else ():
                 try:
                     holds = eval(condition, space)
                 except Exception:  # it reads what is not there any more
                     holds = False
                 (self.held if holds else self.broken).add(form(condition))
+                assert holds or not sure or condition not in walked
         return super().__call__(*args, **kwargs)
 
 

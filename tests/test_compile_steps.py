@@ -18,7 +18,7 @@ def state_of(model, optimizer):
     gradients = [None if p.grad is None else p.grad.tolist() for p in model.parameters()]
     kept = [
         {k: v.tolist() if isinstance(v, torch.Tensor) else v for k, v in s.items()}
-        for s in optimizer.state_dict()["state"].values()
+        for s in optimizer.state.values()
     ]
     return [p.tolist() for p in model.parameters()], gradients, kept
 
@@ -144,3 +144,113 @@ def test_what_is_no_probability_is_told_by_kernels():
         with torch.no_grad():
             model[2].weight[k, k] = 1
     assert f(x).item() == step(x).item()
+
+
+def other_weight(model, optimizer):
+    model[0].weight = nn.Parameter(model[0].weight.detach() * 2)
+
+
+def same_memory_layout(model, optimizer):
+    model[0].weight.data = model[0].weight.data * 2
+
+
+def other_memory_layout(model, optimizer):
+    model[0].weight.data = (model[0].weight.data * 2).t().contiguous().t()
+
+
+def no_bias(model, optimizer):
+    model[2].register_parameter("bias", None)
+
+
+def frozen(model, optimizer):
+    model[0].weight.requires_grad_(False)
+
+
+def other_layer(model, optimizer):
+    model[1] = nn.Tanh()
+
+
+def one_more_layer(model, optimizer):
+    model.append(nn.Sigmoid())
+
+
+def other_forward(model, optimizer):
+    layer = model[2]
+    layer.forward = lambda x: nn.Linear.forward(layer, x) * 2
+
+
+def hook(model, optimizer):
+    model[0].weight.register_hook(lambda g: g * 2)
+
+
+def other_dictionary(model, optimizer):
+    model[1].__dict__ = dict(model[1].__dict__)
+    model[1].forward = torch.tanh
+
+
+def other_table(model, optimizer):
+    model[0]._parameters = dict(model[0]._parameters)
+    model[0]._parameters["bias"] = None
+
+
+def equal_table(model, optimizer):
+    model[0]._parameters = dict(model[0]._parameters)
+
+
+def fewer_parameters(model, optimizer):
+    del optimizer.param_groups[0]["params"][0]
+
+
+def other_parameters(model, optimizer):
+    optimizer.param_groups[0]["params"] = [*model[2].parameters()]
+
+
+def other_groups(model, optimizer):
+    optimizer.param_groups.append({**optimizer.param_groups[0], "params": []})
+
+
+def other_rate(model, optimizer):
+    optimizer.param_groups[0]["lr"] = 0.5
+
+
+BROKEN = (
+    other_weight, same_memory_layout, other_memory_layout, no_bias, frozen, other_layer, one_more_layer, other_forward, hook,
+    other_dictionary, other_table, equal_table, fewer_parameters, other_parameters, other_groups, other_rate,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", BROKEN, ids=lambda f: f.__name__)
+def test_what_changes_between_steps(change):
+    def outcome(wrap):
+        model = perceptron()
+        optimizer = torch.optim.Adam(model.parameters(), 0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        f, found = wrap(step), []
+        x = torch.linspace(-1, 1, 24).reshape(4, 6)
+        for k in range(6):
+            if k == 3:
+                change(model, optimizer)
+            found.append(f(x).item())
+        return found, state_of(model, optimizer), f
+
+    *ours, f = outcome(Compiled)
+    assert f.programs and "walk" in f.programs[0][1].names
+    assert ours == [*outcome(lambda f: f)[:2]]
+
+
+def test_a_function_that_is_replaced(monkeypatch):
+    model = perceptron()
+    f = Compiled(lambda x: model(x))
+    x = torch.ones(4, 6)
+    for _ in range(3):
+        assert f(x).tolist() == model(x).tolist()
+    linear = F.linear
+    monkeypatch.setattr(F, "linear", lambda x, w, b: linear(x, w, b) * 2)
+    assert f(x).tolist() == model(x).tolist()

@@ -21,6 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from rushlight._backends import llvm
+from rushlight._codegen.kernels import unchanged
+from rushlight.compiler.walked import Walk
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.size import Size
@@ -159,16 +162,28 @@ class Guards:
             f"and {edge}"
         )
 
-    def source(self, name: str = "holds") -> str:
-        """The generated function: `holds(args, kwargs)`, True if the program is right for a call."""
-        lines = [f"def {name}(args, kwargs):"]
+    def source(self) -> str:
+        """The generated functions: `holds(args, kwargs)`, True if the program is right for a call; what a walk tests stands
+        only in `every`."""
         for place, names in self.absent.items():
             if len(names) == 1:
                 self.add(f"{min(names)!r} not in {place}")
             else:
                 self.add(f"{place}.keys().isdisjoint({self.name(names)})")
-        lines += [f"    if not ({c}):\n        return False" for c in self.conditions]
-        return "\n".join([*lines, "    return True", ""])
+        walk, rest = Walk(self.names), [*self.conditions]
+        if llvm.active:
+            rest = [c for c in rest if not walk.take(c)]
+        if len(rest) == len(self.conditions):
+            return function_of("holds", rest)
+        self.names |= {"walk": unchanged.walks()[0], "walked": walk.table(), "_held": walk.held}
+        walks = "    if not walk(walked):\n        return every(args, kwargs)\n"
+        return function_of("holds", rest, walks) + function_of("every", [*self.conditions])
+
+
+def function_of(name: str, conditions: list[str], first: str = "") -> str:
+    """The text of a function of a call that tests conditions."""
+    tests = [f"    if not ({c}):\n        return False" for c in conditions]
+    return "\n".join([f"def {name}(args, kwargs):\n{first}", *tests, "    return True", ""])
 
 
 _numbers = iter(range(1 << 62))

@@ -188,9 +188,12 @@ class Plan:
 
         array, counter = slots()
         start = abi.field(params, abi.LIST_ITEMS)
-        words = [(at(params, abi.LIST_SIZE), len(params)), (at(params, abi.LIST_ITEMS), start)]
+        words = [
+            (abi.at(params, abi.LIST_SIZE), len(params)),
+            (abi.at(params, abi.LIST_ITEMS), start),
+        ]
         words += [(start + 8 * k, id(p)) for k, p in enumerate(params)]
-        words += [(at(p, counter), id(p._counter)) for p in self.parameters]
+        words += [(abi.at(p, counter), id(p._counter)) for p in self.parameters]
         items, twins, first = [], [], self.counts[0]
         self.held: list[Any] = []
         for p, own, rest, counts in zip(
@@ -198,15 +201,15 @@ class Plan:
         ):
             items.append((id(state), id(p), 0 if own is None else id(own)))
             if own is not None:
-                words.append((at(own, abi.DICT_SIZE), len(own)))
+                words.append((abi.at(own, abi.DICT_SIZE), len(own)))
                 items += [(id(own), id(key), id(v)) for key, v in own.items()]
                 self.held += [*own.items()]
             for t in (*rest, *counts):
                 if t is not None:
-                    words.append((at(t, array), id(t._array)))
+                    words.append((abi.at(t, array), id(t._array)))
                     self.held.append(t._array)
             for c, other in zip(counts, first, strict=True):
-                words.append((at(c._array, abi.DATA), abi.field(c._array, abi.DATA)))
+                words.append((abi.at(c._array, abi.DATA), abi.field(c._array, abi.DATA)))
                 if c is not other:
                     fields = [abi.field(x._array, abi.DATA) for x in (other, c)]
                     twins.append((*fields, c._array.itemsize // 4))
@@ -252,11 +255,6 @@ class Plan:
         for version in self.versions:
             version.n += 1
         return True
-
-
-def at(thing: object, offset: int) -> int:
-    """The address of a field of an object."""
-    return id(thing) + 8 * offset
 
 
 @cache

@@ -79,6 +79,11 @@ def field(thing: object, offset: int) -> int:
     return word(id(thing) + 8 * offset)
 
 
+def at(thing: object, offset: int) -> int:
+    """The address of a field of an object."""
+    return id(thing) + 8 * offset
+
+
 def half(thing: object, offset: int, which: int = 0) -> int:
     """A field of 32 bits."""
     import ctypes
