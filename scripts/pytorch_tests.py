@@ -6,7 +6,7 @@
 Both are JSON files, `{"files": {file: {test: [status, message, place, seconds]}}}`: the tests on PyTorch and on this
 package. Only tests that pass on PyTorch count. A row of the list is a file without `.py`, a pattern of test names (`*` stands for
 anything), how many tests of that file and pattern fail, and the reason. The first row that matches a test has it. A
-number may only become smaller; a row at 0 is deleted. Neither PyTorch's files nor the results are part of this project.
+number may only become smaller; a row at 0 is deleted. What is said of files that RESULTS has not stays. Neither PyTorch's files nor the results are part of this project.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "pytorch_tests.md"
 ROW = re.compile(
     r"^\| (?P<file>\S+) \| `(?P<tests>[^`]+)` \| (?P<number>\d+) \| (?P<reason>[^|]+) \|$", re.M
 )
+TABLE = re.compile(r"(?<=\| ---: \| ---: \| ---: \| ---: \| ---: \|\n)(\|.*\n)+")
 SECTIONS = ("To be mended", "Left to the work on function transforms and graphs", "Internals")
 
 
@@ -88,6 +89,17 @@ def _line(name: str, got: collections.Counter[str]) -> str:
     return f"| {name} | {got['all']} | {got['passed']} | {got[SECTIONS[2]]} | {got[SECTIONS[1]]} | {share} |"
 
 
+def merged(before: str, now: list[str]) -> str:
+    """The lines of the table by file with those of today in the place of theirs, and their sum."""
+    lines = {line.split(" | ")[0]: line for line in before.splitlines()[:-1]}
+    lines |= {line.split(" | ")[0]: line for line in now[:-1]}
+    total: collections.Counter[str] = collections.Counter()
+    for line in lines.values():
+        numbers = map(int, line.split(" | ")[1:5])
+        total.update(dict(zip(("all", "passed", SECTIONS[2], SECTIONS[1]), numbers, strict=True)))
+    return "\n".join([*lines.values(), _line("all", total)]) + "\n"
+
+
 def main() -> None:
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -105,15 +117,11 @@ def main() -> None:
     more = [f"{row}: now {counts[row]}" for row in rows if counts[row] > row.number]
     if options.write:
         for row in rows:
+            if f"{row.file}.py" not in mine:
+                continue
             number = min(counts[row], row.number)
             page = page.replace(f"{row}\n", f"{row._replace(number=number)}\n" if number else "")
-        page = re.sub(
-            r"(?<=\| ---: \| ---: \| ---: \| ---: \| ---: \|\n)(\|.*\n)+",
-            "\n".join(table) + "\n",
-            page,
-            count=1,
-        )
-        PAGE.write_text(page)
+        PAGE.write_text(TABLE.sub(lambda found: merged(found[0], table), page, count=1))
     print(table[-1])
     for line in more + unknown:
         print(line)

@@ -65,3 +65,16 @@ def test_what_passes_needs_no_row():
     )
     assert not unknown and not sum(counts.values())
     assert table[-1] == "| all | 1 | 1 | 0 | 0 | 100.0 % |"
+
+
+def test_lines_of_files_that_did_not_run_stay():
+    before = (
+        "| test_a | 4 | 1 | 1 | 1 | 50.0 % |\n| test_b | 10 | 8 | 2 | 0 | 100.0 % |\n"
+        "| all | 14 | 9 | 3 | 1 | 90.0 % |\n"
+    )
+    now = ["| test_a | 4 | 3 | 1 | 0 | 100.0 % |", "| all | 4 | 3 | 1 | 0 | 100.0 % |"]
+    assert listing.merged(before, now).splitlines() == [
+        now[0],
+        "| test_b | 10 | 8 | 2 | 0 | 100.0 % |",
+        "| all | 14 | 11 | 3 | 0 | 100.0 % |",
+    ]
