@@ -444,3 +444,17 @@ def test_writes_at_shared_indices(accumulate):
         assert_close(
             one_row, torch.stack([a.index_put(at[:1], b, accumulate) for a, b in zip(x, v)])
         )
+
+
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d"])
+@pytest.mark.parametrize("inplace", [False, True])
+def test_the_same_randomness_drops_the_same_elements(name, inplace):
+    x = torch.ones(16, 6, 3)
+    drop = getattr(F, name)
+    dropped = vmap(lambda t: drop(t.clone(), 0.5, True, inplace), randomness="same")(x)
+    assert (dropped == dropped[0]).all() and len(dropped.unique()) == 2
+    other = vmap(lambda t: drop(t.clone(), training=True, inplace=inplace), randomness="different")(
+        x
+    )
+    assert not (other == other[0]).all()
+    assert torch.equal(vmap(lambda t: drop(t, training=False), randomness="same")(x), x)

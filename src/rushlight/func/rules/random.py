@@ -15,6 +15,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.batch import RULES, Batch, in_front, unmapped_write
 from rushlight.dispatch.transforms import Level, tensor
 from rushlight.func.rules.rules import merged, parted
+from rushlight.ops.nn.dropout import alpha_dropped
 
 
 class Randomness:
@@ -168,11 +169,17 @@ def dropout(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
     others = {k: v for k, v in kwargs.items() if k != "input"}
     value = batch_in(x, level)
     if level.randomness == "same":
-        if value is None or "alpha" in func.__name__:
+        if value is None:
             return func(*args, **kwargs)
-        inplace = others.pop("inplace", False)
-        kept = func(torch.ones(x.shape, dtype=x.dtype), *rest, **others)
-        return x.mul_(kept) if inplace or func.__name__.endswith("_") else x * kept
+        inplace = others.pop("inplace", len(rest) > 2 and rest[2]) or func.__name__.endswith("_")
+        one = torch.ones(x.shape, dtype=x.dtype)
+        if "alpha" in func.__name__:
+            named = {"train": others.get("training", False), **others}
+            p, train = [*rest[:2], *[named.get(n, 0.5) for n in ("p", "train")[len(rest) :]]]
+            dropped = alpha_dropped(x, p, train, "feature" in func.__name__, one)
+            return x.copy_(dropped) if inplace else dropped
+        kept = func(one, *rest[:2], **others)
+        return x.mul_(kept) if inplace else x * kept
     if value is None:
         x = plain(x, level)
         value = x.unsqueeze(0).expand(level.size, *x.shape)

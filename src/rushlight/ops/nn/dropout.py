@@ -70,13 +70,14 @@ def dropped(input: Any, p: float, train: bool, feature: bool) -> Any:
 ALPHA = 1.7580993408473766
 
 
-def alpha_dropped(input: Any, p: float, train: bool, feature: bool) -> Any:
+def alpha_dropped(input: Any, p: float, train: bool, feature: bool, like: Any = None) -> Any:
+    """The input after alpha dropout, with a mask for `like`, or for itself."""
     check(p, RuntimeError)
     if not train or p == 0 or not input.numel():
         return input
     if p == 1:
         return input * input.new_zeros(())
-    mask = mask_for(input, p, feature)
+    mask = mask_for(input if like is None else like, p, feature)
     a = 1 / ((ALPHA * ALPHA * p + 1) * (1 - p)) ** 0.5
     shift = (mask - 1).mul_(ALPHA * a).add_(ALPHA * a * p)
     return input * mask.mul_(a) + shift
