@@ -254,3 +254,29 @@ def test_a_function_that_is_replaced(monkeypatch):
     linear = F.linear
     monkeypatch.setattr(F, "linear", lambda x, w, b: linear(x, w, b) * 2)
     assert f(x).tolist() == model(x).tolist()
+
+
+def test_steps_of_a_gru_cell_are_calls_of_kernels():
+    torch.manual_seed(0)
+    cell = nn.GRUCell(8, 16)
+    optimizer = torch.optim.Adam(cell.parameters(), 0.01)
+    x = torch.randn(3, 24, 8)
+
+    def step(h):
+        optimizer.zero_grad()
+        for t in range(3):
+            h = cell(x[t], h)
+        loss = h.square().mean()
+        loss.backward()
+        return loss
+
+    f = Compiled(step)
+    h = torch.randn(24, 16)
+    for _ in range(3):
+        ours = f(h).item(), state_of(cell, optimizer)
+        assert ours == (step(h).item(), state_of(cell, optimizer))
+        optimizer.step()
+    (found,) = f.programs
+    text = found[1].names["graph0"].__self__.source
+    assert text.count("carry_out(") == 1
+    assert not [line for line in text.splitlines() if "recurrent" in line and line[4] != " "]

@@ -148,8 +148,10 @@ def recurrent_layer(
     last, cells = np.empty((n, size), dtype), nothing
     if c is not None:
         cells = np.empty((n, size), dtype)
-    # Its length says how rows were grouped, which the gradients need to know.
-    kept = np.empty(rows * kernels.SAVED[kind] * wide + height, dtype) if keep else nothing
+    # Its length says how rows were grouped, which the gradients need to know. What is behind the rows is not written: it is
+    # zeros where steps are calls of their own, which a program finds to be kernels by all that they give.
+    make = np.zeros if steps == 1 else np.empty
+    kept = make(rows * kernels.SAVED[kind] * wide + height, dtype) if keep else nothing
     copies = copied(n, height, grain)
     work = np.empty(
         copies * (features + size + 2) * gates * wide
@@ -263,8 +265,11 @@ def recurrent_layer_gradients(
         gr, n * size, size, reverse, len(places) > 1, height, grain, copies, needs_h and steps > 1,
     )  # fmt: skip
     if steps == 1 and needs_h:
-        by_slopes = products.matmul(own, dense(w_hh, dtype))
-        dh = np.add(dh, by_slopes, out=dh) if kind == "gru" else by_slopes
+        weight = dense(w_hh, dtype)
+        if kind == "gru":
+            dh = product_table.product(own, weight, dh.shape, begin=gemm.ADD, c=dh)
+        else:
+            dh = products.matmul(own, weight)
     x2 = dense(x, dtype).reshape(rows, -1)
     sums = reduce.sum(slopes, 0, False)
     found = [
