@@ -20,7 +20,7 @@ import ast
 import weakref
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight._codegen.language import Source
 from rushlight._codegen.types import Type
@@ -83,6 +83,9 @@ class Kernel(Entry):
     """A function that Python calls, compiled for given types and known values."""
 
     every: weakref.WeakSet[Kernel] = weakref.WeakSet()
+    heard: ClassVar[
+        list[Callable[[Kernel, tuple, dict], None]]
+    ] = []  # called with each that is compiled, and its globals
 
     def __init__(self, function: Callable, fast: str = "", quick: bool = False) -> None:
         super().__init__(function, "kernel", fast, quick=quick)
@@ -117,6 +120,8 @@ class Kernel(Entry):
         found = self._compiled.get(key)
         if found is None:
             found = self._compiled[key] = self._compile(known)
+            for hear in self.heard:
+                hear(self, key, found.__globals__)
         return found
 
     def _names(self) -> list[str]:

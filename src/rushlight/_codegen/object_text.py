@@ -61,9 +61,11 @@ class Buffer:
     `number`: which input, weight or output; `offset`: where in the arena, or among the constants or weights.
     """
 
-    def __init__(self, start: int, size: int, step: int, kind: str = "temporary") -> None:
+    def __init__(
+        self, start: int, size: int, step: int, kind: str = "temporary", read: bool = True
+    ) -> None:
         self.start, self.size, self.step, self.kind = start, size, step, kind
-        self.before = self.now()
+        self.before = self.now() if read else b""
         self.begins: bytes | None = None
         self.number = self.offset = 0
         self.first, self.last = -1, -1

@@ -29,7 +29,7 @@ class recording:
 
     `wrong`: the arrays in which kernels say that something is wrong with what they are given. `dry`: whether kernels are
     noted and do not run, but for those that infer shapes.
-    Kernels that are compiled within are not heard of: what is to be noted runs once in such a block before.
+    Native entries that are made within are not heard of: what is to be noted ran before.
     """
 
     def __init__(self, note: Callable[[Kernel, tuple, tuple], None]) -> None:
@@ -40,8 +40,8 @@ class recording:
     def __enter__(self) -> recording:
         self._before: list[tuple[dict, Any, Any]] = []
         for kernel, known, space in explanation.compiled_kernels():
-            function = space["function"]
-            self._swap(space, "function", self._noting(kernel, tuple(known.items()), function))
+            self._hear(kernel, tuple(known.items()), space)
+        Kernel.heard.append(self._hear)
         for table in ByDtype.every:
             for dtype, entry in table.items():
                 bound = bound_of(entry)
@@ -49,8 +49,12 @@ class recording:
         return self
 
     def __exit__(self, *error: object) -> None:
+        Kernel.heard.remove(self._hear)
         for held, key, value in reversed(self._before):
             held[key] = value
+
+    def _hear(self, kernel: Kernel, known: tuple, space: dict) -> None:
+        self._swap(space, "function", self._noting(kernel, known, space["function"]))
 
     def _swap(self, held: dict, key: Any, value: Any) -> None:
         self._before.append((held, key, held[key]))

@@ -14,6 +14,9 @@ Note [Call lists]
     Where something else is given than in the first run, the arena is in use in another thread, or a kernel says that
     something is wrong, the lines of the steps run, as if there was no call list. A kernel that may say so comes before all
     writes to what others see.
+
+    What was found of a step is kept on disk (`known_steps.py`). Where another process finds it, the step runs once, on
+    zeros and without its kernels, and must make the same calls.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from rushlight._codegen.recording import recording
 from rushlight.compiler.calls import NESTED, Call, nodes_in
 from rushlight.compiler.fusion import Loop, dense
 from rushlight.compiler.kernel_calls import OTHER_NUMBERS, Run, arranged, nothing, others
+from rushlight.compiler.known_steps import KnownStep, known_step
 from rushlight.compiler.lowered_steps import View, named_by
 from rushlight.compiler.lowering import address, arrays_in, call_key, renamed
 from rushlight.compiler.recording import DYNAMIC
@@ -72,24 +76,54 @@ def found_calls(program: Program, steps: list, values: dict[Node, Any]) -> dict[
     found: dict[int, StepCalls] = {}
     if not asked:
         return found
-    first = [steps[numbers[0]] for numbers in asked.values()]
-    taken: list[Call] = []
     with recording(nothing) as block, np.errstate(all="ignore"):
-        for step in first:  # compiles what is to be noted
-            try:
-                Run([step], copies(step, values, 0), block)
-                taken.append(step)
-            except Exception:  # whatever it does not take: its line stays
-                continue
-    with recording(nothing) as block, np.errstate(all="ignore"):
-        for numbers in asked.values():
-            if steps[numbers[0]] in taken:
-                try:
-                    calls = calls_of(steps[numbers[0]], values, block)
-                except Exception:  # Refused, or a binding that looks at elements
-                    continue
+        for key, numbers in asked.items():
+            step = steps[numbers[0]]
+            calls = tried(step, values, block, None if key.__class__ is int else known_step(key))
+            if calls is not None:
                 found |= dict.fromkeys(numbers, calls)
     return found
+
+
+def tried(
+    call: Call, values: dict[Node, Any], block: recording, known: KnownStep | None
+) -> StepCalls | None:
+    """The kernel calls of a call, None where it is not so; `known`: what other processes found, and what later ones shall
+    know."""
+    if known is not None and known.refused:
+        return None
+    if known is not None and (calls := noted_again(call, values, block, known)) is not None:
+        return calls
+    try:
+        calls = calls_of(call, values, block)
+    except Exception as e:  # Refused, or a binding that looks at elements
+        if known is not None and not isinstance(e, MemoryError):
+            known.refuse()
+        return None
+    if known is not None:
+        known.keep(calls)
+    return calls
+
+
+def noted_again(
+    call: Call, values: dict[Node, Any], block: recording, known: KnownStep
+) -> StepCalls | None:
+    """The kernel calls of a call, by one run in which no kernel runs; None unless they are those that were found before."""
+    if known.digest is None:
+        return None
+    block.dry = True
+    try:
+        run = Run([call], copies(call, values, -3), block, read=known.constants)
+        found = StepCalls(
+            [run.place(run.values[n]) for n in operands(call)], run.buffers, run.calls[0],
+            places(run, run.values[call.node]),
+        )  # fmt: skip
+    except Exception:  # another one than was found: it is tried anew
+        return None
+    finally:
+        block.dry, block.note = False, nothing
+    known.mark(found)
+    return found if known.same(found) else None
 
 
 def may_be(program: Program, call: Call, values: dict[Node, Any]) -> bool:
@@ -143,7 +177,7 @@ def copied(a: np.ndarray, which: int) -> np.ndarray:
     if which >= 0:
         made[...] = others(a, which)
     elif which == -3:
-        made[...] = 0
+        pass  # the memory is zeros
     elif a.dtype.kind in "iu":
         limits = np.iinfo(a.dtype)
         made[...] = limits.max if which == -1 else limits.min
@@ -156,7 +190,7 @@ def copied(a: np.ndarray, which: int) -> np.ndarray:
 
 def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls:
     """The kernel calls of a call."""
-    first = Run([call], copies(call, values, 0), block)
+    first = Run([call], copies(call, values, 1), block)
     second = Run([call], copies(call, values, 2), block)
     found = StepCalls(
         [first.place(first.values[n]) for n in operands(call)], first.buffers, first.calls[0],
@@ -221,7 +255,7 @@ def verify(call: Call, found: StepCalls, given: dict[Node, np.ndarray], run: Run
             if b.kind == "constant":
                 memory[k][:] = np.frombuffer(b.before, np.uint8)
             elif zeros and k >= len(given) and not any(b.before) and not any(run.buffers[k].before):
-                b.begins = b.before
+                b.begins = b""
                 memory[k][:] = 0
         for p, n in zip(found.given, operands(call), strict=True):
             if p.buffer >= 0:

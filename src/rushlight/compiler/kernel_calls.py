@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ctypes
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rushlight.fx import Node
 
 OTHER_NUMBERS = 0x3F  # the bytes of an arena before a check
+PERIOD = 4099  # after how many elements other numbers repeat; a prime, so that rows differ
 
 
 class Run:
@@ -43,11 +44,11 @@ class Run:
 
     def __init__(
         self, steps: list, values: dict[Node, Any], block: recording,
-        overwritten: tuple[list[int], int] | None = None,
+        overwritten: tuple[list[int], int] | None = None, read: Collection[int] | None = None,
     ) -> None:  # fmt: skip
         """`values`: of the nodes that are there before the steps; `overwritten`: buffers that become full of a byte where
-        a kernel takes them."""
-        self.overwritten = overwritten
+        a kernel takes them; `read`: those whose bytes before the first kernel somebody reads, all where it is None."""
+        self.overwritten, self.read = overwritten, read
         self.buffers: list[Buffer] = []
         self._starts: list[tuple[int, int]] = []  # (address, number of the buffer), sorted
         self._held: list[Any] = []  # all arrays, so that no two have one address
@@ -109,7 +110,8 @@ class Run:
             owner = owner.base
         start, end = np.lib.array_utils.byte_bounds(owner)
         self._starts.insert(k + 1, (start, len(self.buffers)))
-        self.buffers.append(Buffer(start, end - start, self.step, kind))
+        read = self.read is None or len(self.buffers) in self.read
+        self.buffers.append(Buffer(start, end - start, self.step, kind, read))
         return Place(len(self.buffers) - 1, at - start, a.shape, a.strides, a.dtype)
 
     def forget(self) -> None:
@@ -314,15 +316,18 @@ def others(t: np.ndarray, which: int) -> np.ndarray:
     that: kernels refuse others."""
     if not which:
         return t
-    rng = np.random.default_rng(which)
+    some = np.arange(1, min(t.size, PERIOD) + 1) * (0.6180339887498949 * which) % 1
     if t.dtype.kind in "fV" and ((t >= 0) & (t <= 1)).all():
-        return rng.random(t.shape).astype(t.dtype)
+        return np.resize(some.astype(t.dtype), t.shape)
     if t.dtype.kind in "fc" or t.dtype.kind == "V":
-        return (t * t.dtype.type(-0.7) + rng.standard_normal(t.shape)).astype(t.dtype)
+        some = (4 * some - 2).astype(t.dtype)
+        return (t * t.dtype.type(-0.7) + np.resize(some, t.shape)).astype(t.dtype, copy=False)
     if t.dtype.kind == "b":
-        return rng.random(t.shape) < 0.5
-    low, high = min(0, t.min(initial=0)), max(1, t.max(initial=0))
-    return rng.integers(low, high, t.shape, endpoint=t.max(initial=0) > 0).astype(t.dtype)
+        return np.resize(some < 0.5, t.shape)
+    low, high = int(min(0, t.min(initial=0))), int(max(1, t.max(initial=0)))
+    span = high - low + (t.max(initial=0) > 0)
+    whole = [low + min(int(x * span), span - 1) for x in some.tolist()]
+    return np.resize(np.array(whole, t.dtype), t.shape)
 
 
 def nothing(*_: Any) -> None:

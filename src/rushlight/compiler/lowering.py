@@ -12,6 +12,7 @@ Note [How a graph is lowered]
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.state import thread
-from rushlight.compiler.calls import NESTED, SAME, Call, Cast, call_of, nodes_in, tupled
+from rushlight.compiler.calls import MAKERS, NESTED, SAME, Call, Cast, call_of, nodes_in, tupled
 from rushlight.compiler.epilogues import joined
 from rushlight.compiler.rewrites import rewrite
 from rushlight.core.tensor import Tensor, _bump, _wrap
@@ -186,13 +187,19 @@ class Program:
         return (node.stack_trace or "") if node is not None else ""
 
     def _first(self, arrays: list) -> tuple:
-        """Run call by call, and note what each gives."""
+        """Run call by call, and note what each gives.
+
+        An array that nobody reads any more makes place for one without memory: what is tried later
+        (Note [Call lists]) takes its layout.
+        """
         values: dict[Node, Any] = dict(zip(self.inputs, arrays, strict=True))
         values |= {n: t._array if isinstance(t, Tensor) else t for n, t in self.constants.items()}
         known: list[Node] = []
         for node, a in values.items():
             self._note(node, a, values, known)
             known.append(node)
+        over = self._over(values)
+        nowhere = Nowhere()
         with np.errstate(all="ignore"):
             for call in self.calls:
                 self._running = call.node
@@ -205,11 +212,25 @@ class Program:
                     (self.parts_of[call.node],) = call.reads()
                 if call.writes is None:
                     self._note(call.node, a, values, call.reads(), call.view)
+                for n in over.get(call.node, ()):
+                    values[n] = nowhere.like(values[n])
         self._running = None
         from rushlight.compiler.straight_line import write
 
         self.source, self.loops, self._run = write(self, values)
         return tuple([values[o] if isinstance(o, Node) else o for o in self.outputs])
+
+    def _over(self, given: Iterable[Node]) -> dict[Node, list[Node]]:
+        """Behind which calls nobody reads which arrays, nor views of them; those that are given stay."""
+        last = {n: k for k, call in enumerate(self.calls) for n in (call.node, *call.reads())}
+        for call in reversed(self.calls):
+            for n in call.reads() if call.view else ():
+                last[n] = max(last[n], last[call.node])
+        found: dict[Node, list[Node]] = {}
+        for n in last.keys() - {*given, *nodes_in(self.outputs)}:
+            if getattr(n.target, "_opname", "") not in MAKERS:
+                found.setdefault(self.calls[last[n]].node, []).append(n)
+        return found
 
     def _note(
         self, node: Node, a: Any, values: dict, reads: Iterable[Node], view: bool = False
@@ -244,6 +265,24 @@ class Program:
         """What runs: the program's text and those of its loops in the kernel language. Empty before the first call."""
         loops = [f"# loop{k}\n{loop.chain.text}" for k, loop in enumerate(self.loops)]
         return "\n".join([self.source, *loops])
+
+
+class Nowhere:
+    """Makes arrays as others are, of memory that is zeros and that nobody writes to."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 1)
+
+    def like(self, v: Any) -> Any:
+        """Arrays of floating-point numbers, also those in a result of several, without memory; others as they are."""
+        if v.__class__ in NESTED:
+            return tuple([self.like(x) for x in v])
+        if v.__class__ is not np.ndarray or v.dtype.kind in "iub" or not v.size:
+            return v
+        low, high = np.lib.array_utils.byte_bounds(v)
+        if high - low > len(self._memory):
+            self._memory = mmap.mmap(-1, high - low, access=mmap.ACCESS_COPY)
+        return np.ndarray(v.shape, v.dtype, self._memory, address(v) - low, v.strides)
 
 
 def arrays_in(v: Any) -> list[np.ndarray]:

@@ -132,13 +132,13 @@ class Program:
             raise Stop("two results with a history share memory")
         backward = self.differentiate(recorder) if self.results else None
         self.finish(recorder)
-        self.takes_back = TakesBack(self, recorder)
+        takes_back = TakesBack(self, recorder)
         for k, step in enumerate(recorder.steps):
-            self.takes_back.before(k, step)
+            takes_back.before(k, step)
             if isinstance(step, Segment):
                 self.add_segment(step)
             elif isinstance(step, Decision):
-                self.takes_back.decide(step)
+                takes_back.decide(step)
             else:
                 self.add_step(step)
         if backward is not None:
@@ -160,6 +160,8 @@ class Program:
         self.has_backward = bool(self.results)
         for v in recorder.values.values():
             v.array = v.tensor = None
+        for held in (recorder.capture.keep, recorder.values, recorder.steps):
+            held.clear()  # type: ignore[attr-defined]
         self.results, self.segments, self.made, self.ended = [], [], {}, {}
         self.sources = self.given = []
 
