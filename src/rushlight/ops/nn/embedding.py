@@ -402,9 +402,7 @@ def _starts(input: Any) -> Any:
     n, m = input.shape
     a = input._array
     if a.__class__ is np.ndarray and not thread.dispatch_modes:
-        starts = xp.empty(n, a.dtype)
-        xp.arange_into(starts, 0, m)
-        return _wrap(starts)
+        return _wrap(xp.arange(n, dtype=a.dtype) * m)
     return rushlight.arange(n, dtype=input.dtype, device=input.device) * m
 
 
