@@ -410,3 +410,40 @@ def losses_that_save_nothing():
         return loss
 
     return f, [(R(3),) for _ in range(3)]
+
+
+@program
+def branch_behind_writes_to_data():
+    """Writes by `.data`, which counts them apart, are taken back too where a run goes another way."""
+    model = nn.Linear(4, 3)
+
+    def f(x):
+        model.weight.data.mul_(0.5)
+        model.weight.data[0].add_(1)
+        y = model(x)
+        if y.sum() > 0:
+            y = y + 1
+        return y
+
+    return f, signs()
+
+
+@program
+def histories_of_leaves_made_inside():
+    def f(x):
+        y = (x * 2).requires_grad_()
+        return y * 3
+
+    return f, rows()
+
+
+@program
+def dictionaries_of_modules():
+    model = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Tanh()})
+
+    def f(x):
+        for name, part in model.items():
+            x = part(x) * len(name)
+        return x, [*model], len(model), "a" in model
+
+    return f, rows()

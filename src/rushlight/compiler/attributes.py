@@ -86,6 +86,7 @@ class Attributes(Reads):
         if isinstance(v, (types.MethodType, types.BuiltinMethodType)) or name in PLAIN_ATTRIBUTES:
             return v
         if name == "data":
+            self.recorder.share(v, t)
             return v
         if name == "__class__":
             return v

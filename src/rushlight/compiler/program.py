@@ -230,6 +230,8 @@ class Program:
         self.sources = [
             v for v in recorder.values.values() if v.tensor is not None and v.tensor.requires_grad
         ]
+        if not self.sources:
+            raise Stop("results whose history leads to nothing but leaves that the function made")
         given = [rushlight.ones_like(r.tensor) for r in self.results]
         for k, g in enumerate(given):
             recorder.new_value(g._array).expression = f"g{k}"
@@ -314,7 +316,7 @@ class Program:
             )
         else:
             self.lines.append(call)
-        self.lines += [f"bump({v.expression}, {times})" for v, times in s.written.items()]
+        self.lines += [f"bump({v.expression}, {times})" for v, times in s.written.items() if times]
 
     def built(self, graph: Graph) -> Callable[..., tuple]:
         """A graph as a function of arrays: a program of ours, or what the user's back end gives."""

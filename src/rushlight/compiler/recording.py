@@ -117,6 +117,7 @@ class Recorder(TorchDispatchMode):
         self.counters: dict[
             int, Value
         ] = {}  # of outside tensors, by the id of their version counter
+        self.apart: dict[int, Value] = {}  # those whose memory other counters count writes to
         self.decided: dict[
             int, Tensor
         ] = {}  # tensors whose gradient an optimizer set or kept in this call
@@ -309,9 +310,18 @@ class Recorder(TorchDispatchMode):
 
     def write(self, t: Tensor, times: int) -> None:
         """Note that the array of a tensor was written to."""
-        v = self.counters.get(id(version_of(t)))
-        if v is not None:
+        counter = id(version_of(t))
+        if (v := self.counters.get(counter)) is not None:
             self.segment.written[v] = self.segment.written.get(v, 0) + times
+        elif (v := self.apart.get(counter)) is not None:
+            self.segment.written.setdefault(v, 0)
+
+    def share(self, t: Tensor, source: Tensor) -> None:
+        """Note that a tensor, such as `source.data`, counts the writes to the memory of another for itself."""
+        counter = id(version_of(source))
+        if (v := self.counters.get(counter) or self.apart.get(counter)) is not None:
+            self.apart[id(version_of(t))] = v
+            self.capture.keep.append(t)
 
     def track(self, result: Any, node: Node) -> None:
         if isinstance(result, Tensor):

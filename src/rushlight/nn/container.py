@@ -7,7 +7,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from operator import attrgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -276,7 +275,9 @@ class _Dictionary(Module):
 class ModuleDict(_Dictionary):
     """A dictionary of modules that are registered as children."""
 
-    _names = property(attrgetter("_modules"))
+    @property
+    def _names(self) -> Any:
+        return self._modules
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -382,7 +383,9 @@ class ParameterList(Module):
 class ParameterDict(_Dictionary):
     """A dictionary of parameters; tensors put in become parameters."""
 
-    _names = property(attrgetter("_keys"))
+    @property
+    def _names(self) -> Any:
+        return self._keys
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
