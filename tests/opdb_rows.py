@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-HALF = {"complex128": "complex64", "float64": "float32"}
-
 
 class Input:
     """A tensor that a case describes: how to draw it, and whether gradients flow to it."""

@@ -3,20 +3,17 @@ where an assumption does not hold."""
 
 from __future__ import annotations
 
-import os
-import pathlib
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 import rushlight as torch
+from processes import printed
 from rushlight._codegen.runtime import abi
 from rushlight.autograd import engine
 
 CPYTHON = sys.implementation.name == "cpython"
-SRC = str(pathlib.Path(torch.__file__).parents[1])
 
 
 @pytest.mark.skipif(not CPYTHON, reason="other objects")
@@ -79,8 +76,7 @@ def test_the_compiled_back_end_steps_aside(changed):
         "(p * 2 + 1).sum().backward(); optimizer.step()\n"
         "assert (p == 0).all() and torch.cat([p, p]).shape == (100, 60)"
     )
-    environment = {**os.environ, "PYTHONPATH": SRC, "RUSHLIGHT_COMPILED": ""}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    printed(code, RUSHLIGHT_COMPILED="")
 
 
 def test_counts_that_tell_nothing_apart_mean_that_nothing_is_alone():

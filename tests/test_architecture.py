@@ -9,12 +9,12 @@ import inspect
 import pathlib
 import pkgutil
 import re
-import subprocess
 import sys
 
 import pytest
 
 import rushlight
+from processes import printed
 
 SRC = pathlib.Path(rushlight.__file__).parent
 
@@ -346,12 +346,6 @@ def test_every_op_has_a_test_row():
     assert not declared - rows, f"no row in tests/opdb.py for {sorted(declared - rows)}"
 
 
-def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 def loaded(module: str) -> object:
     """The module, or an empty one where an optional package that it needs is missing."""
     try:
@@ -378,7 +372,7 @@ def test_sets_of_dtypes_are_those_of_dtype_sets():
 
 
 def test_import_loads_no_optional_package():
-    loaded = run(
+    loaded = printed(
         "import sys, numpy, ml_dtypes; before = set(sys.modules)\n"
         "import rushlight; print(*set(sys.modules) - before)"
     ).split()
@@ -388,7 +382,7 @@ def test_import_loads_no_optional_package():
 def test_import_reads_little_more_than_numpy():
     """What is imported before it is used: at most 28 modules and 7000 lines, the standard library's
     included. `benchmarks/importing.py` says how long each takes."""
-    read = run(
+    read = printed(
         "import sys, importlib, numpy, ml_dtypes; before = set(sys.modules)\n"
         "import rushlight\n"
         "for name in set(sys.modules) - before: print(name, sys.modules[name].__file__)"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import pathlib
-import subprocess
-import sys
 from importlib import import_module
 
 import numpy as np
@@ -15,6 +12,7 @@ import pytest
 
 import rushlight
 import toy_device
+from processes import printed
 from rushlight._backends import compose, llvm
 from rushlight._backends import cpu as xp
 from rushlight._backends.index import LLVM, REFERENCE
@@ -136,7 +134,7 @@ x = torch.ones(3, requires_grad=True)
 torch.nn.functional.relu(x).sum().backward()
 assert not [name for name in sys.modules if name.startswith("rushlight._backends.protocol")]
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    printed(program)
 
 
 def test_machine_code_reaches_the_tables_that_hold_kernels():
@@ -151,8 +149,7 @@ after = {f"k_{name}": cpu.kernel(name) for name in ("add", "relu", "address")} |
 changed = sorted(name for name in table if table[name] is not before[name])
 assert table == after and changed == (["k_add", "k_relu"] if active else []), changed
 """
-    env = {k: v for k, v in os.environ.items() if k != "RUSHLIGHT_COMPILED"}
-    subprocess.run([sys.executable, "-c", program], check=True, env=env)
+    printed(program, RUSHLIGHT_COMPILED=None)
 
 
 def test_a_kernel_that_is_not_there_is_named():

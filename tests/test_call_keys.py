@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import itertools
 import operator
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import rushlight as torch
+from processes import finished
 from rushlight.dispatch import general, inplace, keys
 
 NAMES = "add sub mul div pow floor_divide remainder eq ne lt le gt ge".split()
@@ -284,7 +283,7 @@ threads = [threading.Thread(target=work) for _ in range(8)]
 [t.join() for t in threads]
 print(failed)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = finished("-c", code)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 

@@ -13,6 +13,7 @@ import sys
 import pytest
 
 import rushlight as torch
+from processes import finished
 from rushlight._codegen import native
 from rushlight.cli import COMMANDS, DIFFERENT, bench_page, main, parser_of
 from rushlight.compiler import warming
@@ -94,12 +95,8 @@ def test_wrong_use(tmp_path, capsys):
 def test_warm_for_a_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import torch\nprint((torch.ones(50_000) * 2).sum().item())\n")
-    command = [sys.executable, "-m", "rushlight", "warm", "--for", str(script)]
-    here = {**os.environ, "RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache"), "RUSHLIGHT_COMPILED": ""}
-    first, second = (
-        subprocess.run(command, capture_output=True, text=True, check=True, env=here)
-        for _ in range(2)
-    )
+    here = {"RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache"), "RUSHLIGHT_COMPILED": ""}
+    first, second = (finished("-m", "rushlight", "warm", "--for", script, **here) for _ in range(2))
     assert first.stdout == second.stdout == "100000.0\n"
     counts = [int(done.stderr.split(" kernels compiled, ")[0]) for done in (first, second)]
     assert (counts[0] > 0) == native.available()
@@ -269,13 +266,10 @@ def test_the_status_of_a_program_is_the_status_of_run(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint(sys.argv[1:])\nsys.exit(7)\n")
     for argv in (["run", str(script), "--json", "-m", "x"], [str(script), "--json", "-m", "x"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "rushlight", *argv], capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stdout) == (7, "['--json', '-m', 'x']\n")
-    module = [sys.executable, "-m", "rushlight", "run", "-m", "script", "--json"]
-    done = subprocess.run(module, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (7, "['--json']\n")
+        done = finished("-m", "rushlight", *argv, status=7)
+        assert done.stdout == "['--json', '-m', 'x']\n"
+    module = ["-m", "rushlight", "run", "-m", "script", "--json"]
+    assert finished(*module, folder=tmp_path, status=7).stdout == "['--json']\n"
 
 
 def test_viz(tmp_path, capsys):
@@ -301,34 +295,11 @@ def test_viz_of_a_model(tmp_path):
         "from torch import nn\n\ndef net():\n    return nn.Sequential(nn.Linear(4, 3), nn.ReLU())\n"
     )
     (tmp_path / "models.py").write_text(text)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     for what in ("models.py:net", "models:net"):
-        command = [
-            sys.executable,
-            "-m",
-            "rushlight",
-            "viz",
-            what,
-            "--input",
-            "8,4",
-            "--summary",
-            "-o",
-            "net.svg",
-        ]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, env=env, cwd=tmp_path
-        )
-        assert "0: Linear  8x4    8x3" in done.stdout
-        found = json.loads(
-            subprocess.run(
-                [*command, "--json"],
-                capture_output=True,
-                text=True,
-                check=True,
-                env=env,
-                cwd=tmp_path,
-            ).stdout
-        )
+        command = ["-m", "rushlight", "viz", what, *"--input 8,4 --summary -o net.svg".split()]
+        summary = finished(*command, folder=tmp_path).stdout
+        assert "0: Linear  8x4    8x3" in summary
+        found = json.loads(finished(*command, "--json", folder=tmp_path).stdout)
         assert (found["output"], found["parameters"]) == ("net.svg", 15)
         assert [row["Layer"].strip() for row in found["layers"]] == [
             "Sequential",
@@ -341,10 +312,7 @@ def test_viz_of_a_model(tmp_path):
 
 def words_after(*line):
     """What bash offers for the last word of a command line."""
-    script = subprocess.run(
-        [sys.executable, "-m", "rushlight", "completion", "bash"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    script = finished("-m", "rushlight", "completion", "bash").stdout
     words = " ".join(f"'{word}'" for word in line)
     script += (
         f'COMP_WORDS=({words}); COMP_CWORD={len(line) - 1}; _rushlight; echo "${{COMPREPLY[@]}}"'
@@ -431,7 +399,5 @@ def test_a_file_that_is_not_there(argv, capsys, tmp_path, monkeypatch):
 
 
 def test_the_package_runs_as_a_program():
-    done = subprocess.run(
-        [sys.executable, "-m", "rushlight", "--help"], capture_output=True, text=True, check=True
-    )
+    done = finished("-m", "rushlight", "--help")
     assert done.stdout.startswith("usage: rushlight COMMAND")

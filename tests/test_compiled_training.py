@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight as torch
+from processes import printed
 from rushlight._backends import llvm
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -84,15 +83,9 @@ def test_losses_without_machine_code(short, training):
         f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); import training, rushlight\n"
         f"step = training.made(rushlight, {name!r})\nprint(*(step() for _ in range({STEPS})))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        env=os.environ | {"RUSHLIGHT_COMPILED": "0", "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    printed_losses = printed(source, RUSHLIGHT_COMPILED="0").split()
     losses, _ = trained(training, name)
-    np.testing.assert_allclose(losses, [float(n) for n in done.stdout.split()], rtol=1e-4)
+    np.testing.assert_allclose(losses, [float(n) for n in printed_losses], rtol=1e-4)
 
 
 def test_same_bits_whatever_is_on_disk(tmp_path):
@@ -121,13 +114,7 @@ for _ in range(3):
 from rushlight._backends import llvm
 assert llvm.active or not llvm.activate()
 """
-    own = {k: v for k, v in os.environ.items() if k != "RUSHLIGHT_COMPILED"}
-    own |= {"RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", program], env=own, capture_output=True, text=True, check=True
-        )
-        for _ in range(2)
-    )
-    assert first.stdout == second.stdout
-    assert len(first.stdout.split()) == 153
+    own = {"RUSHLIGHT_COMPILED": None, "RUSHLIGHT_CACHE_DIR": str(tmp_path / "cache")}
+    first, second = (printed(program, **own) for _ in range(2))
+    assert first == second
+    assert len(first.split()) == 153

@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight
+from processes import printed
 from rushlight._codegen import cache, linker, native, parallel_ufuncs
 from rushlight._codegen.frontend import told
 from rushlight._codegen.kernels import attention, gemm
@@ -64,16 +65,7 @@ def forget(monkeypatch):
 
 def python(code, **environment):
     """A program in another process; its output."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-        env={**os.environ, "PYTHONPATH": SRC, **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return printed(code, **environment).strip()
 
 
 def child(work):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import subprocess
-import sys
 
 import pytest
 
 import rushlight as torch
+from processes import finished
 from rushlight.core.stub import DECLARED, KINDS, declare, stub
 
 ignore_stubs = pytest.mark.filterwarnings("ignore:torch.(compile|jit.script):UserWarning")
@@ -159,7 +158,6 @@ if __name__ == "__main__":
     except mp.ProcessRaisedException as error:
         print("the reason" in str(error), error.error_index)
 """)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "2.0"
-    assert done.stdout.splitlines()[-1] == "True 1"
+    lines = finished(script).stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("2.0", "True 1")
     assert set(torch.multiprocessing.get_all_sharing_strategies())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from processes import printed_as_torch
 
 PROGRAM = """
 import copy, io
@@ -47,11 +45,4 @@ print("ok")
 
 
 def test_einops(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, "-m", "rushlight", str(script)],
-        capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
-    assert done.stdout == "ok\n", done.stderr
+    assert printed_as_torch(tmp_path, PROGRAM) == "ok\n"

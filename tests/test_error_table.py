@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 
 import pytest
 
 import rushlight as torch
+from processes import finished
 from rushlight import nn
 from rushlight.core.advice import row_of
 from rushlight.core.error_table import ROWS
@@ -126,7 +125,6 @@ def test_most_rows_are_found_by_their_own_error():
 def test_an_error_that_ends_a_program_says_what_to_do():
     program = "import rushlight as torch\ntry:\n    torch.ones(3) + torch.ones(4)\nexcept RuntimeError as e:\n    print(hasattr(e, '__notes__'))\n{}"
     for last, note in (("torch.ones(5) + torch.ones(4)", True), ("[][1]", False)):
-        command = [sys.executable, "-c", program.format(last)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (1, "False\n")
+        done = finished("-c", program.format(last), status=1)
+        assert done.stdout == "False\n"
         assert ("errors/shapes-of-a-sum" in done.stderr.splitlines()[-1]) == note

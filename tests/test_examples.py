@@ -6,7 +6,6 @@ import gzip
 import importlib.util
 import pathlib
 import re
-import subprocess
 import sys
 import urllib.error
 
@@ -15,6 +14,7 @@ import pytest
 
 import rushlight as torch
 from example_table import EXAMPLES as TABLE
+from processes import finished
 from rushlight.data import digits
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -28,20 +28,12 @@ Image = pytest.importorskip(
 
 
 def run(script, *arguments):
-    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return finished("-W", "error", EXAMPLES / script, *arguments).stdout
 
 
 def rushlight(folder, *arguments):
     """What `python -m rushlight SCRIPT ...` prints, run in `folder`; any warning is an error."""
-    command = [sys.executable, "-W", "error", "-m", "rushlight", *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300, cwd=folder
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return finished("-W", "error", "-m", "rushlight", *arguments, folder=folder).stdout
 
 
 @pytest.mark.parametrize("example", TABLE, ids=lambda example: example.script)
@@ -79,11 +71,9 @@ def test_compiled(script, tmp_path):
     arguments = [EXAMPLES / script, "--short", "--epochs", "2"]
     arguments += ["--task", "generate", "--batch-size", "16"] if script == "char_rnn.py" else []
     written = rushlight(tmp_path, *arguments)
-    command = [sys.executable, "-c", COMPILED, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
+    compiled = finished("-c", COMPILED, *arguments, folder=tmp_path).stdout
     times = re.compile(r"^.* s$", re.M)
-    assert times.sub("", done.stdout) == times.sub("", written)
+    assert times.sub("", compiled) == times.sub("", written)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +86,7 @@ def test_compiled(script, tmp_path):
 )
 def test_pictures(script, pictures, tmp_path):
     """Written by torchvision's `save_image`, so this stands apart from what also runs where PyTorch is alone."""
-    command = [sys.executable, "-m", "rushlight", EXAMPLES / script, "--short", "--epochs", "1"]
-    subprocess.run([*map(str, command), "--out", str(tmp_path)], check=True, capture_output=True)
+    finished("-m", "rushlight", EXAMPLES / script, "--short", "--epochs", "1", "--out", tmp_path)
     for name, (columns, rows) in pictures.items():
         with Image.open(tmp_path / name) as picture:
             assert picture.size == (columns * 10 + 2, rows * 10 + 2)

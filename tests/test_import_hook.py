@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import textwrap
 
 import pytest
 
 import rushlight
-
-
-def run(tmp_path, program: str, *args: str, status: int = 0) -> str:
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(program))
-    done = subprocess.run(
-        [sys.executable, "-m", "rushlight", str(script), *args],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-        # also where the path to the package is a relative one
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
-    assert done.returncode == status, done.stderr
-    return done.stdout if status == 0 else done.stderr
+from processes import printed_as_torch
 
 
 def test_modules_are_the_same_objects(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import sys
@@ -55,7 +40,7 @@ def test_modules_are_the_same_objects(tmp_path):
 
 
 def test_absent_names_say_so(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import torch
@@ -83,7 +68,7 @@ def test_absent_names_say_so(tmp_path):
 
 
 def test_a_module_named_as_its_function_does_not_hide_it(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import torch.autograd.gradcheck
@@ -95,7 +80,7 @@ def test_a_module_named_as_its_function_does_not_hide_it(tmp_path):
 
 
 def test_processes_get_the_door_too(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import multiprocessing
@@ -113,7 +98,7 @@ def test_processes_get_the_door_too(tmp_path):
 
 
 def test_classes_of_the_program_can_be_saved(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import io, pickle, torch
@@ -133,8 +118,8 @@ def test_classes_of_the_program_can_be_saved(tmp_path):
 
 
 def test_errors_of_the_program_are_its_own(tmp_path):
-    assert "ZeroDivisionError" in run(tmp_path, "import torch\n1 / 0\n", status=1)
-    assert run(tmp_path, "import sys\nsys.exit(3)\n", status=3) == ""
+    assert "ZeroDivisionError" in printed_as_torch(tmp_path, "import torch\n1 / 0\n", status=1)
+    assert printed_as_torch(tmp_path, "import sys\nsys.exit(3)\n", status=3) == ""
 
 
 def test_pytorch_must_not_be_loaded_already(monkeypatch):
@@ -146,7 +131,7 @@ def test_pytorch_must_not_be_loaded_already(monkeypatch):
 
 
 def test_names_of_pickles(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         from torch._utils import _rebuild_tensor_v2
@@ -159,7 +144,7 @@ def test_names_of_pickles(tmp_path):
 
 def test_files_of_the_loader_exist_once(tmp_path):
     """They are found in PyTorch's folder too, and workers still know who they are."""
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import torch

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import pickle
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 import rushlight as torch
+from processes import printed_as_torch
 from rushlight.core import dtypes
 
 PROGRAM = """
@@ -57,15 +57,7 @@ print("ok")
 
 
 def test_what_libraries_import(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, "-m", "rushlight", str(script)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "ok\n", done.stderr
+    assert printed_as_torch(tmp_path, PROGRAM) == "ok\n"
 
 
 def test_inner_operators():

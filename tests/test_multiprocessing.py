@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
 import rushlight as torch
+from processes import finished
 
 
 def run(tmp_path, program: str) -> list[str]:
@@ -18,8 +17,7 @@ def run(tmp_path, program: str) -> list[str]:
         "import rushlight as torch\nimport rushlight.multiprocessing as mp\n"
         + textwrap.dedent(program)
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = finished(script)
     assert done.stderr == ""
     return done.stdout.splitlines()
 

@@ -8,7 +8,6 @@ from rushlight.autograd import gradcheck, gradgradcheck
 from rushlight.nn import functional as F
 
 RNG = np.random.default_rng(5)
-STEP = {"atol": 1e-6}
 
 
 def tensor(*shape, grad=True):

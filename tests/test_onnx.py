@@ -2,12 +2,12 @@
 
 import io
 import pathlib
-import subprocess
 import sys
 
 import pytest
 
 import rushlight as torch
+from processes import finished
 from rushlight import nn
 from rushlight.nn import functional as F
 from rushlight.onnx import OnnxExporterError
@@ -304,9 +304,7 @@ def test_models_for_images(name, side):
 def test_models_of_the_examples():
     """Each file of examples/ has models that agree with their ONNX; the program says which it has tried."""
     programs = pathlib.Path(__file__).parent / "onnx_programs.py"
-    command = [sys.executable, "-m", "rushlight", str(programs)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = finished("-m", "rushlight", programs)
     examples = programs.parents[1] / "examples"
     assert done.stdout.split() == sorted(file.stem for file in examples.glob("*.py"))
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import pickle
 import random
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
 import rushlight as torch
+from processes import printed
 from rushlight._backends import cpu, llvm
 from rushlight._codegen.kernels import update
 from rushlight.core.tensor import _wrap
@@ -91,7 +89,7 @@ def test_without_llvmlite():
         "for _ in range(2): torch.optim.SGD([p], lr=0.25).step()\n"
         "assert p.tolist() == [0.5] * 20_000\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    printed(code)
 
 
 def test_loop_that_llvm_refuses(fresh, monkeypatch):
@@ -224,8 +222,7 @@ def test_llvmlite_is_not_loaded_before_it_is_worth_it():
         "torch.optim.Adam([p]).step()\n"
         "assert not [m for m in sys.modules if m.startswith('llvmlite')]\n"
     )
-    own = {k: v for k, v in os.environ.items() if k != "RUSHLIGHT_COMPILED"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=own)
+    printed(code, RUSHLIGHT_COMPILED=None)
 
 
 def test_many_parameters_and_large_ones_on_any_number_of_threads(fresh, monkeypatch):

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
 import safetensors.numpy
 
 import rushlight as torch
+from processes import printed_as_torch
 from rushlight.cli import main
 
 
-def run(tmp_path, program: str) -> str:
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(program))
-    done = subprocess.run(
-        [sys.executable, "-m", "rushlight", str(script)],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_files_of_every_type(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import torch
@@ -55,7 +39,7 @@ def test_files_of_every_type(tmp_path):
 
 
 def test_tied_weights_and_refusals(tmp_path):
-    out = run(
+    out = printed_as_torch(
         tmp_path,
         """
         import torch

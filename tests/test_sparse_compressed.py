@@ -486,7 +486,6 @@ FUNCTIONS = {
     "mask": lambda t: t.sparse_mask(t).values() ** 3,
     "cast": lambda t: t.to(torch.float32).to(torch.float64).to_dense() * dense(),
 }
-ALL_ENTRIES = ("mm", "adjoint", "mv")  # products whose gradient is dense, unless masked
 
 
 @layouts

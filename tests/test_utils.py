@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
-import subprocess
-import sys
 
 import pytest
 
 import rushlight as torch
+from processes import finished
 from rushlight import nn
 from rushlight.utils import collect_env, cpp_extension
 from rushlight.utils.flop_counter import FlopCounterMode
@@ -150,12 +148,8 @@ def test_collect_env(capsys):
 
 
 def test_collect_env_through_the_door(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "rushlight", "-m", "torch.utils.collect_env"],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
-    assert "PyTorch version" in done.stdout, done.stderr
+    done = finished("-m", "rushlight", "-m", "torch.utils.collect_env", folder=tmp_path)
+    assert "PyTorch version" in done.stdout
 
 
 # -- what is not here -----------------------------------------------------------------------------------

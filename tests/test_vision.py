@@ -8,13 +8,12 @@ import importlib.util
 import math
 import pathlib
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import rushlight as torch
+from processes import finished
 from rushlight.vision import datasets, io, models, ops, transforms, utils
 from rushlight.vision.transforms import functional as F
 from rushlight.vision.transforms import v2
@@ -618,9 +617,7 @@ def test_boxes():
 def test_cifar_example(tmp_path):
     script = pathlib.Path(__file__).parents[1] / "examples" / "cifar_resnet.py"
     arguments = ["--fake", "64", "--epochs", "1", "--batch-size", "32", "--out", str(tmp_path)]
-    command = [sys.executable, "-W", "error", "-m", "rushlight", str(script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = finished("-W", "error", "-m", "rushlight", script, *arguments)
     assert done.stdout.startswith("272,474 parameters\nepoch 1 loss 2.")
     assert torch.load(tmp_path / "cifar_resnet.pt")["epochs"] == 1
 
