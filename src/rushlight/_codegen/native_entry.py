@@ -123,11 +123,22 @@ def plain(o, table, dtype):
     return fits
 
 
+@inline
+def tuple_of(made):
+    """A tuple of new objects, which it takes over; 0 after an error."""
+    several = PyTuple_New(len(made))
+    if several != 0:
+        for k in unroll(len(made)):
+            PyTuple_SetItem(several, k, made[k])
+    return several
+
+
 @entry
 def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """Infer, make results, run. KINDS has "a" for an array, "l" for a list of arrays, "n" for a whole number, "f"
-    for a float; RESULTS how many elements a result has (0: the shape in the plan); RUNS tells of each run
-    whether it takes headers, whether it says what is wrong, and of which kinds its numbers are."""
+    """A call of a bound entry: read the arguments, infer shapes, make the results, run a kernel; None where one of
+    these is not possible. KINDS has a letter for each argument: "a" array, "l" list of arrays, "n" whole number,
+    "f" float. RESULTS has the elements of each result (0: the plan has its shape). RUNS has for each kernel: does
+    it take headers of arrays, does it report wrong elements, the kinds of its numbers."""
     ARRAYS = len([k for k in KINDS if k in "al"])
     table = bits(self[DATA], Ptr[i64])
     nothing = table[NOTHING]
@@ -220,11 +231,7 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
         return new_reference(table[YES])
     if len(RESULTS) == 1:
         return made[0]
-    several = PyTuple_New(len(RESULTS))
-    if several != 0:
-        for k in unroll(len(RESULTS)):
-            PyTuple_SetItem(several, k, made[k])
-    return several
+    return tuple_of(made)
 
 
 # What `by_first` is bound to: the types of arrays and lists, None, the entries by dtype, and the function behind

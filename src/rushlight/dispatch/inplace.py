@@ -78,6 +78,7 @@ def inplace(op: Op, values: list) -> Tensor:
 
 
 def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
+    """Carry out the in-place form of an operator by the general way."""
     named = named_values(op, values)
     t, label = named[op.params[0]], op.public_function.__name__ + "_"
     if op.variant is not None and (other := op.taken_over(named)) is not None:

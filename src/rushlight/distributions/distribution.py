@@ -35,6 +35,7 @@ class Distribution:
             self._check_parameters()
 
     def _check_parameters(self) -> None:
+        """ValueError where a parameter breaks its constraint."""
         try:
             declared = self.arg_constraints
         except NotImplementedError:
@@ -193,6 +194,7 @@ class Distribution:
             self._validate_sample(value)
 
     def _validate_sample(self, value: Any) -> None:
+        """ValueError where a value has a wrong shape or lies outside of the support."""
         if not isinstance(value, torch.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         event_dims = len(self._event_shape)

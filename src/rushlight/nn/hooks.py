@@ -158,6 +158,7 @@ def _forward_hooks_of(module: Module) -> list[tuple[int, Callable[..., Any], boo
 
 
 def _call(module: Module, args: tuple, kwargs: dict[str, Any], done: set[int]) -> Any:
+    """Run the hooks before a forward, the forward, and the hooks after it. `done`: the hooks that have run."""
     for hook in (*forward_pre_hooks.values(),):
         changed = hook(module, args)
         if changed is not None:

@@ -84,6 +84,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_settings(self, dropout: Any) -> None:
+        """ValueError or TypeError for settings that no recurrent network has."""
         number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
         if not number or not 0 <= dropout <= 1:
             raise ValueError(

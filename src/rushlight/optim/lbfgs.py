@@ -93,6 +93,8 @@ class LBFGS(Optimizer):
             return self._minimise(evaluate)
 
     def _minimise(self, closure: Callable[[], Any]) -> Any:
+        """What `step` does: up to `max_iter` directions, each from the last gradients, and how far to go along
+        them."""
         group = self.param_groups[0]
         lr, change = group["lr"], group["tolerance_change"]
         search = group["line_search_fn"]

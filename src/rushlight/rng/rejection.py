@@ -183,6 +183,7 @@ def _binomial_small(n: float, log_q: float, draw: Draw) -> float:
 def _binomial_large(
     n: float, p: float, mean: float, deviation: float, odds: float, m: float, draw: Draw
 ) -> float:
+    """A binomial draw where n * p is large: transformed rejection."""
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
     c = mean + 0.5

@@ -85,6 +85,7 @@ def load(
 
 
 def _load(file: Any, map_location: Any, restricted: bool, mmap: bool, pickle_arguments: Any) -> Any:
+    """The object in a file of either format: a zip archive, or what came before it."""
     start = file.tell()
     magic = file.read(4)
     if not magic:

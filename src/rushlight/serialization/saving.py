@@ -308,6 +308,7 @@ class _Pickler(_PythonPickler):
         return NotImplemented
 
     def _reduce_tensor(self, obj: Tensor) -> Any:
+        """How a tensor, a parameter or a subclass is pickled: as PyTorch does it."""
         kind, state = type(obj), dict(obj.__dict__)
         if isinstance(obj, _Uninitialized):
             return NotImplemented

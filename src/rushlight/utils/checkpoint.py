@@ -121,6 +121,7 @@ def _recomputed(
     early_stop: bool,
     checked: bool,
 ) -> Any:
+    """Call a function whose saved tensors are not kept but computed again when backward asks for them."""
     early_stop = early_stop if _early_stop is None else _early_stop
     forward_context, recompute_context = (
         context_fn() if context_fn else (contextlib.nullcontext(), contextlib.nullcontext())

@@ -113,6 +113,7 @@ class Elementwise(Binding):
         return self.ufuncs
 
     def bind(self, reference: Callable) -> Callable:
+        """The function that checks the arguments and calls a ufunc of ours, or the reference."""
         ufuncs, arrays, numbers, bounds = self.ufuncs, self.arrays, self.numbers, self.bounds
 
         def compiled(*args: Any, out: np.ndarray | None = None) -> Any:

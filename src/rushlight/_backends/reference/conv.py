@@ -149,6 +149,7 @@ def _by_columns(
     dilation: Ints,
     groups: int,
 ) -> None:
+    """A convolution as products of matrices: windows side by side as columns, times the weights."""
     n, o, kernel, out = x.shape[0], w.shape[0], w.shape[2:], y.shape[2:]
     rows, places = prod(w.shape[1:]), prod(out)
     matrix = np.ascontiguousarray(w).reshape(groups, o // groups, rows)
@@ -225,6 +226,7 @@ def is_flipped(problem: Problem) -> bool:
 
 
 def _add_windows(g: np.ndarray, w: np.ndarray, x: np.ndarray, problem: Problem) -> None:
+    """A transposed convolution: each element of `g` times the weights, added at its window of `x`."""
     n, o, groups = g.shape[0], g.shape[1], problem.groups
     stride, padding, dilation = problem.stride, problem.padding, problem.dilation
     c, kernel, out = x.shape[1], w.shape[2:], g.shape[2:]

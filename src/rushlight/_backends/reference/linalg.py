@@ -267,6 +267,8 @@ def ldl_factor(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, 
 
 
 def ldl_one(m: np.ndarray, pivots: np.ndarray, hermitian: bool) -> int:
+    """The LDL factors of one matrix, in its place, by the pivots of Bunch and Kaufman; returns where D is singular,
+    or 0."""
     n, info, k = len(m), 0, 0
     bound = (1 + 17**0.5) / 8
 

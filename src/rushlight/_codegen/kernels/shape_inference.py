@@ -57,7 +57,7 @@ def like(a, plan):
 
 @inline
 def at_axis(a, axis):
-    """(whether the dimension is there, [outer, n, inner], n along it)."""
+    """An array in order as [outer, n, inner], with n along a dimension: (whether it has that one, outer, n, inner)."""
     nd = dims_of(a)
     d = axis + nd if axis < 0 else axis
     outer, n, inner = i64(1), i64(1), i64(1)
@@ -74,8 +74,8 @@ def at_axis(a, axis):
 
 @inline
 def by_strides(a, order):
-    """The dimensions of more than one element are written to `order`, those with larger strides first. How many
-    they are; -1 where elements lie apart, backwards, or on each other."""
+    """Write the dimensions of more than one element to `order`, the largest stride first. Returns their number, or
+    -1 where the elements do not fill one block of memory forwards, each place once."""
     shape, strides = shape_of(a), strides_of(a)
     count = i64(0)
     for k in range(dims_of(a)):
@@ -101,8 +101,8 @@ def by_strides(a, order):
 
 @inline
 def in_memory(a, axis):
-    """(whether memory is [outer, n, inner] with n along an axis, or all of it for NONE, and the other dimensions
-    stand there in their order, outer, n, inner)."""
+    """An array as its memory lies, [outer, n, inner], with n along a dimension (NONE: n is all): (whether its memory
+    is of this form, with the other dimensions in their order, outer, n, inner)."""
     nd = dims_of(a)
     shape, order = shape_of(a), array(i64, DIMS)
     d = axis + nd if axis < 0 else axis
@@ -129,7 +129,8 @@ def in_memory(a, axis):
 
 @inline
 def without(a, axis, keep, plan):
-    """The shape of a result without one dimension, or any for NONE; with size 1 where `keep` is 1. How many it has."""
+    """Write the shape without one dimension (NONE: without all), or with size 1 for it where `keep` is 1. Returns
+    the number of dimensions."""
     nd = dims_of(a)
     d = axis + nd if axis < 0 else axis
     kept = i64(0)
@@ -149,7 +150,7 @@ SHORT = 131072  # elements that need not be cut for a second thread
 
 @inline
 def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
-    """[outer, n, inner] reduced over n, a dimension or all of them, in the order of memory.
+    """A reduction of [outer, n, inner] over n, one dimension or all, which reads memory in its order.
 
     Rows (inner = 1) are at most LONGEST long, or it is one row of at most MOST parts of that length;
     columns are at most DEEPEST long, and of more than SHORT elements there are FEW tiles at least: fewer
@@ -177,13 +178,13 @@ def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
 
 @kernel
 def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
-    """As `reduced`."""
+    """The kernel `reduced`: a reduction over one dimension or all."""
     reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
 
 
 @kernel
 def first_places(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
-    """As `reduced`; all elements of an array only where they are in order, by which they are counted."""
+    """As `reduced`, for places of elements. A place among all elements counts them in order, so they must lie so."""
     reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
     if (axis == NONE) & (not in_order(a)):
         plan[RUN] = 0
@@ -191,7 +192,7 @@ def first_places(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, p
 
 @kernel
 def rows_only(a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
-    """As `reduced`, of whole rows of any length."""
+    """As `reduced`, for kernels that take whole rows only, of any length."""
     reduced(1 << 40, 1, 1, 1, a, axis, keep, plan)
     if plan[RUN] != ROWS:
         plan[RUN] = 0
@@ -199,7 +200,7 @@ def rows_only(a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
 
 @kernel
 def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64, plan: Ptr[i64]):
-    """As `reduced`, of whole rows and columns; the last number is `correction`."""
+    """As `reduced`, for kernels that take whole rows or columns; one more number, `correction`, comes last."""
     reduced(LONGEST, DEEPEST, 1, 1, a, axis, keep, plan)
     if correction < 0:
         plan[RUN] = 0
@@ -210,7 +211,7 @@ def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64,
 
 @inline
 def along_axis(a, axis, plan):
-    """A result of the shape of `a`, which is [outer, n, inner] for what goes along an axis."""
+    """A result of the shape of `a`, made by walks along an axis; the numbers are outer, n, inner."""
     fits, outer, n, inner = at_axis(a, axis)
     plan[RUN] = 0
     if fits:
@@ -221,14 +222,14 @@ def along_axis(a, axis, plan):
 
 @kernel
 def scanned(a: Header, axis: i64, plan: Ptr[i64]):
-    """As `along_axis`."""
+    """The kernel `along_axis`: running sums and their like."""
     along_axis(a, axis, plan)
 
 
 @kernel
 def softmaxed(FEW, SHORT, a: Header, axis: i64, plan: Ptr[i64]):
-    """As `along_axis`; runs for columns, for long rows, for rows of up to SHORT elements, then for rows of
-    1, 2... FEW elements."""
+    """As `along_axis`. Run 1 is for columns, 2 for long rows, 3 for rows of up to SHORT elements; 4 and those after
+    it for rows of exactly 1, 2... FEW elements."""
     along_axis(a, axis, plan)
     if plan[RUN] == 1:
         n = plan[NUMBERS + 1]
@@ -238,7 +239,7 @@ def softmaxed(FEW, SHORT, a: Header, axis: i64, plan: Ptr[i64]):
 
 @kernel
 def in_order_along(MOST, a: Header, axis: i64, descending: i64, plan: Ptr[i64]):
-    """As `along_axis`, of at most MOST elements along it; the last number is -1 where the order descends."""
+    """As `along_axis`, for sorting at most MOST elements; one more number is -1 for descending order, else 0."""
     along_axis(a, axis, plan)
     plan[NUMBERS + 3] = 0 - descending
     if (plan[NUMBERS + 1] > MOST) | ((descending != 0) & (descending != 1)):
@@ -247,7 +248,7 @@ def in_order_along(MOST, a: Header, axis: i64, descending: i64, plan: Ptr[i64]):
 
 @inline
 def one_along(MOST, a, axis, keep, which, plan):
-    """One of at most MOST elements along an axis: outer, n, inner, and which."""
+    """A result of one of the elements along an axis, at most MOST; the numbers are outer, n, inner, `which`."""
     fits, outer, n, inner = in_memory(a, axis)
     plan[RUN] = 0
     if fits & ((keep == 0) | (keep == 1)):
@@ -258,25 +259,25 @@ def one_along(MOST, a, axis, keep, which, plan):
 
 @kernel
 def chosen(MOST, a: Header, axis: i64, keep: i64, which: i64, plan: Ptr[i64]):
-    """As `one_along`."""
+    """The kernel `one_along`: the element that is number `which` in order."""
     one_along(MOST, a, axis, keep, which, plan)
 
 
 @kernel
 def chosen_kind(MOST, KIND, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
-    """As `one_along`, by a kind of choice that needs no more."""
+    """As `one_along`, where KIND says all: which rule chooses the element."""
     one_along(MOST, a, axis, keep, i64(KIND), plan)
 
 
 @kernel
 def chosen_median(MOST, KIND, a: Header, axis: i64, keep: i64, skip_nan: i64, plan: Ptr[i64]):
-    """As `one_along`, by the kind KIND, or KIND - 1 where NaN is skipped."""
+    """As `one_along`, by the rule KIND, or KIND - 1 where NaN is left out."""
     one_along(MOST, a, axis, keep, KIND - skip_nan, plan)
 
 
 @kernel
 def largest_few(MOST, a: Header, k: i64, axis: i64, most: i64, plan: Ptr[i64]):
-    """k <= MOST elements of each row of `a`: rows, n, k, and -1 where they are the smallest."""
+    """The k largest elements of each row, at most MOST; the numbers are rows, n, k, and -1 for the smallest, else 0."""
     fits, outer, n, inner = at_axis(a, axis)
     plan[RUN] = 0
     fits = fits & (inner == 1) & (k > 0) & (k <= n) & (k <= MOST) & ((most == 0) | (most == 1))
@@ -289,8 +290,8 @@ def largest_few(MOST, a: Header, k: i64, axis: i64, most: i64, plan: Ptr[i64]):
 
 @kernel
 def rolled(a: Header, shift: i64, axis: i64, plan: Ptr[i64]):
-    """Rows of the shape of `a` that begin `shift` elements later along an axis: rows, elements of a row,
-    elements that come in at its front. Few long rows are left to the way that shares them."""
+    """A result of the shape of `a`, rolled by `shift` along an axis; the numbers are rows, elements of a row, and
+    how many of them come to its front. Few long rows are left to the kernel whose threads share a row."""
     fits, outer, n, inner = at_axis(a, axis)
     work = outer * n * inner
     plan[RUN] = 0
@@ -304,7 +305,7 @@ def rolled(a: Header, shift: i64, axis: i64, plan: Ptr[i64]):
 
 @kernel
 def triangular(a: Header, diagonal: i64, plan: Ptr[i64]):
-    """Matrices of the shape of `a`: how many, rows, columns, and the diagonal."""
+    """Triangles of matrices; the numbers are how many, their rows, their columns, the diagonal."""
     nd = dims_of(a)
     plan[RUN] = 0
     if in_order(a) & (nd >= 2) & (nd <= DIMS):

@@ -202,6 +202,7 @@ to.__wrapped__ = converted  # whose signature is to's
 
 
 def _declare_conversions() -> None:
+    """Declare the methods that are named for a dtype: `x.float()`, `x.long()`..."""
     names = {
         "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
         "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
@@ -495,6 +496,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str) -> Tensor:
+    """Write `src` into `self` by any way; `label` names who asks, `recorded` is the operator of the graph."""
     if src._edge is not None and self.dtype.kind < 2:  # no gradient goes through integers
         src = src.detach()
     if opened:

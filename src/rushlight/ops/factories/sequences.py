@@ -292,6 +292,7 @@ def _between(name: str, start: Any, end: Any, n: int, dtype: Any) -> Tensor:
 
 
 def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -> tuple:
+    """The arguments of `linspace` and `logspace`, checked: start, end, the number of steps, the dtype."""
     _single(name, start, end)
     start, end = _real(name, start, 1, "start"), _real(name, end, 2, "end")
     if isinstance(steps, bool) or not hasattr(steps, "__index__"):

@@ -335,6 +335,7 @@ def scatter_reduce_back(
     include_self: bool,
     result: Tensor,
 ) -> tuple:
+    """The gradients of `scatter_reduce` by the input and by the source."""
     shape = src.shape
     used = src
     if shape != index.shape:

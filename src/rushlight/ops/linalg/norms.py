@@ -129,6 +129,7 @@ def nonzero(norm):
 
 
 def vector_norm_gradient(g, x, result, ord, dim, keepdim, dtype, x_dtype):
+    """The gradient of `vector_norm` by its input."""
     if dtype is not None and x.dtype is not dtype:
         x = x.to(dtype)
     g, norm = (keep(t, x.shape, dim, keepdim) for t in (g, result))

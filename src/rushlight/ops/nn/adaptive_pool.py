@@ -115,6 +115,7 @@ def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
 def wanted_sizes(
     name: str, shape: Ints, dtype: dtypes.dtype, output_size: Any, n: int
 ) -> Ints:  # fmt: skip
+    """The sizes of the result of an adaptive pooling over `n` dimensions; None keeps the size of the input."""
     several = isinstance(output_size, (tuple, list))
     values = tuple(output_size) if several else (output_size,) * n
     if several and len(shape) <= len(values):
@@ -331,6 +332,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(declare_max_unpool, (1, 2, 3))
 
 
 def declare_fractional(n: int) -> Any:
+    """The fractional max pooling over `n` dimensions, an operator."""
     name = f"fractional_max_pool{n}d"
     words = ("time", "height", "width")[3 - n :]
 

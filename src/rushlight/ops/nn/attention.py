@@ -82,6 +82,7 @@ attend.grad_all(attend_rule, kernel=attend_gradients)
 
 
 def check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Any, dropout_p: float) -> None:
+    """RuntimeError where dtypes, dimensions, mask or dropout of an attention do not go together."""
     if not query.dtype is key.dtype is value.dtype:
         names = [xp.c_name(t._array) for t in (query, key, value)]
         raise RuntimeError(

@@ -80,6 +80,7 @@ def col2im(xp, input: Array, sizes: Ints, windows: tuple):
 def check_columns(
     shape: Ints, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> None:
+    """RuntimeError where columns of windows cannot be put together to images of these sizes."""
     check_windows(kernel, dilation, padding, stride)
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(

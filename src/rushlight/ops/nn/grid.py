@@ -23,6 +23,7 @@ PADDINGS = ("zeros", "border", "reflection")
 
 
 def check(a: np.ndarray, grid: np.ndarray, mode: int, n: int | None = None) -> None:
+    """RuntimeError or NotImplementedError where an image and a grid of places do not go together."""
     nd = a.ndim - 2
     if n == nd == grid.ndim - 2 and a.dtype is grid.dtype and a.dtype in FLOATING:
         same = a.shape[0] == grid.shape[0] and grid.shape[-1] == nd

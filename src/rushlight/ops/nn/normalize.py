@@ -133,6 +133,7 @@ normalized_layer.grad_all(layer_rule, kernel=layer_gradients)
 
 
 def check_layer(input: Tensor, shape: Any, weight: Any, bias: Any, star: str = "[*, ") -> tuple:
+    """The shape to be normalized, a tuple. TypeError or RuntimeError where input, weight or bias do not fit it."""
     if isinstance(shape, int):
         raise TypeError(
             "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not int"

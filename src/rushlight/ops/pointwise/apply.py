@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def _write(name: str, self: Tensor, others: tuple[Tensor, ...], function: Callable) -> Tensor:
+    """Write the results of a Python function of each element, or of each pair, into a tensor."""
     if thread.grad and any(isinstance(t, Tensor) and t.requires_grad for t in (self, *others)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."

@@ -212,6 +212,7 @@ def segment_backward(
     g: Tensor, data: Tensor, result: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int,
     initial: float | None,
 ) -> Tensor:  # fmt: skip
+    """The gradient of `segment_reduce` by its data."""
     kind = NAMES[reduce]
     axis %= data.ndim
     segment, count = segment_table(lengths, offsets, tuple(data.shape), axis)

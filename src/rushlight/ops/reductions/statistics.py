@@ -320,6 +320,7 @@ declare_quantile(
 
 
 def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> None:
+    """The errors of `quantile` and `nanquantile`."""
     if not input.numel():
         raise RuntimeError(
             f"{name}() input tensor must be non-empty, got shape {list(input.shape)}"
@@ -357,6 +358,7 @@ def quantiles(
     *,
     skip_nan: Bool,
 ) -> Tensor:
+    """`quantile`, and `nanquantile` where `skip_nan`: sort, then interpolate between neighbours."""
     check_quantile(name, input, q, interpolation)
     ndim = input.ndim
     if dim is None:

@@ -132,6 +132,7 @@ dense_times.grad(
 
 
 def check_matrices(name: str, a: Tensor, b: Tensor) -> None:
+    """The errors of products of matrices, where one is sparse."""
     if a.ndim != 2 or b.ndim != 2:
         if is_sparse(a) and b.ndim == 1 and name == "mm":
             raise IndexError(
