@@ -77,7 +77,8 @@ def _inherited(cls: type) -> Any:
 
 def is_array(x: Any) -> bool:
     """Whether a back end computes on `x`."""
-    return (_of_class.get(x.__class__) or _inherited(x.__class__)) is not None
+    cls = x.__class__
+    return (_of_class[cls] if cls in _of_class else _inherited(cls)) is not None
 
 
 def for_device(device: Any = None) -> Any:
