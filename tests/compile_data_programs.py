@@ -447,3 +447,12 @@ def dictionaries_of_modules():
         return x, [*model], len(model), "a" in model
 
     return f, rows()
+
+
+@program
+def numbers_in_views_of_leaves():
+    def f(x):
+        x.view(-1)[::2] = 3
+        return x
+
+    return f, [(R(3, 4).requires_grad_(k == 2),) for k in range(4)]

@@ -339,6 +339,8 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
     basic, found = read(self._array, index if index.__class__ is tuple else as_tuple(index))
     view = basic_index(self, basic) if changes(basic) else self
     if found is None:
+        if fills and thread.grad and edge_of(view) is not None:
+            check_writable(view, "copy_")  # in the words of a call that nobody watches
         view.fill_(value) if fills else view.copy_(without_leading_ones(value, view._array))
     else:
         value = without_leading_ones(value, None)
