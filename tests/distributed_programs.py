@@ -198,6 +198,15 @@ def asynchronous():
     with pytest.raises(RuntimeError, match="sourceRank"):
         works[0].source_rank()
     work = dist.all_reduce_coalesced([torch.ones(2), torch.ones(3)], async_op=True)
+    mine = torch.ones(3, dtype=torch.bfloat16)
+    dist.all_reduce_coalesced([mine, mine, torch.zeros(2, 3).t().bfloat16()])
+    assert mine.tolist() == [size] * 3
+    columns = torch.ones(3, 2).t()
+    dist.all_reduce_coalesced([columns, torch.ones(1)], op=dist.ReduceOp.AVG)
+    assert columns.tolist() == [[1.0] * 3] * 2
+    mine = torch.ones(3)
+    found = dist.group.WORLD.allreduce([mine]).get_future().wait()
+    assert found[0] is mine and mine.tolist() == [size] * 3
     assert [each.tolist() for each in torch.futures.wait_all([work])[0]] == [[size] * 2, [size] * 3]
 
 

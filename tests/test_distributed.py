@@ -456,11 +456,25 @@ def test_who_waits_hears_who_did_not_come():
     assert len(errors) == 2 and str(errors[0]) == str(errors[1])
 
 
+def test_who_follows_one_that_died_is_not_blamed(tmp_path):
+    from rushlight.distributed import processes, world
+    from rushlight.distributed.tcp_store import FOLLOWERS, GONE
+
+    store = dist.FileStore(str(tmp_path / "store"))
+    job = types.SimpleNamespace(files=[store], size=4)
+    store.set("process/2", processes.sign())
+    assert world.World.gone(job, store) == {}
+    store.append(GONE, "3 ")
+    store.append(FOLLOWERS, "0 3 ")
+    store.append(FOLLOWERS, "1 3 ")
+    assert world.World.gone(job, store) == {0: 3, 1: 3, 3: 3}
+
+
 def test_a_timeout_tells_who_waits_elsewhere():
     from rushlight.distributed import work
 
     group = types.SimpleNamespace(
-        ranks=[4, 5, 6, 7], rank=lambda: 0, store=dist.HashStore(), group_name="0", gone=set,
+        ranks=[4, 5, 6, 7], rank=lambda: 0, store=dist.HashStore(), group_name="0", gone=dict,
         timeout=timedelta(seconds=6),
     )  # fmt: skip
     request = types.SimpleNamespace(Test=lambda: False)

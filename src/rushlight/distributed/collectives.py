@@ -123,7 +123,7 @@ def all_reduce_coalesced(
     if (known := _group(group, "all_reduce_coalesced")) is None:
         return None
     _check_complex("all_reduce", tensors, op)
-    return _future(_all([known.allreduce(each, op) for each in tensors], async_op))
+    return _future(_end(known.allreduce_coalesced(tensors, op), async_op))
 
 
 class _Several:

@@ -133,6 +133,10 @@ class ProcessGroup:
         """The name of the backend."""
         return self.backend
 
+    def _get_backend(self, device: Any) -> ProcessGroup:
+        """The group itself: there is one engine, for tensors on the CPU."""
+        return self
+
     def set_timeout(self, timeout: timedelta) -> None:
         """Let calls take so long from now on."""
         self.timeout = timeout
@@ -141,8 +145,8 @@ class ProcessGroup:
         """The store of this group."""
         return self.store
 
-    def gone(self) -> set[int]:
-        """The ranks in the job of processes that died."""
+    def gone(self) -> dict[int, int]:
+        """The ranks in the job of processes that have ended too early, each with that of the one that died first."""
         return world.world.gone(self.store)  # type: ignore[union-attr]
 
     def _work(
@@ -190,8 +194,12 @@ class ProcessGroup:
 
         return finish
 
-    def allreduce(self, tensor: Tensor, op: Any = reductions.ReduceOp.SUM) -> Work:
-        """All get the reduction, in place."""
+    def allreduce(
+        self, tensor: Tensor | Sequence[Tensor], op: Any = reductions.ReduceOp.SUM
+    ) -> Work:
+        """All get the reduction, in place; of a tensor or a list of one, as communication hooks have it."""
+        if not isinstance(tensor, Tensor):
+            (tensor,) = tensor
         row = row_of(reductions.prepared(tensor, op))
         operation = reductions.operation(op, row.dtype)
         if self._by_schedule(operation, row):
@@ -201,6 +209,22 @@ class ProcessGroup:
             request = self.communicator.Iallreduce(place, message(row), operation)
             finish = self._finish(op, tensor, row)
         return self._work("all_reduce", request, [row], finish, [tensor])
+
+    def allreduce_coalesced(
+        self, tensors: Sequence[Tensor], op: Any = reductions.ReduceOp.SUM
+    ) -> Work:
+        """As `allreduce` of several tensors of one dtype, in one row; a tensor may be there twice."""
+        flat = _wrap(np.concatenate([row_of(each).reshape(-1) for each in tensors]))
+        work = self.allreduce(flat, op)
+        first, copy = work._finish, distributed(flat._array, tensors)
+
+        def finish() -> None:
+            if first is not None:
+                first()
+            copy()
+
+        work._finish, work._result = finish, list(tensors)
+        return work
 
     def rows_written(self, tensor: Tensor) -> Work:
         """All have written their rows of a reduction: Note [Rows in shared memory]."""

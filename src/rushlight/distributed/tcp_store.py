@@ -19,6 +19,7 @@ from rushlight.distributed.store import DistNetworkError, DistStoreError, Store,
 
 __all__ = ["TCPStore"]
 
+FOLLOWERS = "\x00followers"  # those that ended because they heard of one: "0 3 " is rank 0 because of rank 3
 GONE = "\x00gone"  # the key that lists who went without a word: "3 1 "
 _NOTHING = 0xFFFFFFFF  # in the place of a length: there is no answer
 _CLIENTS = "\x00clients"
@@ -168,7 +169,7 @@ class TCPStore(Store):
 
     def list_keys(self) -> list[str]:
         """All keys."""
-        return [key for key in super().list_keys() if key not in (_CLIENTS, GONE)]
+        return [key for key in super().list_keys() if key not in (_CLIENTS, FOLLOWERS, GONE)]
 
     def clone(self) -> TCPStore:
         """A store on the same table with a connection of its own."""

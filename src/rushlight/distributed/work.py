@@ -42,6 +42,7 @@ class Work:
         self._timeout = timeout or group.timeout
         self._lock = threading.RLock()  # a callback of the future may ask this work
         self._done, self._error, self._future = False, None, None
+        self._in_progress = False  # whether the thread takes care of it
         self._source: int | None = None
         self._recorded = profiler.begun(f"mpi:{name}", result)
 
@@ -126,6 +127,8 @@ class Work:
                 self._future = Future()
                 if self._done:
                     self._resolve(self._future)
+        if not self._done:
+            progress(self)  # whoever waits for the future asks for nothing
         return self._future
 
     def _resolve(self, future: Future) -> None:
@@ -174,7 +177,9 @@ class Watch:
                 group.store.set(f"{self._key()}/{group.rank()}", "")
                 self.announced = True
             group.store.set(f"waiting/{group.rank()}", f"{work.name} number {work.number}")
-            if gone := sorted(group.gone().intersection(self._peers())):
+            early = group.gone()
+            if gone := sorted({early[peer] for peer in self._peers() if peer in early}):
+                world.world.heard = gone[0]  # type: ignore[union-attr]
                 work._fail(
                     DistBackendError(
                         f"{self._call()}: rank {', '.join(map(str, gone))} is gone: Connection closed by peer, the "
@@ -273,9 +278,10 @@ _progress: Progress | None = None
 def progress(work: Work) -> Work:
     """Let the thread take care of a work."""
     global _progress
-    if not work._test():
+    if not work._in_progress and not work._test():
         if _progress is None:
             _progress = Progress()
             _progress.start()
+        work._in_progress = True
         _progress.add(work)
     return work

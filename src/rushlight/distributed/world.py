@@ -26,7 +26,7 @@ from rushlight.distributed.store import (
     PrefixStore,
     Store,
 )
-from rushlight.distributed.tcp_store import GONE, TCPStore
+from rushlight.distributed.tcp_store import FOLLOWERS, GONE, TCPStore
 
 __all__ = ["World", "is_installed", "join", "launched"]
 
@@ -51,6 +51,7 @@ class World:
         self.tags = self.communicator.Get_attr(mpi.TAG_UB)  # the largest one
         self.process = os.getpid()
         self.failed = False  # something did not come to its end: leave without waiting for anybody
+        self.heard: int | None = None  # a process that is gone: this one ends because of it
         self.stores: list[TCPStore] = []
         self.files: list[Store] = []  # those whose last store is a file
         atexit.register(self.leave)
@@ -65,15 +66,17 @@ class World:
             store.set(f"process/{self.rank}", processes.sign())
             self.files.append(store)
 
-    def gone(self, store: Store) -> set[int]:
-        """The ranks of processes that died."""
+    def gone(self, store: Store) -> dict[int, int]:
+        """The ranks of processes that have ended too early, each with the rank of the one that died first."""
         below = getattr(store, "_underlying_non_prefix_store", store)
-        found = set(map(int, below.get(GONE).split())) if below.check([GONE]) else set()
+        pairs = iter((below._call("get", FOLLOWERS) or b"").split())
+        found = {int(rank): int(cause) for rank, cause in zip(pairs, pairs)}
+        found.update((rank, rank) for rank in map(int, (below._call("get", GONE) or b"").split()))
         for file in self.files[-1:] if isinstance(below, FileStore) else ():
             for rank in range(self.size):  # no server sees that a process ends
                 sign = file._call("get", f"process/{rank}")
                 if sign is not None and processes.ended(sign.decode()):
-                    found.add(rank)
+                    found[rank] = rank
         return found
 
     def leave(self) -> None:
@@ -81,12 +84,16 @@ class World:
         if os.getpid() != self.process:
             return  # a forked child
         failed = self.failed or getattr(sys, "last_value", None) is not None
+        for store in self.stores if self.heard is not None else ():
+            self._part_from(store, f"{self.rank} {self.heard} ")
         for file in self.files:
+            below = getattr(file, "_underlying_non_prefix_store", file)
             try:
-                file.delete_key(f"process/{self.rank}")
-                if failed:
-                    below = getattr(file, "_underlying_non_prefix_store", file)
+                if self.heard is not None:
+                    below.append(FOLLOWERS, f"{self.rank} {self.heard} ")
+                elif failed:
                     below.append(GONE, f"{self.rank} ")
+                file.delete_key(f"process/{self.rank}")
             except OSError:
                 pass  # somebody has removed its folder
         if failed and self.launched:
@@ -98,11 +105,7 @@ class World:
                 time.sleep(TOLD)
             return
         for store in self.stores:
-            try:
-                store.set_timeout(timedelta(seconds=LEAVING))
-                store._call("bye")
-            except RuntimeError:
-                pass  # who served it has ended
+            self._part_from(store)
         limit = timedelta.max if self.launched else timedelta(seconds=LEAVING)
         if settle(self.communicator.Ibarrier(), limit):
             if self.endpoint is not None:
@@ -110,6 +113,17 @@ class World:
             self.library.MPI_Finalize()  # by mpi4py, the interpreter could not answer meanwhile
             if self.endpoint is not None:
                 self.endpoint.end()
+
+    @staticmethod
+    def _part_from(store: TCPStore, follows: str = "") -> None:
+        """Tell a server that this process has not died, or whom it follows."""
+        try:
+            store.set_timeout(timedelta(seconds=LEAVING))
+            if follows:
+                store.append(FOLLOWERS, follows)
+            store._call("bye")
+        except RuntimeError:
+            pass  # who served it has ended
 
 
 def settle(request: Any, timeout: timedelta) -> bool:
