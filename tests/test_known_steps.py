@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import weakref
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import rushlight as torch
 from rushlight._codegen import cache
 from rushlight.compiler import call_lists, known_steps
+from rushlight.compiler.recording import Recorder
 from test_call_lists import built, check, given, layers, lists_in
 
 
@@ -124,3 +126,27 @@ def test_arrays_of_the_first_calls_are_let_go():
             assert not hidden()
     finally:
         gc.enable()
+
+
+def test_a_capture_lets_go_of_what_the_function_lets_go_of():
+    made, most = [], []
+
+    @torch.compile
+    def chain(x):
+        with torch.no_grad():
+            for k in range(20):
+                x = (x + k).sin()
+        return x
+
+    dispatch = Recorder.__torch_dispatch__
+
+    def counting(self, *given):
+        result = dispatch(self, *given)
+        made.append(weakref.ref(result._array))
+        most.append(sum(a() is not None for a in made))
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recorder, "__torch_dispatch__", counting)
+        chain(torch.randn(77, 33))
+    assert len(made) >= 40 and max(most) < 8

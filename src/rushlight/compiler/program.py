@@ -158,8 +158,8 @@ class Program:
         self.graphs = [s.graph for s in self.segments]
         self.decisions = [d.reason for d in recorder.steps if isinstance(d, Decision)]
         self.has_backward = bool(self.results)
-        for v in recorder.values.values():
-            v.array = v.tensor = None
+        for v in recorder.values:
+            v.tensor = None
         for held in (recorder.capture.keep, recorder.values, recorder.steps):
             held.clear()  # type: ignore[attr-defined]
         self.results, self.segments, self.made, self.ended = [], [], {}, {}
@@ -168,7 +168,7 @@ class Program:
     def guard_memory(self, recorder: Recorder) -> None:
         """Guard that arrays which are written to share no memory with arguments, and that containers which are changed
         are no other ones of the arguments."""
-        found = [v for v in recorder.values.values() if v.place]
+        found = [v for v in recorder.values if v.place]
         given = [v for v in found if v.expression != v.place]
         c = recorder.capture
         for o in {id(o): o for o in c.written.values() if id(o) in c.outside}.values():
@@ -228,7 +228,7 @@ class Program:
         if recorder.backward:
             raise Stop("results that need a gradient, behind a backward pass")
         self.sources = [
-            v for v in recorder.values.values() if v.tensor is not None and v.tensor.requires_grad
+            v for v in recorder.values if v.tensor is not None and v.tensor.requires_grad
         ]
         if not self.sources:
             raise Stop("results whose history leads to nothing but leaves that the function made")
@@ -236,6 +236,7 @@ class Program:
         for k, g in enumerate(given):
             recorder.new_value(g._array).expression = f"g{k}"
         self.given = [recorder.value_of(g) for g in given]
+        self.likes = tuple((a.shape, a.dtype, a.strides) for a in [g._array for g in given])
         at, early = len(recorder.steps), recorder.early
         recorder.start()
         recorder.capture.differentiates = True
@@ -277,7 +278,7 @@ class Program:
             "__slots__": (), "n_outputs": len(self.results), "reached": reached,
             "backward": Backward(s.graph, given, self.built),
             "places": [order.index(v) for v in inputs],
-            "likes": tuple((g.array.shape, g.array.dtype, g.array.strides) for g in self.given),
+            "likes": self.likes,
         })  # fmt: skip
         self.names |= {"Backward": kind, "begin": begin, "Output": Output}
         edges = ", ".join(f"edge_of({v.expression})" for v in self.sources)
@@ -291,7 +292,7 @@ class Program:
 
     def finish(self, recorder: Any) -> None:
         """Give each graph its outputs."""
-        for v in recorder.values.values():
+        for v in recorder.values:
             if v.kept and v.graph is not None:
                 v.graph.outputs.append(v)
         for s in recorder.steps:

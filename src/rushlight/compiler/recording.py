@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +45,15 @@ NUMBERS = ("_local_scalar_dense", "item", "is_nonzero")
 
 
 class Value:
-    """An array that programs compute or take.
+    """An array that programs compute or take. It is not held: what the function lets go of is let go of in a capture, too.
 
     `expression`: the tensor that holds it, for what comes from outside; `node` and `graph`: what computes it.
     """
 
-    __slots__ = ("array", "expression", "graph", "kept", "node", "number", "place", "tensor")
+    __slots__ = ("_array", "expression", "graph", "kept", "node", "number", "place", "tensor")
 
     def __init__(self, array: Any, number: int) -> None:
-        self.array, self.number = array, number
+        self._array, self.number = weakref.ref(array), number
         self.expression: str | None = None
         self.tensor: Tensor | None = None
         self.graph: Segment | None = None
@@ -63,6 +64,11 @@ class Value:
     @property
     def name(self) -> str:
         return f"v{self.number}"
+
+    @property
+    def array(self) -> Any:
+        """The array; None where it is no more."""
+        return self._array()
 
 
 class Segment:
@@ -89,7 +95,8 @@ class Segment:
                 where = self.graph.inserting_before(next(iter(self.graph.nodes), None))
             with where:
                 node = self.graph.placeholder(v.name)
-            node.meta["val"] = described(of_array(v.array))
+            gone = v.array is None and v.node is not None
+            node.meta["val"] = v.node.meta["val"] if gone else described(of_array(v.array))  # type: ignore[union-attr]
             self.inputs[v] = node
             v.kept = True
         return node
@@ -103,7 +110,10 @@ class Recorder(TorchDispatchMode):
     def __init__(self, capture: Capture) -> None:
         super().__init__()
         self.capture = capture
-        self.values: dict[int, Value] = {}  # by the id of the array
+        self.values: list[Value] = []
+        self._latest: dict[
+            int, Value
+        ] = {}  # by the id of the array, which may be another one by now
         self.steps: list[Segment | Step | Decision] = []
         self.early = 0  # how many steps depend on nothing that a run does
         self.changes: list[Step] = []  # that wait until something can see them
@@ -163,7 +173,7 @@ class Recorder(TorchDispatchMode):
     # -- values --------------------------------------------------------------------------------
 
     def knows(self, t: Tensor) -> bool:
-        return id(t._array) in self.values
+        return self.value_of(t) is not None
 
     def made_inside(self, t: Tensor) -> bool:
         """Whether the function made a tensor, and its memory."""
@@ -176,11 +186,12 @@ class Recorder(TorchDispatchMode):
         return v is not None and v.tensor is not t and t.is_leaf
 
     def value_of(self, t: Tensor) -> Value | None:
-        return self.values.get(id(t._array))
+        v = self._latest.get(id(t._array))
+        return v if v is not None and v.array is t._array else None
 
     def new_value(self, array: Any) -> Value:
-        v = self.values[id(array)] = Value(array, len(self.values))
-        self.capture.keep.append(v)
+        v = self._latest[id(array)] = Value(array, len(self.values))
+        self.values.append(v)
         return v
 
     def add_outside(self, t: Tensor, expression: str, constant: bool) -> None:
@@ -195,7 +206,7 @@ class Recorder(TorchDispatchMode):
         if constant and edge_of(t) is not None and not t.is_leaf:
             c.stop("a tensor with a history from outside")
             return
-        if id(t._array) in self.values:
+        if self.knows(t):
             c.stop("two tensors on one array")
             return
         v = self.new_value(t._array)
@@ -325,7 +336,7 @@ class Recorder(TorchDispatchMode):
 
     def track(self, result: Any, node: Node) -> None:
         if isinstance(result, Tensor):
-            if id(result._array) not in self.values:
+            if not self.knows(result):
                 v = self.new_value(result._array)
                 v.graph, v.node = self.segment, node
         elif isinstance(result, (tuple, list)):
@@ -370,7 +381,7 @@ class Recorder(TorchDispatchMode):
 
     def reads_gradients(self) -> bool:
         """Whether runs find an array as the gradient of a tensor."""
-        return any((v.expression or "").endswith(".grad") for v in self.values.values())
+        return any((v.expression or "").endswith(".grad") for v in self.values)
 
     def end_graph(self) -> None:
         if len(self.segment.graph.nodes):
@@ -401,11 +412,7 @@ class Recorder(TorchDispatchMode):
     # -- gradients of leaves -------------------------------------------------------------------
 
     def leaves(self) -> list[Value]:
-        return [
-            v
-            for v in [*self.values.values()]
-            if v.tensor is not None and v.tensor._edge is not None
-        ]
+        return [v for v in [*self.values] if v.tensor is not None and v.tensor._edge is not None]
 
     def gradient(self, t: Tensor) -> Tensor | None:
         """`t.grad`."""
@@ -437,7 +444,7 @@ class Recorder(TorchDispatchMode):
             self.gradients[v.number] = None
             return
         if id(v.tensor) in self.decided:
-            if g is not None and id(g._array) not in self.values:
+            if g is not None and not self.knows(g):
                 self.new_value(g._array).expression = f"{v.expression}.grad"
             self.gradients[v.number] = None if g is None else self.value_of(g)
             return
@@ -446,7 +453,7 @@ class Recorder(TorchDispatchMode):
             self.gradients[v.number] = None
             return
         name = f"{v.place}.grad"
-        if id(g._array) not in self.values:
+        if not self.knows(g):
             self.capture.guards.add(f"{name} is not None")
             self.capture.guards.tensor(name, g)
             self.capture.found(g, name)
@@ -454,7 +461,7 @@ class Recorder(TorchDispatchMode):
 
     def before_backward(self) -> None:
         self.backward = True
-        if any(v.tensor is not None and v.tensor.grad_fn is not None for v in self.values.values()):
+        if any(v.tensor is not None and v.tensor.grad_fn is not None for v in self.values):
             self.capture.stop("a backward pass into the history of an argument")
         for v in self.leaves():
             self.know_gradient(v)

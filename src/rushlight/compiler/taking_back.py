@@ -48,7 +48,7 @@ class TakesBack:
     def copy_memory(self, written: Any) -> None:
         """Copy all tensors from outside that may share the memory of one."""
         counter = version_of(written.tensor)
-        for v in self.recorder.values.values():
+        for v in self.recorder.values:
             if v.tensor is not None and version_of(v.tensor) is counter:
                 self.bytes += 0 if v in self.saved else v.array.nbytes
                 self.copy(v, memory_of, v.expression)
