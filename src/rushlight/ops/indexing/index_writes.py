@@ -27,13 +27,14 @@ def check_slices(
 ) -> tuple[int, np.ndarray]:
     """(dimension, index as a vector); errors unless `source` has a slice for each index; `in_range`:
     and unless the indices are."""
-    if source is not None and not in_range and index.dtype is I64 and dim.__class__ is int:
+    if not in_range and dim.__class__ is int and index.dtype is I64 and index.ndim == 1:
         shape = a.shape
-        if source.shape == shape and source.dtype is a.dtype and index.ndim == 1:
-            d = dim + len(shape) if dim < 0 else dim
-            if 0 <= d < len(shape) and index.size == shape[d] or not shape and -2 < dim < 1:
-                if shape or index.size == 1:
-                    return max(d, 0), index  # the commonest arguments
+        d = dim + len(shape) if dim < 0 else dim
+        if 0 <= d < len(shape):  # the commonest arguments
+            if source is None:
+                return d, index
+            if source.dtype is a.dtype and source.shape == (*shape[:d], index.size, *shape[d + 1 :]):
+                return d, index
     d = geometry.wrap_dim(dim, a.ndim)
     if index.ndim > 1:
         raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
@@ -124,13 +125,12 @@ def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
         raise IndexError(
             f"index_fill_(): Expected dtype int64 for index, got {dtypes.OF[i.dtype].name}"
         )
-    if a.dtype not in COMPLEX and (
-        value.dtype in COMPLEX if devices.is_array(value) else isinstance(value, complex)
-    ):
+    given = devices.is_array(value)
+    if (value.dtype in COMPLEX if given else isinstance(value, complex)) and a.dtype not in COMPLEX:
         raise RuntimeError(
             "index_fill_(): Converting complex Scalar to non-complex type is not supported"
         )
-    if devices.is_array(value):
+    if given:
         if value.ndim:
             raise RuntimeError(
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
