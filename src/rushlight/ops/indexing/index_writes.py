@@ -33,7 +33,11 @@ def check_slices(
         if 0 <= d < len(shape):  # the commonest arguments
             if source is None:
                 return d, index
-            if source.dtype is a.dtype and source.shape == (*shape[:d], index.size, *shape[d + 1 :]):
+            if source.dtype is a.dtype and source.shape == (
+                *shape[:d],
+                index.size,
+                *shape[d + 1 :],
+            ):
                 return d, index
     d = geometry.wrap_dim(dim, a.ndim)
     if index.ndim > 1:
