@@ -296,3 +296,47 @@ def test_index_fill_and_index_copy_take_indices_of_64_bits_only():
         x.index_fill_(0, torch.tensor([0], dtype=torch.int32), 1.0)
     assert x.tolist() == [0.0] * 3
     assert x.index_fill_(0, torch.tensor([-1, 0]), 2.0).tolist() == [2.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "index", "error"),
+    [
+        ((3, 4), (), [0], RuntimeError),
+        ((3, 4), (1, 5), [0], RuntimeError),
+        ((3, 4), (4,), [0], RuntimeError),
+        ((3, 4), (1, 4), [0, 1], RuntimeError),
+        ((3, 4), (1, 4), [3], RuntimeError),
+        ((3,), (), [0], RuntimeError),
+        ((), (1,), [0], RuntimeError),
+        ((3,), (1,), [3], IndexError),
+        ((), (), [1], IndexError),
+    ],
+)
+def test_index_add_refuses_sources_without_a_slice_for_each_index(shape, source, index, error):
+    x = torch.zeros(shape)
+    with pytest.raises(error):
+        x.index_add_(0, torch.tensor(index), torch.ones(source))
+    assert not x.any() and x._version == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "index", "error"),
+    [
+        ((3, 4), (), [0], RuntimeError),
+        ((3, 4), (1, 5), [0], RuntimeError),
+        ((3, 4), (4,), [0], IndexError),
+        ((3, 4), (1, 4), [0, 1], IndexError),
+        ((3, 4), (1, 4), [3], IndexError),
+        ((3, 4), (), [0, 1], IndexError),
+    ],
+)
+def test_index_copy_refuses_sources_without_a_slice_for_each_index(shape, source, index, error):
+    x = torch.zeros(shape)
+    with pytest.raises(error):
+        x.index_copy_(0, torch.tensor(index), torch.ones(source))
+    assert not x.any()
+
+
+def test_index_copy_takes_a_number_for_an_element():
+    assert torch.zeros(3).index_copy(0, torch.tensor([1]), torch.tensor(5.0)).tolist() == [0, 5, 0]
+    assert torch.zeros(()).index_copy(0, torch.tensor([0]), torch.ones(1)).item() == 1

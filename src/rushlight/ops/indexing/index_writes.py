@@ -50,19 +50,7 @@ def check_slices(
                 f"{name}(): self and source expected to have the same dtype, but got (self) "
                 f"{dtypes.OF[a.dtype].scalar_name} and (source) {dtypes.OF[source.dtype].scalar_name}"
             )
-        count = source.shape[d] if source.ndim else 1
-        if i.size != count:
-            raise IndexError(
-                f"{name}(): Number of indices ({i.size}) should be equal to source.size(dim) ({count})"
-            )
-        s, t = list(source.shape), list(a.shape)
-        if s and t:
-            del s[d : d + 1], t[d]
-            if s != t:
-                raise RuntimeError(
-                    f"{name}(): self and source must have the same shape apart from dimension {d}: "
-                    f"{list(a.shape)} and {list(source.shape)}"
-                )
+        check_source(name, a.shape, source.shape, d, i.size)
     if not in_range:
         return d, i
     xp = devices.of(a)
@@ -70,11 +58,40 @@ def check_slices(
     low = -size if name == "index_fill" else 0
     bad = xp.out_of_range(i - low if low else i, size - low if low else size)
     if bad is not None:
-        raise IndexError(
+        error = (
+            RuntimeError if name == "index_add" and a.ndim > 1 else IndexError
+        )  # as PyTorch has it
+        raise error(
             f"index {bad + low} is out of bounds for dimension {d} with size {size}: index out of range "
             f"in self ({name})"
         )
     return d, i
+
+
+def check_source(name: str, shape: tuple, source: tuple, d: int, count: int) -> None:
+    """IndexError or RuntimeError, as PyTorch has it, unless `source` has a slice for each of `count` indices. A number
+    is a slice of a tensor of one dimension at most, for `index_copy`; for the others it is one of a number alone."""
+    copies = name == "index_copy"
+    if copies and source and shape and len(source) != len(shape):
+        raise IndexError(
+            f"{name}(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({len(source)}), destination dimensionality ({len(shape)})"
+        )
+    slices = source[d] if d < len(source) else 1
+    if count != slices:
+        raise (IndexError if copies else RuntimeError)(
+            f"{name}(): Number of indices ({count}) should be equal to source.size(dim) ({slices})"
+        )
+    if shape and source:
+        fits = (*source[:d], *source[d + 1 :]) == (*shape[:d], *shape[d + 1 :])
+    else:
+        fits = len(shape) < 2 and len(source) < 2 if copies else shape == source
+    if not fits:
+        raise RuntimeError(
+            f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension {d}. Got "
+            f"self.shape = {list(shape)} source.shape = {list(source)}: Source/destination tensor must have same slice "
+            "shapes"
+        )
 
 
 @op(writes="C")
