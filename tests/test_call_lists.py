@@ -205,3 +205,22 @@ def test_empty_arrays():
 
     x, w = torch.randn(64, 64), torch.randn(64, 64)
     check(built(function, x, w), function, x, w)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_writes_that_the_first_numbers_do_not_show(dtype):
+    """Rectifiers leave positive numbers as they are: that they write is found all the same."""
+
+    def function(x, w):
+        y = F.batch_norm(x, None, None, training=True)
+        y.relu_()
+        z = F.linear(y, w)
+        z.relu_()
+        return (F.linear(z, w) * 2,)
+
+    x, w = torch.randn(32, 64).to(dtype), torch.rand(64, 64).to(dtype)
+    program = built(function, x, w)
+    for _ in range(3):
+        check(program, function, x, w)
+        check(program, function, torch.randn(32, 64).to(dtype), torch.randn(64, 64).to(dtype))
+        check(program, function, x - 2, w)

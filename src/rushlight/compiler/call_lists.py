@@ -5,7 +5,8 @@ Note [Call lists]
     itself, and in the process that runs it: with the arrays of the first run, then with other numbers. Then kernels are
     noted and do not run. What they would read are numbers that nothing allows, NaN or the largest there are, or zeros, and
     what they would write are other ones: a binding that looks at elements, before or afterwards, raises or does something
-    else, and its step stays a line of Python. So do steps that draw random numbers, those whose sizes follow from elements (the largest
+    else, and its step stays a line of Python. What changes in these runs something else than kernels wrote, NumPy say: its
+    step stays a line, too. So do steps that draw random numbers, those whose sizes follow from elements (the largest
     number would ask for all memory), and those of large arrays, which take far longer than their line.
 
     Such steps, and the views between them, become one call of `carry_out` (`_codegen/kernels/call_list.py`), which hands
@@ -35,7 +36,16 @@ from rushlight._codegen.object_text import ALIGNED, Buffer, KernelCall, Place
 from rushlight._codegen.recording import recording
 from rushlight.compiler.calls import NESTED, Call, nodes_in
 from rushlight.compiler.fusion import Loop, dense
-from rushlight.compiler.kernel_calls import OTHER_NUMBERS, Run, arranged, nothing, others
+from rushlight.compiler.kernel_calls import (
+    OTHER_NUMBERS,
+    Run,
+    arranged,
+    function_of,
+    nothing,
+    others,
+    placed,
+    places_in,
+)
 from rushlight.compiler.known_steps import KnownStep, known_step
 from rushlight.compiler.lowered_steps import View, named_by
 from rushlight.compiler.lowering import address, arrays_in, call_key, renamed
@@ -45,6 +55,7 @@ if TYPE_CHECKING:
     from rushlight.compiler.lowering import Layout, Program
     from rushlight.fx import Node
 
+NEGATIVE = 0xBF  # bytes of negative numbers, whatever the floating-point type
 LARGE = 1 << 22  # bytes of the arrays of a step, from which its line is nothing beside it
 TOLD = 64  # bytes: zeros of at most so many that no kernel changes may be where one says that something is wrong
 
@@ -209,10 +220,15 @@ def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls
     runs = [second]
     block.dry = True
     try:
-        for which, byte in ((-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0)):
-            runs.append(Run([call], copies(call, values, which), block, (changed, byte)))
-            agree(found, call, runs[-1])
-            runs[-1].forget()
+        for which, byte in ((-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0), (-2, NEGATIVE)):
+            run = Run([call], copies(call, values, which), block, (changed, byte))
+            runs.append(run)
+            agree(found, call, run)
+            run.look(run.full)
+            given = [b for k, b in enumerate(run.buffers[: run.given]) if k not in run.full]
+            if run.touched or any(b.changed() for b in given):
+                raise Refused  # NumPy writes, too
+            run.forget()
     finally:
         block.dry, block.note = False, nothing
     for k, b in enumerate(found.buffers[first.given :], first.given):
@@ -269,31 +285,6 @@ def verify(call: Call, found: StepCalls, given: dict[Node, np.ndarray], run: Run
         ):
             return
     raise Refused
-
-
-def placed(v: Any, memory: list) -> Any:
-    """What a kernel is given, arrays in the memory of their buffers."""
-    if isinstance(v, list):
-        return [placed(x, memory) for x in v]
-    if not isinstance(v, Place):
-        return v
-    if v.buffer < 0:
-        return np.empty(v.shape, v.dtype)
-    return np.ndarray(v.shape, v.dtype, memory[v.buffer].data, v.offset, v.strides)
-
-
-def function_of(call: KernelCall) -> Any:
-    """The builtin function that runs a kernel."""
-    return call.kernel.compiled(**dict(call.known)).__globals__["function"]
-
-
-def places_in(v: Any) -> Iterable[Place]:
-    """The places in what `places` gives."""
-    if isinstance(v, Place):
-        yield v
-    elif v is not None:
-        for x in v:
-            yield from places_in(x)
 
 
 # -- several steps -----------------------------------------------------------------------------------

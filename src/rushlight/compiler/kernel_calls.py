@@ -49,6 +49,8 @@ class Run:
         """`values`: of the nodes that are there before the steps; `overwritten`: buffers that become full of a byte where
         a kernel takes them; `read`: those whose bytes before the first kernel somebody reads, all where it is None."""
         self.overwritten, self.read = overwritten, read
+        self.full: set[int] = set()  # buffers that became full of the byte
+        self.touched = False  # whether something else than kernels wrote to these
         self.buffers: list[Buffer] = []
         self._starts: list[tuple[int, int]] = []  # (address, number of the buffer), sorted
         self._held: list[Any] = []  # all arrays, so that no two have one address
@@ -125,8 +127,18 @@ class Run:
         self.calls[-1].append(call)
         if self.overwritten is not None:
             buffers, byte = self.overwritten
-            for k in {p.buffer for p in call.places()}.intersection(buffers):
+            taken = {p.buffer for p in call.places()}.intersection(buffers)
+            self.look(taken)
+            for k in taken:
                 ctypes.memset(self.buffers[k].start, byte, self.buffers[k].size)
+            self.full |= taken
+
+    def look(self, numbers: Iterable[int]) -> None:
+        """Note whether buffers that became full of the byte are so no more."""
+        assert self.overwritten is not None
+        for k in self.full.intersection(numbers):
+            b = self.buffers[k]
+            self.touched = self.touched or b.now() != bytes([self.overwritten[1]]) * b.size
 
     def _argument(self, v: Any) -> Any:
         if isinstance(v, np.ndarray):
@@ -332,6 +344,31 @@ def others(t: np.ndarray, which: int) -> np.ndarray:
 
 def nothing(*_: Any) -> None:
     """Note nothing of a call of a kernel."""
+
+
+def placed(v: Any, memory: list) -> Any:
+    """What a kernel is given, arrays in the memory of their buffers."""
+    if isinstance(v, list):
+        return [placed(x, memory) for x in v]
+    if not isinstance(v, Place):
+        return v
+    if v.buffer < 0:
+        return np.empty(v.shape, v.dtype)
+    return np.ndarray(v.shape, v.dtype, memory[v.buffer].data, v.offset, v.strides)
+
+
+def function_of(call: KernelCall) -> Any:
+    """The builtin function that runs a kernel."""
+    return call.kernel.compiled(**dict(call.known)).__globals__["function"]
+
+
+def places_in(v: Any) -> Iterable[Place]:
+    """The places in what `places` gives."""
+    if isinstance(v, Place):
+        yield v
+    elif v is not None:
+        for x in v:
+            yield from places_in(x)
 
 
 def arranged(buffers: Iterable[Any]) -> int:

@@ -268,10 +268,11 @@ class Program:
 
 
 class Nowhere:
-    """Makes arrays as others are, of memory that is zeros and that nobody writes to."""
+    """Makes arrays as others are, of memory that nobody writes to: zeros for numbers between 0 and 1, which kernels may ask
+    for (`others`); for others the first number is a negative one."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 1)
+        self._memory = [mmap.mmap(-1, 16), mmap.mmap(-1, 16)]
 
     def like(self, v: Any) -> Any:
         """Arrays of floating-point numbers, also those in a result of several, without memory; others as they are."""
@@ -280,9 +281,12 @@ class Nowhere:
         if v.__class__ is not np.ndarray or v.dtype.kind in "iub" or not v.size:
             return v
         low, high = np.lib.array_utils.byte_bounds(v)
-        if high - low > len(self._memory):
-            self._memory = mmap.mmap(-1, high - low, access=mmap.ACCESS_COPY)
-        return np.ndarray(v.shape, v.dtype, self._memory, address(v) - low, v.strides)
+        k = int(((v >= 0) & (v <= 1)).all())
+        if high - low > len(self._memory[k]):
+            self._memory[k] = mmap.mmap(-1, high - low, access=mmap.ACCESS_COPY)
+        if not k:
+            self._memory[k][: v.itemsize] = b"\xbf" * v.itemsize
+        return np.ndarray(v.shape, v.dtype, self._memory[k], address(v) - low, v.strides)
 
 
 def arrays_in(v: Any) -> list[np.ndarray]:
