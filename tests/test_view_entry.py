@@ -173,3 +173,23 @@ def test_node_of_an_index_is_named_after_its_last_step():
         expected = np.zeros((2, 3))
         expected[index] = 1
         assert np.array_equal(g.numpy(), expected)
+
+
+WRITES = {
+    "slice": lambda y: y[1:].add_(1),
+    "item": lambda y: y.__setitem__(0, 5.0),
+    "view": lambda y: y.view(-1).mul_(2),
+    "chunk": lambda y: y.chunk(3)[0].detach().mul_(2),
+    "detach": lambda y: y.detach().mul_(2),
+}
+
+
+@pytest.mark.parametrize("function", [torch.tanh, torch.relu, torch.exp, torch.sigmoid, torch.sqrt])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_saved_result_that_a_view_is_written_to_is_refused(function, write):
+    w = torch.ones(3, requires_grad=True)
+    y = function(w * 2)
+    WRITES[write](y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    assert w.grad is None

@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     from rushlight.compiler.lowering import Layout, Program
     from rushlight.fx import Node
 
-NEGATIVE = 0xBF  # bytes of negative numbers, whatever the floating-point type
+# What a step is tried with where kernels do not run: which numbers it reads, and the bytes that stand for what kernels
+# write, whatever the floating-point type: positive numbers, NaN, zeros, large numbers, large negative ones.
+OTHERS = (-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0), (-4, 0x7B), (-2, 0xFB)
 LARGE = 1 << 22  # bytes of the arrays of a step, from which its line is nothing beside it
 TOLD = 64  # bytes: zeros of at most so many that no kernel changes may be where one says that something is wrong
 
@@ -181,7 +183,8 @@ def operands(call: Call) -> list[Node]:
 
 
 def copied(a: np.ndarray, which: int) -> np.ndarray:
-    """An array that lies in memory as another one, with other numbers; below 0: the largest or NaN, the smallest, zeros."""
+    """An array that lies in memory as another one, with other numbers; below 0: the largest or NaN, the smallest,
+    zeros, the largest or infinity."""
     low, high = np.lib.array_utils.byte_bounds(a)
     memory = np.zeros(high - low, np.uint8)
     made = np.ndarray(a.shape, a.dtype, memory, address(a) - low if a.size else 0, a.strides)
@@ -191,11 +194,11 @@ def copied(a: np.ndarray, which: int) -> np.ndarray:
         pass  # the memory is zeros
     elif a.dtype.kind in "iu":
         limits = np.iinfo(a.dtype)
-        made[...] = limits.max if which == -1 else limits.min
+        made[...] = limits.min if which == -2 else limits.max
     elif a.dtype.kind == "b":
-        made[...] = which == -1
+        made[...] = which != -2
     else:
-        made[...] = np.nan if which == -1 else -np.inf
+        made[...] = {-1: np.nan, -2: -np.inf, -4: np.inf}[which]
     return made
 
 
@@ -213,6 +216,8 @@ def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls
         for k, (b, other) in enumerate(zip(found.buffers, second.buffers, strict=True))
         if b.changed() or other.changed()  # memory may have had the same results from another run
     ]
+    if call.written and not found.calls:
+        raise Refused
     written = {first.place(first.values[n]).buffer for n in call.written}
     if any(k < first.given and k not in written for k in changed):
         raise Refused
@@ -220,13 +225,15 @@ def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls
     runs = [second]
     block.dry = True
     try:
-        for which, byte in ((-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0), (-2, NEGATIVE)):
-            run = Run([call], copies(call, values, which), block, (changed, byte))
+        for which, byte in OTHERS:
+            given = copies(call, values, which)
+            for n in call.written:
+                given[n].flags.writeable = False  # NumPy raises; kernels are not asked
+            run = Run([call], given, block, (changed, byte))
             runs.append(run)
             agree(found, call, run)
             run.look(run.full)
-            given = [b for k, b in enumerate(run.buffers[: run.given]) if k not in run.full]
-            if run.touched or any(b.changed() for b in given):
+            if run.touched:
                 raise Refused  # NumPy writes, too
             run.forget()
     finally:

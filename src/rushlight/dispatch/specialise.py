@@ -30,7 +30,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
-from rushlight.autograd.graph import Node, Output, Since, Version
+from rushlight.autograd.graph import Node, Output, Since, Version, version_of
 from rushlight.autograd.state import Active, active, scope, thread
 from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, keep_retaining
 from rushlight.core import dtypes
@@ -119,7 +119,7 @@ def bound_to() -> list[int] | None:
         return None
     things = Tensor, np.ndarray, View, Version, active, 0, None, xp.asarray, thread
     things += sys.intern("grad"), True, sys.intern("shape"), dtypes.OF  # type: ignore[assignment]
-    return [*slots, *map(id, (*things, DEFAULT, NO_GRAD, MULTI, results.nth, list))]
+    return [*slots, *map(id, (*things, DEFAULT, NO_GRAD, MULTI, results.nth, list, version_of))]
 
 
 def entry_of(op: Op) -> Callable | None:

@@ -54,6 +54,7 @@ from rushlight._codegen.kernels.call_nodes import (
     THREAD,
     VERSION,
     VERSION_AT,
+    VERSION_OF,
     VIEW,
     WANTED,
     WRITES_AT,
@@ -280,7 +281,13 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
 def version_of(tensor, table):
     """The counter of a tensor, made where there is none; borrowed."""
     version = tensor[table[COUNTER_AT]]
-    if version == table[NOTHING]:
+    if version == table[NOTHING] and tensor[table[EDGE_AT]] != table[NOTHING]:
+        one = array(i64, 1)  # a node that saved its own result is told of the counter
+        one[0] = bits(tensor, i64)
+        version = PyObject_Vectorcall(table[VERSION_OF], bits(one, Ptr[Object]), 1, 0)
+        if version != 0:
+            Py_DecRef(version)
+    elif version == table[NOTHING]:
         version = PyObject_Vectorcall(table[VERSION], bits(tensor, Ptr[Object]), 0, 0)
         if version != 0:
             tensor[table[COUNTER_AT]] = version
