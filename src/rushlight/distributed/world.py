@@ -32,7 +32,7 @@ __all__ = ["World", "is_installed", "join", "launched"]
 
 EXTRA = "pip install 'rushlight[distributed]'"
 LEAVING = 10.0  # seconds that a process waits for the others when it ends
-TOLD = 1.0  # seconds that the process that serves the store gives the others to read what is wrong
+TOLD = 1.0  # seconds that a process that ends by an error gives who else must read what is wrong
 _THREADS = 3  # MPI_THREAD_MULTIPLE
 
 world: World | None = None  # a process belongs to one job, and joins it once
@@ -99,6 +99,7 @@ class World:
         if failed and self.launched:
             sys.stdout.flush()
             sys.stderr.flush()
+            time.sleep(TOLD)  # what mpiexec has not yet read of the error when it hears of the end is lost
             self.communicator.Abort(1)  # mpiexec ends the others
         if failed:
             if any(store._server for store in self.stores):
