@@ -99,7 +99,9 @@ class World:
         if failed and self.launched:
             sys.stdout.flush()
             sys.stderr.flush()
-            time.sleep(TOLD)  # what mpiexec has not yet read of the error when it hears of the end is lost
+            time.sleep(
+                TOLD
+            )  # what mpiexec has not yet read of the error when it hears of the end is lost
             self.communicator.Abort(1)  # mpiexec ends the others
         if failed:
             if any(store._server for store in self.stores):
