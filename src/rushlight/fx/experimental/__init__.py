@@ -1,1 +1,1 @@
-"""`torch.fx.experimental`: see `proxy_tensor`."""
+"""`torch.fx.experimental`: see `proxy_tensor`, and `graph_gradual_typechecker` for types of graphs."""
