@@ -103,6 +103,10 @@ def hermitian_part(a: Any) -> Any:
     return (a + a.mH) / 2
 
 
+def lower_triangle(a: Any) -> Any:
+    return a.tril()
+
+
 def fixed(described: Input) -> Input:
     """The same input, without gradients."""
     return Input(described.kind, described.shape, described.draw, differentiable=False)
@@ -157,8 +161,8 @@ class Row:
     `ints`: the dtype of the result for integer inputs: "same", "float", "bool" or a dtype's name; None: they are
     refused or not of interest. `writes`: a function that changes its first argument and returns it.
     `half`: it takes float16 and bfloat16. `aka`: other public functions that do the same.
-    `through`: gradients are those of the operator applied to this function of its first argument, for operators that
-    take that argument to be Hermitian, or log-probabilities.
+    `through`: gradients are those of the operator applied to this function of its argument number `argument`, for
+    operators that take that argument to be Hermitian, triangular, or log-probabilities.
     `warns`: a call warns, that the function is deprecated for example.
     `casts`: the width of the result is not that of the inputs.
     `meta`: shapes follow from shapes, so that it works on the meta device; False where numbers are looked at.
@@ -183,6 +187,7 @@ class Row:
         method: bool = True,
         strided: bool = True,
         through: Callable | None = None,
+        argument: int = 0,
         warns: bool = False,
         casts: bool = False,
         meta: bool = True,
@@ -193,10 +198,17 @@ class Row:
         self.tol, self.tol32, self.writes = tol, tol32, writes
         self.inplace, self.out, self.method, self.strided = inplace, out, method, strided
         self.through, self.warns, self.casts, self.meta = through, warns, casts, meta
-        self.aka = aka.split()
+        self.aka, self.argument = aka.split(), argument
 
     def __repr__(self) -> str:
         return f"<row {self.name}>"
+
+    def sent_through(self, args: tuple) -> tuple:
+        """The arguments, one of them sent through the function `through` if there is one."""
+        if self.through is None:
+            return args
+        k = self.argument
+        return (*args[:k], self.through(args[k]), *args[k + 1 :])
 
     def draws(self, dtype: Any = np.float64, grad: bool = False):
         """The arguments of every case (of those with gradients): (case, args, kwargs)."""

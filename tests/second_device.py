@@ -59,8 +59,7 @@ def run_row(row: Any, case: Any, i: int, device: str) -> list:
     args, kwargs = replace((args, kwargs), given, np.ndarray)
     if row.writes and isinstance(args[0], Tensor):
         args = (args[0].clone(), *args[1:])
-    if row.through:
-        args = (row.through(args[0]), *args[1:])
+    args = row.sent_through(args)
     function = functools.reduce(getattr, row.name.split("."), rushlight)
     rushlight.manual_seed(0)
     if flows:

@@ -797,3 +797,45 @@ def test_factors_of_other_dtypes_are_refused():
             call()
     with pytest.raises(RuntimeError, match="Expected b and A to have the same dtype"):
         torch.cholesky_solve(torch.ones(2, 1), torch.eye(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("at", [torch.eye(3), torch.zeros(3, 3)])
+def test_values_alone_have_gradients_where_they_are_equal(at):
+    """Nobody sent a gradient of the vectors: no quotient of differences of values is formed."""
+    weights = torch.arange(3.0)
+    for values in (
+        lambda x: torch.linalg.eigh(x).eigenvalues,
+        lambda x: torch.linalg.svd(x).S,
+        lambda x: torch.linalg.eig(x).eigenvalues.real,
+    ):
+        x = at.clone().requires_grad_()
+        (values(x) * weights).sum().backward()
+        assert torch.isfinite(x.grad).all()
+        torch.testing.assert_close(x.grad.trace(), weights.sum())
+
+
+def test_gradients_of_factors_are_of_all_their_elements():
+    """As the gradients of `L @ L.mT`, whose triangle above `L` is not read."""
+    torch.manual_seed(0)
+    factor, b = torch.randn(3, 3).tril() + 3 * torch.eye(3), torch.randn(3, 2)
+    for upper in (False, True):
+        for solved in (
+            lambda f, u=upper: torch.cholesky_solve(b, f, upper=u),
+            lambda f, u=upper: torch.cholesky_inverse(f, upper=u),
+        ):
+            one = (factor.mT if upper else factor).clone().requires_grad_()
+            two = one.detach().clone().requires_grad_()
+            product = two.mT @ two if upper else two @ two.mT
+            other = torch.linalg.inv(product)
+            result = solved(one)
+            result.square().sum().backward()
+            (other @ b if result.shape == b.shape else other).square().sum().backward()
+            torch.testing.assert_close(one.grad, two.grad, rtol=1e-3, atol=1e-5)
+
+
+def test_factorizations_without_gradients_say_so():
+    x = (torch.rand(3, 3) + 3 * torch.eye(3)).requires_grad_()
+    with pytest.raises(NotImplementedError, match="the derivative for 'geqrf' is not implemented"):
+        torch.geqrf(x)[0].sum().backward()
+    with pytest.raises(RuntimeError, match="derivative for aten::linalg_ldl_factor_ex is not impl"):
+        torch.linalg.ldl_factor(x)[0].sum().backward()

@@ -402,8 +402,7 @@ def gradients(row, order: int, function_of=None) -> None:
             )
             if row.writes:
                 args = (args[0].clone(), *args[1:])
-            if row.through:
-                args = (row.through(args[0]), *args[1:])
+            args = row.sent_through(args)
             rushlight.manual_seed(0)
             return call_it(*args, **kwargs)
 
@@ -450,8 +449,7 @@ def gradients_at(row, args, kwargs, flows, weights, made=Tensor.detach) -> tuple
     args, kwargs = replace((args, kwargs), leaf, np.ndarray)
     if row.writes:
         args = (args[0].clone(), *args[1:])
-    if row.through:
-        args = (row.through(args[0]), *args[1:])
+    args = row.sent_through(args)
     rushlight.manual_seed(0)
     found = directional.outputs(function(row.name)(*args, **kwargs))
     rng = np.random.default_rng(0)

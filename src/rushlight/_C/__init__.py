@@ -6,12 +6,13 @@ from typing import Any
 
 from rushlight._ops import DispatchKey, _AutoDispatchBelowAutograd
 from rushlight.autograd.state import thread
+from rushlight.core.errors import LinAlgError as _LinAlgError
 from rushlight.core.stub import stub
 from rushlight.dispatch.overrides import disabled as _disabled_torch_function_impl
 from rushlight.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "_AutoDispatchBelowAutograd", "_disabled_torch_function_impl",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "_AutoDispatchBelowAutograd", "_LinAlgError", "_disabled_torch_function_impl",
     "compiled_with_cxx11_abi", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "set_anomaly_enabled",
 ]  # fmt: skip

@@ -405,7 +405,7 @@ class GeneralNode(OpNode):
         return len(self.edges) - (len(self.op.inputs) - 1)
 
     def spread(self, env: dict, g: list) -> None:
-        """Name the gradients of several outputs; one that nobody sent is zeros."""
+        """Name the gradients of several outputs; one that nobody sent is zeros, or None where the rule says so."""
         op = self.op
         if op.outputs == "list":
             env["g"] = [
@@ -413,12 +413,12 @@ class GeneralNode(OpNode):
                 for x, info in zip(g, self.outputs, strict=True)
             ]
             return
-        asked = {n for rule in op.rules.values() for n in rule.reads}
-        if op.rule_all:
-            asked |= set(op.rule_all.reads)
+        rules = (*op.rules.values(), *((op.rule_all,) if op.rule_all else ()))
+        asked = {n for rule in rules for n in rule.reads}
+        optional = {n for rule in rules for n in rule.optional}
         for name, x, info in zip(op.outputs, g, self.outputs, strict=True):
-            if f"g_{name}" in asked:
-                env[f"g_{name}"] = x if x is not None else info.zeros()
+            if (n := f"g_{name}") in asked:
+                env[n] = info.zeros() if x is None and n not in optional else x
         if "g" in asked:
             info = self.outputs[0]
             env["g"] = g[0] if g[0] is not None else info.zeros()

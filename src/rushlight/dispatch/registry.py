@@ -108,13 +108,14 @@ class Rule:
     """A gradient rule: a function in operators, and the kernel that may run in its place, or None.
 
     `names` and `kernel_names` are the parameters of both. See Note [Kernels of rules].
+    `optional`: the gradients of outputs (`g_vectors=None`) that are None where nobody sent one; others are zeros then.
     """
 
-    __slots__ = ("function", "kernel", "kernel_names", "names")
+    __slots__ = ("function", "kernel", "kernel_names", "names", "optional")
 
     def __init__(self, function: Callable, kernel: str | Callable | None) -> None:
         self.function, self.kernel = function, kernel
-        self.names = parameters(function)
+        self.names, self.optional = parameters(function), frozenset(function.__kwdefaults__ or ())
         self.kernel_names = parameters(kernel)[1:] if callable(kernel) else self.names
 
     @property

@@ -61,7 +61,7 @@ def unsupported(name: str) -> Any:
     recorder.op.rules.clear()
 
     def rule(g):
-        raise NotImplementedError(f"derivative for aten::{name} is not implemented")
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
 
     return recorder.grad(input=rule)
 

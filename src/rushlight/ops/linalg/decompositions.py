@@ -14,6 +14,7 @@ from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.dispatch.transforms import Lifted, inside, somewhere
 from rushlight.ops.linalg import matrix_checks as check
+from rushlight.ops.pointwise.elementwise import no_derivative, no_gradients
 
 
 def batch_element(info) -> str:
@@ -336,6 +337,9 @@ def geqrf(xp, input: Array):
     return xp.geqrf(input)
 
 
+geqrf.grad(input=lambda g_a, g_tau: no_derivative("geqrf")(g_a))
+
+
 @op(where="internal", node="LinalgHouseholderProductBackward0", out=False)
 def householder_product(xp, input: Array, tau: Array):
     """The forward of `orgqr`."""
@@ -471,7 +475,7 @@ def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: 
 # -- symmetric indefinite --------------------------------------------------------------------------
 
 
-@op(where="linalg", outputs=("LD", "pivots", "info"))
+@op(where="linalg", outputs=("LD", "pivots", "info"), node="NotImplemented")
 def ldl_factor_ex(xp, A: Array, *, hermitian: bool = False, check_errors: bool = False):
     """(LD, pivots, info) of A = L D Lᵀ (Lᴴ if `hermitian`) in LAPACK's packed form; reads the lower
     triangle of the symmetric matrices [..., n, n]."""
@@ -480,6 +484,9 @@ def ldl_factor_ex(xp, A: Array, *, hermitian: bool = False, check_errors: bool =
     if check_errors and info.any():
         raise singular_ldl("torch.linalg.ldl_factor_ex", info)
     return ld, pivots, info
+
+
+ldl_factor_ex.grad(A=lambda g_LD: no_gradients("linalg_ldl_factor_ex")(g_LD))
 
 
 def singular_ldl(name, info):
@@ -499,7 +506,7 @@ def ldl_factor(A: Array, *, hermitian: bool = False):
     return named("linalg_ldl_factor", ("LD", "pivots"), (ld, pivots))
 
 
-@op(where="linalg")
+@op(where="linalg", node="NotImplemented")
 def ldl_solve(xp, LD: Array, pivots: Array, B: Array, *, hermitian: bool = False):
     """X of A X = B from what `linalg.ldl_factor` returned."""
     name = "torch.linalg.ldl_solve"
@@ -510,3 +517,6 @@ def ldl_solve(xp, LD: Array, pivots: Array, B: Array, *, hermitian: bool = False
     check.same_dtype(name, LD, B)
     check.fits(name, LD, B)
     return xp.ldl_solve(LD, pivots, B, hermitian and LD.dtype.kind == "c")
+
+
+ldl_solve.grad(LD=no_gradients("linalg_ldl_solve"), B=no_gradients("linalg_ldl_solve"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.pointwise.elementwise import no_derivative
+from rushlight.ops.pointwise.elementwise import no_gradients
 
 
 def to_shape(g, shape):
@@ -187,7 +187,7 @@ addmm.grad(
 )
 
 
-@op()
+@op(node="NotImplemented")
 def _addmm_activation(
     xp,
     input: Array,
@@ -214,9 +214,9 @@ def _addmm_activation(
 
 
 _addmm_activation.grad(
-    input=no_derivative("_addmm_activation"),
-    mat1=no_derivative("_addmm_activation"),
-    mat2=no_derivative("_addmm_activation"),
+    input=no_gradients("_addmm_activation"),
+    mat1=no_gradients("_addmm_activation"),
+    mat2=no_gradients("_addmm_activation"),
 )
 
 

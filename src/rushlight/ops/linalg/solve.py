@@ -302,9 +302,9 @@ def cholesky_solved_gradients(g, L, upper, result, B_shape, needs):
 
 
 def factor_gradient(g, L, upper):
-    """The gradient of the factor L (Lᴴ if `upper`) of a matrix from that of the matrix; of its triangle alone, and by it."""
+    """The gradient of the factor L (Lᴴ if `upper`) of a matrix from that of the matrix, of all its elements as in PyTorch."""
     g = g + g.mH
-    return (L.triu() @ g).triu() if upper else (g @ L.tril()).tril()
+    return L @ g if upper else g @ L
 
 
 cholesky_solved.grad_all(cholesky_solved_gradients)

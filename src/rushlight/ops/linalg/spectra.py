@@ -55,8 +55,10 @@ def check_phases(name, diagonal, which):
         )
 
 
-def eigh_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors):
+def eigh_input(g_eigenvalues, eigenvalues, eigenvectors, *, g_eigenvectors=None):
     v = eigenvectors
+    if g_eigenvectors is None:  # no quotients of differences: equal eigenvalues have a gradient
+        return v * g_eigenvalues.unsqueeze(-2) @ v.mH
     inner = v.mH @ g_eigenvectors
     check_phases("linalg_eigh", inner.diagonal(0, -2, -1), "eigenvectors")
     # vectors stay orthonormal: only what turns them counts, and the gradient is Hermitian
@@ -99,16 +101,17 @@ def eig_input_ok(name, a):
     check.floating(name, a)
 
 
-def eig_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors, A_dtype):
-    v = eigenvectors
-    inner = v.mH @ g_eigenvectors
-    check_phases("linalg_eig", inner.diagonal(0, -2, -1), "eigenvectors")
-    # a vector keeps its length, and its phase does not matter
-    inner = inner - v.mH @ (v * inner.diagonal(0, -2, -1).real.unsqueeze(-2))
-    inner = off_diagonal(inner) / gaps(eigenvalues).conj()
+def eig_input(g_eigenvalues, eigenvalues, eigenvectors, A_dtype, *, g_eigenvectors=None):
+    v, turned = eigenvectors, g_eigenvalues.unsqueeze(-1) * eigenvectors.mH
+    if g_eigenvectors is not None:
+        inner = v.mH @ g_eigenvectors
+        check_phases("linalg_eig", inner.diagonal(0, -2, -1), "eigenvectors")
+        # a vector keeps its length, and its phase does not matter
+        inner = inner - v.mH @ (v * inner.diagonal(0, -2, -1).real.unsqueeze(-2))
+        turned = turned + off_diagonal(inner) / gaps(eigenvalues).conj() @ v.mH
     from rushlight.ops.linalg.solve import solve
 
-    g = solve(v.mH, (inner + g_eigenvalues.diag_embed()) @ v.mH)
+    g = solve(v.mH, turned)
     return g if A_dtype.is_complex else g.real
 
 
@@ -147,9 +150,15 @@ def svd(xp, A: Array, full_matrices: bool = True, *, driver: str | None = None):
     return xp.svd(A, full_matrices)
 
 
-def svd_input(g_U, g_S, g_Vh, U, S, Vh, A_shape):
+def svd_input(g_S, U, S, Vh, A_shape, *, g_U=None, g_Vh=None):
     m, n = A_shape[-2:]
     k = min(m, n)
+    if (
+        g_U is None and g_Vh is None
+    ):  # no quotients of singular values, so equal ones have a gradient
+        return U[..., :k] * g_S.unsqueeze(-2) @ Vh[..., :k, :]
+    g_U = U.new_zeros(U.shape) if g_U is None else g_U
+    g_Vh = Vh.new_zeros(Vh.shape) if g_Vh is None else g_Vh
     if U.shape[-1] > k:
         U, g_U = U[..., :k], g_U[..., :k]
     if Vh.shape[-2] > k:

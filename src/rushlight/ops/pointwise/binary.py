@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, elementwise
-from rushlight.ops.pointwise.elementwise import no_derivative, zero
+from rushlight.ops.pointwise.elementwise import no_gradients, zero
 
 if TYPE_CHECKING:
     from typing import Any
@@ -115,7 +115,7 @@ def heaviside(input: Array, values: Array):
     """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
 
 
-heaviside.grad(input=no_derivative("heaviside"), values=no_derivative("heaviside"))
+heaviside.grad(input=no_gradients("heaviside"), values=no_gradients("heaviside"))
 
 
 for name, meaning in (

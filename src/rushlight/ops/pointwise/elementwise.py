@@ -26,7 +26,16 @@ def no_derivative(name: str) -> Any:
     """The rule of an input for which PyTorch has no derivative either."""
 
     def rule(g: Tensor) -> Tensor:
-        raise NotImplementedError(f"derivative for aten::{name} is not implemented")
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return rule
+
+
+def no_gradients(name: str) -> Any:
+    """The rule of the inputs of an operator of which PyTorch records that it has no gradients: its node is `NotImplemented`."""
+
+    def rule(g: Tensor) -> Tensor:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
 
     return rule
 
@@ -259,7 +268,7 @@ def floor_divide(input: Array, other: Array):
     """The quotient rounded down; RuntimeError for an integer division by zero."""
 
 
-floor_divide.grad(input=no_derivative("floor_divide"), other=no_derivative("floor_divide"))
+floor_divide.grad(input=no_gradients("floor_divide"), other=no_gradients("floor_divide"))
 
 
 @elementwise(

@@ -107,7 +107,7 @@ topk.grad(
 # -- unique ----------------------------------------------------------------------------------------
 
 
-@op(where="_all", name="unique", outputs=("values", "inverse", "counts"))
+@op(where="_all", name="unique", outputs=("values", "inverse", "counts"), node="Unique2Backward0")
 def unique_parts(xp, input: Array, dim: int | None, consecutive: bool, places: bool):
     """(values, inverse, counts)."""
     if input.dtype.kind == "c":
