@@ -261,6 +261,22 @@ def test_counts_are_the_stored_ones():
     assert g.words(1)[0] % 2**24 / 2**24 == NEXT
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 5])
+def test_a_row_of_dirichlet_that_underflows_has_equal_shares(dtype, k):
+    found = rejection.dirichlet(np.full((3, k), 1e-7, dtype), Generator().manual_seed(0))
+    assert found.dtype == dtype and np.array_equal(found, np.full((3, k), 1 / k, dtype))
+
+
+def test_dirichlet_of_one_number_is_an_array():
+    found = rejection.dirichlet(np.array(2.0, np.float32), Generator().manual_seed(0))
+    assert (
+        isinstance(found, np.ndarray)
+        and found.shape == ()
+        and found == np.nextafter(np.float32(1), np.float32(0))
+    )
+
+
 @pytest.mark.parametrize(
     "call, error, match",
     [

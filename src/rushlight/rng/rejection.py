@@ -303,11 +303,13 @@ def dirichlet(alpha: np.ndarray, generator: Generator) -> np.ndarray:
     """Points of the simplex: gamma numbers of shape `alpha` [..., k], divided by their sum over the last dimension."""
     if alpha.dtype not in FULL:
         refuse("dirichlet", alpha.dtype)
-    parts = _gammas(alpha, generator)
+    parts = np.fmax(
+        _gammas(alpha, generator), np.finfo(np.float64).tiny
+    )  # where all underflow: equal shares
     with np.errstate(all="ignore"):
         found = (parts / parts.sum(-1, keepdims=alpha.ndim > 0)).astype(alpha.dtype)
     least, one = np.finfo(alpha.dtype).tiny, alpha.dtype.type(1)
-    return np.minimum(np.fmax(found, least), np.nextafter(one, alpha.dtype.type(0)))
+    return np.asarray(np.minimum(np.fmax(found, least), np.nextafter(one, alpha.dtype.type(0))))
 
 
 # ----------------------------------------------------------------------------------------------- multinomial
