@@ -316,16 +316,56 @@ def test_what_depends_on_values_is_refused_with_the_line(f, what):
     assert torch.ones(2).sum().item() == 2  # nothing is left on
 
 
-def test_attribute_that_keeps_a_tensor_is_refused():
-    class Keeps(nn.Module):
-        def forward(self, x):
-            self.last = x + 1
-            return x
+class Keeps(nn.Module):
+    """Keeps what it computed in attributes of several kinds."""
 
-    model = Keeps()
-    with pytest.raises(ExportError, match="attribute last"):
+    def __init__(self):
+        super().__init__()
+        self.last, self.calls, self.constant = None, 0, torch.zeros(2)
+        self.history, self.table = [], {"a": torch.ones(2)}
+
+    def forward(self, x):
+        self.calls += 1
+        self.last = x + 1
+        self.history.append(x)
+        self.table["a"] = self.table["a"] + x
+        self.new = (x, self.last)
+        self.shape = x.shape
+        return self.last * self.calls + self.table["a"] + self.constant
+
+
+@pytest.mark.parametrize("dynamic", [None, ({0: Dim("n", max=9)},)], ids=["static", "dynamic"])
+def test_attributes_are_after_an_export_what_they_were(dynamic):
+    inner = Keeps()
+    if dynamic:
+        inner.constant, inner.table = torch.zeros(1), {"a": torch.ones(1)}
+    attributes, history, value = {**inner.__dict__}, inner.history, inner.table["a"]
+    with pytest.warns(UserWarning, match="tensor attributes") as warned:
+        program = export(nn.Sequential(inner), (torch.ones(2),), dynamic_shapes=dynamic)
+    (message,) = [str(w.message) for w in warned]
+    assert all(
+        f"self.0.{name}" in message for name in ("last", "history[0]", "table['a']", "new[0]")
+    )
+    assert inner.__dict__ == attributes and inner.table["a"] is value
+    assert inner.history is history == []
+    assert program.module()(torch.full((2,), 4.0)).tolist() == [10.0, 10.0]
+
+
+def test_attributes_are_what_they_were_when_an_export_fails():
+    class Fails(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen, self.count = [], torch.zeros(1)
+
+        def forward(self, x):
+            self.seen.append(x)
+            self.last = self.count.add_(1)
+            return x if x.sum() > 0 else -x
+
+    model = Fails()
+    with pytest.raises(ExportError, match="__bool__"):
         export(model, (torch.ones(2),))
-    assert not hasattr(model, "last")
+    assert model.seen == [] and model.count.tolist() == [0.0] and not hasattr(model, "last")
 
 
 def test_values_of_constants_may_be_read():

@@ -8,6 +8,7 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
+from rushlight.export.attributes import kept_attributes
 from rushlight.export.calls import RANDOM
 from rushlight.export.dynamic_shapes import Dim, assigned
 from rushlight.export.errors import ExportError, refuse
@@ -73,7 +74,7 @@ def export(
     for name, path, t in inputs.tensors():
         for d, dim in assigned(dynamic_shapes, path, t.dim(), name).items():
             symbols.add(name, d, dim, t.shape[d])
-    first = _traced(mod, inputs, inputs.leaves)
+    first = _traced(mod, inputs, inputs.leaves, warn=True)
     if not symbols.roots:
         return _program(mod, inputs, first, symbols)
     try:
@@ -209,8 +210,8 @@ def _written_inputs(
     return output_specs, nodes
 
 
-def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
-    """Run the module on these inputs, recorded."""
+def _traced(mod: Module, inputs: Inputs, leaves: list, warn: bool = False) -> Trace:
+    """Run the module on these inputs, recorded. `warn` of tensors that it keeps in attributes."""
     recorder = Recorder(mod)
     specs: list[InputSpec] = []
     state = _placeholders_of_state(mod, recorder, specs)
@@ -222,11 +223,11 @@ def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
         if isinstance(t, Traced)
     }
     args, kwargs = tree_unflatten(given, inputs.spec)
-    before = {path: {**m.__dict__} for path, m in mod.named_modules()}
-    with _with_tensors(mod, state, {}), Patches() as patches, recorder:
+    with (
+        kept_attributes(mod, warn), _with_tensors(mod, state, {}), Patches() as patches, recorder,
+    ):  # fmt: skip
         patches.attribute(Module, "__call__", recorder.noting(Module.__call__))
         result = mod(*args, **kwargs)
-    _no_attributes_set(mod, before)
     outputs, out_spec = tree_flatten(result)
     output_specs, nodes = _written_inputs(specs, aliases, recorder)
     for value in outputs:
@@ -250,22 +251,6 @@ def _traced(mod: Module, inputs: Inputs, leaves: list) -> Trace:
 
 def _unique(state: dict) -> list:
     return list({id(t): t for t in state.values()}.values())
-
-
-def _no_attributes_set(mod: Module, before: dict) -> None:
-    """Refuse a program that keeps a tensor of the call in an attribute."""
-    for path, m in mod.named_modules():
-        for name, value in list(m.__dict__.items()):
-            old = before.get(path, {}).get(name)
-            if value is not old and any(isinstance(t, Traced) for t in tree_leaves(value)):
-                m.__dict__[name] = old
-                if old is None:
-                    del m.__dict__[name]
-                where = f"{path}.{name}" if path else name
-                refuse(
-                    f"the program assigns a tensor to the attribute {where}; register it as a buffer",
-                    "",
-                )
 
 
 def _drop_unused(recorder: Recorder) -> dict[str, Tensor]:
@@ -390,7 +375,7 @@ def _verify(program: ExportedProgram, leaves: list, mod: Module) -> None:
     before = {n: b.detach().clone() for n, b in mod.named_buffers()}
     args, kwargs = tree_unflatten(copies(leaves), program.in_spec[0])
     try:
-        with rushlight.no_grad():
+        with rushlight.no_grad(), kept_attributes(mod):
             expected = tree_leaves(mod(*args, **kwargs))
     finally:
         with rushlight.no_grad():
