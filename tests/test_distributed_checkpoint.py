@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import pickle
@@ -236,3 +237,49 @@ def test_names_of_older_programs():
     )
     ((status, text),) = ended([started([sys.executable, "-c", code])])
     assert status == 0, text
+
+
+def test_safetensors_files(tmp_path):
+    pytest.importorskip("safetensors")
+    given = {
+        "a": torch.arange(6.0).reshape(2, 3),
+        "b": torch.ones(4, dtype=torch.bfloat16),
+        "c": torch.tensor(5),
+    }
+    for k, options in enumerate([
+        {}, {"save_distributed": True}, {"fqn_to_index_mapping": {"a": 1, "b": 2, "c": 2}},
+        {"save_distributed": True, "enable_consolidation": True},
+    ]):  # fmt: skip
+        folder = tmp_path / str(k)
+        dcp.save(given, storage_writer=dcp.HuggingFaceStorageWriter(folder, **options))
+        found = {name: torch.zeros_like(t) for name, t in given.items()}
+        dcp.load(found, storage_reader=dcp.HuggingFaceStorageReader(folder))
+        assert equal(found, given), options
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    assert sorted(os.listdir(tmp_path / "2")) == [*names, "model.safetensors.index.json"]
+    with pytest.raises(
+        dcp.CheckpointException, match="a safetensors file holds only tensors: n is none"
+    ):
+        dcp.save({"n": 3}, storage_writer=dcp.HuggingFaceStorageWriter(tmp_path / "objects"))
+
+
+def test_parts_in_safetensors_files_become_whole_tensors(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    from rushlight.distributed.checkpoint.hf_storage import consolidate_safetensors_files
+
+    whole = torch.arange(12.0).reshape(4, 3)
+    for k, (rows, begin) in enumerate([(whole[:3], 0), (whole[3:], 3)], 1):
+        about = {"DCP_SHARDING_INFO": json.dumps({"w": {"saved_offsets": [begin, 0]}})}
+        file = tmp_path / f"shard-0000{k}-model-00001-of-00001.safetensors"
+        numpy.save_file({"w": rows.numpy()}, file, metadata=about)
+    found = {"w": torch.zeros(4, 3)}
+    dcp.load(found, storage_reader=dcp.HuggingFaceStorageReader(tmp_path))
+    assert equal(found["w"], whole)
+    consolidate_safetensors_files(tmp_path, tmp_path / "whole", {"w": 1})
+    assert (
+        numpy.load_file(tmp_path / "whole" / "model-00001-of-00001.safetensors")["w"]
+        == whole.numpy()
+    ).all()
+    os.remove(tmp_path / "shard-00001-model-00001-of-00001.safetensors")
+    with pytest.raises(RuntimeError, match="lack parts of w"):
+        consolidate_safetensors_files(tmp_path, tmp_path / "whole", {"w": 1})

@@ -144,3 +144,14 @@ def test_control_flow_on_traced_values_has_the_programs_line():
     for tracer in ("symbolic_trace", "real", "functionalize", "export", "dynamic"):
         with pytest.raises((RuntimeError, ValueError), match=r"x if x\.sum\(\) > 0 else -x"):
             TRACERS[tracer](branch, torch.randn(2, 3))
+
+
+def test_questions_of_sizes():
+    from rushlight.fx.experimental import symbolic_shapes as shapes
+
+    assert shapes.guard_or_false(2 > 1) is True and shapes.guard_or_true(1 > 2) is False
+    with pytest.raises(AssertionError, match="Expected bool"):
+        shapes.guard_or_false(1)
+    assert shapes.sym_eq((2, (3, 4)), (2, (3, 4))) and not shapes.sym_eq((2, 3), (2, 4))
+    assert shapes.sym_or(False, True) and not shapes.sym_and(True, False)
+    assert shapes.free_symbols(torch.ones(2).shape) == set()

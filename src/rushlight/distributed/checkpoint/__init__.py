@@ -13,6 +13,7 @@ _NAMES = {
     "api": ("CheckpointException",),
     "default_planner": ("DefaultLoadPlanner", "DefaultSavePlanner"),
     "filesystem": ("FileSystemReader", "FileSystemWriter"),
+    "hf_storage": ("HuggingFaceStorageReader", "HuggingFaceStorageWriter"),
     "loader": ("load", "load_state_dict"),
     "metadata": (
         "BytesStorageMetadata", "ChunkStorageMetadata", "Metadata", "TensorStorageMetadata",
@@ -24,7 +25,7 @@ _NAMES = {
 }  # fmt: skip
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _MODULES = frozenset(
-    "api default_planner filesystem format_utils metadata planner state_dict stateful storage".split()
+    "api default_planner filesystem format_utils hf_storage metadata planner state_dict stateful storage".split()
 )
 # PyTorch's names of modules
 _THEIRS = {"state_dict_saver": "saver", "state_dict_loader": "loader"}

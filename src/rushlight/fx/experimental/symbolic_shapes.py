@@ -18,7 +18,11 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.utils import _pytree as pytree
 
-__all__ = ["traced_at_sizes"]
+__all__ = [
+    "GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols", "guard_bool", "guard_int", "guard_or_false",
+    "guard_or_true", "has_free_symbols", "is_concrete_bool", "is_concrete_int", "statically_known_true",
+    "sym_and", "sym_eq", "sym_or", "traced_at_sizes",
+]  # fmt: skip
 
 
 def traced_at_sizes(trace: Callable[..., GraphModule], *args: Any) -> GraphModule:
@@ -70,3 +74,83 @@ def unified_trace(
         return None
     modules[0].recompile()
     return modules[0]
+
+
+# -- questions that programs ask of sizes, which are numbers here --------------------------------------
+
+
+class GuardOnDataDependentSymNode(RuntimeError):
+    """PyTorch's error for a branch on a size that depends on data; never raised here, where sizes are numbers."""
+
+
+def guard_bool(a: bool) -> bool:
+    """The condition."""
+    return bool(a)
+
+
+def guard_int(a: int) -> int:
+    """The number."""
+    return int(a)
+
+
+def guard_or_false(a: bool) -> bool:
+    """The condition, which is always known. AssertionError for what is no bool.
+
+    >>> guard_or_false(3 > 2)
+    True
+    """
+    if not isinstance(a, bool):
+        raise AssertionError(f"Expected bool, got {type(a)}")
+    return a
+
+
+guard_or_true = guard_or_false
+
+
+def statically_known_true(x: bool) -> bool:
+    """Whether a condition holds."""
+    return bool(x)
+
+
+def free_symbols(val: Any) -> set:
+    """The symbols in sizes: there are none."""
+    return set()
+
+
+free_unbacked_symbols = free_symbols
+
+
+def has_free_symbols(val: Any) -> bool:
+    """Whether there are symbols in a value: False."""
+    return False
+
+
+def is_concrete_int(a: int) -> bool:
+    """Whether a number is known: True."""
+    return True
+
+
+def is_concrete_bool(a: bool) -> bool:
+    """Whether a condition is known: True."""
+    return True
+
+
+def sym_eq(x: Any, y: Any) -> bool:
+    """Whether two sizes, or sequences of them, are equal.
+
+    >>> sym_eq((2, 3), (2, 3))
+    True
+    """
+    if isinstance(x, (tuple, list)) and isinstance(y, (tuple, list)):
+        return len(x) == len(y) and all(map(sym_eq, x, y))
+    return bool(x == y)
+
+
+def sym_and(x: bool, *others: bool) -> bool:
+    """Whether all hold."""
+    return all((x, *others))
+
+
+def sym_or(x: bool, *others: bool) -> bool:
+    """Whether one holds."""
+    return any((x, *others))
