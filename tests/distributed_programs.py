@@ -68,6 +68,13 @@ def reductions():
     big = torch.ones(300_000)
     dist.all_reduce(big)
     assert big.min() == big.max() == size
+    sparse = torch.sparse_coo_tensor([[rank, size]], [1.0, 2.0], (size + 1,))
+    dist.all_reduce(sparse)
+    assert sparse.is_sparse and sparse.to_dense().tolist() == [1.0] * size + [2.0 * size]
+    with pytest.raises(RuntimeError, match="only works with ReduceOp.SUM"):
+        dist.all_reduce(sparse, op=dist.ReduceOp.MAX)
+    with pytest.raises(RuntimeError, match=f"reduce: invalid root rank: {size}"):
+        dist.reduce(torch.ones(1), dst=size)
     x = torch.tensor([rank + 1.0])
     dist.reduce(x, dst=size - 1)
     assert x.item() == (sum(ranks) if rank == size - 1 else rank + 1)
@@ -277,6 +284,8 @@ def late():
             RuntimeError, match=rf"Timed out waiting 2000ms for all_reduce .*\[{size - 1}\]"
         ):
             work.wait(timedelta(seconds=2))
+        with pytest.raises(RuntimeError, match="cannot be used any more.*Timed out waiting 2000ms"):
+            dist.broadcast(torch.ones(1), 0)  # it would get what was sent for the call before
         dist.group.WORLD.set_timeout(timedelta(seconds=2))
         store.set(f"ended/{rank}", "")
     store.wait([f"ended/{k}" for k in range(size - 1)], timedelta(seconds=100))

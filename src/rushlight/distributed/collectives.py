@@ -51,6 +51,10 @@ def _check_dtypes(tensors: Sequence[Tensor]) -> None:
             )
 
 
+def _shown(tensor: Tensor) -> str:
+    return f"({', '.join(map(str, tensor.shape))})"
+
+
 def _check_sizes(name: str, tensors: Sequence[Tensor], like: Tensor, count: int) -> None:
     if len(tensors) != count:
         raise RuntimeError(
@@ -60,7 +64,7 @@ def _check_sizes(name: str, tensors: Sequence[Tensor], like: Tensor, count: int)
         if each.shape != like.shape:
             raise RuntimeError(
                 f"ProcessGroup::{name}: invalid tensor size at index {k} "
-                f"(expected {tuple(like.shape)}, got {tuple(each.shape)})"
+                f"(expected {_shown(like)}, got {_shown(each)})"
             )
 
 
@@ -435,16 +439,21 @@ class P2POp:
         _check(tensor, "tensor")
         self.op, self.tensor, self.group, self.tag = op, tensor, _resolve(group), tag
         self.group_peer = _root(self.group, peer, group_peer, group)
-        self.peer = self.group.ranks[self.group_peer]
+        self.peer = get_global_rank(self.group, self.group_peer)
 
     def __repr__(self) -> str:
+        mine, other = self.group.rank(), self.group_peer
+        source, target = (mine, other) if self.op is isend else (other, mine)
         return (
-            f"P2POp({self.op.__name__}, peer={self.peer}, {self.tensor.shape}, {self.tensor.dtype})"
+            f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, group_dst={target},  "
+            f"{self.tensor.shape}, {self.tensor.dtype})"
         )
 
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
-    """Start several calls of `isend` and `irecv`."""
+    """Start several calls of `isend` and `irecv`, at least one."""
+    if not p2p_op_list:
+        raise IndexError("list index out of range")
     if not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError(
             "Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``."

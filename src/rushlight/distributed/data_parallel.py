@@ -26,6 +26,7 @@ from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import _get_default_group
 from rushlight.distributed.reductions import ReduceOp
 from rushlight.distributed.shared_rows import shared_rows
+from rushlight.distributed.sparse import sparse_sum
 from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
 from rushlight.nn.module import Module
@@ -301,17 +302,6 @@ def add_rows(rows: Sequence[Tensor], target: Tensor) -> None:
         for row in rows[2:]:
             np.add(array, row._array, out=array, casting="unsafe")
     bump(target)
-
-
-def sparse_sum(tensor: Tensor, group: Any) -> Tensor:
-    """The sum of what all processes have."""
-    mine = tensor.coalesce()
-    found: list = [None] * group.size()
-    objects.all_gather_object(found, (mine.indices(), mine.values()), group)
-    indices, values = (
-        rushlight.cat(parts, -1 if k == 0 else 0) for k, parts in enumerate(zip(*found))
-    )
-    return rushlight.sparse_coo_tensor(indices, values, tensor.shape).coalesce()
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

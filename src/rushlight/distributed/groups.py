@@ -273,6 +273,8 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
             "Group None is not registered, please create group with torch.distributed.new_group API"
         )
     known = _resolve(group)
+    if known is GroupMember.WORLD:
+        return global_rank
     if global_rank not in known.ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return known.ranks.index(global_rank)
@@ -281,6 +283,8 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """The rank in the job of a number in a group."""
     known = _resolve(group)
+    if known is GroupMember.WORLD:
+        return group_rank
     if not 0 <= group_rank < known.size():
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return known.ranks[group_rank]
@@ -332,9 +336,9 @@ def new_group(
     limit = timeout or default.timeout
     mine, store = members.index(default.rank()), PrefixStore(f"new/{name}", default.store)
     world.meet(store, "joined", mine, len(members), limit)
-    chosen = default.communicator.group.Incl(members)
+    chosen = default._communicator.group.Incl(members)
     tag = int(name.rsplit("/", 1)[-1]) % 32767
-    communicator = default.communicator.Create_group(chosen, tag)
+    communicator = default._communicator.Create_group(chosen, tag)
     asked = default.backend if backend is None else _engine(backend)
     return _group(
         communicator, members, default.store, limit, asked, name, group_desc or "undefined"

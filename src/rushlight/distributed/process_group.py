@@ -15,7 +15,7 @@ import numpy as np
 import rushlight
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.distributed import reductions, schedules, world
-from rushlight.distributed.store import Store
+from rushlight.distributed.store import DistBackendError, Store
 from rushlight.distributed.work import Work
 
 __all__ = ["ProcessGroup"]
@@ -107,6 +107,14 @@ class Received:
         return self.request.Test(self.status)
 
 
+class Ready:
+    """The request of a call that is done."""
+
+    def Test(self) -> bool:
+        """True."""
+        return True
+
+
 class ProcessGroup:
     """Some processes of the job, numbered from 0."""
 
@@ -114,12 +122,22 @@ class ProcessGroup:
         self, communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta,
         backend: str, group_name: str, group_desc: str,
     ) -> None:  # fmt: skip
-        self.communicator, self.ranks, self.store = communicator, list(ranks), store
+        self._communicator, self.ranks, self.store = communicator, list(ranks), store
+        self.broken: Exception | None = None  # why a call never came to its end
         self.timeout, self.backend = timeout, backend
         self.group_name, self.group_desc = group_name, group_desc
         self._rank, self._size = communicator.rank, communicator.size
         self._number = self._schedules = 0
         self.bound_device_id = None
+
+    @property
+    def communicator(self) -> Any:
+        """MPI's communicator. DistBackendError after a call that never came to its end: MPI would give its messages to the next."""
+        if self.broken is not None:
+            raise DistBackendError(
+                f"group '{self.group_name}' cannot be used any more, since a call failed: {self.broken}"
+            )
+        return self._communicator
 
     def rank(self) -> int:
         """The number of this process in the group."""
@@ -157,6 +175,11 @@ class ProcessGroup:
         for listener in listeners:
             listener(name)
         return Work(self, name, self._number, request, finish, result, rows, peers, timeout)
+
+    def _checked(self, name: str, root: int) -> int:
+        if not 0 <= root < self._size:
+            raise RuntimeError(f"ProcessGroup::{name}: invalid root rank: {root}")
+        return root
 
     # -- reductions ------------------------------------------------------------------------------
 
@@ -200,6 +223,8 @@ class ProcessGroup:
         """All get the reduction, in place; of a tensor or a list of one, as communication hooks have it."""
         if not isinstance(tensor, Tensor):
             (tensor,) = tensor
+        if tensor.is_sparse:
+            return self._allreduce_sparse(tensor, op)
         row = row_of(reductions.prepared(tensor, op))
         operation = reductions.operation(op, row.dtype)
         if self._by_schedule(operation, row):
@@ -209,6 +234,16 @@ class ProcessGroup:
             request = self.communicator.Iallreduce(place, message(row), operation)
             finish = self._finish(op, tensor, row)
         return self._work("all_reduce", request, [row], finish, [tensor])
+
+    def _allreduce_sparse(self, tensor: Tensor, op: Any) -> Work:
+        from rushlight.distributed.sparse import sparse_sum
+
+        if reductions.kind(op) is not reductions.RedOpType.SUM:
+            raise RuntimeError(
+                "unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)"
+            )
+        tensor.copy_(sparse_sum(tensor, self))
+        return self._work("all_reduce", Ready(), [], None, [tensor])
 
     def allreduce_coalesced(
         self, tensors: Sequence[Tensor], op: Any = reductions.ReduceOp.SUM
@@ -239,6 +274,7 @@ class ProcessGroup:
 
     def reduce(self, tensor: Tensor, dst: int, op: Any = reductions.ReduceOp.SUM) -> Work:
         """The process `dst` gets the reduction, in place."""
+        self._checked("reduce", dst)
         source = row_of(reductions.prepared(tensor, op))
         operation = reductions.operation(op, source.dtype)
         if self._by_schedule(operation, source):
@@ -277,8 +313,7 @@ class ProcessGroup:
 
     def broadcast(self, tensor: Tensor, src: int) -> Work:
         """All get what the process `src` has, in place."""
-        if not 0 <= src < self._size:
-            raise RuntimeError(f"ProcessGroup::broadcast: invalid root rank: {src}")
+        self._checked("broadcast", src)
         row = row_of(tensor)
         request = self.communicator.Ibcast(message(row), src)
         finish = written(tensor, row) if self._rank != src else None
@@ -298,6 +333,7 @@ class ProcessGroup:
 
     def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
         """The process `dst` gets what each has."""
+        self._checked("gather", dst)
         source, target, place, finish = row_of(tensor), None, None, None
         if self._rank == dst:
             target = empty_row(outputs)
@@ -309,6 +345,7 @@ class ProcessGroup:
 
     def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
         """Each process gets what `src` has for it."""
+        self._checked("scatter", src)
         target = row_of(output)
         source = apart(joined(inputs), target) if self._rank == src else None
         place = None if source is None else each(source, target)

@@ -24,6 +24,11 @@ class RedOpType(enum.Enum):
     def __str__(self) -> str:
         return f"RedOpType.{self.name}"
 
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
+
 
 class _ReduceOpType(type):
     def __instancecheck__(cls, instance: object) -> bool:

@@ -58,6 +58,8 @@ class Work:
                     self._finish()
             except Exception as error:
                 self._error = _readable(error, self.name)
+                if self._error is not error and self.name != "recv":  # MPI's: parts of it are left
+                    self.group.broken = self._error
             self._end()
         return True
 
@@ -69,12 +71,12 @@ class Work:
             self._resolve(self._future)
 
     def _fail(self, error: Exception) -> None:
-        """Give up: the call stays unfinished, and MPI keeps what it may still write to."""
+        """Give up: the call stays unfinished, MPI keeps what it may still write to, and the group is of no more use."""
         with self._lock:
             if not self._done:
                 world.world.failed = True
                 _unfinished.append((self._request, self._kept, self._result))
-                self._error = error
+                self._error = self.group.broken = error
                 self._end()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
