@@ -535,6 +535,45 @@ def sparse_gradients():
     torch.testing.assert_close(models[0][1].weight.grad, models[1][1].weight.grad)
 
 
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+        self.register_buffer("scale", torch.ones(1))
+
+    def forward(self, x):
+        return x * self.weight * self.scale
+
+
+def evaluated():
+    """A module that is set to eval() has its gradients averaged and gets the first process's buffers, too."""
+    rank, size = start()
+    module = Scaled()
+    ddp = torch.nn.parallel.DistributedDataParallel(module).eval()
+    x, average = torch.full((1,), rank + 1.0), (size + 1) / 2
+    module.scale.fill_(rank + 2)
+    ddp(x).backward()
+    assert module.scale.item() == 2 and module.weight.grad.item() == 2 * average
+    expected = [(torch.no_grad, 3), (torch.no_grad, rank + 3), (torch.enable_grad, rank + 3)]
+    for mode, scale in [*expected, (torch.enable_grad, 3)]:  # given after forwards that reduce
+        module.scale.fill_(rank + 3)
+        with mode():
+            ddp(x)
+        assert module.scale.item() == scale, (mode, scale)
+    module.weight.grad = None
+    with ddp.no_sync():
+        ddp(x).backward()  # a forward before it was to be reduced
+    assert module.weight.grad.item() == 3 * average
+    with ddp.no_sync():
+        ddp(x).backward()
+    assert module.weight.grad.item() == 3 * average + 3 * (rank + 1)
+    half = dist.new_group([rank])
+    mesh = dist.DeviceMesh.from_group(half, "cpu")
+    alone = torch.nn.parallel.DistributedDataParallel(Scaled(), device_mesh=mesh)
+    alone(x).backward()
+    assert alone.module.weight.grad.item() == rank + 1
+
+
 def hooks_that_are_none():
     rank, size = start()
     ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))

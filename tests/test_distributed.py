@@ -102,6 +102,7 @@ def test_job(name, ranks):
         "data_parallel",
         "ways_to_reduce",
         "unused_parameters",
+        "evaluated",
         "sparse_gradients",
         "hooks_that_are_none",
         "recorded",

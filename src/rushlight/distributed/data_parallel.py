@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -127,7 +127,7 @@ class Reducer:
         self.hook: tuple[Any, Callable] | None = None
         self.active, self.begun, self.next = False, False, 0
         self.forwards = self.ahead = (
-            0  # since the last reduction; of those before it, how many had no backward
+            0  # of a module that trains, since the last reduction; of those before it, how many had no backward
         )
         self.read: Work | None = None  # is done when all have read what is in shared memory
         if not owner.gradient_as_bucket_view:  # those stay where they are, and are reduced in place
@@ -154,7 +154,7 @@ class Reducer:
             )
         self.wait_for_readers()
         self.active, self.next = True, 0
-        self.forwards, self.ahead = self.forwards + 1, 0
+        self.forwards, self.ahead = self.forwards + self.owner.training, 0
         if self.owner.find_unused_parameters:
             self.used.fill_(1)
         for bucket in self.buckets:
@@ -186,10 +186,8 @@ class Reducer:
 
     def ready(self, parameter: Tensor) -> None:
         """A gradient is there."""
-        if not self.owner.require_backward_grad_sync:
-            return
         if not self.active:
-            if self.ahead:
+            if self.ahead and self.owner.require_backward_grad_sync:
                 raise RuntimeError(
                     "Several forwards, and then a backward for each: only the gradients of the first backward are "
                     "reduced. Call backward once, on the sum of the losses, or after each forward."
@@ -255,7 +253,7 @@ class Reducer:
         if self.hook is None and any(bucket.shared is not None for bucket in self.buckets):
             self.read = self.group.barrier()
         self.active = self.begun = False
-        self.forwards, self.ahead = 0, self.forwards - 1
+        self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
 
     def shadow(self) -> None:
         """Take part in the reductions of a backward, with zeros."""
@@ -344,6 +342,14 @@ class DistributedDataParallel(Module, Joinable):
         mixed_precision: Any = None, device_mesh: Any = None, skip_all_reduce_unused_params: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
+        if process_group is not None and device_mesh is not None:
+            raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+        if mixed_precision is not None:
+            raise NotImplementedError("DistributedDataParallel(mixed_precision=...): use autocast")
+        if device_mesh is not None:
+            if device_mesh.ndim != 1:
+                raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
+            process_group = device_mesh.get_group(0)
         self.process_group = _get_default_group() if process_group is None else process_group
         if device_ids or output_device is not None:
             raise ValueError(
@@ -368,7 +374,15 @@ class DistributedDataParallel(Module, Joinable):
             _check_shapes(parameters, self.process_group)
             kept = [p for name, p in named.items() if name not in ignored]
             _broadcast([*kept, *self._synchronized], self.process_group)
+        self.device_ids = self.output_device = self.mixed_precision = None  # as on any CPU
+        self.device, self.device_type, self.is_multi_device_module = (
+            parameters[0].device,
+            "cpu",
+            False,
+        )
+        self.parameters_to_ignore, self.device_mesh = ignored, device_mesh
         cap = 25 if bucket_cap_mb is None else bucket_cap_mb
+        self.bucket_bytes_cap = int(cap * MEBIBYTE)
         self.reducer = Reducer(self, parameters, cap)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -376,11 +390,12 @@ class DistributedDataParallel(Module, Joinable):
         synchronized = rushlight.is_grad_enabled() and self.require_backward_grad_sync
         if self._joined is not None:
             Join.notify_join_context(self)
-            self._agree(synchronized and self.training)
-        if synchronized and self.training:
+            self._agree(synchronized)
+        if self.require_forward_param_sync if self._joined is None else synchronized:
             self._broadcast_buffers()
         outputs = self.module(*inputs, **kwargs)
-        if synchronized and self.training:
+        self.require_forward_param_sync = synchronized  # before the next forward
+        if synchronized:
             unused: list[Tensor] = []
             if self.find_unused_parameters:
                 found = _leaves(outputs)
@@ -446,6 +461,12 @@ class DistributedDataParallel(Module, Joinable):
             )
         _check_hook(hook)
         self.reducer.hook = (state, hook)
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(
+        module: Module, params_and_buffers_to_ignore: Iterable[str]
+    ) -> None:
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore  # type: ignore[assignment]
 
     def _set_static_graph(self) -> None:
         self.static_graph = self.find_unused_parameters = True
