@@ -247,3 +247,54 @@ def test_margin_losses_of_one_number():
 def test_integers_are_not_padded_by_what_they_cannot_hold(value):
     with pytest.raises(RuntimeError, match="cannot be converted to type .* without overflow"):
         torch.nn.functional.pad(torch.ones(2, dtype=torch.int64), (1, 1), value=value)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (
+            lambda x: torch.addr(x, None, x[0]),
+            "addr(): argument 'vec1' (position 2) must be Tensor, not NoneType",
+        ),
+        (
+            lambda x: F.embedding(None, x),
+            "embedding(): argument 'indices' (position 2) must be Tensor, not NoneType",
+        ),
+        (
+            lambda x: torch.diag([1, 2]),
+            "diag(): argument 'input' (position 1) must be Tensor, not list",
+        ),
+        (
+            lambda x: torch.fliplr("x"),
+            "fliplr(): argument 'input' (position 1) must be Tensor, not str",
+        ),
+    ],
+)
+def test_what_is_no_tensor_is_named(call, text):
+    with pytest.raises(TypeError) as caught:
+        call(torch.ones(2, 2))
+    assert str(caught.value).startswith(text)
+
+
+def test_checks_of_conditions():
+    torch._check(True)
+    torch._check_tensor_all(torch.ones(3) > 0)
+    torch._check_is_size(3, max=3)
+    for name, kind in {
+        "_check": RuntimeError, "_check_index": IndexError, "_check_value": ValueError, "_check_type": TypeError,
+        "_check_not_implemented": NotImplementedError,
+    }.items():  # fmt: skip
+        with pytest.raises(kind, match="^said$"):
+            getattr(torch, name)(False, lambda: "said")
+        with pytest.raises(kind, match="Expected cond to be True, but got False"):
+            getattr(torch, name)(False)
+        with pytest.raises(TypeError, match="use torch._check_tensor_all"):
+            getattr(torch, name)(torch.tensor(True))
+        with pytest.raises(TypeError, match="cond must be a bool, but got <class 'int'>"):
+            getattr(torch, name)(1)
+    with pytest.raises(KeyError, match="said"):
+        torch._check_tensor_all_with(KeyError, torch.tensor([True, False]), lambda: "said")
+    with pytest.raises(RuntimeError):
+        torch._check_is_size(-1)
+    with pytest.raises(TypeError, match="message must be a callable"):
+        torch._check(False, "text")

@@ -185,6 +185,24 @@ def test_second_derivatives_of_products():
 
 
 @pytest.mark.parametrize(
+    ("equation", "shapes", "strides"),
+    [
+        ("bildsk,biokl->bolsd", [(2, 4, 3, 2, 5, 3), (2, 4, 6, 3, 3)], (180, 10, 60, 2, 1)),
+        ("ij,jk->ki", [(2, 3), (3, 4)], (2, 1)),
+        ("bqhd,bkhd->bhqk", [(2, 3, 4, 5), (2, 6, 4, 5)], (72, 18, 6, 1)),
+        ("bhqk,bkhd->bqhd", [(2, 4, 3, 6), (2, 6, 4, 5)], (60, 5, 15, 1)),
+        ("ijk->kj", [(2, 3, 4)], (3, 1)),
+    ],
+)
+def test_results_of_einsum_lie_as_pytorchs(equation, shapes, strides):
+    """Programs take views of them."""
+    operands = [torch.rand(s) for s in shapes]
+    found = torch.einsum(equation, *operands)
+    assert found.stride() == strides
+    assert np.allclose(found, np.einsum(equation, *[t.numpy() for t in operands]))
+
+
+@pytest.mark.parametrize(
     ("equation", "shapes"),
     [
         ("ij,jk->ik", [(2, 3), (3, 4)]),

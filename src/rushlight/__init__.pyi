@@ -180,7 +180,16 @@ from rushlight.nn.utils.rnn import _pad_packed_sequence as _pad_packed_sequence
 from rushlight.accelerator.streams import Event as Event
 from rushlight.accelerator.streams import Stream as Stream
 from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError
-from rushlight.core.errors import _assert_async as _assert_async
+from rushlight.core.conditions import _assert_async as _assert_async
+from rushlight.core.conditions import _check as _check
+from rushlight.core.conditions import _check_index as _check_index
+from rushlight.core.conditions import _check_is_size as _check_is_size
+from rushlight.core.conditions import _check_not_implemented as _check_not_implemented
+from rushlight.core.conditions import _check_tensor_all as _check_tensor_all
+from rushlight.core.conditions import _check_tensor_all_with as _check_tensor_all_with
+from rushlight.core.conditions import _check_type as _check_type
+from rushlight.core.conditions import _check_value as _check_value
+from rushlight.core.conditions import _check_with as _check_with
 from rushlight.compat.import_hook import install_as_torch as install_as_torch
 from rushlight.serialization import save as save
 from rushlight.serialization import load as load

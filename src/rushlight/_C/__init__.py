@@ -149,6 +149,18 @@ def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
     return asked((tensor,))
 
 
+class Graph:
+    """A name for annotations: there is no TorchScript, so nothing is one."""
+
+
+class Node:
+    """A name for annotations: there is no TorchScript, so nothing is one."""
+
+
+class Value:
+    """A name for annotations: there is no TorchScript, so nothing is one."""
+
+
 def __getattr__(name: str) -> object:
     if name in ("_functorch", "_nn", "_profiler"):
         import importlib

@@ -118,7 +118,11 @@ def call_bound_composite(op: Op, args: tuple, kwargs: dict) -> Any:
             elif overrides.overriding(a):
                 break
         else:
-            return op.declared(*args, **kwargs)
+            try:
+                return op.declared(*args, **kwargs)
+            except AttributeError:
+                refuse_others(op, bind(op, args, kwargs)[0])
+                raise
     values, out = bind(op, args, kwargs)
     return call_composite(op, values, out)
 
@@ -130,7 +134,11 @@ def call_composite(op: Op, values: list, out: Any) -> Any:
 
 def execute_composite(op: Op, values: list, out: Any) -> Any:
     n = op.n_positional
-    result = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
+    try:
+        result = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
+    except AttributeError:
+        refuse_others(op, values)
+        raise
     if out is None:
         return result
     return write_out(op, out, result, [v for v in values if isinstance(v, Tensor)])
@@ -303,6 +311,19 @@ def on_one_device(op: Op, named: dict) -> list:
 
 def is_meta(arrays: list) -> bool:
     return any(a.__class__ is meta.Meta for a in arrays)
+
+
+def refuse_others(op: Op, values: list) -> None:
+    """TypeError for the first input of a composite that should be a tensor and is something else."""
+    for name, v in zip(op.params, values, strict=False):
+        note = str(op.declared.__annotations__.get(name))
+        if (
+            note.startswith(("Array", "Tensor"))
+            and name not in op.lists
+            and not isinstance(v, Tensor)
+        ):
+            if v is not None or "None" not in note:
+                raise not_a_tensor(op, name, v) from None
 
 
 def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:

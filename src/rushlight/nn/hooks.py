@@ -28,7 +28,7 @@ class Forward(Protocol[P, R]):
     def forward(self) -> Callable[P, R]: ...
 
 
-def forward_unimplemented(self: Any, *input: Any) -> Any:
+def _forward_unimplemented(self: Any, *input: Any) -> Any:
     """Compute the module's output; every subclass defines it."""
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function'

@@ -147,7 +147,7 @@ class Module(convert.Devices):
 
     _call_impl = _wrapped_call_impl = __call__
 
-    forward: Callable[..., Any] = hooks.forward_unimplemented
+    forward: Callable[..., Any] = hooks._forward_unimplemented
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the calls of this module, in place; the arguments are those of `torch.compile`."""

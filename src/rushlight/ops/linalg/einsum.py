@@ -8,7 +8,7 @@ found once and kept.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from rushlight.dispatch.overrides import overridable
 from rushlight.dispatch.registry import Arrays, composite, public
@@ -86,13 +86,13 @@ def contract(equation: str, operands: Arrays):
             x, y = operands[i], operands[j]
             for at in sorted((i, j), reverse=True):
                 del operands[at]
-            operands.append(product(x, y, *how))
+            operands.insert(0, product(x, y, *how))
         elif name == "diagonal":
             operands[i] = operands[i].diagonal(0, *how)
         elif name == "sum":
-            operands[i] = operands[i].sum(how[0])
-        elif name == "squeeze":
-            operands[i] = operands[i].squeeze(how[0])
+            operands[i] = operands[i].sum(*how)
+        elif name == "shape":
+            operands[i] = operands[i].reshape(how[0])
         else:
             operands[i] = operands[i].permute(how[0])
     return operands[0]
@@ -101,15 +101,17 @@ def contract(equation: str, operands: Arrays):
 plans: dict[tuple, list] = {}
 
 
-def product(x, y, kind, x_order, x_shape, y_order, y_shape, shape):
-    """One pair: both permuted and reshaped, multiplied, and shaped again."""
+def product(x, y, x_order, x_shape, y_order, y_shape, matrices, shape=None, order=None):
+    """One pair: both permuted and reshaped, multiplied by elements or as matrices, shaped and permuted back."""
     if x_order is not None:
         x = x.permute(x_order)
     if y_order is not None:
         y = y.permute(y_order)
     x, y = x.reshape(x_shape), y.reshape(y_shape)
-    r = x * y if kind == "times" else x.mm(y) if kind == "mm" else x.bmm(y)
-    return r if shape is None else r.reshape(shape)
+    r = x * y if not matrices else x.mm(y) if len(x_shape) == 2 else x.bmm(y)
+    if shape is not None:
+        r = r.reshape(shape)
+    return r if order is None else r.permute(order)
 
 
 # -- the equation ----------------------------------------------------------------------------------
@@ -233,28 +235,56 @@ def plan(equation: str, shapes: list[tuple[int, ...]]) -> list[tuple]:
                     f"broadcast with previously seen size {sizes[k]}"
                 )
         terms.append(dict(zip(labels, lengths, strict=True)))
-    for i in range(len(terms)):
-        others = {k for j, t in enumerate(terms) if j != i for k in t}
-        terms[i] = summed(steps, i, terms[i], {*out, *others})
+    dims = [*out, *sorted(k for k in sizes if k not in out)]
+    found = [Term([t.get(k, 1) for k in dims], [dims.index(k) for k in t]) for t in terms]
+    return contraction(steps, found, len(out))
+
+
+class Term(NamedTuple):
+    """An operand: its size in each dimension of the whole problem, and which dimensions it has, in its order."""
+
+    sizes: list[int]
+    axes: list[int]
+
+
+def contraction(steps: list, terms: list[Term], kept: int) -> list:
+    """The steps, and those that contract operands in the same dimensions, of which the first `kept` stay.
+
+    The dimensions that stay come first, in the order of the output: the results have the strides of PyTorch's.
+    """
+    if len(terms) == 1:
+        axes = in_order(steps, 0, terms[0].axes)
+        if kept < len(axes):
+            steps.append(("sum", 0, [*range(kept, len(axes))]))
+        return steps
+    counts = [
+        sum(n != 1 for n in lengths) for lengths in zip(*[t.sizes for t in terms], strict=True)
+    ]
     while len(terms) > 1:
-        i, j = best_pair(terms, out) if len(terms) > 2 else (0, 1)
-        rest = [t for k, t in enumerate(terms) if k not in (i, j)]
-        keep = {*out, *(k for t in rest for k in t)}
-        result = pair(steps, i, j, terms[i], terms[j], keep, out)
-        terms = [*rest, result]
-    last = list(terms[0])
-    order = [last.index(k) for k in out]
-    if order != list(range(len(order))):
-        steps.append(("permute", 0, order))
+        i, j = best_pair([t.sizes for t in terms], kept) if len(terms) > 2 else (0, 1)
+        x, y = terms[i].sizes, terms[j].sizes
+        inner = []
+        alone: dict[int, list[int]] = {i: [], j: []}
+        for d in range(kept, len(x)):
+            if x[d] != 1 and y[d] != 1:
+                counts[d] -= 1
+                if counts[d] == 1:
+                    inner.append(d)
+                    counts[d] = 0
+            elif counts[d] == 1 and (x[d] != 1 or y[d] != 1):
+                alone[i if x[d] != 1 else j].append(d)
+                counts[d] = 0
+        for at, gone in alone.items():
+            if gone:
+                sizes, axes = terms[at][0], in_order(steps, at, terms[at].axes)
+                steps.append(("sum", at, [axes.index(d) for d in gone], True))
+                terms[at] = Term([1 if d in gone else n for d, n in enumerate(sizes)], axes)
+        result = pair(steps, i, j, terms[i], terms[j], inner, kept)
+        terms = [result, *(t for at, t in enumerate(terms) if at not in (i, j))]
+    sizes, axes = terms[0]
+    if axes != [*range(kept)]:
+        steps.append(("shape", 0, sizes[:kept]))
     return steps
-
-
-def summed(steps: list, i: int, term: dict[int, int], keep: set[int]) -> dict[int, int]:
-    """Sum operand `i` over the labels that nobody else needs."""
-    gone = [at for at, k in enumerate(term) if k not in keep]
-    if gone:
-        steps.append(("sum", i, gone))
-    return {k: n for k, n in term.items() if k in keep}
 
 
 def size(lengths) -> int:
@@ -264,63 +294,63 @@ def size(lengths) -> int:
     return r
 
 
-def best_pair(terms: list[dict[int, int]], out: list[int]) -> tuple[int, int]:
+def best_pair(terms: list[list[int]], kept: int) -> tuple[int, int]:
     """The pair whose product saves most memory, and among those the one of least work."""
     best, choice = None, (0, 1)
     for i in range(len(terms)):
         for j in range(i + 1, len(terms)):
-            rest = {k for m, t in enumerate(terms) if m not in (i, j) for k in t}
-            both = {**terms[i], **terms[j]}
-            both = {k: max(terms[i].get(k, 1), terms[j].get(k, 1)) for k in both}
-            left = size(n for k, n in both.items() if k in rest or k in out)
-            cost = (left - size(terms[i].values()) - size(terms[j].values()), size(both.values()))
+            rest = [t for m, t in enumerate(terms) if m not in (i, j)]
+            both = [*map(max, terms[i], terms[j])]
+            left = size(n for d, n in enumerate(both) if d < kept or any(t[d] != 1 for t in rest))
+            cost = (left - size(terms[i]) - size(terms[j]), size(both))
             if best is None or cost < best:
                 best, choice = cost, (i, j)
     return choice
 
 
-def pair(steps, i, j, x, y, keep, out) -> dict[int, int]:
-    """Add the steps that multiply operands `i` and `j`; the labels of the product."""
-    # A size of 1 that meets a larger one: there is nothing to sum it with, and nothing to match.
-    for a, ta, tb in ((i, x, y), (j, y, x)):
-        ones = [at for at, (k, n) in enumerate(ta.items()) if n == 1 and tb.get(k, 1) != 1]
-        if ones:
-            steps.append(("squeeze", a, ones))
-            for k in [k for k, n in ta.items() if n == 1 and tb.get(k, 1) != 1]:
-                del ta[k]
-    x, y = summed(steps, i, x, {*keep, *y}), summed(steps, j, y, {*keep, *x})
-    inner = [k for k in x if k in y and k not in keep]
-    position = {k: p for p, k in enumerate(out)}
-
-    def place(k):
-        return position.get(k, len(out) + k)
-
-    batch = sorted((k for k in x if k in y and k in keep), key=place)
-    rows = sorted((k for k in x if k not in y), key=place)
-    columns = sorted((k for k in y if k not in x), key=place)
+def pair(steps: list, i: int, j: int, a: Term, b: Term, inner: list[int], kept: int) -> Term:
+    """Add the step that multiplies operands `i` and `j` and sums over the dimensions `inner`; the product."""
+    x, y = a.sizes, b.sizes
+    result = [n if m == 1 else m for m, n in zip(x, y, strict=True)]
     if not inner:
-        every = sorted({**x, **y}, key=place)
-        shapes = [[t.get(k, 1) for k in every] for t in (x, y)]
-        orders = [order_of(t, [k for k in every if k in t]) for t in (x, y)]
-        steps.append(("pair", i, j, "times", orders[0], shapes[0], orders[1], shapes[1], None))
-        return {k: max(x.get(k, 1), y.get(k, 1)) for k in every}
-    if columns and rows and place(columns[0]) < place(rows[0]):
-        i, j, x, y, rows, columns = j, i, y, x, columns, rows
-    n, k_size, m = (size(t[k] for k in ks) for t, ks in ((x, rows), (x, inner), (y, columns)))
-    lead = [size(x[k] for k in batch)] if batch else []
-    result = {k: x.get(k, y.get(k)) for k in [*batch, *rows, *columns]}
-    shape = [*result.values()]
+        orders = [permuted([t.axes.index(d) for d in sorted(t.axes)]) for t in (a, b)]
+        steps.append(("pair", i, j, orders[0], x, orders[1], y, False))
+        return Term(result, [*range(len(x))])
+    free = [d for d in range(len(x)) if d not in inner and (d < kept or result[d] != 1)]
+    batch = [d for d in free if x[d] != 1 and y[d] != 1]
+    rows = [d for d in free if x[d] != 1 and y[d] == 1]
+    columns = [d for d in free if x[d] == 1]
+    others = [d for d in range(len(x)) if x[d] == 1 and d not in inner]
+    if rows and others and others[-1] < rows[0]:  # then the product lies as the output does
+        a, b, x, y, rows, columns, i, j = b, a, y, x, columns, rows, j, i
+    lead = [size(x[d] for d in batch)] if batch else []
+    n, k, m = size(x[d] for d in rows), size(x[d] for d in inner), size(y[d] for d in columns)
+    places = [*batch, *rows, *columns]
+    shape = [result[d] for d in places]
     steps.append(
-        ("pair", i, j, "bmm" if batch else "mm",
-         order_of(x, [*batch, *rows, *inner]), [*lead, n, k_size],
-         order_of(y, [*batch, *inner, *columns]), [*lead, k_size, m],
-         None if shape == [*lead, n, m] else shape)
+        ("pair", i, j,
+         brought(a, [*batch, *rows, *inner]), [*lead, n, k],
+         brought(b, [*batch, *inner, *columns]), [*lead, k, m], True,
+         None if shape == [*lead, n, m] else shape, permuted([places.index(d) for d in free]))
     )  # fmt: skip
-    return result
+    return Term([1 if d in inner else r for d, r in enumerate(result)], free)
 
 
-def order_of(term: dict[int, int], wanted: list[int]) -> list[int] | None:
-    """The permutation of dimensions that brings the labels into the wanted order; None for none."""
-    at = {k: p for p, k in enumerate(term)}
-    order = [at[k] for k in wanted]
+def brought(term: Term, first: list[int]) -> list[int] | None:
+    """The permutation that brings dimensions into an order; others have one element and come last."""
+    wanted = [d for d in first if d in term.axes]
+    wanted += [d for d in term.axes if d not in wanted]
+    return permuted([term.axes.index(d) for d in wanted])
+
+
+def in_order(steps: list, i: int, axes: list[int]) -> list[int]:
+    """Add the step that brings the dimensions of operand `i` into their order, which is given back."""
+    order = permuted([axes.index(d) for d in sorted(axes)])
+    if order is not None:
+        steps.append(("permute", i, order))
+    return sorted(axes)
+
+
+def permuted(order: list[int]) -> list[int] | None:
+    """A permutation of dimensions; None for one that changes nothing."""
     return None if order == list(range(len(order))) else order
