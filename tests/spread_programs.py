@@ -212,6 +212,16 @@ def placements():
         distribute_module(torch.nn.Linear(3, 4), mesh, output_fn=lambda outputs: outputs)
     with pytest.raises(ValueError, match="to a different placements"):
         distribute_tensor(given[0], mesh, [Shard(0)])
+    for d in (0, 1):  # what has to move becomes whole
+        cut = distribute_tensor(torch.arange(4.0 * size).view(size, 4), mesh, [Shard(d)])
+        soft = cut.softmax(d)
+        assert soft.placements == (Replicate(),) and cut.softmax(1 - d).placements == (Shard(d),)
+        close(soft, torch.arange(4.0 * size).view(size, 4).softmax(d))
+    reduced = DTensor.from_local(torch.ones(2), mesh, [Partial()]) + 1
+    assert reduced.placements == (Replicate(),) and reduced.to_local().tolist() == [size + 1.0] * 2
+    x = distribute_tensor(torch.arange(1.0 + size), mesh, [Shard(0)]).requires_grad_()
+    x.clone().mul_(x).sum().backward()  # what was overwritten is a spread tensor, too
+    close(x.grad, 2 * torch.arange(1.0 + size))
     start_, change = torch.arange(12.0).view(4, 3), torch.linspace(-1, 1, 12).view(4, 3)
     for gradient in ([Shard(0)], [Replicate()]):  # lies as the parameter does, or not
         cut, plain, beside = (

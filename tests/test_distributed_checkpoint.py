@@ -233,6 +233,13 @@ def test_names_of_older_programs():
         "from torch.distributed._tensor.device_mesh import init_device_mesh\n"
         "from torch.distributed.checkpoint.state_dict_saver import async_save\n"
         "import torch.distributed.tensor as new\n"
+        "import torch.distributed._functional_collectives as functional\n"
+        "from torch.distributed.fsdp.api import ShardingStrategy\n"
+        "from torch.distributed.fsdp._fully_shard import FSDPModule\n"
+        "from torch.distributed.tensor._dtensor_spec import DTensorSpec\n"
+        "from torch.distributed.launch import main\n"
+        "from torch.distributed.constants import default_pg_timeout\n"
+        "assert functional.all_reduce and functional.wait_tensor\n"
         "assert DTensor is new.DTensor and Shard is new.Shard"
     )
     ((status, text),) = ended([started([sys.executable, "-c", code])])

@@ -124,12 +124,19 @@ def former(op: Op, named: dict, t: Tensor) -> Tensor | None:
     first = op.inputs[0]
     others = [i for i in op.inputs if isinstance(named[i], Tensor)]
     if first in op.saved_names(tuple(i for i in others if op.rule_all or i in op.rules)):
-        old = new(Tensor)
-        a = t._array
-        old._array = t.detach().clone()._array if handlers.asked((t,)) else a.copy()
-        old._edge, old._counter = edge_of(t), None
-        return old
+        return as_it_is(t)
     return t if edge_of(t) is not None else None
+
+
+def as_it_is(t: Tensor) -> Tensor:
+    """A copy, which a rule reads after a write to the tensor; of its class where that has a handler."""
+    if handlers.asked((t,)):
+        old = t.detach().clone()
+    else:
+        old = new(Tensor)
+        old._array = t._array.copy()
+    old._edge, old._counter = edge_of(t), None
+    return old
 
 
 def record_write(op: Op, named: dict, t: Tensor, old: Tensor | None) -> None:
@@ -191,7 +198,7 @@ def execute_write(op: Op, named: dict) -> Tensor:
     if recording:
         before._edge = edge_of(t)
         if op.inputs[0] in op.saved_names():
-            before._array = t.detach().clone()._array if handlers.asked((t,)) else a.copy()
+            before = as_it_is(t)
     if handlers.asked(named.values()) and not isinstance(a, Lifted):
         handlers.carried["write"](op, named)
     elif isinstance(a, Lifted):

@@ -243,7 +243,7 @@ def replicated(kind: Any, func: Any, t: Tensor, mesh: Any) -> Any:
     if t.numel() == 1 and t.ndim <= 1 or implicit:
         return kind(t, spec_of(t, mesh, (REPLICATE,) * mesh.ndim))
     raise RuntimeError(
-        f"{func}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
+        f"{func} got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
         "distributed operators!"
     )
 
@@ -285,17 +285,27 @@ def strategies_of(call: SpreadCall) -> Sequence[Strategy]:
 
 
 def cost(spec: DTensorSpec, i: int, wanted: Placement) -> float:
-    """What it costs to bring an argument into place along dimension `i` of the mesh, in bytes that are sent."""
+    """What it costs to bring an argument into place along dimension `i` of the mesh, about in bytes that are sent.
+
+    What has to move becomes whole rather than cut along another dimension: programs read `to_local()` of results, and
+    expect what PyTorch has there.
+    """
     now = spec.placements[i]
     if now == wanted:
         return 0.0
     size = spec.bytes() + 64.0
     if isinstance(now, Partial):
-        return size if isinstance(wanted, Shard) else 2 * size if wanted == REPLICATE else 3 * size
+        return (
+            2 * size
+            if wanted == REPLICATE
+            else 2.05 * size
+            if isinstance(wanted, Shard)
+            else 3 * size
+        )
     if isinstance(now, Shard):
         if isinstance(wanted, Partial):
             return float("inf")
-        return size if wanted == REPLICATE else size / 2
+        return size if wanted == REPLICATE else 1.05 * size
     return 0.01 * size if isinstance(wanted, Shard) else 2 * size
 
 

@@ -108,9 +108,10 @@ def normalized(placements: Sequence[Placement] | None, mesh: DeviceMesh, ndim: i
     """Placements for all dimensions of a mesh, with dimensions of the tensor counted from the front."""
     if placements is None:
         return (Replicate(),) * mesh.ndim
-    if isinstance(placements, Placement) or len(placements) != mesh.ndim:
+    count = 1 if isinstance(placements, Placement) else len(placements)
+    if isinstance(placements, Placement) or count != mesh.ndim:
         raise ValueError(
-            f"`placements` must have the same length as `device_mesh.ndim`! Found placements: {placements}, "
+            f"`placements` must have the same length as `device_mesh.ndim`! Found placements length: {count}, "
             f"and device_mesh.ndim: {mesh.ndim}."
         )
     found = []
