@@ -86,6 +86,7 @@ def compared(schedule, stages, last, steps):
         )
         assert (got is None) == (rank != last)
         if rank == last:
+            assert not got.requires_grad
             torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
             assert len(losses) == schedule.n
             assert abs(torch.stack(losses).mean().item() - loss.item()) < 1e-5, (k, losses, loss)

@@ -361,6 +361,31 @@ def test_a_recorded_failure_is_in_a_file(tmp_path, monkeypatch):
     )
 
 
+def test_optimizers_that_step_in_backward():
+    from rushlight.distributed.optim import (
+        _apply_optimizer_in_backward as apply,
+    )
+    from rushlight.distributed.optim import (
+        _get_in_backward_optimizers as applied,
+    )
+
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    plain = copy.deepcopy(net)
+    optimizer = torch.optim.Adam(plain.parameters(), lr=0.1)
+    apply(torch.optim.Adam, net.parameters(), {"lr": 0.1})
+    assert len(applied(net)) == 4 and applied(plain) == []
+    for _ in range(3):
+        for each in (net, plain):
+            each(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        assert all(map(torch.equal, net.parameters(), plain.parameters()))
+        assert all(p.grad is None for p in net.parameters())
+    apply(torch.optim.SGD, plain.parameters(), {"lr": 0.1}, register_hook=False)
+    plain(torch.ones(1, 2)).sum().backward()
+    assert all(map(torch.equal, net.parameters(), plain.parameters()))
+
+
 def test_calls_before_init():
     with pytest.raises(ValueError, match="Default process group has not been initialized"):
         dist.get_rank()

@@ -67,7 +67,6 @@ _RENAMED = {
     "torch.distributed._tensor.experimental": "rushlight.distributed.tensor.experimental",
     "torch.distributed._tensor.device_mesh": "rushlight.distributed.device_mesh",
     "torch.distributed._tensor.placement_types": "rushlight.distributed.tensor.placement_types",
-    "torch.distributed._functional_collectives": "rushlight.distributed._functional_collectives",
     "torch.distributed.tensor._utils": "rushlight.distributed.tensor.spec",
     "torch.distributed.tensor.device_mesh": "rushlight.distributed.device_mesh",
     "torch.distributed.checkpoint._consolidate_hf_safetensors": "rushlight.distributed.checkpoint.hf_storage",

@@ -27,12 +27,13 @@ from rushlight.distributed.store import (
 __all__ = [
     "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore", "PrefixStore",
     "QueueEmptyError", "Store", "is_available", "is_gloo_available", "is_mpi_available", "is_nccl_available",
+    "is_ucc_available", "is_xccl_available",
     "is_torchelastic_launched",
     "rendezvous",
 ]  # fmt: skip
 
 _HOMES = ("groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work")  # fmt: skip
-_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel", "_make_nccl_premul_sum": "reductions"}  # fmt: skip
+_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel", "_make_nccl_premul_sum": "reductions", "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives"}  # fmt: skip
 _MODULES = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim pipelining rpc run tensor".split()
 )
@@ -57,6 +58,16 @@ def is_gloo_available() -> bool:
 
 def is_nccl_available() -> bool:
     """False: there is no CUDA."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """False: "ucc" cannot be asked for."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """False: there is no XPU."""
     return False
 
 

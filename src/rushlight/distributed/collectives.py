@@ -484,3 +484,9 @@ def monitored_barrier(
     """A barrier that says who did not come: rank 0 raises with the first one, or with all."""
     if (known := _group(group, "monitored_barrier")) is not None:
         known.monitored_barrier(timeout, wait_all_ranks)
+
+
+_all_gather_base, _reduce_scatter_base = (
+    all_gather_into_tensor,
+    reduce_scatter_tensor,
+)  # older names

@@ -374,6 +374,10 @@ class DistributedDataParallel(Module, Joinable):
             _check_shapes(parameters, self.process_group)
             kept = [p for name, p in named.items() if name not in ignored]
             _broadcast([*kept, *self._synchronized], self.process_group)
+        if any(hasattr(p, "_in_backward_optimizers") for p in parameters):
+            raise NotImplementedError(
+                "DistributedDataParallel: optimizers that step in backward would step before the gradients are averaged"
+            )
         self.device_ids = self.output_device = self.mixed_precision = None  # as on any CPU
         self.device, self.device_type, self.is_multi_device_module = (
             parameters[0].device,

@@ -21,6 +21,6 @@ class CheckpointException(BaseException):
 
     def __str__(self) -> str:
         rows = [f"{rank}: {type(e).__name__}: {e}" for rank, e in self._failures.items()]
-        return f"CheckpointException ranks:{list(self._failures)}\n{self.args[0]}\n" + "\n".join(
+        return f"CheckpointException ranks:{self._failures.keys()}\n{self.args[0]}\n" + "\n".join(
             rows
         )

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from rushlight.distributed.absent import absent_class
+from rushlight.distributed.optim.apply_optimizer_in_backward import (  # noqa: F401
+    _apply_optimizer_in_backward,
+    _get_in_backward_optimizers,
+)
 from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
 __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
