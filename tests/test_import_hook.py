@@ -165,3 +165,21 @@ def test_files_of_the_loader_exist_once(tmp_path):
         """,
     )
     assert out == "True True\n[4, 4]\n"
+
+
+def test_metadata_of_the_installed_package(tmp_path):
+    """Programs ask `importlib.metadata` which PyTorch is installed."""
+    out = printed_as_torch(
+        tmp_path,
+        """
+        import importlib.metadata as metadata
+        import torch, torchvision
+        print(metadata.version("torch") == torch.__version__, metadata.version("torchvision") == torchvision.__version__)
+        print(metadata.distribution("torch").metadata["Name"], metadata.requires("torch"), metadata.version("numpy") > "")
+        try:
+            metadata.version("no-such-package")
+        except metadata.PackageNotFoundError:
+            print("none")
+        """,
+    )
+    assert out == "True True\ntorch None True\nnone\n"

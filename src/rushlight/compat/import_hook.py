@@ -146,6 +146,34 @@ class _Finder:
             is_package=hasattr(module, "__path__"),
         )  # fmt: skip
 
+    def find_distributions(self, context: Any = None) -> list[Any]:
+        """What `importlib.metadata.version("torch")` is told, and the same of torchvision."""
+        from importlib.metadata import DistributionFinder
+
+        wanted = (context or DistributionFinder.Context()).name
+        return [
+            _distribution(name, import_module(module).__version__)
+            for name, module in (("torch", "rushlight"), ("torchvision", "rushlight.vision"))
+            if wanted is None or wanted.lower() == name
+        ]
+
+
+def _distribution(name: str, version: str) -> Any:
+    """An installed package of that name, as `importlib.metadata` describes one."""
+    from importlib.metadata import Distribution
+    from pathlib import Path
+
+    class Named(Distribution):
+        def read_text(self, filename: str) -> str | None:
+            if filename != "METADATA":
+                return None
+            return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+
+        def locate_file(self, path: Any) -> Any:
+            return Path(rushlight.__path__[0]).parent / path
+
+    return Named()
+
 
 class _Loader:
     """Returns a module that exists already, unchanged."""
