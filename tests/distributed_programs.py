@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import warnings
@@ -533,6 +534,79 @@ def sparse_gradients():
     assert found.is_sparse
     torch.testing.assert_close(found.to_dense(), expected)
     torch.testing.assert_close(models[0][1].weight.grad, models[1][1].weight.grad)
+
+
+class ByStore(dist.ProcessGroup):
+    """A backend of a program's own: what moves goes through the store."""
+
+    def __init__(self, store, rank, size):
+        super().__init__(rank, size)
+        self.store, self.calls = store, 0
+
+    def getBackendName(self):
+        return "by_store"
+
+    def exchange(self, tensor):
+        self.calls += 1
+        self.store.set(f"{self.calls}/{self.rank()}", pickle.dumps(tensor.tolist()))
+        rows = [self.store.get(f"{self.calls}/{k}") for k in range(self.size())]
+        return [torch.tensor(pickle.loads(row), dtype=tensor.dtype) for row in rows]
+
+    def allreduce(self, tensors, options):
+        assert options.reduceOp == dist.ReduceOp.SUM
+        tensors[0].copy_(sum(self.exchange(tensors[0])))
+        return dist._Work()
+
+    def allgather(self, outputs, tensors, options):
+        for output, found in zip(outputs[0], self.exchange(tensors[0])):
+            output.copy_(found)
+        return dist._Work()
+
+    def broadcast(self, tensors, options):
+        tensors[0].copy_(self.exchange(tensors[0])[options.rootRank])
+        return dist._Work()
+
+    def barrier(self, options):
+        self.exchange(torch.ones(1))
+        return dist._Work()
+
+
+def own_backend():
+    """Groups of a backend that the program registers, which need no MPI."""
+    dist.Backend.register_backend(
+        "by_store", lambda store, rank, size, timeout: ByStore(store, rank, size), devices="cpu"
+    )
+    dist.init_process_group("cpu:by_store,cuda:nccl")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    assert dist.Backend.BY_STORE == "by_store" and dist.is_backend_available("by_store")
+    assert dist.group.WORLD.made.name() == "by_store" and isinstance(
+        dist.group.WORLD, dist.ProcessGroup
+    )
+    x = torch.full((2,), rank + 1.0)
+    dist.all_reduce(x)
+    assert x.tolist() == [size * (size + 1) / 2] * 2 and dist.group.WORLD.calls == 1
+    rows = [torch.zeros(1) for _ in range(size)]
+    work = dist.all_gather(rows, torch.tensor([float(rank)]), async_op=True)
+    assert work.wait() and [row.item() for row in rows] == list(range(size))
+    found = [None] * size
+    dist.all_gather_object(found, {"rank": rank})
+    assert found == [{"rank": k} for k in range(size)]
+    with pytest.raises(AttributeError, match="scatter"):
+        dist.scatter(x, [x] * size if rank == 0 else None, src=0)
+    alone = dist.new_group([rank], use_local_synchronization=True)
+    dist.all_reduce(x, group=alone)
+    assert x.tolist() == [size * (size + 1) / 2] * 2 and alone.calls == 1
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+    ddp(torch.full((1, 1), float(rank))).sum().backward()
+    assert ddp.module.weight.grad.item() == (size - 1) / 2
+    dist.barrier()
+    with pytest.raises(ValueError, match="XX built in"):
+        dist.new_group([0, 1], backend="xx")
+    store = dist.distributed_c10d._get_default_store()
+    if rank > 0:
+        store.set(f"ended/{rank}", "")
+    else:  # it serves the store
+        store.wait([f"ended/{k}" for k in range(1, size)])
 
 
 class Scaled(torch.nn.Module):

@@ -153,6 +153,10 @@ def test_a_rank_that_raises_is_named_in_a_file(tmp_path):
     check([other])
 
 
+def test_a_backend_of_a_program_s_own():
+    check(job("own_backend", 2))
+
+
 def launch(*arguments: str) -> tuple[int, str]:
     (result,) = ended([started([sys.executable, "-m", "rushlight", *arguments])])
     return result

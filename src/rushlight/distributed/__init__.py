@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = ("groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work")  # fmt: skip
-_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel", "_make_nccl_premul_sum": "reductions", "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives"}  # fmt: skip
+_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel", "_make_nccl_premul_sum": "reductions", "_Work": "backends", "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives"}  # fmt: skip
 _MODULES = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim pipelining rpc run tensor".split()
 )

@@ -24,6 +24,7 @@ from rushlight.dispatch.results import bump
 from rushlight.distributed import collectives, objects
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import _get_default_group
+from rushlight.distributed.process_group import MPIProcessGroup
 from rushlight.distributed.reductions import ReduceOp
 from rushlight.distributed.shared_rows import shared_rows
 from rushlight.distributed.sparse import sparse_sum
@@ -130,7 +131,9 @@ class Reducer:
             0  # of a module that trains, since the last reduction; of those before it, how many had no backward
         )
         self.read: Work | None = None  # is done when all have read what is in shared memory
-        if not owner.gradient_as_bucket_view:  # those stay where they are, and are reduced in place
+        if not owner.gradient_as_bucket_view and isinstance(
+            self.group, MPIProcessGroup
+        ):  # those stay where they are, and are reduced in place
             share(self.buckets, self.group)
         self.divisor = self.group.size()
         self.used = rushlight.zeros(len(parameters), dtype=rushlight.int32)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from rushlight.core.device import device as Device
 from rushlight.distributed import world
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.backends import ExtensionGroup
+from rushlight.distributed.process_group import MPIProcessGroup, ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
@@ -26,6 +28,13 @@ __all__ = [
 default_pg_timeout = timedelta(minutes=30)
 
 
+class BackendPlugin(NamedTuple):
+    """How a backend that a program has registered makes groups."""
+
+    creator_fn: Callable
+    extended_api: bool
+
+
 class Backend(str):
     """The name of a backend, in small letters. All mean MPI on the CPU."""
 
@@ -34,11 +43,32 @@ class Backend(str):
     )  # fmt: skip
     backend_list = [UNDEFINED, GLOO, NCCL, MPI]
     default_device_backend_map = {"cpu": MPI}
+    _plugins: dict[str, BackendPlugin] = {}
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
             raise ValueError(f"Backend constructor parameter must be string-ish, got {name!r}")
         return str.__new__(cls, name.lower())
+
+    @classmethod
+    def register_backend(
+        cls, name: str, func: Callable, extended_api: bool = False, devices: str | Sequence[str] | None = None
+    ) -> None:  # fmt: skip
+        """Let `init_process_group(name)` and `new_group` make groups by `func(store, rank, size, timeout)`; with
+        `extended_api` by `func(options, pg_options)`.
+        """
+        name = name.lower()
+        if not hasattr(cls, name.upper()):
+            setattr(cls, name.upper(), name)
+        if name not in cls.backend_list:
+            cls.backend_list.append(name)
+        if devices is None:
+            warnings.warn(
+                f"Device capability of {name} unspecified, assuming `cpu` and `cuda` or `xpu`. Please specify it via "
+                "the `devices` argument of `register_backend`.",
+                stacklevel=2,
+            )
+        cls._plugins[name.upper()] = BackendPlugin(func, extended_api)
 
 
 _TAKEN = {"mpi", "gloo", "nccl", "undefined"}
@@ -77,6 +107,8 @@ def is_initialized() -> bool:
 
 def is_backend_available(backend: str) -> bool:
     """Whether a backend of this name can be asked for: mpi, gloo and nccl, which all mean MPI."""
+    if backend.upper() in Backend._plugins:
+        return True
     return backend.lower() in _TAKEN - {"undefined"} and world.is_installed()
 
 
@@ -84,11 +116,37 @@ def _engine(backend: Any) -> str:
     """The name that was asked for. ValueError for one that is not known."""
     name = Backend(Backend.UNDEFINED if backend is None else backend)
     for each in name.split(","):
-        if each.split(":")[-1] not in _TAKEN:
+        known = each.split(":")[-1]
+        if known not in _TAKEN and known.upper() not in Backend._plugins:
             raise ValueError(
                 f"Distributed package doesn't have {each.upper()} built in: Rushlight has mpi; gloo and nccl mean the same"
             )
     return name
+
+
+def _plugin(name: str) -> BackendPlugin | None:
+    """The backend of a program's own that a name means for tensors of the CPU."""
+    pairs = [each.rpartition(":") for each in name.split(",")]
+    chosen = [backend for device, _, backend in pairs if device in ("", "cpu")]
+    return Backend._plugins.get(chosen[0].upper()) if chosen else None
+
+
+def _extension(
+    plugin: BackendPlugin, rank: int, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str,
+    desc: str, options: Any,
+) -> ExtensionGroup:  # fmt: skip
+    """A group that a program's own backend makes."""
+    store = PrefixStore(f"group/{name}", store)
+    if plugin.extended_api:
+        asked = types.SimpleNamespace(
+            store=store, group_rank=rank, group_size=len(ranks), timeout=timeout, group_id=name,
+            global_ranks_in_group=list(ranks),
+        )  # fmt: skip
+        group = plugin.creator_fn(asked, options)
+    else:
+        group = plugin.creator_fn(store, rank, len(ranks), timeout)
+    made = _groups[name] = ExtensionGroup(group, ranks, store, timeout, backend, name, desc)
+    return made
 
 
 def init_process_group(
@@ -115,7 +173,7 @@ def init_process_group(
             f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
         )
     timeout = timeout or default_pg_timeout
-    if store is None and _is_mpi_s(world_size):
+    if store is None and _plugin(name) is None and _is_mpi_s(world_size):
         job = world.join(None, -1, -1, timeout)
         store = _store_of_mpi(job, timeout)
     else:
@@ -125,6 +183,11 @@ def init_process_group(
             )
         round_ = store.add("rounds", 1) - 1  # the store may serve several jobs, one after the other
         store = PrefixStore(f"default_pg/{round_ // max(world_size, 1)}", store)
+        if (plugin := _plugin(name)) is not None:
+            GroupMember.WORLD = _extension(
+                plugin, rank, range(world_size), store, timeout, name, "0", "default_pg", pg_options
+            )
+            return
         job = world.join(lambda: store, rank, world_size, timeout)
     if job.rank == 0 and name not in ("mpi", "undefined") and name not in _said:
         _said.add(name)
@@ -165,7 +228,7 @@ def _store_of_mpi(job: world.World, timeout: timedelta) -> Store:
 def _group(
     communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str, desc: str
 ) -> ProcessGroup:  # fmt: skip
-    made = ProcessGroup(
+    made = MPIProcessGroup(
         communicator, ranks, PrefixStore(f"group/{name}", store), timeout,
         "mpi" if backend == "undefined" else backend, name, desc,
     )  # fmt: skip
@@ -336,13 +399,18 @@ def new_group(
     limit = timeout or default.timeout
     mine, store = members.index(default.rank()), PrefixStore(f"new/{name}", default.store)
     world.meet(store, "joined", mine, len(members), limit)
+    asked = default.backend if backend is None else _engine(backend)
+    desc = group_desc or "undefined"
+    if (plugin := _plugin(asked)) is not None:
+        return _extension(
+            plugin, mine, members, default.store, limit, asked, name, desc, pg_options
+        )
+    if not isinstance(default, MPIProcessGroup):
+        raise ValueError(f"a group of MPI needs a default group of MPI, which is {default.backend}")
     chosen = default._communicator.group.Incl(members)
     tag = int(name.rsplit("/", 1)[-1]) % 32767
     communicator = default._communicator.Create_group(chosen, tag)
-    asked = default.backend if backend is None else _engine(backend)
-    return _group(
-        communicator, members, default.store, limit, asked, name, group_desc or "undefined"
-    )
+    return _group(communicator, members, default.store, limit, asked, name, desc)
 
 
 _names = 0

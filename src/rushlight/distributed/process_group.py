@@ -15,10 +15,11 @@ import numpy as np
 import rushlight
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.distributed import reductions, schedules, world
+from rushlight.distributed.backends import ProcessGroup
 from rushlight.distributed.store import DistBackendError, Store
 from rushlight.distributed.work import Work
 
-__all__ = ["ProcessGroup"]
+__all__ = ["MPIProcessGroup", "ProcessGroup"]
 
 listeners: list[Callable[[str], None]] = []  # called with the name of every call that is started
 
@@ -115,8 +116,8 @@ class Ready:
         return True
 
 
-class ProcessGroup:
-    """Some processes of the job, numbered from 0."""
+class MPIProcessGroup(ProcessGroup):
+    """Some processes of the job, numbered from 0, and a communicator of MPI for them."""
 
     def __init__(
         self, communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta,
@@ -126,9 +127,8 @@ class ProcessGroup:
         self.broken: Exception | None = None  # why a call never came to its end
         self.timeout, self.backend = timeout, backend
         self.group_name, self.group_desc = group_name, group_desc
-        self._rank, self._size = communicator.rank, communicator.size
+        super().__init__(communicator.rank, communicator.size)
         self._number = self._schedules = 0
-        self.bound_device_id = None
 
     @property
     def communicator(self) -> Any:
@@ -139,19 +139,11 @@ class ProcessGroup:
             )
         return self._communicator
 
-    def rank(self) -> int:
-        """The number of this process in the group."""
-        return self._rank
-
-    def size(self) -> int:
-        """How many processes the group has."""
-        return self._size
-
     def name(self) -> str:
         """The name of the backend."""
         return self.backend
 
-    def _get_backend(self, device: Any) -> ProcessGroup:
+    def _get_backend(self, device: Any) -> MPIProcessGroup:
         """The group itself: there is one engine, for tensors on the CPU."""
         return self
 

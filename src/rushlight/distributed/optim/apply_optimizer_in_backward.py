@@ -9,7 +9,7 @@ from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 
-__all__: list[str] = []
+__all__ = ["_apply_optimizer_in_backward", "_get_in_backward_optimizers"]
 
 
 def _step(parameter: Any) -> None:

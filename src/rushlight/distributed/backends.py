@@ -1,0 +1,188 @@
+"""Backends that programs register: their groups, called as PyTorch calls them, in the place of those of MPI.
+
+`Backend.register_backend("name", make)`, then `init_process_group("name")` calls `make(store, rank, size, timeout)`. What it
+gives derives from `ProcessGroup` and has those collectives that it can carry out; each returns an object with `wait()`.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.distributed.reductions import ReduceOp
+from rushlight.distributed.store import Store
+from rushlight.distributed.work import Work
+
+__all__ = ["ProcessGroup"]
+
+
+class ProcessGroup:
+    """Some processes of the job, numbered from 0: what groups of a program's own backend derive from."""
+
+    group_name = group_desc = ""
+    bound_device_id = None
+
+    def __init__(self, *args: Any) -> None:  # (rank, size), or (store, rank, size)
+        *_, self._rank, self._size = args
+
+    def rank(self) -> int:
+        """The number of this process in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """How many processes the group has."""
+        return self._size
+
+    def getBackendName(self) -> str:
+        """The name of the backend."""
+        raise NotImplementedError("getBackendName")
+
+    def name(self) -> str:
+        """The name of the backend."""
+        return self.getBackendName()
+
+
+class _Work:
+    """What a collective of a program's own backend returns; this one is done."""
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it is done."""
+        return True
+
+
+class Theirs:
+    """A call of a program's own backend as the request of a `Work`."""
+
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+    def Test(self) -> bool:
+        """Wait, since nothing else can be asked for sure; True."""
+        if self.work is not None:
+            self.work.wait()
+        return True
+
+
+class ExtensionGroup(ProcessGroup):
+    """A group that a program's own backend has made: its names and arguments are PyTorch's, and ours are turned into them."""
+
+    def __init__(
+        self, made: Any, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str, desc: str
+    ) -> None:  # fmt: skip
+        super().__init__(made.rank(), made.size())
+        self.made, self.ranks, self.store = made, list(ranks), store
+        self.timeout, self.backend = timeout, backend
+        self.group_name, self.group_desc = name, desc
+        self._number = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "made":
+            raise AttributeError(name)
+        return getattr(self.made, name)
+
+    def name(self) -> str:
+        """The name of the backend."""
+        return self.backend
+
+    def gone(self) -> dict[int, int]:
+        """Nobody: what happens to processes is the backend's business."""
+        return {}
+
+    def _work(self, name: str, theirs: Any, result: list) -> Work:
+        self._number += 1
+        return Work(self, name, self._number, Theirs(theirs), None, result)
+
+    def _options(self, **more: Any) -> Any:
+        return types.SimpleNamespace(timeout=self.timeout, asyncOp=False, **more)
+
+    def allreduce(self, tensor: Any, op: Any = ReduceOp.SUM) -> Work:
+        """All get the reduction, in place."""
+        rows = [tensor] if isinstance(tensor, Tensor) else list(tensor)
+        return self._work("all_reduce", self.made.allreduce(rows, self._options(reduceOp=op)), rows)
+
+    def allreduce_coalesced(self, tensors: Sequence[Tensor], op: Any = ReduceOp.SUM) -> Work:
+        """As `allreduce` of several tensors."""
+        theirs = self.made.allreduce_coalesced(list(tensors), self._options(reduceOp=op))
+        return self._work("all_reduce", theirs, list(tensors))
+
+    def reduce(self, tensor: Tensor, dst: int, op: Any = ReduceOp.SUM) -> Work:
+        """The process `dst` gets the reduction, in place."""
+        options = self._options(reduceOp=op, rootRank=dst, rootTensor=0)
+        return self._work("reduce", self.made.reduce([tensor], options), [tensor])
+
+    def reduce_scatter(
+        self, output: Tensor, inputs: Sequence[Tensor], op: Any = ReduceOp.SUM
+    ) -> Work:
+        """Each process gets the reduction of what all have for it."""
+        options = self._options(reduceOp=op)
+        if len(inputs) == 1 and inputs[0].numel() != output.numel():
+            theirs = self.made._reduce_scatter_base(output, inputs[0], options)
+        else:
+            theirs = self.made.reduce_scatter([output], [list(inputs)], options)
+        return self._work("reduce_scatter", theirs, [output])
+
+    def broadcast(self, tensor: Tensor, src: int) -> Work:
+        """All get what the process `src` has, in place."""
+        options = self._options(rootRank=src, rootTensor=0)
+        return self._work("broadcast", self.made.broadcast([tensor], options), [tensor])
+
+    def allgather(self, outputs: Any, tensor: Tensor) -> Work:
+        """All get what each has; `outputs` has a tensor for each process, or is one for all."""
+        if isinstance(outputs, Tensor):
+            theirs = self.made._allgather_base(outputs, tensor, self._options())
+            return self._work("all_gather", theirs, [outputs])
+        theirs = self.made.allgather([list(outputs)], [tensor], self._options())
+        return self._work("all_gather", theirs, list(outputs))
+
+    def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
+        """The process `dst` gets what each has."""
+        lists = [list(outputs)] if outputs else []
+        theirs = self.made.gather(lists, [tensor], self._options(rootRank=dst))
+        return self._work("gather", theirs, list(outputs or ()))
+
+    def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
+        """Each process gets what `src` has for it."""
+        lists = [list(inputs)] if inputs else []
+        theirs = self.made.scatter([output], lists, self._options(rootRank=src))
+        return self._work("scatter", theirs, [output])
+
+    def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
+        """Each process gets from each what that has for it."""
+        theirs = self.made.alltoall(list(outputs), list(inputs), self._options())
+        return self._work("all_to_all", theirs, list(outputs))
+
+    def alltoall_single(
+        self, output: Tensor, tensor: Tensor, output_rows: Sequence[int], input_rows: Sequence[int]
+    ) -> Work:
+        """As `alltoall`, with rows of one tensor."""
+        theirs = self.made.alltoall_base(
+            output, tensor, list(output_rows), list(input_rows), self._options()
+        )
+        return self._work("all_to_all_single", theirs, [output])
+
+    def send(self, tensor: Tensor, dst: int, tag: int = 0) -> Work:
+        """Send to one process."""
+        return self._work("send", self.made.send([tensor], dst, tag), [tensor])
+
+    def recv(self, tensor: Tensor, src: int | None, tag: int = 0) -> Work:
+        """Receive from one process, or from any."""
+        if src is None:
+            theirs = self.made.recv_anysource([tensor], tag)
+        else:
+            theirs = self.made.recv([tensor], src, tag)
+        work = self._work("recv", theirs, [tensor])
+        work._source = src
+        return work
+
+    def barrier(self, timeout: timedelta | None = None) -> Work:
+        """All come to it before any leaves it."""
+        return self._work("barrier", self.made.barrier(self._options()), [])
+
+    def monitored_barrier(
+        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    ) -> None:
+        """ValueError: it is MPI's."""
+        raise ValueError("monitored_barrier is only implemented for GLOO backend.")
