@@ -377,3 +377,39 @@ def test_functions_whose_parts_are_no_views_are_asked_about_by_their_own_names(n
     parts = getattr(torch, f"unsafe_{name}")(x, how)
     assert asked == [getattr(torch, f"unsafe_{name}")]
     assert all(isinstance(part, Asked) and not part._is_view() for part in parts)
+
+
+PLAIN_FUNCTIONS = {
+    "split": lambda x: torch.split(x, 1), "chunk": lambda x: torch.chunk(x, 2), "ravel": lambda x: torch.ravel(x),
+    "flatten": lambda x: torch.flatten(x, 0), "narrow": lambda x: torch.narrow(x, 0, 0, 1),
+    "positive": lambda x: torch.positive(x), "where": lambda x: torch.where(x), "t_copy": lambda x: torch.t_copy(x),
+    "select_copy": lambda x: torch.select_copy(x, 0, 0), "multi_dot": lambda x: torch.linalg.multi_dot([x, x]),
+    "index_put": lambda x: torch.index_put(x, (torch.tensor([0]),), torch.ones(1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLAIN_FUNCTIONS)
+def test_functions_that_are_no_operators_are_asked_for_as_a_whole(name):
+    assert PLAIN_FUNCTIONS[name](Duck()) == ("duck", name)
+    Logged.calls = []
+    found = PLAIN_FUNCTIONS[name](torch.eye(2).as_subclass(Logged))
+    assert [f.__name__ for f in Logged.calls] == [name]
+    assert all(isinstance(t, Logged) for t in (found if isinstance(found, tuple) else [found]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda x: x.split(1), lambda x: x.split(split_size=1), lambda x: +x, lambda x: x.narrow(0, 0, 1)],
+    ids=["split", "split by name", "positive", "narrow"],
+)  # fmt: skip
+def test_methods_that_are_no_operators_are_asked_for_as_a_whole(call):
+    Logged.calls = []
+    call(torch.eye(2).as_subclass(Logged))
+    assert len(Logged.calls) == 1
+    for wanted, got in zip(torch.eye(2).split(1), torch.eye(2).split(split_size=1)):
+        assert torch.equal(wanted, got)
+
+
+def test_objects_that_are_no_tensors_in_lists():
+    assert torch.index_put(torch.ones(2), [Duck()], torch.ones(1)) == ("duck", "index_put")
+    assert torch.linalg.multi_dot([torch.ones(2, 2), Duck()]) == ("duck", "multi_dot")

@@ -577,7 +577,11 @@ def composite_source(op: Op, unasked: frozenset[str]) -> str:
         if note.startswith(("Array", "Tensor")) and p not in op.lists:
             given = f"{p} is not None and " if "None" in note else ""
             tests.append(f"({given}{p}._array.__class__ is not ndarray)")
-        elif note.removesuffix(" | None") not in unasked and p not in op.lists:
+        elif p in op.lists:
+            tests.append(
+                f"({p}.__class__ is not list and {p}.__class__ is not tuple) or not plain.issuperset(map(type, {p}))"
+            )
+        elif note.removesuffix(" | None") not in unasked:
             tests.append(f"({p}.__class__ not in plain and overriding({p}))")
     body = ", ".join(p if k < op.n_positional else f"{p}={p}" for k, p in enumerate(op.params))
     lines = [

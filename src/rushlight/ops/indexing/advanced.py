@@ -316,7 +316,7 @@ def lifted() -> Any:
     return lifted
 
 
-@public(name="index_put", method=True)
+@public(name="index_put", method=True, overridable=True)
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """A copy of `input` in which `values` stands at `indices` (is added there: `accumulate`).
 

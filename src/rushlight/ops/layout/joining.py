@@ -6,11 +6,9 @@ import itertools
 from types import FunctionType
 from typing import Any
 
-from numpy import ndarray
-
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general, overrides, results
+from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.layout.regions import slice_dim
 from rushlight.ops.layout.shape import reshape, unsqueeze
@@ -74,7 +72,6 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return split_lengths(input, tuple(split_sizes), dim)
 
 
-@public()
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given.
 
@@ -83,10 +80,6 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
     size = split_size_or_sections
-    if tensor._array.__class__ is not ndarray or general.active.modes:
-        got = overrides.call_overrides(split, (tensor, size, dim), {})
-        if got is not overrides.NOTHING:
-            return got
     if isinstance(size, (tuple, list)):
         return split_with_sizes(tensor, tuple(size), dim)
     return split_even(tensor, *checked_size(tensor, size, dim))
@@ -116,10 +109,11 @@ split_method = FunctionType(
     globals(), "split", split.__defaults__,
 )  # fmt: skip
 split_method.__doc__ = split.__doc__
-public("Tensor", name="split")(split_method)
+public("Tensor", name="split", overridable=True)(split_method)
+split = public(overridable=True)(split)
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def chunk(
     input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
@@ -130,10 +124,6 @@ def chunk(
     [3, 3, 1]
     """
     dim = dim if axis is None else axis
-    if input._array.__class__ is not ndarray or general.active.modes:
-        got = overrides.call_overrides(chunk, (input, chunks, dim), {})
-        if got is not overrides.NOTHING:
-            return got
     size, dim = size_of_chunks(input, chunks, dim)
     if not size:  # nothing to share out: as many empty chunks as asked for
         return split_with_sizes(input, (0,) * chunks, dim)

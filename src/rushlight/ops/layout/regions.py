@@ -139,7 +139,7 @@ def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> T
     )
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def narrow(
     input: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
 ) -> Tensor:

@@ -124,7 +124,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> torch.zeros(2, 3, 4).flatten(1).shape
     torch.Size([2, 12])
     """
-    a = input._array
+    try:
+        a = input._array
+    except AttributeError:  # no tensor, but it may have a `__torch_function__`
+        a = None
     if a.__class__ is not ndarray or general.active.modes:
         got = overrides.call_overrides(flatten, (input, start_dim, end_dim), {})
         if got is not overrides.NOTHING:
@@ -174,7 +177,10 @@ def unflatten(input: Tensor, dim: int, sizes: Sizes):
 @public(method=True)
 def ravel(input: Tensor) -> Tensor:
     """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
-    a = input._array
+    try:
+        a = input._array
+    except AttributeError:  # no tensor, but it may have a `__torch_function__`
+        a = None
     if a.__class__ is not ndarray or general.active.modes:
         got = overrides.call_overrides(ravel, (input,), {})
         if got is not overrides.NOTHING:

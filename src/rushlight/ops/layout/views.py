@@ -365,7 +365,9 @@ def clone_operator() -> Any:
 def copy_of(name: str, make: Any) -> None:
     """Declare `name_copy`: what the view function `name` shows, copied."""
 
-    @public(name=f"{name}_copy", doc=f"A copy of what `{name}` shows.", method=name == "narrow")
+    @public(
+        name=f"{name}_copy", doc=f"A copy of what `{name}` shows.", method=name == "narrow", overridable=True
+    )  # fmt: skip
     def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         made = make(input, *args, **kwargs)
         several = isinstance(made, tuple)

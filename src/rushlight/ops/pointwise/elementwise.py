@@ -462,7 +462,7 @@ neg.grad(input=lambda g: -g)
 neg.alias("negative")
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def positive(input: Tensor) -> Tensor:
     """`+input`: the tensor itself; RuntimeError for bool."""
     if input._array.dtype.kind == "b":
