@@ -468,12 +468,15 @@ def test_repr():
 def test_lazy_module_becomes_its_class():
     net = nn.LazyLinear(3)
     assert isinstance(net.weight, nn.UninitializedParameter)
+    mixin = nn.parameter.UninitializedTensorMixin  # of parameters and buffers
+    assert isinstance(net.weight, mixin) and issubclass(nn.UninitializedBuffer, mixin)
     with pytest.raises(RuntimeError, match="uninitialized parameter"):
         net.weight.shape
     optimizer_holds = net.weight
     assert net(torch.ones(2, 5)).shape == (2, 3)
     assert type(net) is nn.Linear and net.in_features == 5
     assert net.weight is optimizer_holds and type(net.weight) is nn.Parameter
+    assert not isinstance(net.weight, mixin)
     assert not net._forward_pre_hooks
 
 

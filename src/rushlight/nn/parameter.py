@@ -10,7 +10,14 @@ from rushlight._backends import llvm
 from rushlight.core.tensor import Tensor, _plain_classes
 from rushlight.dispatch.overrides import disabled
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 
 class _MarkedType(type(Tensor)):  # type: ignore[misc] # mypy wants a name for Tensor's metaclass
@@ -124,7 +131,7 @@ def _rebuild_buffer(data: Tensor, requires_grad: bool, persistent: bool) -> Buff
     return Buffer(data.requires_grad_(requires_grad), persistent=persistent)
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """A parameter without a shape: until `materialize` only conversions are allowed."""
 
     _ALLOWED = frozenset(
@@ -184,7 +191,7 @@ def _rebuild_uninitialized(cls: type, requires_grad: bool, device: Any, dtype: A
     return cls(requires_grad, device=device, dtype=dtype)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known until the first forward pass (see `LazyLinear`)."""
 
     cls_to_become = Parameter
@@ -210,7 +217,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return memo[id(self)]
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is not known until the first forward pass (see `LazyBatchNorm1d`)."""
 
     cls_to_become = Tensor
@@ -246,7 +253,7 @@ def clear_grad(param: Tensor, set_to_none: bool) -> None:
 
 def is_lazy(tensor: Any) -> bool:
     """True if a parameter or buffer has no shape yet."""
-    return isinstance(tensor, _Uninitialized)
+    return isinstance(tensor, UninitializedTensorMixin)
 
 
 _plain_classes.update((Parameter, Buffer))

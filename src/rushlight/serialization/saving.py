@@ -21,7 +21,7 @@ from rushlight.core.device import device
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.nn.parameter import Buffer, Parameter, _Uninitialized
+from rushlight.nn.parameter import Buffer, Parameter, UninitializedTensorMixin
 from rushlight.serialization.archive import ArchiveWriter
 from rushlight.serialization.names import Name, plain_names, torch_name
 
@@ -310,7 +310,7 @@ class _Pickler(_PythonPickler):
     def _reduce_tensor(self, obj: Tensor) -> Any:
         """How a tensor, a parameter or a subclass is pickled: as PyTorch does it."""
         kind, state = type(obj), dict(obj.__dict__)
-        if isinstance(obj, _Uninitialized):
+        if isinstance(obj, UninitializedTensorMixin):
             return NotImplemented
         if kind is Tensor or kind is Buffer:
             kind = Tensor  # PyTorch's buffers are plain tensors with the attribute `_is_buffer`
