@@ -458,6 +458,10 @@ def of_generator(rng, d):
     return Generator().manual_seed(3), long_or(rng, 2, 16, 625, 5000) + 1
 
 
+def seeded(rng, d):
+    return rng.integers(0, 2**32, 624, dtype=np.uint32), int(rng.integers(2**32))
+
+
 def normals(dtype):
     def make(rng, d):
         tail = rng.random(16).astype(dtype) if rng.integers(2) else None
@@ -683,7 +687,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "random_integers": drawing([np.dtype(np.int64)], 3, 17), "random_normals": normals(np.float32),
     "random_wide_normals": normals(np.float64), "random_scalar_normals": drawing([F32, F64], 0.5, 2.0),
     "random_permutation": drawing([np.dtype(np.int64)], least=2),
-    "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,
+    "random_seeded": seeded, "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,
     "recurrent_layer_gradients": recurrent_gradients,
     "cat_contiguous": cat, "stack_contiguous": stacked,
     "argmax": along_axis(False), "argmin": along_axis(True), "sum": along_axis(False),

@@ -48,6 +48,15 @@ def test_words_are_the_references(n, skip):
         assert a == b, name
 
 
+@pytest.mark.parametrize("seed", [0, 1, 5489, 2**31, 2**32 - 1])
+def test_a_seed_starts_the_references_stream(seed):
+    for back_end in (compiled, reference):
+        key = guarded(np.zeros(624, np.uint32))
+        back_end.random_seeded(key, seed)
+        expected = np.random.RandomState(seed).get_state()[1]
+        np.testing.assert_array_equal(key, expected)
+
+
 def filled(name, n, dtype, *args):
     def draw(back_end, g):
         out = guarded(np.zeros(n, dtype))

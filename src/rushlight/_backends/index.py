@@ -87,7 +87,7 @@ REFERENCE = {
     "random": (
         "by_c_library random_bernoulli random_doubles random_floats random_integers "
         "random_normal_floats random_normals random_permutation random_scalar_normals "
-        "random_uniform random_wide_normals random_wide_words random_words "
+        "random_seeded random_uniform random_wide_normals random_wide_words random_words "
     ),
     "recurrent": (
         "recurrent_layer recurrent_layer_gradients "
@@ -216,7 +216,7 @@ LLVM = {
     "random": (
         "by_c_library random_bernoulli random_doubles random_floats random_integers "
         "random_normal_floats random_normals random_permutation random_scalar_normals "
-        "random_uniform random_wide_normals random_wide_words random_words "
+        "random_seeded random_uniform random_wide_normals random_wide_words random_words "
     ),
     "recurrent": (
         "recurrent_layer recurrent_layer_gradients "

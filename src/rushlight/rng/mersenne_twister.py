@@ -14,6 +14,8 @@ from _thread import allocate_lock
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
+
 N, MIDDLE = 624, 397  # words of the state, and the distance of those that are mixed
 UPPER, LOWER, MIXED = np.uint32(1 << 31), np.uint32((1 << 31) - 1), np.uint32(0x9908B0DF)
 
@@ -28,11 +30,7 @@ class MersenneTwister:
         self.key = self.memory[:N]
         self.address = self.memory.ctypes.data
         self.lock = allocate_lock()  # for who draws
-        word, words = seed & 0xFFFFFFFF, [seed & 0xFFFFFFFF]
-        for i in range(1, N):
-            word = (1812433253 * (word ^ (word >> 30)) + i) & 0xFFFFFFFF
-            words.append(word)
-        self.key[:] = words
+        xp.random_seeded(self.key, seed & 0xFFFFFFFF)
         self.position = N
 
     @property

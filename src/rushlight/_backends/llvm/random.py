@@ -48,6 +48,15 @@ integers, normals = cache(kernels.integers.compiled), cache(kernels.drawn_normal
 hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)
 
 
+@implements("random_seeded")
+def random_seeded(key: np.ndarray, seed: int) -> None:
+    """The state that a seed of 32 bits starts from into `key`, uint32 [624]: each word of the one before it."""
+    if key.dtype != np.uint32 or not key.size or not key.flags.carray:
+        return reference.random_seeded(key, seed)
+    kernels.seeded.compiled()(key, key.size, seed)
+    return None
+
+
 @implements("random_words")
 def random_words(generator: Any, n: int) -> np.ndarray:
     """The next `n` words of 32 bits, as uint64 [n]."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 KERNELS = (
     "by_c_library random_bernoulli random_doubles random_floats random_integers "
-    "random_normal_floats random_normals random_permutation random_scalar_normals random_uniform "
-    "random_wide_normals random_wide_words random_words"
+    "random_normal_floats random_normals random_permutation random_scalar_normals random_seeded "
+    "random_uniform random_wide_normals random_wide_words random_words"
 ).split()
 
 _LOW_24 = np.int32((1 << 24) - 1)
@@ -38,6 +38,15 @@ def random_wide_words(generator: Generator, n: int) -> np.ndarray:
     high = pairs[0::2] << np.uint64(32)
     high |= pairs[1::2]
     return high
+
+
+def random_seeded(key: np.ndarray, seed: int) -> None:
+    """The state that a seed of 32 bits starts from into `key`, uint32 [624]: each word of the one before it."""
+    word, words = seed, [seed]
+    for i in range(1, key.size):
+        word = (1812433253 * (word ^ (word >> 30)) + i) & 0xFFFFFFFF
+        words.append(word)
+    key[:] = words
 
 
 def random_floats(generator: Generator, out: np.ndarray) -> None:

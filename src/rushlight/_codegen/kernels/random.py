@@ -95,6 +95,16 @@ def each_pair(state, n, F):
 
 
 @kernel
+def seeded(key: Ptr[u32], n: i64, seed: i64):
+    """The words that a seed starts from: each of the one before it."""
+    word = u32(seed)
+    key[0] = word
+    for i in range(1, n):
+        word = (word ^ (word >> 30)) * 1812433253 + u32(i)
+        key[i] = word
+
+
+@kernel
 def words(state: i64, out: Ptr[u64], n: i64):
     each_word(state, n, lambda i, w: store(out + i, u64(w)))
 
