@@ -183,3 +183,11 @@ def test_metadata_of_the_installed_package(tmp_path):
         """,
     )
     assert out == "True True\ntorch None True\nnone\n"
+
+
+def test_sizes_by_keyword():
+    """Libraries write them: `x.reshape(shape=(...))`."""
+    x = rushlight.arange(12.0).view(size=(2, 6))
+    assert x.shape == (2, 6) and x.reshape(shape=(3, 4)).tolist() == x.reshape(3, 4).tolist()
+    assert x.sum_to_size(size=(1, 6)).tolist() == x.sum(0, keepdim=True).tolist()
+    assert x[:1, :1].reshape(shape=()).item() == 0 and x[0, 0].view(size=(1, 1)).shape == (1, 1)

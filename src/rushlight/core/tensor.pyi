@@ -1024,7 +1024,7 @@ class Tensor:
         """The tensor laid side by side `repeats[d]` times along each dimension; new ones in front."""
     def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Every slice along `dim` repeated, all `repeats` times or each its own number of times."""
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *sizes_or_shape: Any, shape: Any = ...) -> Tensor:
         """`reshape`, also with the sizes one by one."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """`self.reshape(other.shape)`."""
@@ -1164,7 +1164,7 @@ class Tensor:
         """`input - alpha * other`; RuntimeError for bool."""
     def sum(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """The sum over `dim` (an int or several). Integers and bool give int64 unless `dtype` is given."""
-    def sum_to_size(self, *size: Any) -> Tensor:
+    def sum_to_size(self, *sizes: Any, size: Any = ...) -> Tensor:
         """The sum over the dimensions that broadcasting from `size` stretched; the result has that shape."""
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> Tensor:
         """(U, S, V) with A = U diag(S) Vᴴ; `linalg.svd` returns Vᴴ."""
@@ -1274,7 +1274,7 @@ class Tensor:
         """The variance over `dim`: the squared distances from the mean, divided by n - `correction`."""
     def vdot(self, other: Tensor) -> Tensor:
         """The inner product of two vectors [k]: the first one is conjugated."""
-    def view(self, *size: Any, dtype: Any = None) -> Tensor:
+    def view(self, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
         """The same memory under another shape, or under another dtype."""
     def view_as(self, other: Tensor) -> Tensor:
         """`self.view(other.shape)`."""

@@ -38,7 +38,7 @@ view_as_sizes.grad(input=lambda g, input_shape: g.reshape(input_shape))
 
 
 @public("Tensor")
-def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory under another shape, or under another dtype.
 
     RuntimeError when no strides give the memory that shape: use `reshape`, which copies then.
@@ -48,17 +48,17 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    first = size[0] if size else None
+    first = shape[0] if shape else size
     if first.__class__ is int:
-        return view_as_sizes(self, size)
-    if len(size) == 1:
+        return view_as_sizes(self, shape or (size,))
+    if first is not None and len(shape) < 2:
         if first.__class__ is dtypes.dtype:
             return reinterpreted(self, first)
         if isinstance(first, (tuple, list)):
-            size = tuple(first)
+            shape = tuple(first)
     elif dtype is not None:
         return reinterpreted(self, dtype)
-    return view_as_sizes(self, size)
+    return view_as_sizes(self, shape)
 
 
 @op(where="aten", name="_unsafe_view", node="UnsafeViewBackward0", method=False)
@@ -93,8 +93,9 @@ public()(reshape)
 
 
 @public("Tensor", name="reshape")
-def reshape_method(self: Tensor, *shape: Any) -> Tensor:
+def reshape_method(self: Tensor, *sizes_or_shape: Any, shape: Any = ()) -> Tensor:
     """`reshape`, also with the sizes one by one."""
+    shape = sizes_or_shape or tuple(shape)
     a = self._array
     if a.__class__ is ndarray and shape and shape[0].__class__ is int and a.flags.c_contiguous:
         return view_as_sizes(self, shape)

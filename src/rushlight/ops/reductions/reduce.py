@@ -153,7 +153,7 @@ sum_to.grad(input=lambda g, input_shape: g.expand(input_shape))
 
 
 @public("Tensor")
-def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+def sum_to_size(self: Tensor, *sizes: Any, size: Any = ()) -> Tensor:
     """The sum over the dimensions that broadcasting from `size` stretched; the result has that shape.
 
     The tensor itself if it has it already.
@@ -162,7 +162,8 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     >>> torch.ones(3, 2).sum_to_size(1, 2)
     tensor([[3., 3.]])
     """
-    shape = tuple(size[0]) if len(size) == 1 and size[0].__class__ is not int else size
+    given = sizes or (size,)
+    shape = tuple(given[0]) if len(given) == 1 and given[0].__class__ is not int else given
     if self._array.shape == shape:
         return self if shape else self.sum()
     return sum_to(self, shape)
