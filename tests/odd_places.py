@@ -151,7 +151,7 @@ def kthvalue(rng, d):
 
 def topk(rng, d):
     a, axis, largest = sort(rng, d)
-    return a, small(rng, 1, a.shape[axis] + 1), axis, largest
+    return a, small(rng, 1, a.shape[axis] + 1), axis, largest, bool(rng.integers(2))
 
 
 def pad_constant(rng, d):

@@ -147,3 +147,29 @@ def test_nan_is_in_nothing():
     for more in (0, 50):
         tests = torch.tensor([nan, 1.0, *[5.0] * more])
         assert torch.isin(torch.tensor([1.0, nan]), tests).tolist() == [True, False]
+
+
+# Indices that PyTorch 2.13 gives on a CPU.
+EQUAL = torch.arange(40).mul(7).remainder(5).float()
+CHOICES = [
+    (torch.zeros(8), 2, {}, [6, 5]),
+    (EQUAL, 5, {}, [27, 7, 32, 22, 12]),
+    (EQUAL, 5, {"largest": False}, [15, 35, 30, 10, 25]),
+    (torch.arange(200).mul(7).remainder(3), 3, {}, [8, 5, 2]),
+    (torch.arange(200).mul(7).remainder(3), 6, {}, [137, 143, 59, 140, 62, 134]),
+    (torch.tensor([3, 1, 4, 5, 9, 2, 6, 8]), 4, {"sorted": False}, [7, 4, 6, 3]),
+]
+
+
+@pytest.mark.parametrize(("x", "k", "how", "want"), CHOICES, ids=range(len(CHOICES)))
+def test_topk_takes_the_equal_elements_that_pytorch_takes(x, k, how, want):
+    assert x.topk(k, **how).indices.tolist() == want
+    assert torch.stack([x] * 3, 1).topk(k, 0, **how).indices.tolist() == [[i] * 3 for i in want]
+
+
+def test_kthvalue_and_mode_choose_as_pytorch():
+    assert [EQUAL.kthvalue(k).indices.item() for k in (1, 8, 20, 40)] == [15, 25, 11, 12]
+    assert EQUAL.mode().indices.item() == 0
+    assert torch.arange(200).mul(7).remainder(3).mode().indices.item() == 168
+    values, index = torch.tensor([1.0, NAN, 1.0, 2.0, 2.0]).mode()  # nan parts the ones
+    assert (values.item(), index.item()) == (2.0, 4)

@@ -57,6 +57,32 @@ def cases(draw):
     return values, dtype, order, d, ds, draw(st.booleans())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "float16", "bfloat16"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 16, 17, 40, 64, 130, 300, 1000, 2100, 4200])
+def test_choice_among_equal_elements(n, dtype):
+    """`topk`, `kthvalue` and `mode` give the indices that PyTorch's algorithms come to."""
+    rng = np.random.default_rng(n)
+    rows = [np.zeros(n), np.arange(n) % 3, np.sort(rng.integers(0, 9, n))]
+    rows += [rng.integers(0, most, n) for most in (2, 4, 100)]
+    values = np.stack(rows).astype(np.float64)
+    if dtype not in ("int64", "uint8"):
+        odd = values.copy()
+        odd[rng.random(odd.shape) < 0.1] = np.nan
+        odd[rng.random(odd.shape) < 0.1] = np.inf
+        values = np.concatenate([values, odd])
+    tensors = [T.tensor(values).to(getattr(T, dtype)) for T in (torch, rushlight)]
+    for k in {1, min(2, n), n // 64 or 1, min(n // 64 + 1, n), max(n // 2, 1), n}:
+        for largest in (True, False):
+            for ordered in (True, False):
+                want, got = [x.topk(k, 1, largest, ordered).indices.tolist() for x in tensors]
+                assert got == want, (k, largest, ordered)
+        want, got = [x.kthvalue(k, 1).indices.tolist() for x in tensors]
+        assert got == want, k
+    want, got = [x.t().mode(0) for x in tensors]
+    assert got.indices.tolist() == want.indices.tolist()
+    np.testing.assert_array_equal(got.values.double().numpy(), want.values.double().numpy())
+
+
 def run(T, call, case):
     values, dtype, order, d, ds, k = case
     x = T.tensor(values, dtype=T.float64).to(getattr(T, dtype)).permute(order)

@@ -18,6 +18,7 @@ from rushlight._backends.llvm.views import contiguous, of_copies
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags
+from rushlight._codegen.kernels import largest as few
 from rushlight._codegen.kernels import sort as kernels
 from rushlight._codegen.kernels.shape_inference import (
     among_few,
@@ -143,26 +144,59 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
 
 
 @implements("topk")
-@before(entries((largest_few, {"MOST": kernels.MOST}), kernels.first_few))
-def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(values, indices) of the k largest or smallest, the most extreme first."""
+@before(entries((largest_few, {"MOST": few.MOST}), few.first_few))
+def topk(
+    a: np.ndarray, k: int, axis: int | None, largest: bool, in_order: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the k largest or smallest, the most extreme first, or as they are found."""
     x = as_rows(a, axis) if k > 0 else None
-    if x is None or k > x.shape[-1] or (k > kernels.MOST and x.dtype.itemsize == 8):
-        return reference.topk(a, k, axis, largest)
+    if x is None or k > x.shape[-1]:
+        return reference.topk(a, k, axis, largest, in_order)
     n = x.shape[-1]
-    if k <= kernels.MOST:
+    rows, flip = x.size // n, 0 if largest else -1
+    if k <= few.MOST:
         shape = (*x.shape[:-1], k)
         values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
-        run = kernels.first_few.compiled(T=of(x.dtype))
-        run(x, values, places, x.size // n, n, k, 0 if largest else -1)
+        run = few.first_few.compiled(T=of(x.dtype))
+        run(x, values, places, rows, n, k, flip, int(in_order))
     else:
-        keys, shift, _, _ = keys_of(x, largest)
-        if k < n:
-            keys.partition(k - 1, -1)
-        keys = np.ascontiguousarray(keys[..., :k])
-        keys.sort(-1)
-        values, places = taken(x, keys, shift)
+        heaped = k * few.HEAPED <= n
+        values, places, choice = many(x, k, largest, in_order or heaped)
+        which = choice.reshape(-1).nonzero()[0]
+        if which.size:
+            t: Any = of(x.dtype)
+            key, size = kernels.key_type(t), which.size * (k if heaped else n)
+            own = np.empty(size, key.np), np.empty(size, np.int64)
+            run = few.first_of_some.compiled(T=t, K=key)
+            run(x, which, values, places, *own, which.size, n, k, flip, int(in_order))
     return placed(values, axis), placed(places, axis)  # type: ignore[arg-type]
+
+
+def many(
+    x: np.ndarray, k: int, largest: bool, in_order: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, indices) of the first k of each row in order, and in which rows that is not all that `topk`
+    promises: equal elements leave a choice, or no order is asked for."""
+    shape = (*x.shape[:-1], k)
+    if not in_order:
+        return np.empty(shape, x.dtype), np.empty(shape, np.int64), np.ones(shape[:-1], np.bool_)
+    if x.dtype.itemsize == 8:
+        places = np.ascontiguousarray(reference.first(x, k, -1, largest))
+        values = np.take_along_axis(x, places, -1)
+        return values, places, reference.in_doubt(x, values)
+    keys, shift, _, _ = keys_of(x, largest)
+    beyond = None
+    if k < x.shape[-1]:
+        keys.partition(k - 1, -1)
+        beyond = keys[..., k:].min(-1) >> np.uint64(shift)
+    keys = np.ascontiguousarray(keys[..., :k])
+    keys.sort(-1)
+    values, places = taken(x, keys, shift)
+    keys >>= np.uint64(shift)
+    choice = (keys[..., 1:] == keys[..., :-1]).any(-1)
+    if beyond is not None:
+        choice |= keys[..., -1] == beyond
+    return values, places, choice
 
 
 def choices(infer: Any, **known: int) -> ByDtype:
@@ -189,7 +223,13 @@ def one_of_many(a: Any, axis: int | None, keepdims: bool, which: int) -> tuple[A
 
 
 MEDIAN = choices(chosen_median, KIND=kernels.MEDIAN)
-mode = implements("mode")(of_copies(choices(chosen_kind, KIND=kernels.COMMONEST))(orders.mode))
+
+
+@implements("mode")
+@of_copies(choices(chosen_kind, KIND=kernels.COMMONEST))
+def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
+    """(the commonest value, where it is)."""
+    return one_of_many(a, axis, keepdims, kernels.COMMONEST) or orders.mode(a, axis, keepdims)
 
 
 @implements("kthvalue")

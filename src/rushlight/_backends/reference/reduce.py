@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends.reference import selection
 from rushlight.core.dtype_sets import BF16, F32, F64, I64, REDUCED, U8
 
 if TYPE_CHECKING:
@@ -353,10 +354,18 @@ def pick(a: np.ndarray, axis: int | None, keepdims: bool, index: np.ndarray) -> 
 
 
 def kthvalue(a: np.ndarray, axis: int | None, keepdims: bool, k: int) -> tuple[Any, Any]:
-    """(the k-th smallest, counted from 0, and where the first is); nan is largest."""
-    if axis is None:
-        return pick(a, axis, keepdims, np.zeros((), np.int64))
-    return pick(a, axis, keepdims, np.argsort(exact(a), axis, kind="stable").take([k], axis))
+    """(the k-th smallest, counted from 0, and where it is); nan is largest."""
+    if axis is None or not a.size:
+        index = np.zeros(() if axis is None else kept(a, axis), np.int64)
+        return pick(a, axis, keepdims, index)
+    x = np.moveaxis(exact(a), axis, -1)
+    index = np.argsort(x, -1, kind="stable")[..., k : k + 1]
+    choice = selection.same(x, np.take_along_axis(x, index, -1)).sum(-1) > 1
+    if choice.any():
+        index = index.copy()
+        ranks, _ = selection.ranked(x[choice])
+        index[choice] = [[selection.number(row, k)] for row in ranks]
+    return pick(a, axis, keepdims, np.moveaxis(index, -1, axis))
 
 
 def median_with_index(
@@ -393,7 +402,7 @@ def median(a: np.ndarray, skip_nan: bool) -> Any:
 
 
 def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
-    """(the commonest value, where it is): of several the smallest, of its places the last."""
+    """(the commonest value, where it is): of several the smallest; see Note [Which of equal elements]."""
     if axis is None or not a.size:
         index = np.zeros(() if axis is None else kept(a, axis), np.int64)
         return pick(a, axis, keepdims, index)
@@ -404,9 +413,16 @@ def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     starts = np.zeros(s.shape, np.int64)
     starts[..., 1:] = np.where(s[..., 1:] != s[..., :-1], place[1:], 0)
     length = place - np.maximum.accumulate(starts, -1)  # how often the value came before
-    at = length.argmax(-1, keepdims=True)
-    index = np.moveaxis(np.take_along_axis(order, at, -1), -1, axis)
-    return pick(a, axis, keepdims, index)
+    index = np.take_along_axis(order, length.argmax(-1, keepdims=True), -1)
+    choice = np.not_equal(s[..., -1], s[..., -1])  # a nan
+    if x.shape[-1] > selection.SHORT:
+        choice |= length.max(-1) > 0
+    if choice.any():
+        ranks, nan = selection.ranked(x[choice])
+        index[choice] = [
+            [selection.commonest(*row)] for row in zip(ranks, nan.tolist(), strict=True)
+        ]
+    return pick(a, axis, keepdims, np.moveaxis(index, -1, axis))
 
 
 # -- running -------------------------------------------------------------------------------------------

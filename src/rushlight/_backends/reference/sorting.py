@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends.reference import selection
 from rushlight._backends.reference.reduce import exact, in_order
 
 KERNELS = (
@@ -68,17 +69,27 @@ def _as(a: np.ndarray, r: np.ndarray) -> np.ndarray:
     return result
 
 
-def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(values, indices) of the k largest or smallest, the most extreme first."""
+def topk(
+    a: np.ndarray, k: int, axis: int | None, largest: bool, ordered: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the k largest or smallest, the most extreme first, or as they are found."""
     if axis is None:
         return a.copy(), np.zeros((), np.int64)
-    n = a.shape[axis]
     x = exact(a)
+    order = first(x, k, axis, largest)
+    if k:
+        order = _chosen_by(x, order, k, axis, largest, ordered)
+    return in_order(np.take_along_axis(a, order, axis)), in_order(order)
+
+
+def first(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray:
+    """The places of the k largest or smallest, in order."""
+    n = x.shape[axis]
     if 0 < k <= 8 and n > 64 and x.dtype.kind == "f":
         order = _first_few(x, k, axis, largest)
         if order is not None:
-            return in_order(np.take_along_axis(a, order, axis)), in_order(order)
-    some = (slice(None),) * (axis % a.ndim)
+            return order
+    some = (slice(None),) * (axis % x.ndim)
     if 0 < k < n // 4 and n > 64:  # only the chosen ones are sorted
         if largest:
             chosen = np.argpartition(x, n - k, axis)[(*some, slice(n - k, None))]
@@ -86,10 +97,32 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
             chosen = np.argpartition(x, k - 1, axis)[(*some, slice(k))]
         chosen = np.sort(chosen, axis)
         order = _order(np.take_along_axis(x, chosen, axis), axis, largest)
-        order = np.take_along_axis(chosen, order, axis)
+        return np.take_along_axis(chosen, order, axis)
+    return _order(x, axis, largest)[(*some, slice(k))]
+
+
+def _chosen_by(
+    x: np.ndarray, order: np.ndarray, k: int, axis: int, largest: bool, ordered: bool
+) -> np.ndarray:
+    """`order`, with PyTorch's places in rows where equal elements, or no order, leave a choice."""
+    x, order = np.moveaxis(x, axis, -1), np.moveaxis(order, axis, -1).copy()
+    if ordered or k * selection.HEAPED <= x.shape[-1]:
+        choice = in_doubt(x, np.take_along_axis(x, order, -1))
     else:
-        order = _order(x, axis, largest)[(*some, slice(k))]
-    return in_order(np.take_along_axis(a, order, axis)), in_order(order)
+        choice = np.ones(x.shape[:-1], np.bool_)
+    if choice.any():
+        ranks, _ = selection.ranked(x[choice])
+        if largest:
+            ranks = -ranks
+        order[choice] = [selection.first_ones(row, k, ordered) for row in ranks]
+    return np.moveaxis(order, -1, axis)
+
+
+def in_doubt(x: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """In which rows equal elements leave a choice of those that are `chosen`, which are in order."""
+    last = chosen[..., -1:]
+    choice = selection.same(chosen[..., 1:], chosen[..., :-1]).any(-1)
+    return choice | (selection.same(x, last).sum(-1) > selection.same(chosen, last).sum(-1))
 
 
 def _first_few(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray | None:

@@ -276,15 +276,16 @@ def chosen_median(MOST, KIND, a: Header, axis: i64, keep: i64, skip_nan: i64, pl
 
 
 @kernel
-def largest_few(MOST, a: Header, k: i64, axis: i64, most: i64, plan: Ptr[i64]):
-    """The k largest elements of each row, at most MOST; the numbers are rows, n, k, and -1 for the smallest, else 0."""
+def largest_few(MOST, a: Header, k: i64, axis: i64, most: i64, ordered: i64, plan: Ptr[i64]):
+    """The k largest elements of each row, at most MOST; the numbers are rows, n, k, -1 for the smallest, else 0,
+    and whether they are sorted."""
     fits, outer, n, inner = at_axis(a, axis)
     plan[RUN] = 0
     fits = fits & (inner == 1) & (k > 0) & (k <= n) & (k <= MOST) & ((most == 0) | (most == 1))
     if fits & (outer * n > 0):
         like(a, plan)
         plan[SHAPE + (axis + dims_of(a) if axis < 0 else axis)] = k
-        note(plan, outer * n, [outer, n, k, most - 1])
+        note(plan, outer * n, [outer, n, k, most - 1, ordered])
         plan[RUN] = 1
 
 

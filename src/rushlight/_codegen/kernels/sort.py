@@ -1,115 +1,22 @@
-"""Stable sorting and selection of rows, by integers that have the order of the elements.
-
-A key of an element is an integer of 32 or 64 bits: of a floating-point number its bits, all but the
-sign of a negative one turned over; -0 counts as 0, and NaN is above all others. Descending order is
-the order of the keys with all bits turned over.
-"""
+"""Stable sorting of rows, and selection of one element of each, by keys (`keys.py`)."""
 
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels import selection
+from rushlight._codegen.kernels.keys import key, key_type, nan_key, rising
 from rushlight._codegen.kernels.rows import rows_of
+from rushlight._codegen.kernels.selection import bring_to_place, sort_unstably
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, b1, bf16, f16, f32, f64, i32, i64, u64
+from rushlight._codegen.types import Ptr, b1, bf16, f16, i32, i64, u64
 
-MOST = 64  # of so many, the largest are kept in order while a row is read
 DIGIT = 11  # bits in a pass of a radix sort
 SHORT = 2048  # elements of a row that is put in order by one call, in memory of its own
 RANKED = 256  # elements of a row up to which each one's rank is counted
 BYTE = 256  # digits of a pass over a row that is longer
+STABLE = selection.SHORT  # elements of a row that `mode` leaves in order where they are equal
 PLACE = 0xFFFFFFFF  # the bits of a word that hold a place
 UNUSED = {f16: 13, bf16: 16}  # the lowest bits of keys of half types, which are all alike
-KEYS = {f32: i32, f64: i64, i64: i64}
-
-
-def key_type(t: Type) -> Type:
-    """The type of the keys of elements of type `t`."""
-    return KEYS.get(t.loaded, i32)
-
-
-@inline
-def key(v, DOWN, K):
-    """The key of an element, or of a vector of them; DOWN: whether of descending order."""
-    return ~rising(v, K) if DOWN else rising(v, K)
-
-
-@inline
-def rising(v, K):
-    """The key of an element, or of a vector of them, of ascending order."""
-    if typeof(v).is_float:
-        raw = bits(v + 0, K)
-        ordered = raw ^ ((raw >> (8 * K.size - 1)) & ((1 << (8 * K.size - 1)) - 1))
-        k = select(v != v, (1 << (8 * K.size - 1)) - 1, ordered)
-    else:
-        k = K(v)
-    return k
-
-
-@inline
-def put(keys, places, k, place, last):
-    """Put a key into its place among keys 1 to last, the largest first, over the last one; keys[0] is
-    not below any."""
-    p = last + 0
-    while keys[p - 1] < k:
-        keys[p] = keys[p - 1]
-        places[p] = places[p - 1]
-        p -= 1
-    keys[p] = k
-    places[p] = place
-
-
-@kernel
-def first_few(x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i64, flip: i64):
-    """The k <= MOST elements of each row with the largest keys (flip = -1: the smallest), in order, the
-    earlier of equal ones first.
-
-    Of the largest keys of MOST parts of a long row, the k-th is a bound: k elements at least are not
-    below it, and not many more.
-    """
-    K = key_type(T)
-    L = 64 // K.size
-    W = MOST // L
-    least = -(1 << (8 * K.size - 1))
-    for lo, hi in parallel(rows, rows_of(n)):
-        keys, places = array(K, MOST + 1), array(i64, MOST + 1)
-        some_keys = array(K, MOST)
-        for r in range(lo, hi):
-            p = x + r * n
-            keys[0] = (1 << (8 * K.size - 1)) - 1
-            for i in range(1, k + 1):
-                keys[i] = least
-            start = i64(0)
-            if n >= 4 * MOST:
-                best = [splat(K(least), L) for _ in range(W)]
-                for i in range(0, n - n % MOST, MOST):
-                    for w in unroll(W):
-                        v = rising(load(p + (i + w * L), L), K) ^ K(flip)
-                        best[w] = select(v > best[w], v, best[w])
-                for w in unroll(W):
-                    store(some_keys + w * L, best[w])
-                for j in range(MOST):
-                    if some_keys[j] > keys[k]:
-                        put(keys, places, some_keys[j], i64(0), k)
-            if keys[k] > least:
-                bound = keys[k] - 1
-                for i in range(1, k + 1):
-                    keys[i] = bound
-            else:
-                for i in range(k):
-                    put(keys, places, rising(p[i], K) ^ K(flip), i, i + 1)
-                start = k
-            for i in range(start, n, L):
-                here = iota(i64, L) < n - i
-                v = rising(load(p + i, L, here), K) ^ K(flip)
-                bound = keys[k]
-                if some((v > bound) & here):
-                    store(some_keys, v)
-                    for j in range(min(n - i, i64(L))):
-                        if some_keys[j] > keys[k]:
-                            put(keys, places, some_keys[j], i + j, k)
-            for i in range(k):
-                out[r * k + i] = p[places[i + 1]]
-                indices[r * k + i] = places[i + 1]
 
 
 # -- short rows: in order by one call --------------------------------------------------------------
@@ -267,7 +174,8 @@ MEDIAN, MEDIAN_OF_NUMBERS, COMMONEST = -1, -2, -3
 
 @inline
 def commonest(p, step, words, n):
-    """Which in order is the last of the commonest value, the smallest of several; NaN is like none."""
+    """(Which in order is the last of the commonest value, the first of several; how many there are); NaN
+    is like none."""
     best, length, most = i64(0), i64(0), i64(0)
     former = p[i64(words[0] & PLACE) * step]
     for i in range(n):
@@ -276,7 +184,34 @@ def commonest(p, step, words, n):
         former = v
         if length > most:
             best, most = i, length
-    return best
+    return best, most
+
+
+@inline
+def like(keys, n, one):
+    """How many of n keys are like one."""
+    count = i64(0)
+    for i in lanes(0, n):
+        count += i64(keys[i] == one)
+    return count
+
+
+@routine
+def sort_for_mode(keys, words, n, T, K):
+    """words[i] = the place of the i-th of n keys as `mode` sorts them; the keys are sorted, too."""
+    for i in lanes(0, n):
+        words[i] = u64(i)
+    sort_unstably(keys, words, n, nan_key(T, K))
+
+
+@routine
+def place_in_doubt(keys, n, which, words):
+    """Of several keys like that of words[0], the one that is `which` in order as `kthvalue` has it."""
+    if like(keys, n, keys[i64(words[0])]) > 1:
+        for i in lanes(0, n):
+            words[i] = u64(i)
+        bring_to_place(keys, words, n, which)
+        words[0] = words[which]
 
 
 @inline
@@ -295,7 +230,7 @@ def rank_of_choice(keys, n, k, T, K):
 @kernel
 def chosen_rows(x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64, k: i64):
     """Of [outer, n <= SHORT, inner] along n the k-th element, counted from 0, or what a negative k
-    says, and where it stands: the first of equal ones, the last of the commonest."""
+    says, and where it stands: of equal ones the median is the first, the others are PyTorch's choice."""
     K = key_type(T)
     for lo, hi in parallel(outer * inner, rows_of(n * 8)):
         words, other, keys = array(u64, SHORT), array(u64, SHORT), array(K, SHORT + 64)
@@ -305,10 +240,18 @@ def chosen_rows(x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, in
             keys_of(p, inner, n, i64(0), keys, K)
             which = i64(0)
             if k == COMMONEST:
+                odd = i64(0)
+                if T.is_float:
+                    odd = like(keys, n, K(nan_key(T, K)))
                 ordered(keys, n, words, other, ranks, starts, T=T, K=K)
-                which = commonest(p, inner, words, n)
+                which, most = commonest(p, inner, words, n)
+                if (odd > 0) | ((most > 1) & (n > STABLE)):
+                    sort_for_mode(keys, words, n, T=T, K=K)
+                    which, most = commonest(p, inner, words, n)
             else:
                 place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
+                if k >= 0:
+                    place_in_doubt(keys, n, k, words)
             place = i64(words[which] & PLACE)
             out[r] = p[place * inner]
             places[r] = place
@@ -317,12 +260,19 @@ def chosen_rows(x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, in
 @kernel
 def chosen_of_many(x: Ptr[T], keys: Ptr[K], words: Ptr[u64], out: Ptr[T], places: Ptr[i64],
                    outer: i64, n: i64, inner: i64, k: i64):  # fmt: skip
-    """As `chosen_rows` of rows of any length, but the commonest; n keys and words are its own memory."""
+    """As `chosen_rows` of rows of any length; n keys and words are its own memory."""
     starts = array(i32, BYTE)
     for r in range(outer * inner):
         p = x + (r // inner * n * inner + r % inner)
         keys_of(p, inner, n, i64(0), keys, K)
-        place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
+        if k == COMMONEST:
+            sort_for_mode(keys, words, n, T=T, K=K)
+            which, _most = commonest(p, inner, words, n)
+            words[0] = words[which]
+        else:
+            place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
+            if k >= 0:
+                place_in_doubt(keys, n, k, words)
         places[r] = i64(words[0])
         out[r] = p[places[r] * inner]
 

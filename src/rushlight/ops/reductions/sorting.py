@@ -78,7 +78,8 @@ def msort(input: Tensor) -> Tensor:
 def topk(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     """(values, indices) of the `k` largest (or smallest) along `dim`, the most extreme first.
 
-    [n, m] gives two tensors [n, k]. `sorted=False` allows any order; they are sorted all the same.
+    [n, m] gives two tensors [n, k]. Of equal elements it takes those that PyTorch takes on a CPU, and leaves
+    all in PyTorch's order where `sorted=False`.
 
     >>> import rushlight as torch
     >>> torch.tensor([3, 1, 2]).topk(2).values
@@ -93,7 +94,7 @@ def topk(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: 
         raise RuntimeError(
             f"selected index k out of range: k is {k}, the size of dimension {dim} is {n}"
         )
-    return xp.topk(input, int(k), over, largest)
+    return xp.topk(input, int(k), over, largest, sorted)
 
 
 topk.grad(
