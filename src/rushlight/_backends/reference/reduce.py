@@ -359,10 +359,9 @@ def kthvalue(a: np.ndarray, axis: int | None, keepdims: bool, k: int) -> tuple[A
         index = np.zeros(() if axis is None else kept(a, axis), np.int64)
         return pick(a, axis, keepdims, index)
     x = np.moveaxis(exact(a), axis, -1)
-    index = np.argsort(x, -1, kind="stable")[..., k : k + 1]
+    index = np.argsort(x, -1, kind="stable")[..., k : k + 1].copy()
     choice = selection.same(x, np.take_along_axis(x, index, -1)).sum(-1) > 1
     if choice.any():
-        index = index.copy()
         ranks, _ = selection.ranked(x[choice])
         index[choice] = [[selection.number(row, k)] for row in ranks]
     return pick(a, axis, keepdims, np.moveaxis(index, -1, axis))
