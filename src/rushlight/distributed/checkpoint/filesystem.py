@@ -27,6 +27,7 @@ from rushlight.distributed.checkpoint.planner import (
     LoadItemType,
     LoadPlan,
     LoadPlanner,
+    ReadItem,
     SavePlan,
     SavePlanner,
 )
@@ -236,6 +237,17 @@ class FileSystemWriter(StorageWriter):
         return "://" not in str(checkpoint_id)
 
 
+def give(planner: LoadPlanner, item: ReadItem, part: Tensor) -> None:
+    """Put a box that was read where its item wants it. RuntimeError if it has another size."""
+    target = planner.resolve_tensor(item).detach()
+    if part.shape != target.shape:
+        raise RuntimeError(
+            f"{item.dest_index.fqn}: a part of size {tuple(part.shape)} for one of {tuple(target.shape)}"
+        )
+    target.copy_(part)
+    planner.commit_tensor(item, target)
+
+
 class FileSystemReader(StorageReader):
     """Reads a folder that any number of processes wrote, PyTorch's too."""
 
@@ -290,16 +302,7 @@ class FileSystemReader(StorageReader):
                     item.storage_index,
                     rushlight.load(self._content(info), weights_only=True),
                 )
-            part, target = (
-                box(stored, item.storage_offsets, item.lengths),
-                planner.resolve_tensor(item).detach(),
-            )
-            if part.shape != target.shape:
-                raise RuntimeError(
-                    f"{item.dest_index.fqn}: a part of size {tuple(part.shape)} for one of {tuple(target.shape)}"
-                )
-            target.copy_(part)
-            planner.commit_tensor(item, target)
+            give(planner, item, box(stored, item.storage_offsets, item.lengths))
         return ended(None)
 
     @property

@@ -21,6 +21,7 @@ from rushlight.distributed.checkpoint.filesystem import (
     FileSystemReader,
     FileSystemWriter,
     ended,
+    give,
     written,
 )
 from rushlight.distributed.checkpoint.metadata import (
@@ -144,16 +145,8 @@ class HuggingFaceStorageReader(FileSystemReader):
         for item in plan.items:
             part: Any = self.storage_data[item.storage_index]
             name = item.storage_index.fqn
-            stored = _tensor(
-                self.path / part.relative_path, name, item.storage_offsets, item.lengths
-            )
-            target = planner.resolve_tensor(item).detach()
-            if stored.shape != target.shape:
-                raise RuntimeError(
-                    f"{item.dest_index.fqn}: a part of size {tuple(stored.shape)} for one of {tuple(target.shape)}"
-                )
-            target.copy_(stored)
-            planner.commit_tensor(item, target)
+            path = self.path / part.relative_path
+            give(planner, item, _tensor(path, name, item.storage_offsets, item.lengths))
         return ended(None)
 
 
