@@ -4,9 +4,9 @@ A new example needs one row here and one line in examples/README.md. Its short m
 seconds on one core. Every test runs it in a new empty folder, so that what it writes to its default `--out` stays there.
 Without PyTorch it is tested that the program ends well, that its losses (the numbers after the word `loss` in what it
 prints) fall, that it says what the row expects and leaves the files the row names. Where PyTorch is installed the same file
-runs there too, and must print the same: every word, and every number to one unit in the last place printed. So it prints
-losses with four digits and no times (a line that has a time ends in ` s`: it is left out of the comparison), and shows its
-progress bars on stderr, as tqdm does.
+runs there too, and must print the same: every word, and every number to one unit in the last place printed, or to `units`
+where the row says why. So it prints losses with four digits and no times (a line that has a time ends in ` s`: it is left
+out of the comparison), and shows its progress bars on stderr, as tqdm does.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class Example(NamedTuple):
     )
     says: str = ""  # a regular expression (with re.M) that is found in what it prints
     writes: tuple[str, ...] = ()  # files it leaves
+    units: int = 1  # of the last place printed, by which numbers may differ from PyTorch's
 
 
 EXAMPLES = [
@@ -78,5 +79,7 @@ EXAMPLES = [
         says=r"\A400 nodes, 60 features(?s:.*)^test accuracy [78]\d\.",
     ),
     Example("unet.py", "--short", falls_to=0.5, says=r"^damaged: test loss 0.0911, 10.41 dB$"),
-    Example("unet.py", "--short --task enlarge --up shuffle", falls_to=0.5),
+    # Its test loss after two epochs is decided by roundings: PyTorch's own differs by up to two units between float32
+    # and float64, and by one between one thread and two (weights scaled by four random factors near 1).
+    Example("unet.py", "--short --task enlarge --up shuffle", falls_to=0.5, units=3),
 ]

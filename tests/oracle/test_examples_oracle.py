@@ -54,6 +54,8 @@ def test_what_counts_as_the_same():
     assert not same("Marie", "Maria")
     assert same("lr 1.23e-05", "lr 1.24e-05")
     assert not same("lr 1.23e-05", "lr 1.25e-05")
+    assert same("loss 0.0788", "loss 0.0785", units=3)
+    assert not same("loss 0.0788", "loss 0.0784", units=3)
 
 
 @pytest.mark.parametrize("example", TABLE, ids=lambda example: example.script)
@@ -68,5 +70,5 @@ def test_same_lines_as_under_pytorch(example, tmp_path):
     ours = printed(tmp_path / "ours", "-m", "rushlight", script, *arguments)
     theirs = printed(tmp_path / "theirs", *as_pytorch, script, *arguments)
     assert len(ours) == len(theirs), (ours, theirs)
-    different = [pair for pair in zip(ours, theirs) if not same(*pair)]
+    different = [pair for pair in zip(ours, theirs) if not same(*pair, example.units)]
     assert not different

@@ -180,7 +180,13 @@ def test_recurrent_under_autocast(kind, dtype):
         ).backward()
         return flat, [str(p.grad.dtype) for p in module.parameters()]
 
-    (mine, g), (theirs, h) = run(rushlight), run(torch)
+    mine, g = run(rushlight)
+    try:
+        theirs, h = run(torch)
+    except RuntimeError as error:  # PyTorch's LSTM in bfloat16 needs a processor with AVX-512
+        if "could not create a primitive descriptor" not in str(error):
+            raise
+        pytest.skip("PyTorch cannot compute this on this processor")
     assert g == h and [d for d, _ in mine] == [d for d, _ in theirs]
     for (_, a), (_, b) in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(a, b, atol=3e-2)
