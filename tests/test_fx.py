@@ -599,3 +599,70 @@ def test_assertions_are_recorded_and_traced_modules_are_compiled():
     assert torch.equal(compiled(x), model(x))
     compiled(x).sum().backward()
     assert model.inner.weight.grad.shape == (2, 3)
+
+
+# -- what a tracer looks into -----------------------------------------------------------------------
+
+
+def test_functions_of_torch_run_in_the_tracer_where_nobody_is_asked(monkeypatch):
+    def twice(x):
+        return F.softmin(F.relu(x), 0)
+
+    def targets(graph):
+        return [node.target for node in graph.nodes if node.op == "call_function"]
+
+    assert targets(fx.symbolic_trace(twice).graph) == [F.relu, F.softmin]
+    for name in ("has_torch_function_unary", "has_torch_function_variadic"):
+        monkeypatch.setattr(F, name, lambda *tensors: False)
+    inside = fx.symbolic_trace(twice)
+    assert targets(inside.graph) == [torch.relu, operator.neg, torch.softmax]
+    x = torch.randn(3)
+    assert_close(inside(x), twice(x))
+    with pytest.raises(fx.proxy.TraceError, match="inputs to control flow"):
+        fx.symbolic_trace(F.relu)  # whether it is in place is one of its inputs
+    with pytest.raises(RuntimeError, match="'len' is not supported in symbolic tracing by default"):
+        fx.symbolic_trace(F.adaptive_avg_pool2d)
+    monkeypatch.undo()
+    assert targets(fx.symbolic_trace(twice).graph) == [F.relu, F.softmin]
+
+
+def test_modes_see_what_functions_are_written_in_where_nobody_is_asked(monkeypatch):
+    class Names(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x, seen = torch.ones(2), []
+    monkeypatch.setattr(F, "has_torch_function_unary", lambda tensor: False)
+    with Names():
+        F.softmin(x, 0)
+    assert "softmin" not in seen and "softmax" in seen
+
+
+@pytest.mark.parametrize(
+    "function", [torch.relu, torch.conv2d, F.linear, F.avg_pool2d, torch.celu_, torch.linalg.norm, torch.flatten]
+)  # fmt: skip
+def test_operators_are_not_traced_into(function):
+    with pytest.raises(AssertionError, match="Expected FunctionType"):
+        fx.symbolic_trace(function)
+
+
+def test_activations_in_place_are_one_node():
+    def program(x):
+        return F.leaky_relu_(F.hardtanh_(torch.celu_(x), 0.0, 2.0), 0.1)
+
+    traced = fx.symbolic_trace(program)
+    nodes = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+    assert nodes == [torch.celu_, F.hardtanh_, F.leaky_relu_]
+    x = torch.randn(5)
+    assert_close(traced(x.clone()), program(x.clone()))
+
+
+def test_signatures_say_which_parameters_are_tensors():
+    notes = {n: p.annotation for n, p in inspect.signature(F.relu).parameters.items()}
+    assert notes == {"input": torch.Tensor, "inplace": bool}
+    for function in (torch.add, F.conv2d, F.avg_pool2d, torch.relu_, F.leaky_relu_, torch.selu_):
+        first = next(iter(inspect.signature(function).parameters.values()))
+        assert first.annotation is torch.Tensor, function
+    assert inspect.signature(torch.cat).parameters["tensors"].annotation == list[torch.Tensor]
+    assert inspect.signature(torch.add).return_annotation is torch.Tensor

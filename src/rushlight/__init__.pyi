@@ -595,9 +595,9 @@ def acos(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of the cosine, in [0, pi]; NaN outside [-1, 1]."""
 def acosh(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of the hyperbolic cosine; NaN below 1."""
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The averages of `output_size` windows that cover (N, C, L) or (C, L)."""
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
 def add(input: Tensor, other: Tensor | _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """`input + alpha * other`."""
@@ -685,7 +685,7 @@ def atleast_2d(*tensors: Any) -> Any:
     """Each tensor with at least two dimensions: (N,) becomes (1, N)."""
 def atleast_3d(*tensors: Any) -> Any:
     """Each tensor with at least three dimensions: (N,) becomes (1, N, 1), (M, N) becomes (M, N, 1)."""
-def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True) -> Tensor:
+def avg_pool1d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The average of each window of (N, C, L) or (C, L)."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
@@ -741,7 +741,7 @@ def ceil(input: Tensor, *, out: Any = None) -> Tensor:
     """Rounded up."""
 def celu(input: Tensor, alpha: _float = ..., *, out: Any = None) -> Tensor:
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
-def celu_(input: Any, alpha: _float = ...) -> Any:
+def celu_(input: Tensor, alpha: _float = ...) -> Tensor:
     """`celu` into the input's memory."""
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """Deprecated: use `linalg.multi_dot`, which takes a list."""
@@ -789,7 +789,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _I
     """Convolution of (N, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw)."""
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
     """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw)."""
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: Any = 0) -> Tensor:
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor:
     """Convolution over time of (time, batch, channels) with weight (k, C, O) and bias (O)."""
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
     """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
@@ -979,7 +979,7 @@ def greater(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tenso
     """`input > other`."""
 def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input >= other`."""
-def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor:
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
     """`grid_sample` with its modes as numbers."""
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
     """`nn.functional.grid_sample` for one number of dimensions; modes and paddings by number."""
@@ -1181,13 +1181,13 @@ def matrix_rank(input: Any, *args: Any, **kwargs: Any) -> Any:
     """Removed: RuntimeError; `linalg.matrix_rank` is there."""
 def max(input: Tensor, dim: Any = None, keepdim: _bool = False, *, other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
     """The maximum of all elements; with `dim` (values, indices) over it; with a tensor `maximum`."""
-def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool1d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its place."""
-def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool1d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """`max_pool1d` with the place of each maximum."""
-def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool2d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, H, W) or (C, H, W)."""
-def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool3d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W): as `max_pool2d`."""
 def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The larger of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
@@ -1237,7 +1237,7 @@ def narrow_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> An
     """A copy of what `narrow` shows."""
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, *, out: Any = None) -> Tensor:
     """(batch_norm(input), mean, 1 / sqrt(var + eps)); the last two are empty unless `training`."""
-def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
     """`channel_shuffle`."""
 def native_dropout(input: Tensor, p: _float, train: _bool | None, *, out: Any = None) -> Tensor:
     """(dropout of the input, which elements were kept)."""
@@ -1383,7 +1383,7 @@ def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors on top of each other: along dimension 0, vectors as rows."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None, *, out: Any = None) -> Tensor:
     """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
-def rrelu_(input: Any, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Any:
+def rrelu_(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Tensor:
     """`rrelu` into the input's memory."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """1 / sqrt(input)."""
@@ -1399,7 +1399,7 @@ def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: An
     """A copy of `input` with `src` added where `index` says along `dim`; places may repeat."""
 def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor:
     """`src` reduced into a copy of `input` where `index` says along `dim`."""
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None, self: Any = None) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor:
     """Where each element of `input` would go into `sorted_sequence` along the last dimension."""
 def segment_reduce(data: Tensor, reduce: _str, *, lengths: Tensor | None = None, indices: Any = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _float | None = None) -> Tensor:
     """The sum, mean, max, min or prod of consecutive segments of `data` along `axis`."""
@@ -1517,7 +1517,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor
     """Sum the products of `a` and `b` over pairs of dimensions."""
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """x where it is above `threshold`, else `value`; both as numbers of the dtype of integers."""
-def threshold_(input: Any, threshold: _float, value: _float) -> Any:
+def threshold_(input: Tensor, threshold: _float, value: _float) -> Tensor:
     """`threshold` into the input's memory."""
 def threshold_backward(grad_output: Tensor, input: Tensor, threshold: _float, *, out: Any = None) -> Tensor:
     """The gradient where the input is above the threshold (or NaN), else 0."""

@@ -190,3 +190,33 @@ def test_modes_see_the_same_calls():
         return calls
 
     assert seen(rushlight) == seen(torch)
+
+
+def _functions():
+    for path in ("", "nn.functional", "linalg", "special", "fft"):
+        there, here = (
+            importlib.import_module(f"{package}.{path}".rstrip("."))
+            for package in ("torch", "rushlight")
+        )
+        for name in dir(there):
+            theirs, ours = getattr(there, name), getattr(here, name, None)
+            functions = isinstance(theirs, (types.FunctionType, types.BuiltinFunctionType))
+            if name[0] != "_" and functions and isinstance(ours, types.FunctionType):
+                yield f"{path}.{name}".removeprefix("."), theirs, ours
+
+
+def test_what_is_builtin_there_is_not_traced_into_here():
+    """Whether `symbolic_trace(function)` is refused. Where PyTorch has a function in C++ under one name and one in Python
+    under the other, and here is one for both, it is traced."""
+    both = "adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d sigmoid special.expit tanh threshold"
+    index, other = rushlight.dispatch.methods.index, []
+    for path, theirs, ours in _functions():
+        operator = path in index.FUNCTIONS or path in index.INPLACE
+        there, here = (
+            isinstance(theirs, types.BuiltinFunctionType),
+            rushlight.fx.names.is_builtin(ours),
+        )
+        if operator and there != here:
+            other.append(path)
+    settings = "can_cast promote_types row_stack".split()
+    assert sorted(set(other) - {*settings} - {*both.split()}) == []

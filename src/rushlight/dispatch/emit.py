@@ -573,7 +573,7 @@ def composite_source(op: Op, unasked: frozenset[str]) -> str:
     """
     tests = ["active.modes"] + (["out is not None"] if op.has_out else [])
     for p in op.params:
-        note = str(op.declared.__annotations__.get(p, "Any"))
+        note = str(op.notes.get(p, "Any"))
         if note.startswith(("Array", "Tensor")) and p not in op.lists:
             given = f"{p} is not None and " if "None" in note else ""
             tests.append(f"({given}{p}._array.__class__ is not ndarray)")

@@ -17,7 +17,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch import handlers, overrides
-from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, intercept
+from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, carried_out, intercept
 from rushlight.dispatch.older_orders import FACTORS_FIRST, factors_last, ordered
 from rushlight.dispatch.overrides import NUMPY_NAMES
 from rushlight.dispatch.record import NUMBERS, record
@@ -129,6 +129,8 @@ def call_bound_composite(op: Op, args: tuple, kwargs: dict) -> Any:
 
 def call_composite(op: Op, values: list, out: Any) -> Any:
     """Call an operator that is written in other operators."""
+    if op.where == "nn.functional" and not overrides.functional_asks(op, values):
+        return carried_out(op, values, out, "composite", execute_composite)
     return intercept(op.function, op, values, out, "composite", execute_composite)
 
 
@@ -316,7 +318,7 @@ def is_meta(arrays: list) -> bool:
 def refuse_others(op: Op, values: list) -> None:
     """TypeError for the first input of a composite that should be a tensor and is something else."""
     for name, v in zip(op.params, values, strict=False):
-        note = str(op.declared.__annotations__.get(name))
+        note = str(op.notes.get(name))
         if (
             note.startswith(("Array", "Tensor"))
             and name not in op.lists
@@ -358,7 +360,7 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
         elif isinstance(v, Tensor):
             arrays[i] = v._array
             found.append(v._array)
-        elif v is None and "None" in str(op.declared.__annotations__.get(i)):
+        elif v is None and "None" in str(op.notes.get(i)):
             arrays[i] = None
             continue
         elif op.elementwise and i in op.numbers and isinstance(v, NUMBERS):

@@ -63,6 +63,11 @@ def intercept(function: Callable, op: Op, values: list, out: Any, kind: str, run
     result = overrides.dispatch(function, op, values, out)
     if result is not NOTHING:
         return result
+    return carried_out(op, values, out, kind, run)
+
+
+def carried_out(op: Op, values: list, out: Any, kind: str, run: Callable) -> Any:
+    """The result of a call that no override takes, by another interpreter or by `run`."""
     if not active.modes:
         for there_are, _ in ARRAY_INTERPRETERS:
             if there_are:

@@ -50,12 +50,15 @@ def load(path: str) -> Any:
 
 def function(path: str) -> Any:
     """The public function behind a path such as `add` or `nn.functional.relu`."""
-    from rushlight.dispatch.registry import Op
+    from rushlight.dispatch.registry import Op, annotate, types_of
 
     found = load(path)
     if not isinstance(found, Op):
-        return found
+        return annotate(found)
     made = found.build().function
+    made.__annotations__ = types_of(found.notes, found.outputs is None and not found.composite)
+    if found.composite:
+        found.declared.__annotations__ = made.__annotations__
     if not found.where.startswith(("internal", "_", "Tensor")):
         # Where a pickle finds it again: models keep functions, `self.activation = torch.tanh`.
         made.__module__ = f"rushlight.{found.where}" if found.where else "rushlight"

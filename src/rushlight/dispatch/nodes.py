@@ -89,7 +89,7 @@ def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -
 
 
 def optional(op: Op, name: str) -> bool:
-    return "None" in str(op.declared.__annotations__.get(name, ""))
+    return "None" in str(op.notes.get(name, ""))
 
 
 def identity(rule: Callable) -> bool:

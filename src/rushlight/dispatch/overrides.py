@@ -81,6 +81,22 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
     return call_overrides(function, args, kwargs)
 
 
+# The globals of torch.nn.functional, once it is imported.
+FUNCTIONAL: dict[str, Any] = {}
+
+
+def functional_asks(op: Op, values: list) -> bool:
+    """Whether a function of torch.nn.functional that is written in others asks who overrides it.
+
+    It asks the `has_torch_function_unary` or `_variadic` of that module. A program that puts a function there that
+    answers False sees what these functions are written in: each call inside of them asks for itself.
+    """
+    tensors = [v for i, v in zip(op.params, values, strict=False) if i in op.inputs]
+    name = "has_torch_function_unary" if len(op.inputs) == 1 else "has_torch_function_variadic"
+    asks = FUNCTIONAL.get(name)
+    return asks is None or asks(*tensors)
+
+
 # Their last parameter stands by name alone in PyTorch; here it may stand by place, for older programs.
 FACTOR_BY_NAME = frozenset(("add", "sub", "addcmul", "addcdiv"))
 
@@ -165,7 +181,7 @@ def printed_at_first_call(function: Callable, slow: Callable) -> Any:
     """`function` behind straight-line tests; any call that needs more goes to `slow`."""
 
     def first(args: tuple, kwargs: dict) -> Any:
-        exec(asking_source(function), scope)
+        exec(asking_source(function, notes), scope)
         printed = scope.pop(function.__name__)
         public.__code__ = printed.__code__
         public.__defaults__, public.__kwdefaults__ = printed.__defaults__, printed.__kwdefaults__
@@ -181,7 +197,7 @@ def printed_at_first_call(function: Callable, slow: Callable) -> Any:
         kwargs = {p: values[p] for p in names[len(args) :] if values[p] is not defaults[p]}
         return slow(*args, *rest, **kwargs, **more)
 
-    code = function.__code__
+    code, notes = function.__code__, function.__annotations__
     n = code.co_argcount
     defaults = defaults_of(function)
     scope = {"first": first, "plain": _PLAIN, "asks": asks, "active": active, "again": again}
@@ -204,10 +220,10 @@ def defaults_of(function: Callable) -> dict[str, Any]:
     return found | (function.__kwdefaults__ or {})
 
 
-def asking_source(function: Callable) -> str:
+def asking_source(function: Callable, notes: dict[str, Any]) -> str:
     """The source of a function that tests the arguments of `function` one by one and calls it. Others take
-    more positional arguments, NumPy's names, and calls without what must be given."""
-    n, notes, name = function.__code__.co_argcount, function.__annotations__, function.__name__
+    more positional arguments, NumPy's names, and calls without what must be given. `notes`: its annotations as written."""
+    n, name = function.__code__.co_argcount, function.__name__
     head, tests, passed = [], [], []
     for k, (p, default) in enumerate(defaults_of(function).items()):
         if k == n:

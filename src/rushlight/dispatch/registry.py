@@ -56,6 +56,9 @@ from functools import cached_property, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core import dtypes
+from rushlight.core.device import device
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 
 if TYPE_CHECKING:
@@ -66,6 +69,15 @@ Arrays = Any  # annotation of an input that is a list of tensors
 Dims = Any  # annotation of dimensions: an int or several
 Sizes = Any  # annotation of a shape, which a method takes one by one too: `x.view(2, 3)`
 DType = Any
+# What these words and Python's own are as types, for programs that ask: `inspect.signature(F.relu)`.
+_TYPES: dict[str, Any] = {
+    "Array": Tensor, "Tensor": Tensor, "Arrays": list[Tensor], "int": int, "float": float, "bool": bool, "Bool": bool,
+    "str": str, "Number": float, "tuple": tuple, "list": list, "DType": dtypes.dtype, "Device": device,
+    "Layout": dtypes.layout, "MemoryFormat": dtypes.memory_format, "Sizes": tuple[int, ...],
+    "tuple[Tensor, ...]": tuple[Tensor, ...], "tuple[Tensor, Tensor]": tuple[Tensor, Tensor],
+}  # fmt: skip
+_TYPES |= {f"{word} | None": kind | None for word, kind in _TYPES.items()}
+_TYPES["None"] = None
 
 _building = threading.RLock()
 _unfinished: set[Op] = set()  # operators whose functions are being printed
@@ -97,6 +109,24 @@ def public(
         return function
 
     return declare
+
+
+def types_of(notes: dict[str, Any], one_tensor: bool = False) -> dict[str, Any]:
+    """Annotations as types, `Any` where a declaration says no more; `one_tensor`: that is the result."""
+    found = {p: _TYPES.get(note, Any) for p, note in notes.items()}
+    if one_tensor:
+        found["return"] = Tensor
+    return found
+
+
+def annotate(function: Any) -> Any:
+    """The plain function, with types as the annotations of it and of the one that it stands before."""
+    inner = getattr(function, "__wrapped__", function)
+    if isinstance(function, FunctionType) and isinstance(inner, FunctionType):
+        if any(note.__class__ is str for note in inner.__annotations__.values()):
+            inner.__annotations__ = types_of(inner.__annotations__)
+        function.__annotations__ = inner.__annotations__
+    return function
 
 
 def capital(word: str) -> str:
@@ -239,7 +269,7 @@ class Op:
         defaults = declared.__defaults__ or ()
         self.defaults = dict(zip(names[code.co_argcount - len(defaults) :], defaults))
         self.defaults.update(declared.__kwdefaults__ or {})
-        notes = declared.__annotations__
+        self.notes = notes = declared.__annotations__
         self.inputs = tuple(p for p in self.params if str(notes.get(p, "")).startswith("Array"))
         # inputs of an elementwise operator that may be Python numbers: all but the first
         self.numbers = self.inputs[1:] if numbers is None else numbers

@@ -51,7 +51,7 @@ from rushlight.dispatch import (
 from rushlight.dispatch.nodes import layout_of_saved, node_class, number_class
 from rushlight.dispatch.overrides import UNASKED
 from rushlight.dispatch.record import OpNode, OutputInfo, record
-from rushlight.dispatch.registry import OPS
+from rushlight.dispatch.registry import OPS, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -379,6 +379,7 @@ def inplace_function(op: Op) -> Any:
     function = print_inplace(op)
     function.__qualname__ = function.__name__ = op.name + "_"
     function.__doc__ = f"In-place version of `{op.name}`."
+    function.__annotations__ = {"self": Tensor, **types_of(op.notes, True)}
     return function
 
 

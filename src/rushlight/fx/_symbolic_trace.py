@@ -17,6 +17,7 @@ from rushlight.fx import recorders
 from rushlight.fx.codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.names import is_builtin
 from rushlight.fx.node import Argument, Node
 from rushlight.fx.patches import Patches
 from rushlight.fx.proxy import (
@@ -330,8 +331,11 @@ class Tracer(TracerBase):
             self.submodule_paths = None
         tracer_cls = getattr(self, "__class__", None)
         self.graph = Graph(tracer_cls=tracer_cls)
-        if not isinstance(fn, FunctionType):
-            raise AssertionError(f"a function of Python is needed to trace, got {fn!r}")
+        if not isinstance(fn, FunctionType) or is_builtin(fn):
+            raise AssertionError(
+                f"Expected FunctionType, got {fn!r}: it is an operator, which is one node of a graph; to trace a call of "
+                "it, write a function that calls it"
+            )
         self.graph._co_fields = {
             "co_name": fn.__code__.co_name,
             "co_filename": fn.__code__.co_filename,

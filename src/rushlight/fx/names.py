@@ -10,8 +10,21 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight import overrides
+from rushlight.dispatch import methods
 
 _PREFIX = "rushlight"
+# Functions of the top namespace that PyTorch has in Python, among its operators in C++; in torch.nn.functional it is the
+# other way round.
+_IN_PYTHON = frozenset(
+    "_assert adaptive_max_pool1d atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
+    "cartesian_prod cdist chain_matmul eig einsum from_dlpack is_storage is_tensor lobpcg lstsq lu matrix_rank max_pool1d "
+    "max_pool1d_with_indices max_pool2d max_pool3d meshgrid norm pca_lowrank set_default_tensor_type sigmoid solve split "
+    "stft svd_lowrank symeig tanh tensordot threshold typename unique unique_consecutive unravel_index".split()
+)
+_NOT_IN_PYTHON = frozenset(
+    "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear logsigmoid one_hot scaled_dot_product_attention softplus "
+    "softshrink".split()
+)
 _PUBLIC: dict[int, tuple[Any, str]] = {}  # id of a function -> (the function, its public name)
 
 
@@ -54,6 +67,22 @@ def _public_name(function: Any) -> str | None:
     if found is not None:
         _PUBLIC[id(function)] = (function, found)
     return found
+
+
+def is_builtin(function: Any) -> bool:
+    """Whether PyTorch has this function in C++, so that it is one node and no tracer looks into it.
+
+    >>> import rushlight as torch
+    >>> is_builtin(torch.add), is_builtin(torch.einsum), is_builtin(torch.nn.functional.relu)
+    (True, False, False)
+    """
+    where, _, name = (is_ours(function) and _public_name(function) or "").rpartition(".")
+    if where == "torch.nn.functional":
+        return name in _NOT_IN_PYTHON
+    path = f"{where}.{name}".removeprefix("torch.")
+    index = methods.index
+    known = path in index.FUNCTIONS or path in index.INPLACE or path in methods.WRITING
+    return known and path not in _IN_PYTHON
 
 
 def qualified_name(function: Any) -> str:

@@ -46,8 +46,8 @@ def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> An
     """The signatures of a function of torch, a list of one; None for what is no function of torch.
 
     >>> import rushlight as torch
-    >>> [str(s) for s in get_signature_for_torch_op(torch.relu)]
-    ['(input, *, out=None)']
+    >>> [list(s.parameters) for s in get_signature_for_torch_op(torch.relu)]
+    [['input', 'out']]
     """
     found = None
     if callable(op) and not isinstance(op, type):

@@ -237,8 +237,8 @@ class GraphAppendingTracer(TracerBase):
 def _unknown(name: str) -> property:
     def refuse(array: Any) -> NoReturn:
         raise TraceError(
-            f"the {name} of a symbolically traced variable is not known: a function that needs it cannot be "
-            f"traced; torch.fx.wrap makes one node of it{users_line()}"
+            f"{_CONTROL_FLOW}: its {name} is not known, and a function that needs it cannot be traced; torch.fx.wrap "
+            f"makes one node of it{users_line()}"
         )
 
     return property(refuse)

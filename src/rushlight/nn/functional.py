@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
-from rushlight.dispatch import methods
+from rushlight.dispatch import methods, overrides
 
 # Functions of the top namespace that are public here too.
 TOP = frozenset(
@@ -32,6 +32,7 @@ HOOKS = frozenset(
         "has_torch_function_variadic"
     ).split()
 )
+overrides.FUNCTIONAL = globals()
 INPLACE = frozenset(f"{n}_" for n in ("elu", "hardtanh", "leaky_relu"))
 
 

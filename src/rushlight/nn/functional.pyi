@@ -51,33 +51,33 @@ def _slope(grad_output: Tensor, input: Tensor | _Number, of: _str, *, out: Any =
     """grad_output times the derivative of the kernel `of` at `input`."""
 def _smooth_l1_loss(input: Tensor, target: Tensor | _Number, beta: _float) -> Tensor: ...
 def _threshold(input: Tensor, threshold: _float, value: _float, *, out: Any = None) -> Tensor: ...
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The averages of `output_size` windows that cover (N, C, L) or (C, L)."""
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The averages of `output_size` windows that cover (N, C, H, W) or (C, H, W)."""
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The averages of `output_size` windows that cover (N, C, D, H, W) or (C, D, H, W)."""
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
-def adaptive_max_pool1d_with_indices(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """`adaptive_max_pool1d` with the place of each maximum."""
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, H, W) or (C, H, W)."""
-def adaptive_max_pool2d_with_indices(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """`adaptive_max_pool2d` with the place of each maximum."""
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, D, H, W) or (C, D, H, W)."""
-def adaptive_max_pool3d_with_indices(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """`adaptive_max_pool3d` with the place of each maximum."""
-def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Tensor:
+def affine_grid(theta: Tensor, size: Any, align_corners: _bool | None = None) -> Tensor:
     """The grid for `grid_sample` under affine maps: theta (N, 2, 3), size (N, C, H, W): (N, H, W, 2)."""
 def alpha_dropout(input: Tensor, p: _float = ..., training: _bool = False, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.alpha_dropout`; `inplace`: into the input's memory."""
-def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True) -> Tensor:
+def avg_pool1d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The average of each window of (N, C, L) or (C, L)."""
-def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None, *, out: Any = None) -> Tensor:
+def avg_pool2d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None, *, out: Any = None) -> Tensor:
     """The average of each window of (N, C, H, W) or (C, H, W)."""
-def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None, *, out: Any = None) -> Tensor:
+def avg_pool3d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None, *, out: Any = None) -> Tensor:
     """The average of each window of (N, C, D, H, W) or (C, D, H, W): as `avg_pool2d`."""
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = ..., eps: _float = ..., *, out: Any = None) -> Tensor:
     """As `torch.batch_norm`; in training every channel must have more than one value."""
@@ -89,7 +89,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """The cross entropy of sigmoid(input) and `target`, stably; `pos_weight`: weight of positives."""
 def celu(input: Tensor, alpha: _float = ..., inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.celu`; `inplace`: into the input's memory."""
-def celu_(input: Any, alpha: _float = ...) -> Any:
+def celu_(input: Tensor, alpha: _float = ...) -> Tensor:
     """`celu` into the input's memory."""
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
     """(N, C, *) with its channels, as (groups, C / groups), transposed."""
@@ -99,7 +99,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _I
     """Convolution of (N, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw)."""
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
     """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw)."""
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: Any = 0) -> Tensor:
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor:
     """Convolution over time of (time, batch, channels) with weight (k, C, O) and bias (O)."""
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
     """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
@@ -125,7 +125,7 @@ def dropout3d(input: Tensor, p: _float = ..., training: _bool = True, inplace: _
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 def elu(input: Tensor, alpha: _float = ..., inplace: _bool = False, *, out: Any = None) -> Tensor:
     """x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
-def elu_(input: Any, alpha: _float = ..., scale: _float = ..., input_scale: _float = ...) -> Any:
+def elu_(input: Tensor, alpha: _float = ..., scale: _float = ..., input_scale: _float = ...) -> Tensor:
     """`elu` into the input's memory."""
 def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = ..., scale_grad_by_freq: _bool = False, sparse: _bool = False, *, out: Any = None) -> Tensor:
     """The rows of `weight` [rows, columns] that `input` names; -> [*input, columns]."""
@@ -133,15 +133,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     """Sums, means or maxima over bags of rows of `weight`."""
 def feature_alpha_dropout(input: Tensor, p: _float = ..., training: _bool = False, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.feature_alpha_dropout`; `inplace`: into the input's memory."""
-def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Columns (N, C kh kw, L) added up to images (N, C, *output_size) where windows overlap."""
-def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None) -> Tensor:
+def fractional_max_pool2d(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
     """The maxima of windows at random steps over (N, C, H, W) or (C, H, W) (Graham 2014)."""
-def fractional_max_pool2d_with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None) -> Tensor:
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
     """`fractional_max_pool2d` with the place of each maximum."""
-def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None) -> Tensor:
+def fractional_max_pool3d(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
     """The maxima of windows at random steps over (N, C, D, H, W) or (C, D, H, W)."""
-def fractional_max_pool3d_with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None) -> Tensor:
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
     """`fractional_max_pool3d` with the place of each maximum."""
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: _bool = False, eps: _float = ..., reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """-log of a normal density of `target` with mean `input` and variance `var` (at least eps)."""
@@ -149,7 +149,7 @@ def gelu(input: Tensor, *, approximate: _str = 'none', out: Any = None) -> Tenso
     """x times the normal distribution function of x; `approximate="tanh"`: the cheaper formula."""
 def glu(input: Tensor, dim: _int = -1, *, out: Any = None) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
-def grid_sample(input: Any, grid: Any, mode: Any = 'bilinear', padding_mode: Any = 'zeros', align_corners: Any = None) -> Tensor:
+def grid_sample(input: Tensor, grid: Tensor, mode: _str = 'bilinear', padding_mode: _str = 'zeros', align_corners: _bool | None = None) -> Tensor:
     """`input` (N, C, H, W) read at the places `grid` (N, h, w, 2): (N, C, h, w); or one dimension more."""
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = ..., *, out: Any = None) -> Tensor:
     """As `torch.group_norm`."""
@@ -165,7 +165,7 @@ def hardswish(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tens
     """x * hardsigmoid(x) (Howard et al. 2019)."""
 def hardtanh(input: Tensor, min_val: _float = ..., max_val: _float = ..., inplace: _bool = False, *, out: Any = None) -> Tensor:
     """The input, cut off at `min_val` and `max_val`."""
-def hardtanh_(input: Any, min_val: _float = ..., max_val: _float = ...) -> Any:
+def hardtanh_(input: Tensor, min_val: _float = ..., max_val: _float = ...) -> Tensor:
     """`hardtanh` into the input's memory."""
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = ..., size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1."""
@@ -173,7 +173,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _str = 'mean', delta: _
     """Squared within `delta`, linear beyond (Huber 1964)."""
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = ..., eps: _float = ..., *, out: Any = None) -> Tensor:
     """As `torch.instance_norm`; every sample must have more than one spatial element."""
-def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None, recompute_scale_factor: Any = None, antialias: Any = False) -> Tensor:
+def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: _str = 'nearest', align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
     """(N, C, L), (N, C, H, W) or (N, C, D, H, W) resampled to `size`, or by `scale_factor`."""
 def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', log_target: _bool = False, *, out: Any = None) -> Tensor:
     """The divergence of `target` from exp(input): target * (log(target) - input)."""
@@ -183,7 +183,7 @@ def layer_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = N
     """As `torch.layer_norm`."""
 def leaky_relu(input: Tensor, negative_slope: _float = ..., inplace: _bool = False, *, out: Any = None) -> Tensor:
     """x for x > 0, else negative_slope * x."""
-def leaky_relu_(input: Any, negative_slope: _float = ...) -> Any:
+def leaky_relu_(input: Tensor, negative_slope: _float = ...) -> Tensor:
     """`leaky_relu` into the input's memory."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Any = None) -> Tensor:
     """input [..., k] @ weight [m, k]ᵀ + bias [m] -> [..., m]: the affine map of `nn.Linear`."""
@@ -195,31 +195,31 @@ def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, d
     """As `torch.log_softmax`; without `dim` it is guessed, with a warning."""
 def logsigmoid(input: Tensor, *, out: Any = None) -> Tensor:
     """log(sigmoid(x))."""
-def lp_pool1d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Tensor:
+def lp_pool1d(input: Tensor, norm_type: _float, kernel_size: _Ints, stride: Any = None, ceil_mode: _bool = False) -> Tensor:
     """(sum of x^p over each window)^(1/p) of (N, C, L) or (C, L); the maximum for p = inf."""
-def lp_pool2d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Tensor:
+def lp_pool2d(input: Tensor, norm_type: _float, kernel_size: _Ints, stride: Any = None, ceil_mode: _bool = False) -> Tensor:
     """(sum of x^p over each window)^(1/p) of (N, C, H, W) or (C, H, W); the maximum for p = inf."""
-def lp_pool3d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Tensor:
+def lp_pool3d(input: Tensor, norm_type: _float, kernel_size: _Ints, stride: Any = None, ceil_mode: _bool = False) -> Tensor:
     """(sum of x^p over each window)^(1/p) of (N, C, D, H, W) or (C, D, H, W); the maximum for p = inf."""
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """max(0, -y (x1 - x2) + margin): x1 should be the larger where y is 1."""
-def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool1d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its place."""
-def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool1d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """`max_pool1d` with the place of each maximum."""
-def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool2d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, H, W) or (C, H, W)."""
-def max_pool2d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool2d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """`max_pool2d` with the place of each maximum."""
-def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool3d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W): as `max_pool2d`."""
-def max_pool3d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+def max_pool3d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """`max_pool3d` with the place of each maximum."""
-def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: _Ints, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
     """Zeros with `input` (N, C, L) at the `indices` that `max_pool1d` returned."""
-def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: _Ints, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
     """Zeros with `input` (N, C, H, W) at the `indices` that `max_pool2d` returned."""
-def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: _Ints, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
     """Zeros with `input` (N, C, D, H, W) at the `indices` that `max_pool3d` returned."""
 def mish(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """x * tanh(softplus(x)) (Misra 2019)."""
@@ -233,7 +233,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | 
     """sum over labels y and classes j that are none of max(0, 1 - (x[y] - x[j])), over their number."""
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """The mean over classes of the cross entropy of each label (0 or 1)."""
-def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
     """`channel_shuffle`."""
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """The negative log likelihood of classes `target` under log probabilities `input`."""
@@ -241,7 +241,7 @@ def normalize(input: Tensor, p: _float = ..., dim: Any = 1, eps: _float = ..., *
     """x / max(norm of x along `dim`, eps)."""
 def one_hot(input: Tensor, num_classes: _int = -1, *, out: Any = None) -> Tensor:
     """Rows of zeros with a 1 at each class number: int64 [*, num_classes]."""
-def pad(input: Any, pad: Any, mode: Any = 'constant', value: Any = None) -> Tensor:
+def pad(input: Tensor, pad: Any, mode: _str = 'constant', value: Any = None) -> Tensor:
     """`input` padded: `pad` holds (before, after) from the last dimension on."""
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = ..., eps: _float = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
@@ -263,7 +263,7 @@ def rms_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = Non
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions (Zhang and Sennrich 2019)."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.rrelu`; `inplace`: into the input's memory."""
-def rrelu_(input: Any, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Any:
+def rrelu_(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Tensor:
     """`rrelu` into the input's memory."""
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = ..., is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False, *, out: Any = None) -> Tensor:
     """softmax(query keyᵀ scale + attn_mask) value (Vaswani 2017)."""
@@ -293,19 +293,19 @@ def tanhshrink(input: Tensor, *, out: Any = None) -> Tensor:
     """x - tanh(x)."""
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """x where it is above `threshold`, else `value`; both as numbers of the dtype of integers."""
-def threshold_(input: Any, threshold: _float, value: _float) -> Any:
+def threshold_(input: Tensor, threshold: _float, value: _float) -> Tensor:
     """`threshold` into the input's memory."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = ..., p: _float = 2, eps: _float = ..., swap: _bool = False, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """max(0, d(a, p) - d(a, n) + margin); `swap`: the smaller of d(a, n) and d(p, n)."""
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: _float = ..., swap: _bool = False, reduction: _str = 'mean', out: Any = None) -> Tensor:
     """As `triplet_margin_loss`, with any function of two tensors as the distance."""
-def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The windows of (N, C, H, W) as columns (N, C kh kw, L), for L windows."""
-def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None) -> Tensor:
+def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: _str = 'nearest', align_corners: _bool | None = None) -> Tensor:
     """The former name of `interpolate`."""
-def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "bilinear" and aligned corners."""
-def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with mode "nearest"."""
 
 def __getattr__(name: _str) -> Any: ...

@@ -515,44 +515,44 @@ def gumbel_softmax(
 # -- in place, under their own names ---------------------------------------------------------------
 
 
-@public(where="nn.functional")
-def elu_(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+@public(where="nn.functional", overridable=True)
+def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
     """`elu` into the input's memory."""
     result = inplace_or_not(exponential_below, input, True, alpha, scale, input_scale)
     return result if alpha >= 0 else refuse_gradient(result, "elu")
 
 
-@public()
-def celu_(input: Any, alpha: float = 1.0) -> Any:
+@public(overridable=True)
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """`celu` into the input's memory."""
     return functional_celu(input, alpha, True)
 
 
-@public(where="nn.functional")
-def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+@public(where="nn.functional", overridable=True)
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`hardtanh` into the input's memory."""
     return hardtanh(input, min_val, max_val, True)
 
 
-@public(where="nn.functional")
-def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
+@public(where="nn.functional", overridable=True)
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """`leaky_relu` into the input's memory."""
     result = inplace_or_not(leaky, input, True, negative_slope)
     return result if negative_slope >= 0 else refuse_gradient(result, "leakyReLu")
 
 
-@public()
+@public(overridable=True)
 def rrelu_(
-    input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Any = None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """`rrelu` into the input's memory."""
     if not training:
         return leaky_relu_(input, mean_slope(lower, upper))
     return input.copy_(rrelu(input, lower, upper, training, generator))
 
 
-@public()
-def threshold_(input: Any, threshold: float, value: float) -> Any:
+@public(overridable=True)
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """`threshold` into the input's memory."""
     return functional_threshold(input, threshold, value, True)

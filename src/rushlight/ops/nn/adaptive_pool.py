@@ -167,7 +167,7 @@ def declare_adaptive_avg_pool(n: int, meaning: str = "") -> Any:
         name=f"adaptive_avg_pool{n}d", doc=meaning, where="" if n == 1 else "nn.functional",
         method=False, out=False,
     )  # fmt: skip
-    def averaged(input, output_size):
+    def averaged(input: Array, output_size: Any):
         return adaptive_avg_pool(n, input, output_size)
 
     return averaged
@@ -206,13 +206,13 @@ def declare_adaptive_max_pool(n: int) -> Any:
     @composite(
         name=name, doc=meaning, where="" if n == 1 else "nn.functional", method=False, out=False
     )
-    def maxima(input, output_size, return_indices=False):
+    def maxima(input: Array, output_size: Any, return_indices: bool = False):
         return adaptive_max_pool(n, input, output_size, return_indices)
 
     meaning = f"`{name}` with the place of each maximum."
 
     @composite(name=f"{name}_with_indices", doc=meaning, where="nn.functional", out=False)
-    def with_indices(input, output_size, return_indices=False):
+    def with_indices(input: Array, output_size: Any, return_indices: bool = False):
         return adaptive_max_pool(n, input, output_size, True)
 
     return maxima
@@ -231,7 +231,9 @@ def declare_lp_pool(n: int, largest: Any, average: Any) -> Any:
     meaning = f"(sum of x^p over each window)^(1/p) of {SHAPES[n]}; the maximum for p = inf."
 
     @composite(name=name, doc=meaning, where="nn.functional", out=False)
-    def power_average(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def power_average(
+        input: Array, norm_type: float, kernel_size: Ints, stride: Any = None, ceil_mode: bool = False
+    ):  # fmt: skip
         check_tensor(name, input)
         kernel = spread(name, "kernel_size", kernel_size, n)
         if norm_type == float("inf"):
@@ -311,7 +313,10 @@ def declare_max_unpool(n: int) -> Any:
     meaning = f"Zeros with `input` {shape} at the `indices` that `max_pool{n}d` returned."
 
     @composite(name=name, doc=meaning, where="nn.functional", out=False)
-    def max_unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    def max_unpool(
+        input: Array, indices: Array, kernel_size: Ints, stride: Any = None, padding: Any = 0,
+        output_size: Any = None,
+    ):  # fmt: skip
         check_tensor(name, input)
         kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
         out = unpooled_sizes(input, kernel, stride, padding, output_size)
@@ -430,8 +435,8 @@ def declare_fractional_max_pool(n: int, source: str = "") -> Any:
 
     @composite(name=name, doc=meaning, where="nn.functional", out=False)
     def maxima(
-        input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-        _random_samples=None,
+        input: Array, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
+        return_indices: bool = False, _random_samples: Any = None,
     ):  # fmt: skip
         return fractional_max_pool(
             n, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
@@ -441,8 +446,8 @@ def declare_fractional_max_pool(n: int, source: str = "") -> Any:
 
     @composite(name=f"{name}_with_indices", doc=meaning, where="nn.functional", out=False)
     def with_indices(
-        input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-        _random_samples=None,
+        input: Array, kernel_size: Ints, output_size: Any = None, output_ratio: Any = None,
+        return_indices: bool = False, _random_samples: Any = None,
     ):  # fmt: skip
         return fractional_max_pool(
             n, input, kernel_size, output_size, output_ratio, True, _random_samples

@@ -472,7 +472,7 @@ declare_conv_transpose(3, "(N, C, D, H, W), weight (C, O / groups, kd, kh, kw")
 
 
 @composite(method=False, out=False)
-def conv_tbc(input, weight, bias, pad=0):
+def conv_tbc(input: Array, weight: Array, bias: Array, pad: int = 0):
     """Convolution over time of (time, batch, channels) with weight (k, C, O) and bias (O)."""
     if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
         raise RuntimeError(

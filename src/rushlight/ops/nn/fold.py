@@ -136,7 +136,7 @@ def pairs(name: str, *values: Any) -> tuple[Ints, ...]:
 
 
 @composite(where="nn.functional", out=False)
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(input: Array, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
     """The windows of (N, C, H, W) as columns (N, C kh kw, L), for L windows.
 
     RuntimeError where no window fits.
@@ -150,7 +150,9 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @composite(where="nn.functional", out=False)
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    input: Array, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+):  # fmt: skip
     """Columns (N, C kh kw, L) added up to images (N, C, *output_size) where windows overlap.
 
     The transpose of `unfold`. RuntimeError where the number of columns does not fit.

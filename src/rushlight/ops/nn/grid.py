@@ -198,7 +198,9 @@ grid_sampler_2d, grid_sampler_3d = declare(2), declare(3)
 
 
 @composite(method=False, out=False)
-def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler(
+    input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
+):
     """`grid_sample` with its modes as numbers."""
     if input.ndim == 5:
         return grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -220,7 +222,10 @@ def default_corners(align_corners: bool | None) -> bool:
 
 
 @composite(where="nn.functional", out=False)
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+def grid_sample(
+    input: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+):  # fmt: skip
     """`input` (N, C, H, W) read at the places `grid` (N, h, w, 2): (N, C, h, w); or one dimension more.
 
     A place is (x, y) from -1 to 1, where these are the centres of the corner pixels under
@@ -276,7 +281,7 @@ affine_grid_gradient.grad(
 
 
 @composite(where="nn.functional", out=False)
-def affine_grid(theta, size, align_corners=None):
+def affine_grid(theta: Array, size: Any, align_corners: bool | None = None):
     """The grid for `grid_sample` under affine maps: theta (N, 2, 3), size (N, C, H, W): (N, H, W, 2).
 
     Or (N, 3, 4) with (N, C, D, H, W). ValueError or NotImplementedError for other shapes.

@@ -135,7 +135,7 @@ def whole(pad: Any) -> Ints:
 
 
 @composite(where="nn.functional", out=False)
-def pad(input, pad, mode="constant", value=None):
+def pad(input: Array, pad: Any, mode: str = "constant", value: Any = None):
     """`input` padded: `pad` holds (before, after) from the last dimension on.
 
     `mode`: "constant" (`value`, default 0; any number of dimensions), or for the last 1 to 3 of an

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends.windows import Windows
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overrides import overriding
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.conv import is_channels_last
 
@@ -230,7 +231,8 @@ def max_pool(
 
 
 def check_tensor(name: str, input: Any) -> None:
-    if not isinstance(input, Tensor):
+    """TypeError for what is no tensor and does not stand for one, as the proxies of a tracer do."""
+    if not isinstance(input, Tensor) and not overriding(input):
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
         )
@@ -278,14 +280,9 @@ def declare_max_pool_functions(n: int, meaning: str) -> Any:
 
     @composite(name=name, doc=meaning, method=False, out=False)
     def values(
-        input,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        ceil_mode=False,
-        return_indices=False,
-    ):
+        input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ):  # fmt: skip
         return max_pool(
             n, name, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
         )
@@ -295,14 +292,9 @@ def declare_max_pool_functions(n: int, meaning: str) -> Any:
         where="" if n == 1 else "nn.functional", method=False, out=False,
     )  # fmt: skip
     def with_indices(
-        input,
-        kernel_size,
-        stride=None,
-        padding=0,
-        dilation=1,
-        ceil_mode=False,
-        return_indices=False,
-    ):
+        input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ):  # fmt: skip
         return max_pool(n, name, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     return values
@@ -374,7 +366,10 @@ def avg_pool(
 
 
 @composite(method=False, out=False)
-def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+def avg_pool1d(
+    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+):  # fmt: skip
     """The average of each window of (N, C, L) or (C, L)."""
     check_tensor("avg_pool1d", input)
     if input.ndim not in (2, 3):
@@ -396,8 +391,8 @@ def declare_avg_pool_function(n: int, meaning: str) -> Any:
 
     @composite(name=name, doc=meaning, where="nn.functional", inplace=False)
     def averaged(
-        input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-        divisor_override=None,
+        input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
     ):  # fmt: skip
         check_tensor(name, input)
         divisor = (count_include_pad, divisor_override)

@@ -112,14 +112,9 @@ NEEDS = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 @composite(where="nn.functional", out=False)
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+    input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False,
+):  # fmt: skip
     """(N, C, L), (N, C, H, W) or (N, C, D, H, W) resampled to `size`, or by `scale_factor`.
 
     `mode`: "nearest", "nearest-exact", "linear" (3-d input), "bilinear", "bicubic" (4-d), "trilinear"
@@ -139,6 +134,8 @@ def interpolate(
             "align_corners option can only be set with the interpolating modes: "
             "linear | bilinear | bicubic | trilinear"
         )
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
     shape = tuple(input.shape[2:])
     size, factors = wanted(shape, size, scale_factor)
     if recompute_scale_factor:
@@ -174,9 +171,7 @@ def interpolate(
 
 
 def wanted(shape: Ints, size: Any, scale_factor: Any) -> tuple[Ints | None, tuple | None]:
-    """(output sizes, factors), one of them None."""
-    if size is not None and scale_factor is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
+    """(output sizes, factors), one of them None, as one of `size` and `scale_factor` is."""
     if size is not None:
         if not isinstance(size, (tuple, list)):
             return (size,) * len(shape), None
@@ -210,21 +205,24 @@ def deprecated(name: str) -> None:
 
 
 @composite(where="nn.functional", out=False)
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+):  # fmt: skip
     """The former name of `interpolate`."""
     deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite(where="nn.functional", out=False)
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: Array, size: Any = None, scale_factor: Any = None):
     """`interpolate` with mode "nearest"."""
     deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 @composite(where="nn.functional", out=False)
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None):
     """`interpolate` with mode "bilinear" and aligned corners."""
     deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -114,6 +114,6 @@ channel_shuffle.grad(
 
 
 @composite(method=False, out=False)
-def native_channel_shuffle(input, groups):
+def native_channel_shuffle(input: Array, groups: int):
     """`channel_shuffle`."""
     return channel_shuffle(input, groups)

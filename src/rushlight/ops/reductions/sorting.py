@@ -211,7 +211,7 @@ def _plainly_sought(boundaries: Any, input: Any, right: Any, out_int32: Any) -> 
 @public(overridable=True)
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: Bool = False, right: Bool = False,
-    side: str | None = None, sorter: Tensor | None = None, out: Any = None, self: Any = None,
+    side: str | None = None, sorter: Tensor | None = None, out: Any = None,
 ) -> Tensor:  # fmt: skip
     """Where each element of `input` would go into `sorted_sequence` along the last dimension.
 
