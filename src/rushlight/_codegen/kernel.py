@@ -61,12 +61,21 @@ class Entry(Source):
         space = {**self.function.__globals__, **known}
         for name, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=True):
             space.setdefault(name, cell.cell_contents)
-        written = {n: a for n, a in self.function.__annotations__.items() if n not in known}
-        return {  # the others are known values with a default
-            name: eval(written[name], space) if isinstance(written[name], str) else written[name]
-            for name in code.co_varnames[: code.co_argcount]
-            if name in written
-        }
+        written = self.function.__annotations__
+
+        def typed(note: Any) -> Type:
+            if not isinstance(note, str):
+                return note
+            return space[note] if note in space else eval(note, space)
+
+        return {name: typed(written[name]) for name in self._parameters(known)}
+
+    def _parameters(self, known: dict[str, Any]) -> list[str]:
+        """The parameters that are not known values: those with a type. (The others have a default.)"""
+        code = self.function.__code__
+        written = self.function.__annotations__
+        names = code.co_varnames[: code.co_argcount]
+        return [name for name in names if name in written and name not in known]
 
     def open_names(self) -> list[str]:
         """What it is compiled for: the parameters without a type, then the types that others leave open, but R
@@ -146,7 +155,7 @@ class Kernel(Entry):
         function = builtin(self.__name__, self._load(known)[1])
         # A Python function around it has names for its arguments, and what it calls can be swapped
         # (explanation.py); it costs a twentieth of a microsecond.
-        names = ", ".join(self._types(known))
+        names = ", ".join(self._parameters(known))
         space = {"function": function}
         exec(f"def {self.__name__}({names}):\n    function({names})", space)
         return space[self.__name__]  # type: ignore[return-value]

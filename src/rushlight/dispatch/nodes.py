@@ -5,12 +5,12 @@ See Note [Generated code] in specialise.py, which prints the functions themselve
 
 from __future__ import annotations
 
-import linecache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight._codegen import python_source
 from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, edge_of
@@ -79,8 +79,7 @@ def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -
     lines.append(f"    return {name}")
     text = "\n".join(lines) + "\n"
     space: dict[str, Any] = {}
-    exec(compile(text, file, "exec"), scope, space)
-    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    python_source.run(text, file, scope, space)
     function = space["make"](**names)
     function.__qualname__ = name
     function.__doc__ = op.declared.__doc__

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._codegen import python_source
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes
 from rushlight.core.device import device as Device
@@ -181,7 +182,7 @@ def printed_at_first_call(function: Callable, slow: Callable) -> Any:
     """`function` behind straight-line tests; any call that needs more goes to `slow`."""
 
     def first(args: tuple, kwargs: dict) -> Any:
-        exec(asking_source(function, notes), scope)
+        exec(python_source.code(asking_source(function, notes), "<string>"), scope)
         printed = scope.pop(function.__name__)
         public.__code__ = printed.__code__
         public.__defaults__, public.__kwdefaults__ = printed.__defaults__, printed.__kwdefaults__

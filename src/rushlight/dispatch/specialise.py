@@ -20,7 +20,6 @@ Note [Generated code]
 
 from __future__ import annotations
 
-import linecache
 import re
 import sys
 from functools import cache, partial
@@ -30,6 +29,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
+from rushlight._codegen import python_source
 from rushlight.autograd.graph import Node, Output, Since, Version, version_of
 from rushlight.autograd.state import Active, active, scope, thread
 from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, keep_retaining
@@ -246,8 +246,7 @@ def evaluate(op: Op, text: str, name: str, kind: str, names: dict[str, Any] | No
     file = f"<rushlight {op.path}{kind}>"
     text += "\n"
     space = op.scope if names is None else names
-    exec(compile(text, file, "exec"), space)
-    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    python_source.run(text, file, space)
     function = space.pop(name)
     function.__doc__ = op.declared.__doc__
     function.op = op

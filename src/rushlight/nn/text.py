@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 
@@ -23,6 +22,8 @@ def unusual(module: Any, **usual: Any) -> str:
 
 def html(module: Any, name: str = "") -> str:
     """What a notebook shows of a module: its parts, to open and close, with the numbers of their parameters."""
+    from html import escape
+
     count = sum(
         p.numel() for p in module.parameters() if type(p).__name__ != "UninitializedParameter"
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from rushlight.core import lazy
 from rushlight.nn.utils import rnn, stateless
 from rushlight.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -20,15 +19,6 @@ from rushlight.nn.utils.init import skip_init
 from rushlight.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from rushlight.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
-_ELSEWHERE = {
-    "convert_conv2d_weight_memory_format": "memory_format",
-    "convert_conv3d_weight_memory_format": "memory_format",
-    "fuse_conv_bn_eval": "fusion",
-    "fuse_conv_bn_weights": "fusion",
-    "fuse_linear_bn_eval": "fusion",
-    "fuse_linear_bn_weights": "fusion",
-}
-
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
     "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format",
@@ -37,12 +27,11 @@ __all__ = [
     "skip_init", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip
 
+_FILES = {
+    "fusion": "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights",
+    "memory_format": "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format",
+}
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name in ("fusion", "memory_format", "parametrizations", "parametrize", "prune"):
-        return import_module(f"{__name__}.{name}")
-    if name in _ELSEWHERE:
-        return getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy.names(
+    globals(), lazy.by_name(_FILES), (*_FILES, "parametrizations", "parametrize", "prune")
+)
