@@ -295,10 +295,8 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """A tensor on the same memory, without history and with the same version counter."""
-        t, a = new(Tensor), _array_for(Tensor, self._array)
-        if a.__class__ is not np.ndarray and hasattr(a.__class__, "detached"):
-            a = a.detached()
-        t._array, t._edge = a, None
+        t = new(Tensor)
+        t._array, t._edge = _detached(_array_for(Tensor, self._array)), None
         t._counter = self._counter or version_of(self)
         if self.__class__ in _plain_classes and not active.modes:
             return t
@@ -312,14 +310,14 @@ class Tensor:
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel"
                 " (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views."
             )
-        self._edge = None
+        self._array, self._edge = _detached(self._array), None
         return self
 
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory, without history and with a new version counter."""
         t = new(Tensor)
-        t._array, t._edge, t._counter = self._array, None, None
+        t._array, t._edge, t._counter = _detached(self._array), None, None
         if self.__class__ in _plain_classes and not active.modes:
             return t
         below = scalars.handlers_of(self)
@@ -573,6 +571,12 @@ def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
     if overrides._same(own, overrides.disabled) and not handlers.dispatches(cls):
         return a if a.__class__ is not overrides.Tagged else a.view(np.ndarray)
     return a.view(overrides.Tagged)
+
+
+def _detached(a: Any) -> Any:
+    """The array without the history and the tangents that an array of a transform holds."""
+    lifted = a.__class__ is not np.ndarray and hasattr(a.__class__, "detached")
+    return a.detached() if lifted else a
 
 
 def _wrap(array: np.ndarray) -> Tensor:

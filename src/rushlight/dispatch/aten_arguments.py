@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.aten_forms import MOST, OPS, is_one_slice, loaded, torch
+from rushlight.dispatch.aten_forms import MOST, is_one_slice, loaded, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def sliced(
     input: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
     """A slice of one dimension: `aten.slice.Tensor`."""
-    own = OPS()["aten.basic_index"]
+    own = loaded("aten.basic_index")
     cut = slice(start, None if end == MOST else end, step)
     dim = dim + input.dim() if dim < 0 else dim
     return own.function(input, (*[slice(None)] * dim, cut))
@@ -71,7 +71,7 @@ def placed(grad: Tensor, shape: Any, dim: int, *cut: Any) -> Tensor:
     """`aten.slice_backward(grad, sizes, dim, start, end, step)`, `aten.select_backward(grad, sizes, dim, index)`."""
     at = slice(*cut) if len(cut) == 3 else cut[0]
     dim = dim % len(shape)
-    return OPS()["aten.place"].function(grad, tuple(shape), (*[slice(None)] * dim, at))
+    return loaded("aten.place").function(grad, tuple(shape), (*[slice(None)] * dim, at))
 
 
 def deviation(input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> tuple:
@@ -255,7 +255,9 @@ def to_copy(input: Tensor, dtype: Any = None, device: Any = None, memory_format:
     """`aten._to_copy`."""
     if device is not None:
         return input.to(device, dtype, copy=True, memory_format=memory_format)
-    return OPS()["_to_copy"].function(input, dtype, memory_format)
+    if dtype is not None and dtype.kind < 2 and input._edge is not None:
+        input = input.detach()  # no gradient goes through integers
+    return loaded("_to_copy").function(input, dtype, memory_format)
 
 
 # Operators with the arguments of PyTorch's under another path: name -> (path, the defaults of the last parameters).
@@ -277,9 +279,9 @@ CALLS: dict[str, Callable | str] = {
     "_log_softmax": lambda input, dim, half_to_float=False: torch().log_softmax(input, dim),
     "_softmax": lambda input, dim, half_to_float=False: torch().softmax(input, dim),
     "_to_copy": to_copy,
-    "alias": lambda input: OPS()["aten.alias"].function(input),
+    "alias": lambda input: loaded("aten.alias").function(input),
     "convolution": "internal.convolution",
-    "diagonal_backward": lambda grad, sizes, *more: OPS()["aten.diagonal_place"].function(
+    "diagonal_backward": lambda grad, sizes, *more: loaded("aten.diagonal_place").function(
         grad, tuple(sizes), *more
     ),
     "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: loaded(
@@ -300,7 +302,7 @@ CALLS: dict[str, Callable | str] = {
     "slice": sliced,
     "slice_backward": placed,
     "sym_size": lambda input, dim: input.shape[dim],
-    "unfold_backward": lambda grad, sizes, *more: OPS()["aten.unfold_back"].function(
+    "unfold_backward": lambda grad, sizes, *more: loaded("aten.unfold_back").function(
         grad, tuple(sizes), *more
     ),
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +32,7 @@ def OPS() -> dict[str, Op]:
 
 def loaded(path: str) -> Op:
     """An operator by its path; its family is loaded where it is not yet."""
-    if path not in OPS():
-        where, _, name = path.rpartition(".")
-        owner = functools.reduce(getattr, where.split(".") if where else (), torch())
-        getattr(owner, name.removeprefix("_"))
-    return OPS()[path]
+    return OPS().get(path) or methods.load(path)
 
 
 def rows_of(input: Tensor) -> Tensor:
@@ -180,12 +176,12 @@ def layer_norm(
     input: Tensor, weight: Any, bias: Any, normalized_shape: tuple, eps: float
 ) -> Tensor:
     """The first result of `native_layer_norm`."""
-    return OPS()["_native_layer_norm"].function(input, weight, bias, normalized_shape, eps)[0]
+    return loaded("_native_layer_norm").function(input, weight, bias, normalized_shape, eps)[0]
 
 
 def group_norm(input: Tensor, weight: Any, bias: Any, num_groups: int, eps: float) -> Tensor:
     """The first result of `native_group_norm`."""
-    return OPS()["_native_group_norm"].function(input, weight, bias, num_groups, eps)[0]
+    return loaded("_native_group_norm").function(input, weight, bias, num_groups, eps)[0]
 
 
 def cross_entropy(
@@ -204,7 +200,7 @@ def max_pool(name: str) -> Callable:
     """The first result of the pooling that gives indices."""
 
     def pool(input: Tensor, windows: Any) -> Tensor:
-        return OPS()[f"internal.{name}_with_indices"].function(input, windows)[0]
+        return loaded(f"internal.{name}_with_indices").function(input, windows)[0]
 
     return pool
 

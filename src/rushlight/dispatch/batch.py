@@ -34,7 +34,6 @@ from rushlight.dispatch.transforms import (
     mapped,
     tensor,
     tensors_in,
-    write_inside,
 )
 
 if TYPE_CHECKING:
@@ -121,10 +120,12 @@ class Batch(Lifted):
         self.value.copy_(value)
 
     def overwrite(self, write: Callable, label: str, given: tuple) -> None:
-        """`write(array)`, which `label(*given)` does to a tensor, on the memory inside."""
-        apart = label == "fill_diagonal_" and self.has
-        for row in self.value.unbind() if apart else (self.value,):
-            write_inside(row, write, label, given)
+        """`write(tensor)`, which is `label(*given)`, on the tensor inside, or on that of each element."""
+        if label == "fill_diagonal_" and self.has:
+            for k in range(self.value._array.shape[0]):
+                write(self.value.select(0, k))
+        else:
+            write(self.value)
 
     def refuse_update(self) -> None:
         raise RuntimeError(
@@ -331,6 +332,8 @@ class Batched:
 
     def wrapped(self, result: Any, has: bool) -> Any:
         if isinstance(result, Tensor):
+            if result._edge is not None and result._array.dtype.kind in "bui":
+                result = result.detach()  # no gradient goes through integers
             return Batch(result, self.level, has)
         return [None if r is None else Batch(r, self.level, has) for r in result]
 

@@ -33,6 +33,7 @@ from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.core.type_info import finfo
 from rushlight.dispatch import general
 from rushlight.dispatch.handlers import dispatches
+from rushlight.dispatch.inplace import as_it_is, is_written_with
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import gradient
 from rushlight.dispatch.registry import OPS
@@ -44,9 +45,9 @@ from rushlight.dispatch.transforms import (
     levels,
     lifted,
     mapped,
+    recorded_inside,
     tensor,
     tensors_in,
-    write_inside,
 )
 
 if TYPE_CHECKING:
@@ -150,11 +151,11 @@ class Dual(Lifted):
         )
 
     def overwrite(self, write: Callable, label: str, given: tuple) -> None:
-        """`write(array)`, which `label(*given)` does to a tensor, on the memory inside: with what has no tangent."""
+        """`write(tensor)`, which is `label(*given)`, on what is inside: with what has no tangent."""
         if self.tangent is not None:
             t = self.own_tangent()
             t.fill_diagonal_(0, *given[1:]) if label == "fill_diagonal_" else t.zero_()
-        write_inside(tensor(self.plain), write, label, given)
+        write(tensor(self.plain))
 
     def equal(self, a: Tensor, b: Tensor) -> bool:
         return bare(a, self.level).equal(bare(b, self.level))
@@ -353,6 +354,9 @@ def tangents_of(v: Any, level: Level) -> Any:
 def in_place(op: Op, values: list) -> Tensor:
     """`t.name_(...)`: what the form without _ gives, copied."""
     t = values[0]
+    recorded = any(x._edge is not None for x in tensors_in(values)) or recorded_inside(t)
+    if op.differentiable and thread.grad and recorded:
+        values = mapped(values, lambda x: as_it_is(x) if is_written_with(x, t) else x)
     n = op.n_positional
     r = op.function(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
     if not dtypes.can_cast(r.dtype, t.dtype):

@@ -27,7 +27,7 @@ from rushlight.dispatch.general import (
 from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.results import bump, copy, refuse_overlap
-from rushlight.dispatch.transforms import Lifted
+from rushlight.dispatch.transforms import Lifted, recorded_inside, tensor
 
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
@@ -47,9 +47,10 @@ def inplace_composite(op: Op, values: list) -> Tensor:
         return handled
     if thread.grad and any(isinstance(v, Tensor) and v._edge is not None for v in values):
         check_inplace(t, op.name + "_", True)
-        before = new(Tensor)  # what is saved for backward must not see the write
-        before._array, before._edge, before._counter = t._array.copy(), edge_of(t), None
-        values = [before, *values[1:]]
+    if thread.grad and any(
+        isinstance(v, Tensor) and (v._edge is not None or recorded_inside(v)) for v in values
+    ):
+        values = [as_it_is(t), *values[1:]]  # what is saved for backward must not see the write
     n = op.n_positional
     r = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
     if not dtypes.can_cast(r.dtype, t.dtype):
@@ -95,7 +96,7 @@ def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
             x = named[i]
             if isinstance(x, Tensor) and i != "value" and x._array.__class__ is a.__class__:
                 refuse_overlap(label, x._array, a, whole=False)
-    r = forward(op, named)
+    r = forward(op, before_write(op, named, t) if isinstance(a, Lifted) else named)
     if not devices.is_array(r):  # NumPy's number, for its 0-d arrays
         r = xp.asarray(r)
     if op.elementwise:
@@ -111,6 +112,10 @@ def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
             f"{list(shape)}"
         )
     old = former(op, named, t) if recording else None
+    if recording and op.differentiable:
+        for i in op.inputs[1:]:
+            if isinstance(x := named[i], Tensor) and is_written_with(x, t):
+                named[i] = as_it_is(x)
     write(t, r)
     if recording:
         record_write(op, named, t, old)
@@ -128,13 +133,33 @@ def former(op: Op, named: dict, t: Tensor) -> Tensor | None:
     return t if edge_of(t) is not None else None
 
 
+def is_written_with(x: Tensor, t: Tensor) -> bool:
+    """Whether a write to `t` is one to `x`: `x.mul_(x)`, `x.mul_(x.view(-1))`."""
+    return x is t or (x._counter is not None and x._counter is t._counter)
+
+
+def before_write(op: Op, named: dict, t: Tensor) -> dict:
+    """The arguments of a call that will be written to `t`, a lifted tensor: with copies where what is inside is
+    recorded, so that a rule reads them as they are."""
+    read = not op.elementwise or op.inputs[0] in op.saved_names()
+    if not (thread.grad and op.differentiable and recorded_inside(t)):
+        return named
+    return {
+        n: as_it_is(v)
+        if isinstance(v, Tensor) and is_written_with(v, t) and (read or v is not t)
+        else v
+        for n, v in named.items()
+    }
+
+
 def as_it_is(t: Tensor) -> Tensor:
     """A copy, which a rule reads after a write to the tensor; of its class where that has a handler."""
     if handlers.asked((t,)):
         old = t.detach().clone()
+    elif isinstance(t._array, Lifted):  # what is inside has a history of its own
+        old = tensor(t._array).clone()
     else:
-        old = new(Tensor)
-        old._array = t._array.copy()
+        old = tensor(t._array.copy())
     old._edge, old._counter = edge_of(t), None
     return old
 

@@ -33,7 +33,6 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import View
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import handlers
 from rushlight.dispatch.handlers import Undispatched, checks_values
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS
 from rushlight.dispatch.overrides import NOTHING
@@ -258,6 +257,16 @@ def tensors_in(values: Iterable) -> Iterable[Tensor]:
             yield from tensors_in(v)
 
 
+def recorded_inside(t: Tensor) -> bool:
+    """Whether what is inside of a lifted tensor may have a history from outside of its level."""
+    a = t._array
+    while isinstance(a, Lifted):
+        if a.level.history:
+            return True
+        a = inside(a)._array
+    return False
+
+
 def highest(arrays: Iterable) -> Lifted | None:
     """The lifted array of the highest level among arrays."""
     found = None
@@ -305,17 +314,6 @@ def call_by_names(op: Op, values: dict[str, Any]) -> Any:
     if n == len(params):
         return op.function(*[values[p] for p in params])
     return op.function(*[values[p] for p in params[:n]], **{p: values[p] for p in params[n:]})
-
-
-def write_inside(t: Tensor, write: Callable, label: str, given: tuple) -> None:
-    """`write(array)`, which `label(*given)` does, on the memory of what is inside of a lifted tensor."""
-    a = t._array
-    if isinstance(a, Lifted):
-        a.overwrite(write, label, given)
-    elif handlers.asked((t, *given)):
-        handlers.carried["overwrite"](t, label, given)
-    elif a.__class__ is not Meta:
-        write(a)
 
 
 def lifted(t: Tensor, level: Level) -> Tensor:

@@ -309,7 +309,7 @@ def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = Fa
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
                 "is not allowed with strict=True."
             )
-        us = [at_innermost(torch.zeros_like(o))._set_requires_grad(True) for o in outputs]
+        us = [at_innermost(torch.ones_like(o))._set_requires_grad(True) for o in outputs]
         gradients = _tensors(_gradients(outputs, made, us, True))
         inner += us
 

@@ -292,7 +292,7 @@ def overwrite(
     check_inplace(t, label, recording)
     a = t._array
     if isinstance(a, Lifted):
-        a.overwrite(write, label, given)
+        a.overwrite(lambda t: overwrite(t, label, write, recorded, given, **statics), label, given)
         results.bump(t)
     elif handlers.asked((t, *given)):
         handlers.carried["overwrite"](t, label, given)
