@@ -128,6 +128,66 @@ def loads():
     )
 
 
+def listed_parts():
+    """ShardedTensor: parts of any boxes, several on one process."""
+    from rushlight.distributed._shard import sharded_tensor
+    from rushlight.distributed._shard.sharding_spec import (
+        ChunkShardingSpec,
+        EnumerableShardingSpec,
+        ShardMetadata,
+    )
+
+    rank, size = start()
+    warnings.simplefilter("ignore", FutureWarning)
+
+    def boxes(*rows):
+        return EnumerableShardingSpec(
+            [ShardMetadata(a, b, f"rank:{k % size}/cpu") for k, (a, b) in enumerate(rows)]
+        )
+
+    specs = [
+        ChunkShardingSpec(0, ["rank:0", "rank:1", "rank:1", "rank:0"]),
+        ChunkShardingSpec(1, ["rank:1/cpu", "rank:0/cpu"]),
+        boxes(([0, 0], [2, 4]), ([2, 0], [5, 1]), ([2, 1], [5, 3])),
+    ]
+    whole = torch.arange(28.0).view(7, 4)
+    for spec in specs:
+        saved = sharded_tensor.zeros(spec, 7, 4)
+        for shard in saved.local_shards():
+            (a, b), (m, n) = shard.metadata.shard_offsets, shard.metadata.shard_sizes
+            shard.tensor.copy_(whole[a : a + m, b : b + n])
+        found = torch.zeros(7, 4)
+        saved.gather(1, found if rank == 1 else None)
+        assert rank == 0 or torch.equal(found, whole)
+        again = sharded_tensor.init_from_local_shards(saved.local_shards(), 7, 4)
+        assert len(again.metadata().shards_metadata) == len(saved.metadata().shards_metadata)
+        dcp.save({"w": saved, "again": again.detach()}, checkpoint_id=FOLDER)
+        for other in specs:
+            loaded = sharded_tensor.rand(other, 7, 4)
+            dcp.load({"w": loaded, "again": found.zero_()}, checkpoint_id=FOLDER)
+            assert torch.equal(found, whole)
+            loaded.gather(0, found.zero_())
+            assert rank == 1 or torch.equal(found, whole)
+
+    class Holder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = sharded_tensor.full(specs[0], (7, 4), 3.0)
+
+    holder = torch.nn.Sequential(Holder())
+    holder._register_state_dict_hook(sharded_tensor.state_dict_hook)
+    state = holder.state_dict()
+    assert list(state) == ["0.w"] and state["0.w"].local_shards()[0].tensor[0, 0] == 3
+    other = torch.nn.Sequential(Holder())
+    sharded_tensor.pre_load_state_dict_hook(other, state, "", {}, True, [], [], [])
+    assert other[0].w is holder[0].w
+    with pytest.raises(RuntimeError, match="not supported for ShardedTensor"):
+        state["0.w"] + 1
+    with pytest.raises(ValueError, match="have no local shards on all ranks"):
+        sharded_tensor.init_from_local_shards([], 3)
+    dist.barrier()
+
+
 def goes_on():
     """Trains from the last checkpoint; the first start kills a rank in the middle of a step, the second while saving."""
     rank, _ = start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -114,6 +115,98 @@ def test_one_process(tmp_path):
         dcp.save(state(), storage_writer=dcp.FileSystemWriter(tmp_path, overwrite=False))
     with pytest.raises(RuntimeError, match="`checkpoint_id` must be specified"):
         dcp.save(state())
+
+
+def test_what_of_a_nested_state_is_an_entry(tmp_path):
+    t = torch.ones(1)
+    state = {
+        "pairs": [[1, 2], [3, 4]], "tuple": (t, 2), "mixed": [t, (1, [2]), [4, [t]]], 3: {4: 5}, "none": {"x": {}},
+        "deep": [[{"a": 1}], {}], "last": [],
+    }  # fmt: skip
+    metadata = dcp.save(state, checkpoint_id=tmp_path)
+    paths = {
+        "pairs": ("pairs",), "tuple": ("tuple",), "mixed.0": ("mixed", 0), "mixed.1": ("mixed", 1),
+        "mixed.2.0": ("mixed", 2, 0), "mixed.2.1.0": ("mixed", 2, 1, 0), "3.4": ("3", "4"),
+        "deep.0.0.a": ("deep", 0, 0, "a"), "last": ("last",),
+    }  # fmt: skip
+    assert (
+        metadata.planner_data
+        == paths
+        == dcp.FileSystemReader(tmp_path).read_metadata().planner_data
+    )
+    found = {"pairs": [[0, 0]], "tuple": (), 3: {4: 0}, "deep": [[{"a": 0}]]}
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert found["pairs"] == [[1, 2], [3, 4]] and found["tuple"] == (t, 2)
+    assert found[3] == {4: 5} and found["deep"] == [[{"a": 1}]]
+    made = dcp.state_dict_loader._load_state_dict_from_keys({"pairs", "3"}, checkpoint_id=tmp_path)
+    assert made == {"pairs": [[1, 2], [3, 4]], "3": {"4": 5}}
+    assert list(dcp.state_dict_loader._load_state_dict_from_keys(checkpoint_id=tmp_path)) == [
+        "pairs", "tuple", "mixed", "3", "deep", "last",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="duplicated flatten key a.b"):
+        dcp._nested_dict.flatten_state_dict({"a": {"b": 1}, "a.b": 2})
+
+
+def test_paths_of_nested_states():
+    nested = {"a": [0, 1], "b": [2, {"c": "d"}]}
+    get, set_ = dcp._traverse.get_element, dcp._traverse.set_element
+    assert get(nested, ("b", 1, "c")) == "d" and get(nested, ("b", 1, "c", "e"), 7) == 7
+    assert get(nested, ("a", 5)) is None and get(nested, ("z",)) is None
+    set_(nested, ("b", 3, "x", 1), 5)
+    assert nested["b"] == [2, {"c": "d"}, None, {"x": [None, 5]}]
+    said = []
+    for path, value in ((("a", 0), 5), (("w",), torch.zeros(2, 3))):
+        dcp._traverse.print_tensor(path, value, said.append)
+    assert said == ["('a', 0) Type: <class 'int'>", "('w',) Tensor size: torch.Size([2, 3])"]
+
+
+def test_planners_of_a_program_s_own(tmp_path):
+    class Halves(dcp.DefaultSavePlanner):
+        def transform_object(self, write_item, object):
+            if isinstance(object, torch.Tensor):
+                object = object.half()
+            return super().transform_object(write_item, object)
+
+        def create_local_plan(self):
+            assert self.mappings == {"m.w": ("m", "w"), "n": ("n",)} and self.is_coordinator
+            plan = super().create_local_plan()
+            return dataclasses.replace(plan, items=plan.items[:1])
+
+    class Doubled(dcp.DefaultLoadPlanner):
+        def lookup_tensor(self, index):
+            assert index.fqn == "m.w"
+            return super().lookup_tensor(index)
+
+        def commit_tensor(self, read_item, tensor):
+            tensor.mul_(2)
+
+    dcp.save({"m": {"w": torch.arange(3.0)}, "n": 1}, checkpoint_id=tmp_path, planner=Halves())
+    assert dcp.FileSystemReader(tmp_path).read_metadata().state_dict_metadata.keys() == {"m.w"}
+    found = {"m": {"w": torch.zeros(3)}}
+    dcp.load(found, checkpoint_id=tmp_path, planner=Doubled())
+    assert found["m"]["w"].tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "parts, problem",
+    [
+        ([((0,), (2,)), ((2,), (2,))], None),
+        ([((0,), (2,)), ((1,), (2,))], "overlapping chunks"),  # as many elements as the tensor has
+        ([((0,), (2,)), ((3,), (2,))], "out of bounds chunk"),
+        ([((0,), (2,))], "do not make a tensor"),
+    ],
+)
+def test_parts_make_the_whole_tensor(parts, problem):
+    made = [dcp.ChunkStorageMetadata(torch.Size(a), torch.Size(b)) for a, b in parts]
+    about = dcp.metadata.TensorProperties(torch.float32)
+    entry = dcp.TensorStorageMetadata(about, torch.Size([4]), made)
+    found = dcp.default_planner._validate_global_plan([], dcp.Metadata({"w": entry}))
+    assert (problem is None and not found) or (problem in found[0] and "w" in found[0])
+
+
+@needs_mpi
+def test_tensors_whose_parts_are_listed(tmp_path):
+    check(job("listed_parts", 2, tmp_path))
 
 
 def test_objects_with_states(tmp_path):

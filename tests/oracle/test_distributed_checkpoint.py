@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 
 import pytest
@@ -44,3 +45,31 @@ def test_both_ways(writer, reader, tmp_path):
         found = state(reader[1], False)
         reader[0].load(found, checkpoint_id=tmp_path)
     assert plain(found) == plain(state(torch, True))
+
+
+def nested(chosen, module, depth=0):
+    """A random state of dictionaries, lists, tuples, tensors and numbers."""
+    kind = chosen.choice("tensor number list dict tuple".split() if depth < 4 else ["number"])
+    if kind == "tensor":
+        return module.tensor([float(chosen.randrange(9))])
+    if kind == "number":
+        return chosen.randrange(9)
+    inner = [nested(chosen, module, depth + 1) for _ in range(chosen.randrange(3))]
+    if kind == "dict":
+        return {chosen.choice(["a", "b", k]): value for k, value in enumerate(inner)}
+    return inner if kind == "list" else tuple(inner)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_names_of_nested_states(seed):
+    flat = []
+    for package, module in ((ours, rushlight), (theirs, torch)):
+        state = {
+            "x": nested(random.Random(seed), module),
+            "y": nested(random.Random(-seed), module),
+        }
+        values, paths = package._nested_dict.flatten_state_dict(state)
+        flat.append((paths, [(k, type(v).__name__) for k, v in values.items()]))
+        again = package._nested_dict.unflatten_state_dict(values, paths)
+        assert package._nested_dict.flatten_state_dict(again)[1] == paths
+    assert flat[0] == flat[1]

@@ -25,10 +25,13 @@ _NAMES = {
 }  # fmt: skip
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _MODULES = frozenset(
-    "api default_planner filesystem format_utils hf_storage metadata planner state_dict stateful storage".split()
+    "api default_planner filesystem format_utils hf_storage metadata planner planner_helpers state_dict stateful storage "
+    "utils _dedup_save_plans _nested_dict _traverse".split()
 )
 # PyTorch's names of modules
-_THEIRS = {"state_dict_saver": "saver", "state_dict_loader": "loader"}
+_THEIRS = {
+    "state_dict_saver": "saver", "state_dict_loader": "loader", "_dedup_tensors": "_dedup_save_plans",
+}  # fmt: skip
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605  # the names above
 

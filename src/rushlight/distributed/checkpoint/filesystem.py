@@ -21,7 +21,6 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.checkpoint import metadata as described
-from rushlight.distributed.checkpoint.default_planner import box
 from rushlight.distributed.checkpoint.metadata import Metadata, MetadataIndex, StorageMeta
 from rushlight.distributed.checkpoint.planner import (
     LoadItemType,
@@ -32,6 +31,7 @@ from rushlight.distributed.checkpoint.planner import (
     SavePlanner,
 )
 from rushlight.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
+from rushlight.distributed.checkpoint.utils import box
 from rushlight.futures import Future
 from rushlight.serialization.loading import _RestrictedUnpickler
 from rushlight.serialization.names import Name

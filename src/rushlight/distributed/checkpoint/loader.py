@@ -8,7 +8,10 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from rushlight.distributed.checkpoint.default_planner import (
+    DefaultLoadPlanner,
+    _EmptyStateDictLoadPlanner,
+)
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader
 from rushlight.distributed.checkpoint.planner import LoadPlanner
 from rushlight.distributed.checkpoint.ranks import Ranks
@@ -29,14 +32,9 @@ def load(
     Its tensors are written in place, whatever parts the checkpoint has of them; other values are exchanged. Values with
     `load_state_dict()` are given theirs. CheckpointException if it fails on any process.
     """
-    if storage_reader is None:
-        if checkpoint_id is None:
-            raise RuntimeError("`checkpoint_id` must be specified if storage_reader is None.")
-        storage_reader = FileSystemReader(checkpoint_id)
-    storage_reader.reset(checkpoint_id)
+    storage_reader = reader_for(storage_reader, checkpoint_id)
     filled = states(state_dict)
-    with rushlight.no_grad():
-        _load(filled, storage_reader, planner, process_group, no_dist)
+    _load_state_dict(filled, storage_reader, process_group, no_dist=no_dist, planner=planner)
     for key, value in state_dict.items():
         if isinstance(value, Stateful) and not isinstance(value, Tensor):
             value.load_state_dict(filled[key])
@@ -44,15 +42,28 @@ def load(
             state_dict[key] = filled[key]
 
 
-def _load(
-    state: dict, reader: StorageReader, planner: LoadPlanner | None, group: Any, alone: bool
-) -> None:
-    ranks = Ranks(group, alone)
+def reader_for(reader: StorageReader | None, checkpoint_id: Any) -> StorageReader:
+    """The reader that is given, or one of the folder."""
+    if reader is None:
+        if checkpoint_id is None:
+            raise RuntimeError("`checkpoint_id` must be specified if storage_reader is None.")
+        reader = FileSystemReader(checkpoint_id)
+    reader.reset(checkpoint_id)
+    return reader
+
+
+@rushlight.no_grad()
+def _load_state_dict(
+    state_dict: dict, storage_reader: StorageReader, process_group: Any = None, coordinator_rank: int = 0,
+    no_dist: bool = False, planner: LoadPlanner | None = None,
+) -> None:  # fmt: skip
+    """Fill a state, whose values are not asked for their own."""
+    ranks, reader = Ranks(process_group, no_dist), storage_reader
     planner = planner or DefaultLoadPlanner()
 
     def local_plan() -> Any:
         metadata = reader.read_metadata()
-        planner.set_up_planner(state, metadata, ranks.is_first)
+        planner.set_up_planner(state_dict, metadata, ranks.is_first)
         reader.set_up_storage_reader(metadata, ranks.is_first)
         return reader.prepare_local_plan(planner.create_local_plan())
 
@@ -66,11 +77,23 @@ def _load(
     ranks.gathered("read", read)
 
 
+def _load_state_dict_from_keys(
+    keys: set[str] | str | None = None, *, checkpoint_id: str | os.PathLike | None = None,
+    storage_reader: StorageReader | None = None, process_group: Any = None,
+) -> dict[str, Any]:  # fmt: skip
+    """A new state of all that a checkpoint has, or of what `keys` name; each process reads all of it."""
+    keys = {keys} if isinstance(keys, str) else keys
+    state: dict[str, Any] = {}
+    reader = reader_for(storage_reader, checkpoint_id)
+    planner = _EmptyStateDictLoadPlanner(keys or None)
+    _load_state_dict(state, reader, process_group, no_dist=True, planner=planner)
+    return state
+
+
 def load_state_dict(
     state_dict: dict, storage_reader: StorageReader, process_group: Any = None, coordinator_rank: int = 0,
     no_dist: bool = False, planner: LoadPlanner | None = None,
 ) -> None:  # fmt: skip
     """`load` under its older name."""
     warnings.warn("`load_state_dict` is deprecated: use `load`", FutureWarning, stacklevel=2)
-    with rushlight.no_grad():
-        _load(state_dict, storage_reader, planner, process_group, no_dist)
+    _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)

@@ -33,7 +33,10 @@ def save(
     Parts of spread tensors are written by those who have them, other values once. Values with `state_dict()` are asked
     for it. What was in the folder stays until all is written. CheckpointException if it fails on any process.
     """
-    return _save(states(state_dict), checkpoint_id, storage_writer, planner, process_group, no_dist)
+    writer = writer_for(storage_writer, checkpoint_id)
+    return _save_state_dict(
+        states(state_dict), writer, process_group, no_dist=no_dist, planner=planner
+    )
 
 
 def states(state: dict[str, Any]) -> dict[str, Any]:
@@ -54,20 +57,17 @@ def writer_for(writer: StorageWriter | None, checkpoint_id: Any) -> StorageWrite
     return writer
 
 
-def _save(
-    state: dict,
-    checkpoint_id: Any,
-    writer: StorageWriter | None,
-    planner: SavePlanner | None,
-    group: Any,
-    alone: bool,
-) -> Metadata:
-    ranks = Ranks(group, alone)
-    writer = writer_for(writer, checkpoint_id)
+@rushlight.no_grad()
+def _save_state_dict(
+    state_dict: dict, storage_writer: StorageWriter, process_group: Any = None, coordinator_rank: int = 0,
+    no_dist: bool = False, planner: SavePlanner | None = None, use_collectives: bool = True,
+) -> Metadata:  # fmt: skip
+    """Write a state, whose values are not asked for their own."""
+    ranks, writer = Ranks(process_group, no_dist), storage_writer
     planner = planner or DefaultSavePlanner()
 
     def local_plan() -> Any:
-        planner.set_up_planner(state, writer.storage_meta(), ranks.is_first)
+        planner.set_up_planner(state_dict, writer.storage_meta(), ranks.is_first)
         writer.set_up_storage_writer(ranks.is_first)
         return writer.prepare_local_plan(planner.create_local_plan())
 
@@ -106,9 +106,12 @@ def async_save(
             _groups.clear()
             _groups[known] = groups.new_group(known.ranks)
         process_group = _groups[known]
-    return _saving.submit(
-        _save, staged, checkpoint_id, storage_writer, planner, process_group, no_dist
-    )
+
+    def write() -> Metadata:  # a writer may be that of the save before
+        writer = writer_for(storage_writer, checkpoint_id)
+        return _save_state_dict(staged, writer, process_group, no_dist=no_dist, planner=planner)
+
+    return _saving.submit(write)
 
 
 def staged_copy(value: Any) -> Any:
@@ -130,5 +133,7 @@ def save_state_dict(
 ) -> Metadata:  # fmt: skip
     """`save` under its older name."""
     warnings.warn("`save_state_dict` is deprecated: use `save`", FutureWarning, stacklevel=2)
-    with rushlight.no_grad():
-        return _save(state_dict, None, storage_writer, planner, process_group, no_dist)
+    storage_writer.reset()
+    return _save_state_dict(
+        state_dict, storage_writer, process_group, coordinator_rank, no_dist, planner
+    )

@@ -9,13 +9,21 @@ from typing import Any
 
 import rushlight
 from rushlight.autograd import Function
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
+from rushlight.distributed.checkpoint.metadata import ChunkStorageMetadata
 from rushlight.distributed.device_mesh import DeviceMesh, current_mesh
 from rushlight.distributed.tensor.dispatch import dispatch
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate
 from rushlight.distributed.tensor.redistribute import redistribute
-from rushlight.distributed.tensor.spec import DTensorSpec, normalized, size_of_parts, spec_of
+from rushlight.distributed.tensor.spec import (
+    DTensorSpec,
+    compute_local_shape_and_global_offset,
+    normalized,
+    size_of_parts,
+    spec_of,
+)
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
 
@@ -128,6 +136,34 @@ class DTensor(Tensor):
         if any(isinstance(p, Partial) for p in spec.placements):
             return None
         return [None if t is None else t._local_tensor for t in tensors]  # type: ignore[attr-defined]
+
+    # -- what torch.distributed.checkpoint asks ------------------------------------------------
+
+    def __create_chunk_list__(self) -> list:
+        shape, offset = compute_local_shape_and_global_offset(
+            self.shape, self._spec.mesh, self._spec.placements
+        )
+        return [ChunkStorageMetadata(Size(offset), Size(shape))]
+
+    def __create_write_items__(self, fqn: str, object: Any) -> list:
+        """This process's part, if it is the first of those that have it."""
+        from rushlight.distributed.checkpoint.planner_helpers import _create_write_item_for_part
+
+        coordinate = self._spec.mesh.get_coordinate()
+        if coordinate is None:
+            return []
+        (chunk,) = self.__create_chunk_list__()
+        replicas = (k for p, k in zip(self._spec.placements, coordinate) if p.is_replicate())
+        if 0 in chunk.sizes or any(replicas):
+            return []
+        return [_create_write_item_for_part(fqn, self, chunk)]
+
+    def __get_tensor_shard__(self, index: Any) -> Tensor:
+        if any(p.is_partial() for p in self._spec.placements):
+            raise ValueError(
+                "a DTensor with Partial placements cannot be saved or loaded: redistribute it"
+            )
+        return self._local_tensor
 
     @property
     def device_mesh(self) -> DeviceMesh:
