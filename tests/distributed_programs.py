@@ -661,7 +661,7 @@ def hooks_that_are_none():
         ddp.register_comm_hook(None, other_result)
     ddp.register_comm_hook(None, lambda state, bucket: 1)
     with pytest.raises(
-        RuntimeError, match="callback must be a torch.futures.Future object, but got"
+        RuntimeError, match="callback must return a torch.futures.Future object, but got"
     ):
         ddp(torch.ones(1, 2)).sum().backward()
     with pytest.raises(RuntimeError, match="device_ids not supported"):

@@ -23,6 +23,7 @@ __all__ = ["install_as_torch"]
 # PyTorch's modules that have another name in Rushlight.
 _RENAMED = {
     "torch._C._functorch": "rushlight._C._functorch",
+    "torch._C._distributed_c10d": "rushlight._C._distributed_c10d",
     "torch._C._nn": "rushlight._C._nn",
     "torch._C._profiler": "rushlight._C._profiler",
     "torch.fx._symbolic_trace": "rushlight.fx._symbolic_trace",

@@ -6,6 +6,7 @@ It needs the extra `distributed` (mpi4py and an MPI library). docs/adr/0014-dist
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from typing import Any
 
@@ -32,8 +33,15 @@ __all__ = [
     "rendezvous",
 ]  # fmt: skip
 
-_HOMES = ("groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work")  # fmt: skip
-_NAMES = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "data_parallel", "_make_nccl_premul_sum": "reductions", "_Work": "backends", "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives"}  # fmt: skip
+_HOMES = (
+    "groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work", "options", "gloo",
+)  # fmt: skip
+_NAMES = {
+    "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "reducer",
+    "Reducer": "reducer", "_compute_bucket_assignment_by_size": "reducer", "_DEFAULT_FIRST_BUCKET_BYTES": "reducer",
+    "_broadcast_coalesced": "reducer", "_make_nccl_premul_sum": "reductions", "_Work": "backends",
+    "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives", "_remote_device": "remote_device",
+}  # fmt: skip
 _MODULES = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim pipelining rpc run tensor".split()
 )
@@ -77,8 +85,8 @@ def is_torchelastic_launched() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+    if name in _MODULES or importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")  # before names, which may need it
     homes = [_NAMES[name]] if name in _NAMES else _HOMES
     for home in homes:
         module = importlib.import_module(f"{__name__}.{home}")

@@ -6,15 +6,28 @@ gives derives from `ProcessGroup` and has those collectives that it can carry ou
 
 from __future__ import annotations
 
-import types
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from rushlight.core.tensor import Tensor
+from rushlight.distributed.calls import options
+from rushlight.distributed.options import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+)
 from rushlight.distributed.reductions import ReduceOp
 from rushlight.distributed.store import Store
 from rushlight.distributed.work import Work
+from rushlight.futures import Future
 
 __all__ = ["ProcessGroup"]
 
@@ -53,21 +66,50 @@ class _Work:
         return True
 
 
+class _FutureWork(_Work):
+    """A call that is done when a future is."""
+
+    def __init__(self, future: Future) -> None:
+        self._future = future
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it is done."""
+        self._future.wait()
+        return True
+
+    def get_future(self) -> Future:
+        """The future."""
+        return self._future
+
+
+def _create_work_from_future(future: Future) -> _Work:
+    """What a collective returns whose results a future gets."""
+    return _FutureWork(future)
+
+
 class Theirs:
     """A call of a program's own backend as the request of a `Work`."""
 
     def __init__(self, work: Any) -> None:
         self.work = work
+        try:
+            self.future = work.get_future()
+        except Exception:  # not all have one
+            self.future = None
 
     def Test(self) -> bool:
-        """Wait, since nothing else can be asked for sure; True."""
+        """Whether its future has a value; without a future wait for the call."""
+        if self.future is not None and not self.future.done():
+            return False
         if self.work is not None:
-            self.work.wait()
+            self.work.wait(timedelta())
         return True
 
 
 class ExtensionGroup(ProcessGroup):
     """A group that a program's own backend has made: its names and arguments are PyTorch's, and ours are turned into them."""
+
+    broken = None
 
     def __init__(
         self, made: Any, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str, desc: str
@@ -95,79 +137,96 @@ class ExtensionGroup(ProcessGroup):
         self._number += 1
         return Work(self, name, self._number, Theirs(theirs), None, result)
 
-    def _options(self, **more: Any) -> Any:
-        return types.SimpleNamespace(timeout=self.timeout, asyncOp=False, **more)
+    def _options(self, kind: type, **fields: Any) -> Any:
+        return options(kind, None, self.timeout, asyncOp=False, **fields)
 
-    def allreduce(self, tensor: Any, op: Any = ReduceOp.SUM) -> Work:
+    def start_all_reduce(self, tensor: Any, op: Any = ReduceOp.SUM) -> Work:
         """All get the reduction, in place."""
         rows = [tensor] if isinstance(tensor, Tensor) else list(tensor)
-        return self._work("all_reduce", self.made.allreduce(rows, self._options(reduceOp=op)), rows)
+        return self._work(
+            "all_reduce",
+            self.made.allreduce(rows, self._options(AllreduceOptions, reduceOp=op)),
+            rows,
+        )
 
-    def allreduce_coalesced(self, tensors: Sequence[Tensor], op: Any = ReduceOp.SUM) -> Work:
+    def start_all_reduce_coalesced(self, tensors: Sequence[Tensor], op: Any = ReduceOp.SUM) -> Work:
         """As `allreduce` of several tensors."""
-        theirs = self.made.allreduce_coalesced(list(tensors), self._options(reduceOp=op))
+        theirs = self.made.allreduce_coalesced(
+            list(tensors), self._options(AllreduceCoalescedOptions, reduceOp=op)
+        )
         return self._work("all_reduce", theirs, list(tensors))
 
-    def reduce(self, tensor: Tensor, dst: int, op: Any = ReduceOp.SUM) -> Work:
+    def start_reduce(self, tensor: Tensor, dst: int, op: Any = ReduceOp.SUM) -> Work:
         """The process `dst` gets the reduction, in place."""
-        options = self._options(reduceOp=op, rootRank=dst, rootTensor=0)
-        return self._work("reduce", self.made.reduce([tensor], options), [tensor])
+        chosen = self._options(ReduceOptions, reduceOp=op, rootRank=dst, rootTensor=0)
+        return self._work("reduce", self.made.reduce([tensor], chosen), [tensor])
 
-    def reduce_scatter(
+    def start_reduce_scatter(
         self, output: Tensor, inputs: Sequence[Tensor], op: Any = ReduceOp.SUM
     ) -> Work:
         """Each process gets the reduction of what all have for it."""
-        options = self._options(reduceOp=op)
+        chosen = self._options(ReduceScatterOptions, reduceOp=op)
         if len(inputs) == 1 and inputs[0].numel() != output.numel():
-            theirs = self.made._reduce_scatter_base(output, inputs[0], options)
+            theirs = self.made._reduce_scatter_base(output, inputs[0], chosen)
         else:
-            theirs = self.made.reduce_scatter([output], [list(inputs)], options)
+            theirs = self.made.reduce_scatter([output], [list(inputs)], chosen)
         return self._work("reduce_scatter", theirs, [output])
 
-    def broadcast(self, tensor: Tensor, src: int) -> Work:
+    def start_broadcast(self, tensor: Tensor, src: int) -> Work:
         """All get what the process `src` has, in place."""
-        options = self._options(rootRank=src, rootTensor=0)
-        return self._work("broadcast", self.made.broadcast([tensor], options), [tensor])
+        chosen = self._options(BroadcastOptions, rootRank=src, rootTensor=0)
+        return self._work("broadcast", self.made.broadcast([tensor], chosen), [tensor])
 
-    def allgather(self, outputs: Any, tensor: Tensor) -> Work:
+    def start_all_gather(self, outputs: Any, tensor: Tensor) -> Work:
         """All get what each has; `outputs` has a tensor for each process, or is one for all."""
         if isinstance(outputs, Tensor):
-            theirs = self.made._allgather_base(outputs, tensor, self._options())
+            theirs = self.made._allgather_base(outputs, tensor, self._options(AllgatherOptions))
             return self._work("all_gather", theirs, [outputs])
-        theirs = self.made.allgather([list(outputs)], [tensor], self._options())
+        theirs = self.made.allgather([list(outputs)], [tensor], self._options(AllgatherOptions))
         return self._work("all_gather", theirs, list(outputs))
 
-    def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
+    def allgather_coalesced(
+        self,
+        output_lists: Sequence[Sequence[Tensor]],
+        input_list: Sequence[Tensor],
+        opts: Any = None,
+    ) -> Work:
+        """Several gathers at once."""
+        lists, inputs = [list(each) for each in output_lists], list(input_list)
+        theirs = self.made.allgather_coalesced(lists, inputs, self._options(AllgatherOptions))
+        return self._work("all_gather_coalesced", theirs, [t for each in lists for t in each])
+
+    def start_gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
         """The process `dst` gets what each has."""
         lists = [list(outputs)] if outputs else []
-        theirs = self.made.gather(lists, [tensor], self._options(rootRank=dst))
+        theirs = self.made.gather(lists, [tensor], self._options(GatherOptions, rootRank=dst))
         return self._work("gather", theirs, list(outputs or ()))
 
-    def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
+    def start_scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
         """Each process gets what `src` has for it."""
         lists = [list(inputs)] if inputs else []
-        theirs = self.made.scatter([output], lists, self._options(rootRank=src))
+        theirs = self.made.scatter([output], lists, self._options(ScatterOptions, rootRank=src))
         return self._work("scatter", theirs, [output])
 
-    def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
+    def start_all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
         """Each process gets from each what that has for it."""
-        theirs = self.made.alltoall(list(outputs), list(inputs), self._options())
+        theirs = self.made.alltoall(list(outputs), list(inputs), self._options(AllToAllOptions))
         return self._work("all_to_all", theirs, list(outputs))
 
-    def alltoall_single(
+    def start_all_to_all_single(
         self, output: Tensor, tensor: Tensor, output_rows: Sequence[int], input_rows: Sequence[int]
     ) -> Work:
         """As `alltoall`, with rows of one tensor."""
         theirs = self.made.alltoall_base(
-            output, tensor, list(output_rows), list(input_rows), self._options()
+            output, tensor, list(output_rows), list(input_rows), self._options(AllToAllOptions)
         )
         return self._work("all_to_all_single", theirs, [output])
 
-    def send(self, tensor: Tensor, dst: int, tag: int = 0) -> Work:
+    def start_send(self, tensor: Tensor, dst: int, tag: int = 0) -> Work:
         """Send to one process."""
         return self._work("send", self.made.send([tensor], dst, tag), [tensor])
 
-    def recv(self, tensor: Tensor, src: int | None, tag: int = 0) -> Work:
+    def start_recv(self, tensor: Tensor, src: int | None, tag: int = 0) -> Work:
         """Receive from one process, or from any."""
         if src is None:
             theirs = self.made.recv_anysource([tensor], tag)
@@ -177,9 +236,9 @@ class ExtensionGroup(ProcessGroup):
         work._source = src
         return work
 
-    def barrier(self, timeout: timedelta | None = None) -> Work:
+    def start_barrier(self, timeout: timedelta | None = None) -> Work:
         """All come to it before any leaves it."""
-        return self._work("barrier", self.made.barrier(self._options()), [])
+        return self._work("barrier", self.made.barrier(self._options(BarrierOptions)), [])
 
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False

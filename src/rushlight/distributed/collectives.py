@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from rushlight.core.tensor import Tensor
+from rushlight.distributed import checks
 from rushlight.distributed.groups import (
     GroupMember,
     _get_default_group,
@@ -15,6 +16,7 @@ from rushlight.distributed.groups import (
     get_global_rank,
     get_group_rank,
 )
+from rushlight.distributed.options import AllgatherOptions
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reductions import ReduceOp, supports_complex
 from rushlight.distributed.work import Work, progress
@@ -48,23 +50,6 @@ def _check_dtypes(tensors: Sequence[Tensor]) -> None:
             raise ValueError(
                 "Invalid usage of tensors with different dtypes"
                 f"Found {tensors[0].dtype} and  {each.dtype}"
-            )
-
-
-def _shown(tensor: Tensor) -> str:
-    return f"({', '.join(map(str, tensor.shape))})"
-
-
-def _check_sizes(name: str, tensors: Sequence[Tensor], like: Tensor, count: int) -> None:
-    if len(tensors) != count:
-        raise RuntimeError(
-            f"ProcessGroup::{name}: invalid output tensor list at index 0 (expected length {count}, got {len(tensors)})"
-        )
-    for k, each in enumerate(tensors):
-        if each.shape != like.shape:
-            raise RuntimeError(
-                f"ProcessGroup::{name}: invalid tensor size at index {k} "
-                f"(expected {_shown(like)}, got {_shown(each)})"
             )
 
 
@@ -114,7 +99,7 @@ def all_reduce(
     if (known := _group(group, "all_reduce")) is None:
         return None
     _check_complex("all_reduce", [tensor], op)
-    return _end(known.allreduce(tensor, op), async_op)
+    return _end(known.start_all_reduce(tensor, op), async_op)
 
 
 def all_reduce_coalesced(
@@ -127,33 +112,7 @@ def all_reduce_coalesced(
     if (known := _group(group, "all_reduce_coalesced")) is None:
         return None
     _check_complex("all_reduce", tensors, op)
-    return _future(_end(known.allreduce_coalesced(tensors, op), async_op))
-
-
-class _Several:
-    """Several works as the request of one."""
-
-    def __init__(self, works: list[Work]) -> None:
-        self.works = works
-
-    def Test(self) -> bool:
-        """Whether all are done; raises the error of the first one that has failed."""
-        left = [each for each in self.works if not each._test()]  # ask for all
-        if left:
-            return False
-        for each in self.works:
-            if each._error is not None:
-                raise each._error
-        return True
-
-
-def _all(works: list[Work], async_op: bool) -> Work | None:
-    results = [tensor for work in works for tensor in work.result()]
-    rows = [row for work in works for row in work._kept]
-    first = works[0]
-    return _end(
-        Work(first.group, first.name, first.number, _Several(works), None, results, rows), async_op
-    )
+    return _future(_end(known.start_all_reduce_coalesced(tensors, op), async_op))
 
 
 def _future(work: Work | None) -> Any:
@@ -168,7 +127,7 @@ def broadcast(
     _check(tensor, "tensor")
     if (known := _group(group, "broadcast")) is None:
         return None
-    return _end(known.broadcast(tensor, _root(known, src, group_src, group)), async_op)
+    return _end(known.start_broadcast(tensor, _root(known, src, group_src, group)), async_op)
 
 
 def reduce(
@@ -180,7 +139,7 @@ def reduce(
     if (known := _group(group, "reduce")) is None:
         return None
     _check_complex("reduce", [tensor], op)
-    return _end(known.reduce(tensor, _root(known, dst, group_dst, group), op), async_op)
+    return _end(known.start_reduce(tensor, _root(known, dst, group_dst, group), op), async_op)
 
 
 def all_gather(
@@ -192,8 +151,13 @@ def all_gather(
     _check_dtypes([*tensor_list, tensor])
     if (known := _group(group, "all_gather")) is None:
         return None
-    _check_sizes("allgather", tensor_list, tensor, known.size())
-    return _end(known.allgather(tensor_list, tensor), async_op)
+    if len(tensor_list) != known.size():
+        raise checks.fail(
+            "allgather",
+            f"invalid output tensor list at index 0 (expected length {known.size()}, got {len(tensor_list)})",
+        )
+    checks.like("allgather", tensor_list, tensor)
+    return _end(known.start_all_gather(tensor_list, tensor), async_op)
 
 
 def all_gather_coalesced(
@@ -204,12 +168,11 @@ def all_gather_coalesced(
     _check_list(input_tensor_list, "input_tensor_list")
     if (known := _group(group, "all_gather_coalesced")) is None:
         return None
-    works = []
-    for k, tensor in enumerate(input_tensor_list):
-        outputs = [each[k] for each in output_tensor_lists]
-        _check_sizes("allgather", outputs, tensor, known.size())
-        works.append(known.allgather(outputs, tensor))
-    return _future(_all(works, async_op))
+    options = AllgatherOptions()
+    options.asyncOp = async_op
+    return _future(
+        _end(known.allgather_coalesced(output_tensor_lists, input_tensor_list, options), async_op)
+    )
 
 
 def all_gather_into_tensor(
@@ -221,12 +184,8 @@ def all_gather_into_tensor(
     _check_dtypes([input_tensor, output_tensor])
     if (known := _group(group, "all_gather_into_tensor")) is None:
         return None
-    if output_tensor.numel() != known.size() * input_tensor.numel():
-        raise RuntimeError(
-            "ProcessGroup::allgather: invalid tensor size: output tensor size must be equal to world_size times "
-            f"input tensor size, got {output_tensor.numel()} for {known.size()} times {input_tensor.numel()}"
-        )
-    return _end(known.allgather(output_tensor, input_tensor), async_op)
+    checks.gathered(known.size(), output_tensor, input_tensor)
+    return _end(known.start_all_gather(output_tensor, input_tensor), async_op)
 
 
 def gather(
@@ -246,10 +205,11 @@ def gather(
     if known.rank() == root:
         if not gather_list:
             raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-        _check_sizes("gather", gather_list, tensor, known.size())
+        checks.for_each("gather", "output", [gather_list], known.size())
+        checks.like("gather", gather_list, tensor)
     elif gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    return _end(known.gather(gather_list, tensor, root), async_op)
+    return _end(known.start_gather(gather_list, tensor, root), async_op)
 
 
 def scatter(
@@ -269,10 +229,11 @@ def scatter(
     if known.rank() == root:
         if not scatter_list:
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-        _check_sizes("scatter", scatter_list, tensor, known.size())
+        checks.for_each("scatter", "input", [scatter_list], known.size())
+        checks.like("scatter", scatter_list, tensor)
     elif scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    return _end(known.scatter(tensor, scatter_list, root), async_op)
+    return _end(known.start_scatter(tensor, scatter_list, root), async_op)
 
 
 def reduce_scatter(
@@ -287,8 +248,8 @@ def reduce_scatter(
     _check_complex("reduce_scatter", [output], op)
     if len(input_list) != known.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
-    _check_sizes("reduce_scatter", input_list, output, known.size())
-    return _end(known.reduce_scatter(output, input_list, op), async_op)
+    checks.like("reduce_scatter", input_list, output)
+    return _end(known.start_reduce_scatter(output, input_list, op), async_op)
 
 
 def reduce_scatter_tensor(
@@ -301,12 +262,8 @@ def reduce_scatter_tensor(
     if (known := _group(group, "reduce_scatter_tensor")) is None:
         return None
     _check_complex("reduce_scatter_tensor", [output], op)
-    if input.numel() != known.size() * output.numel():
-        raise RuntimeError(
-            "input tensor must be the same size as output size times world size: "
-            f"{input.numel()} elements, and {known.size()} times {output.numel()}"
-        )
-    return _end(known.reduce_scatter(output, [input], op), async_op)
+    checks.scattered(known.size(), output, input)
+    return _end(known.start_reduce_scatter(output, [input], op), async_op)
 
 
 def all_to_all(
@@ -319,25 +276,8 @@ def all_to_all(
     _check_dtypes([*output_tensor_list, *input_tensor_list])
     if (known := _group(group, "all_to_all")) is None:
         return None
-    for name, given in (("output", output_tensor_list), ("input", input_tensor_list)):
-        if len(given) != known.size():
-            raise RuntimeError(
-                f"ProcessGroup::alltoall: {name} tensor list size {len(given)} does not match world size {known.size()}"
-            )
-    return _end(known.alltoall(output_tensor_list, input_tensor_list), async_op)
-
-
-def _rows(tensor: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:
-    length = len(tensor) if tensor.dim() else 1
-    if not sizes:
-        if length % count:
-            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
-        return [length // count] * count
-    if len(sizes) != count:
-        raise RuntimeError("Number of tensor splits not equal to group size")
-    if sum(sizes) != length:
-        raise RuntimeError("Split sizes doesn't match total dim 0 size")
-    return list(sizes)
+    checks.both_for_each(output_tensor_list, input_tensor_list, known.size())
+    return _end(known.start_all_to_all(output_tensor_list, input_tensor_list), async_op)
 
 
 def all_to_all_single(
@@ -350,9 +290,9 @@ def all_to_all_single(
     _check_dtypes([output, input])
     if (known := _group(group, "all_to_all_single")) is None:
         return None
-    rows_in = _rows(input, input_split_sizes, known.size())
-    rows_out = _rows(output, output_split_sizes, known.size())
-    return _end(known.alltoall_single(output, input, rows_out, rows_in), async_op)
+    rows_in = checks.rows_for_each(input, input_split_sizes, known.size())
+    rows_out = checks.rows_for_each(output, output_split_sizes, known.size())
+    return _end(known.start_all_to_all_single(output, input, rows_out, rows_in), async_op)
 
 
 def _other(group: Any, rank: int | None, group_rank: int | None, what: str) -> tuple:
@@ -381,7 +321,7 @@ def isend(
     if _non_member(group, "isend"):
         return None
     known, number = _other(group, dst, group_dst, "destination")
-    return progress(known.send(tensor, number, tag))
+    return progress(known.start_send(tensor, number, tag))
 
 
 def irecv(
@@ -396,9 +336,9 @@ def irecv(
 
 def _receive(tensor: Tensor, src: int | None, group: Any, tag: int, group_src: int | None) -> Work:
     if src is None and group_src is None:
-        return _resolve(group).recv(tensor, None, tag)
+        return _resolve(group).start_recv(tensor, None, tag)
     known, number = _other(group, src, group_src, "source")
-    return known.recv(tensor, number, tag)
+    return known.start_recv(tensor, number, tag)
 
 
 def send(
@@ -409,7 +349,7 @@ def send(
     if _non_member(group, "send"):
         return
     known, number = _other(group, dst, group_dst, "destination")
-    known.send(tensor, number, tag).wait()
+    known.start_send(tensor, number, tag).wait()
 
 
 def recv(
@@ -475,7 +415,7 @@ def barrier(
         raise RuntimeError(
             f"Function argument device_ids not supported for the selected backend {known.backend}"
         )
-    return _end(known.barrier(timeout), async_op)
+    return _end(known.start_barrier(timeout), async_op)
 
 
 def monitored_barrier(

@@ -1,334 +1,36 @@
 """`DistributedDataParallel`: every process runs the module on its own batch, and gradients are averaged during backward.
-
-Note [Buckets]
-Gradients become ready from the last layers to the first. Parameters are put into buckets in that order; when all gradients
-of a bucket are there, its reduction starts and goes on (work.py) while backward computes the next ones. All processes start
-buckets in the same order. With the last gradient the process waits for all, and the averages become the gradients.
-On one machine the rows of buckets are in shared memory, and the reduction is the sum that writes the gradients: Note
-[Rows in shared memory].
+Note [Buckets] in reducer.py says how.
 """
 
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.results import bump
 from rushlight.distributed import collectives, objects
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import _get_default_group
-from rushlight.distributed.process_group import MPIProcessGroup
+from rushlight.distributed.reducer import (
+    _DEFAULT_FIRST_BUCKET_BYTES,
+    MEBIBYTE,
+    GradBucket,
+    Reducer,
+    _broadcast_coalesced,
+    _compute_bucket_assignment_by_size,
+)
 from rushlight.distributed.reductions import ReduceOp
-from rushlight.distributed.shared_rows import shared_rows
-from rushlight.distributed.sparse import sparse_sum
-from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
+from rushlight.nn.batchnorm import SyncBatchNorm
 from rushlight.nn.module import Module
 from rushlight.nn.sparse import Embedding, EmbeddingBag
 
-__all__ = ["DistributedDataParallel", "GradBucket"]
+__all__ = ["DistributedDataParallel"]
 
-MEBIBYTE = 1 << 20
-LINE = 64  # bytes; rows begin at lines of the cache
-
-
-class GradBucket:
-    """Some gradients in one row, as a communication hook gets them."""
-
-    def __init__(self, index: int, parameters: list[Tensor], last: bool, sparse: bool) -> None:
-        self._index, self._parameters, self._last = index, parameters, last
-        self.sparse = sparse  # it has one gradient, a sparse tensor, which is its row
-        count = 0 if sparse else sum(p.numel() for p in parameters)
-        self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
-        self._gradients = self.views(self._buffer)
-        self.shared: list[list[Tensor]] | None = None  # the gradients of each process
-        self.missing = 0  # how many gradients are not there yet
-        self.reduction: Work | Future | None = None
-
-    def index(self) -> int:
-        """The number of the bucket; the first holds the last layers."""
-        return self._index
-
-    def buffer(self) -> Tensor:
-        """The gradients in one row."""
-        return self._buffer
-
-    def set_buffer(self, buffer: Tensor) -> None:
-        """Take another row in its place."""
-        self._buffer = buffer
-        self._gradients = self.views(buffer)
-
-    def share(self, rows: list[Tensor], rank: int) -> None:
-        """Take the rows of all processes in shared memory; its own is that of `rank`."""
-        self.set_buffer(rows[rank])
-        self.shared = [self.views(row) for row in rows]
-
-    def parameters(self) -> list[Tensor]:
-        """The parameters whose gradients it holds."""
-        return list(self._parameters)
-
-    def gradients(self) -> list[Tensor]:
-        """The gradients, as views of the row."""
-        return list(self._gradients)
-
-    def views(self, row: Tensor) -> list[Tensor]:
-        """A row, cut and shaped as the parameters."""
-        if self.sparse:
-            return [row]
-        pieces = row.split([p.numel() for p in self._parameters])
-        return [piece.view(p.shape) for piece, p in zip(pieces, self._parameters)]
-
-    def is_last(self) -> bool:
-        """Whether it is the last one that is reduced."""
-        return self._last
-
-
-def buckets_of(
-    parameters: Sequence[Tensor], sparse: set[int], first: float, others: float
-) -> list[GradBucket]:
-    """Parameters in buckets of one dtype and at most so many bytes, the last ones first; alone those of sparse gradients."""
-    rows: list[list[Tensor]] = []
-    open_: dict[Any, list[Tensor]] = {}
-    for each in reversed(parameters):
-        if id(each) in sparse:
-            rows.append([each])
-            continue
-        row = open_.setdefault(each.dtype, [])
-        if not row:
-            rows.append(row)
-        row.append(each)
-        limit = first if row is rows[0] else others
-        if sum(p.numel() * p.dtype.itemsize for p in row) >= limit:
-            del open_[each.dtype]
-    return [
-        GradBucket(k, row, k == len(rows) - 1, id(row[0]) in sparse) for k, row in enumerate(rows)
-    ]
-
-
-class Reducer:
-    """Averages the gradients of some parameters over a group, once a backward."""
-
-    def __init__(
-        self, owner: DistributedDataParallel, parameters: list[Tensor], cap: float
-    ) -> None:
-        self.owner, self.group = owner, owner.process_group
-        sparse = {
-            id(m.weight)
-            for m in owner.module.modules()
-            if isinstance(m, Embedding | EmbeddingBag) and m.sparse
-        }
-        self.buckets = buckets_of(parameters, sparse, min(cap, 1) * MEBIBYTE, cap * MEBIBYTE)
-        self.hook: tuple[Any, Callable] | None = None
-        self.active, self.begun, self.next = False, False, 0
-        self.forwards = self.ahead = (
-            0  # of a module that trains, since the last reduction; of those before it, how many had no backward
-        )
-        self.read: Work | None = None  # is done when all have read what is in shared memory
-        if not owner.gradient_as_bucket_view and isinstance(
-            self.group, MPIProcessGroup
-        ):  # those stay where they are, and are reduced in place
-            share(self.buckets, self.group)
-        self.divisor = self.group.size()
-        self.used = rushlight.zeros(len(parameters), dtype=rushlight.int32)
-        self.place: dict[int, tuple[GradBucket, int, int]] = {}
-        number = 0
-        for bucket in self.buckets:
-            for k, parameter in enumerate(bucket.parameters()):
-                self.place[id(parameter)] = (bucket, k, number)
-                number += 1
-                parameter.register_post_accumulate_grad_hook(self.ready)
-
-    def prepare(self, unused: Sequence[Tensor]) -> None:
-        """Before a backward: nothing is there yet but what the outputs do not depend on."""
-        if self.begun:
-            raise RuntimeError(
-                "Expected to have finished reduction in the prior iteration before starting a new one. This error "
-                "indicates that your module has parameters that were not used in producing loss. You can enable "
-                "unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
-                "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
-                "participate in calculating loss."
-            )
-        self.wait_for_readers()
-        self.active, self.next = True, 0
-        self.forwards, self.ahead = self.forwards + self.owner.training, 0
-        if self.owner.find_unused_parameters:
-            self.used.fill_(1)
-        for bucket in self.buckets:
-            bucket.missing, bucket.reduction = len(bucket._parameters), None
-        for parameter in unused:
-            bucket, k, number = self.place[id(parameter)]
-            self.used[number] = 0
-            if bucket.sparse:
-                bucket.set_buffer(parameter.new_zeros(parameter.shape).to_sparse())
-            elif parameter.grad is None:
-                bucket._gradients[k].zero_()
-            else:
-                self.put(parameter.grad, bucket._gradients[k])
-            bucket.missing -= 1
-
-    def put(self, gradient: Tensor, place: Tensor) -> None:
-        """Write this process's share of the average into its bucket; all of a gradient for a communication hook."""
-        if self.hook is None:
-            with np.errstate(all="ignore"):
-                np.multiply(gradient._array, 1 / self.divisor, out=place._array, casting="unsafe")
-        elif gradient is not place:
-            place.copy_(gradient.detach())
-
-    def wait_for_readers(self) -> None:
-        """Wait until the buckets may be written."""
-        if self.read is not None:
-            self.read.wait()
-            self.read = None
-
-    def ready(self, parameter: Tensor) -> None:
-        """A gradient is there."""
-        if not self.active:
-            if self.ahead and self.owner.require_backward_grad_sync:
-                raise RuntimeError(
-                    "Several forwards, and then a backward for each: only the gradients of the first backward are "
-                    "reduced. Call backward once, on the sum of the losses, or after each forward."
-                )
-            return
-        self.begun = True
-        bucket, k, _ = self.place[id(parameter)]
-        if bucket.missing == 0:
-            raise RuntimeError(
-                "Expected to mark a variable ready only once. This error is caused by a parameter that is used in "
-                "several backwards of one forward, or outside of `forward`."
-            )
-        if bucket.sparse:
-            bucket.set_buffer(parameter.grad)
-        else:
-            self.put(parameter.grad, bucket._gradients[k])
-        if self.owner.gradient_as_bucket_view:
-            parameter.grad = bucket._gradients[k]
-        bucket.missing -= 1
-        if bucket.missing:
-            return
-        with rushlight.no_grad():
-            while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
-                self.start(self.buckets[self.next])
-                self.next += 1
-            if self.next == len(self.buckets):
-                self.finish()
-
-    def start(self, bucket: GradBucket) -> None:
-        """Start to reduce a bucket."""
-        if self.hook is not None:
-            state, hook = self.hook
-            bucket.reduction = hook(state, bucket)
-            return
-        if bucket.sparse:
-            return  # it is reduced at the end
-        if bucket.shared is not None:
-            bucket.reduction = self.group.rows_written(bucket.buffer())
-            return
-        work = self.group.allreduce(bucket.buffer())
-        bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
-
-    def finish(self) -> None:
-        """Wait for all buckets; the averages become the gradients."""
-        everywhere = None
-        if self.owner.find_unused_parameters:
-            everywhere = self.used.clone()
-            collectives.all_reduce(everywhere, group=self.group)
-        for bucket in self.buckets:
-            averages = self.averages(bucket)
-            for k, parameter in enumerate(bucket._parameters):
-                if everywhere is not None and not everywhere[self.place[id(parameter)][2]]:
-                    continue  # no process used it
-                if bucket.sparse:
-                    parameter.grad = averages[k]
-                    continue
-                if parameter.grad is None:
-                    parameter.grad = rushlight.empty_like(parameter)
-                if bucket.shared is not None and self.hook is None:
-                    add_rows([row[k] for row in bucket.shared], parameter.grad)
-                elif parameter.grad is not averages[k]:
-                    parameter.grad.copy_(averages[k])
-        if self.hook is None and any(bucket.shared is not None for bucket in self.buckets):
-            self.read = self.group.barrier()
-        self.active = self.begun = False
-        self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
-
-    def shadow(self) -> None:
-        """Take part in the reductions of a backward, with zeros."""
-        self.wait_for_readers()
-        self.used.zero_()
-        with rushlight.no_grad():
-            for bucket in self.buckets:
-                bucket.buffer().zero_()
-                self.start(bucket)
-            self.finish()
-
-    def averages(self, bucket: GradBucket) -> list[Tensor]:
-        """What the reduction of a bucket gave, for each parameter."""
-        reduction = bucket.reduction
-        if bucket.sparse and reduction is None:
-            return [sparse_sum(bucket.buffer(), self.group) / self.divisor]
-        if isinstance(reduction, Work):
-            reduction.wait()
-            return bucket._gradients
-        if not isinstance(reduction, Future):
-            raise RuntimeError(
-                f"callback must be a torch.futures.Future object, but got {type(reduction)}"
-            )
-        found = reduction.wait()
-        return bucket.views(found[0] if isinstance(found, list | tuple) else found)
-
-
-def share(buckets: Sequence[GradBucket], group: Any) -> None:
-    """Put the rows of buckets into memory that all processes see, if they are on one machine."""
-    dense = [bucket for bucket in buckets if not bucket.sparse]
-    ends = [*itertools.accumulate(-(-b.buffer().nbytes // LINE) * LINE for b in dense)]
-    rows = shared_rows(ends[-1], group) if dense else None
-    if rows is not None:
-        for bucket, start in zip(dense, [0, *ends]):
-            end, dtype = start + bucket.buffer().nbytes, bucket.buffer().dtype
-            bucket.share([row[start:end].view(dtype) for row in rows], group.rank())
-
-
-def add_rows(rows: Sequence[Tensor], target: Tensor) -> None:
-    """Write the sum of rows, in their order."""
-    array = target._array
-    with np.errstate(all="ignore"):
-        np.add(rows[0]._array, rows[1]._array, out=array, casting="unsafe")
-        for row in rows[2:]:
-            np.add(array, row._array, out=array, casting="unsafe")
-    bump(target)
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _tensors(each)
-
-
-def _leaves(outputs: Any) -> set[int]:
-    """The ids of the leaves that outputs depend on."""
-    stack = [t.grad_fn for t in _tensors(outputs) if t.grad_fn is not None]
-    seen, found = set(), {id(t) for t in _tensors(outputs) if t.is_leaf}
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if (variable := getattr(node, "variable", None)) is not None:
-            found.add(id(variable))
-        stack += [following for following, _ in node.next_functions if following is not None]
-    return found
+BROADCAST = 250 * MEBIBYTE
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -376,7 +78,7 @@ class DistributedDataParallel(Module, Joinable):
         if init_sync:
             _check_shapes(parameters, self.process_group)
             kept = [p for name, p in named.items() if name not in ignored]
-            _broadcast([*kept, *self._synchronized], self.process_group)
+            _broadcast_coalesced(self.process_group, [*kept, *self._synchronized], BROADCAST)
         if any(hasattr(p, "_in_backward_optimizers") for p in parameters):
             raise NotImplementedError(
                 "DistributedDataParallel: optimizers that step in backward would step before the gradients are averaged"
@@ -390,7 +92,25 @@ class DistributedDataParallel(Module, Joinable):
         self.parameters_to_ignore, self.device_mesh = ignored, device_mesh
         cap = 25 if bucket_cap_mb is None else bucket_cap_mb
         self.bucket_bytes_cap = int(cap * MEBIBYTE)
-        self.reducer = Reducer(self, parameters, cap)
+        self.reducer = self._reducer(parameters)
+
+    def _reducer(self, parameters: list[Tensor]) -> Reducer:
+        """What averages the gradients: buckets of the last parameters first."""
+        backwards = parameters[::-1]
+        tables = {
+            id(m.weight)
+            for m in self.module.modules()
+            if isinstance(m, Embedding | EmbeddingBag) and m.sparse
+        }
+        sparse = [id(p) in tables for p in backwards]
+        first, cap = min(self.bucket_bytes_cap, _DEFAULT_FIRST_BUCKET_BYTES), self.bucket_bytes_cap
+        rows, limits = _compute_bucket_assignment_by_size(backwards, [first, cap], sparse)
+        made = Reducer(
+            backwards, rows, limits, self.process_group, sparse, self.bucket_bytes_cap,
+            self.find_unused_parameters, self.gradient_as_bucket_view,
+        )  # fmt: skip
+        made.is_wanted = lambda: self.require_backward_grad_sync
+        return made
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's own forward, with the buffers of the first process."""
@@ -403,12 +123,9 @@ class DistributedDataParallel(Module, Joinable):
         outputs = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = synchronized  # before the next forward
         if synchronized:
-            unused: list[Tensor] = []
-            if self.find_unused_parameters:
-                found = _leaves(outputs)
-                every = [p for bucket in self.reducer.buckets for p in bucket.parameters()]
-                unused = [p for p in every if id(p) not in found]
-            self.reducer.prepare(unused)
+            if self.training:
+                self.reducer.prepare_for_forward()
+            self.reducer.prepare_for_backward(outputs)
         return outputs
 
     @contextmanager
@@ -433,7 +150,7 @@ class DistributedDataParallel(Module, Joinable):
         if self.broadcast_buffers and self._synchronized:
             context = self._joined
             source = 0 if context is None else _last(self.process_group, context.has_inputs)
-            _broadcast(self._synchronized, self.process_group, source)
+            _broadcast_coalesced(self.process_group, self._synchronized, BROADCAST, source)
 
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
@@ -461,12 +178,13 @@ class DistributedDataParallel(Module, Joinable):
     def register_comm_hook(self, state: Any, hook: Callable) -> None:
         """Let `hook(state, bucket)` reduce buckets: it returns a Future of the row of averages."""
         if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
+            raise self.reducer.failed("Communication hook must be callable.", TypeError)
         if self.reducer.hook is not None:
-            raise RuntimeError(
+            raise self.reducer.failed(
                 "register_comm_hook or register_builtin_comm_hook can only be called once."
             )
-        _check_hook(hook)
+        if (problem := _problem_of(hook)) is not None:
+            raise self.reducer.failed(problem, ValueError)
         self.reducer.hook = (state, hook)
 
     @staticmethod
@@ -475,26 +193,44 @@ class DistributedDataParallel(Module, Joinable):
     ) -> None:
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore  # type: ignore[assignment]
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What it works with, and the error that the reduction ended with."""
+        reducer = self.reducer
+        parameters = [p for bucket in reducer.buckets for p in bucket.parameters()]
+        sizes = [sum(p.nbytes for p in bucket.parameters()) for bucket in reducer.buckets]
+        dtypes = sorted({str(p.dtype).removeprefix("torch.") for p in parameters})
+        error = {"has_error": 1, "error": reducer.error} if reducer.error else {}
+        return {
+            "backend_name": reducer.group.backend, "bucket_cap_bytes": self.bucket_bytes_cap,
+            "bucket_sizes": ", ".join(map(str, sizes)), "broadcast_buffers": int(self.broadcast_buffers),
+            "dtypes": ", ".join(dtypes), "find_unused_parameters": int(self.find_unused_parameters),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view), "is_multi_device_module": 0,
+            "has_sync_bn": int(any(isinstance(m, SyncBatchNorm) for m in self.module.modules())),
+            "iteration": max(reducer.iterations - 1, 0), "module_name": type(self.module).__name__,
+            "num_parameter_tensors": len(parameters), "rank": reducer.group.rank(),
+            "total_parameter_size_bytes": sum(sizes), "world_size": reducer.group.size(),
+            **error,
+        }  # fmt: skip
+
     def _set_static_graph(self) -> None:
-        self.static_graph = self.find_unused_parameters = True
+        self.static_graph = self.find_unused_parameters = self.reducer.find_unused_parameters = True
 
     def __getstate__(self) -> Any:
         raise RuntimeError("DistributedDataParallel is not pickled: save module.state_dict()")
 
 
-def _check_hook(hook: Callable) -> None:
-    """ValueError if the annotations of a communication hook are those of something else."""
+def _problem_of(hook: Callable) -> str | None:
+    """What is wrong with the annotations of a communication hook."""
     try:
         found = inspect.signature(hook, eval_str=True)
     except (NameError, ValueError):
-        return  # nobody can say
+        return None  # nobody can say
     bucket, result = found.parameters.get("bucket"), found.return_annotation
     if bucket is not None and bucket.annotation not in (found.empty, GradBucket):
-        raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+        return "Communication hook: bucket annotation should be dist.GradBucket."
     if isinstance(result, type) and result is not found.empty and not issubclass(result, Future):
-        raise ValueError(
-            "Communication hook: return annotation should be torch.futures.Future[torch.Tensor]."
-        )
+        return "Communication hook: return annotation should be torch.futures.Future[torch.Tensor]."
+    return None
 
 
 def _check_shapes(parameters: Sequence[Tensor], group: Any) -> None:
@@ -531,7 +267,7 @@ class _JoinHook(JoinHook):
         parallel, group = self.parallel, self.parallel.process_group
         parallel.reducer.divisor = group.size()
         state = [*parallel.module.parameters(), *parallel._synchronized]
-        _broadcast(state, group, _last(group, is_last_joiner))
+        _broadcast_coalesced(group, state, BROADCAST, _last(group, is_last_joiner))
 
 
 def _last(group: Any, is_one: bool) -> int:
@@ -539,13 +275,3 @@ def _last(group: Any, is_one: bool) -> int:
     rank = rushlight.tensor([group.rank() if is_one else -1])
     collectives.all_reduce(rank, ReduceOp.MAX, group)
     return int(rank)
-
-
-def _broadcast(tensors: Sequence[Tensor], group: Any, source: int = 0) -> None:
-    """Give all processes what one of them has."""
-    works = [
-        collectives.broadcast(t.detach(), group=group, group_src=source, async_op=True)
-        for t in tensors
-    ]
-    for work in works:
-        work.wait()  # type: ignore[union-attr]

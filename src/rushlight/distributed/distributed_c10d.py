@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.distributed.collectives import *  # noqa: F403
+from rushlight.distributed.gloo import ProcessGroupGloo
 from rushlight.distributed.groups import *  # noqa: F403
 from rushlight.distributed.groups import (  # noqa: F401
     _get_default_group,
@@ -10,6 +11,7 @@ from rushlight.distributed.groups import (  # noqa: F401
     default_pg_timeout,
 )
 from rushlight.distributed.objects import *  # noqa: F403
+from rushlight.distributed.options import *  # noqa: F403
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reductions import *  # noqa: F403
 from rushlight.distributed.reductions import _make_nccl_premul_sum  # noqa: F401
@@ -18,7 +20,7 @@ from rushlight.distributed.store import *  # noqa: F403
 from rushlight.distributed.tcp_store import TCPStore
 from rushlight.distributed.work import Work
 
-__all__ = ["ProcessGroup", "TCPStore", "Work"]
+__all__ = ["ProcessGroup", "ProcessGroupGloo", "TCPStore", "Work"]
 
 
 def _get_default_store():

@@ -6,6 +6,7 @@ import os
 import socket
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -13,9 +14,10 @@ from typing import Any, NamedTuple
 from rushlight.core.device import device as Device
 from rushlight.distributed import world
 from rushlight.distributed.backends import ExtensionGroup
+from rushlight.distributed.gloo import ProcessGroupGloo
 from rushlight.distributed.process_group import MPIProcessGroup, ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
-from rushlight.distributed.store import PrefixStore, Store
+from rushlight.distributed.store import HashStore, PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 
 __all__ = [
@@ -228,11 +230,12 @@ def _store_of_mpi(job: world.World, timeout: timedelta) -> Store:
 def _group(
     communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str, desc: str
 ) -> ProcessGroup:  # fmt: skip
-    made = MPIProcessGroup(
-        communicator, ranks, PrefixStore(f"group/{name}", store), timeout,
+    kind = ProcessGroupGloo if "gloo" in backend else MPIProcessGroup
+    made = _groups[name] = kind.__new__(kind)
+    MPIProcessGroup.__init__(
+        made, communicator, ranks, PrefixStore(f"group/{name}", store), timeout,
         "mpi" if backend == "undefined" else backend, name, desc,
     )  # fmt: skip
-    _groups[name] = made
     return made
 
 
@@ -249,12 +252,30 @@ def _resolve(group: Any) -> ProcessGroup:
     """The group that an argument means."""
     if group is None:
         return _get_default_group()
-    _get_default_group()
-    if not isinstance(group, ProcessGroup) or _groups.get(group.group_name) is not group:
-        raise ValueError(
-            f"Group {group} is not registered, please create group with torch.distributed.new_group API"
-        )
-    return group
+    if not isinstance(group, ProcessGroup):
+        _get_default_group()
+    elif _groups.get(group.group_name) is group:
+        return group
+    elif isinstance(group, ProcessGroupGloo | ExtensionGroup) and not group.group_name:
+        return group  # a program has made it itself
+    elif not isinstance(group, MPIProcessGroup | ExtensionGroup):
+        return _theirs(group)
+    raise ValueError(
+        f"Group {group} is not registered, please create group with torch.distributed.new_group API"
+    )
+
+
+_wrapped: weakref.WeakKeyDictionary[ProcessGroup, ExtensionGroup] = weakref.WeakKeyDictionary()
+
+
+def _theirs(group: ProcessGroup) -> ExtensionGroup:
+    """A group of a program's own class that it has made itself, as the calls need it."""
+    if group not in _wrapped:
+        made = ExtensionGroup(
+            weakref.proxy(group), range(group.size()), HashStore(), default_pg_timeout, "custom", "", "undefined"
+        )  # fmt: skip
+        _wrapped[group] = made
+    return _wrapped[group]
 
 
 def named(name: str) -> ProcessGroup:

@@ -1,4 +1,4 @@
-"""`ProcessGroup`: some processes of the job, and the calls among them. Every method starts one and returns its `Work`.
+"""`MPIProcessGroup`: some processes of the job, and the calls among them. Every `start_...` starts one and returns its `Work`.
 
 Tensors go to MPI as memory and a datatype. One that is not contiguous is copied first, and back at the end.
 """
@@ -16,6 +16,7 @@ import rushlight
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.distributed import reductions, schedules, world
 from rushlight.distributed.backends import ProcessGroup
+from rushlight.distributed.calls import Calls
 from rushlight.distributed.store import DistBackendError, Store
 from rushlight.distributed.work import Work
 
@@ -116,8 +117,8 @@ class Ready:
         return True
 
 
-class MPIProcessGroup(ProcessGroup):
-    """Some processes of the job, numbered from 0, and a communicator of MPI for them."""
+class MPIProcessGroup(Calls, ProcessGroup):
+    """Some processes of the job, numbered from 0, and a communicator of MPI for them. `start_...` starts a call of its own."""
 
     def __init__(
         self, communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta,
@@ -146,6 +147,15 @@ class MPIProcessGroup(ProcessGroup):
     def _get_backend(self, device: Any) -> MPIProcessGroup:
         """The group itself: there is one engine, for tensors on the CPU."""
         return self
+
+    @property
+    def _device_types(self) -> list[Any]:
+        """The devices whose tensors it carries."""
+        return [rushlight.device("cpu")]
+
+    def _get_sequence_number_for_group(self) -> int:
+        """How many calls have been started."""
+        return self._number
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Let calls take so long from now on."""
@@ -209,12 +219,8 @@ class MPIProcessGroup(ProcessGroup):
 
         return finish
 
-    def allreduce(
-        self, tensor: Tensor | Sequence[Tensor], op: Any = reductions.ReduceOp.SUM
-    ) -> Work:
-        """All get the reduction, in place; of a tensor or a list of one, as communication hooks have it."""
-        if not isinstance(tensor, Tensor):
-            (tensor,) = tensor
+    def start_all_reduce(self, tensor: Tensor, op: Any = reductions.ReduceOp.SUM) -> Work:
+        """All get the reduction, in place."""
         if tensor.is_sparse:
             return self._allreduce_sparse(tensor, op)
         row = row_of(reductions.prepared(tensor, op))
@@ -237,20 +243,14 @@ class MPIProcessGroup(ProcessGroup):
         tensor.copy_(sparse_sum(tensor, self))
         return self._work("all_reduce", Ready(), [], None, [tensor])
 
-    def allreduce_coalesced(
+    def start_all_reduce_coalesced(
         self, tensors: Sequence[Tensor], op: Any = reductions.ReduceOp.SUM
     ) -> Work:
         """As `allreduce` of several tensors of one dtype, in one row; a tensor may be there twice."""
         flat = _wrap(np.concatenate([row_of(each).reshape(-1) for each in tensors]))
-        work = self.allreduce(flat, op)
-        first, copy = work._finish, distributed(flat._array, tensors)
-
-        def finish() -> None:
-            if first is not None:
-                first()
-            copy()
-
-        work._finish, work._result = finish, list(tensors)
+        work = self.start_all_reduce(flat, op)
+        work.then(distributed(flat._array, tensors))
+        work._result = list(tensors)
         return work
 
     def rows_written(self, tensor: Tensor) -> Work:
@@ -264,7 +264,7 @@ class MPIProcessGroup(ProcessGroup):
             schedules.reduce_row(self._wire(), flat, self._combination(op, flat.dtype))
         )
 
-    def reduce(self, tensor: Tensor, dst: int, op: Any = reductions.ReduceOp.SUM) -> Work:
+    def start_reduce(self, tensor: Tensor, dst: int, op: Any = reductions.ReduceOp.SUM) -> Work:
         """The process `dst` gets the reduction, in place."""
         self._checked("reduce", dst)
         source = row_of(reductions.prepared(tensor, op))
@@ -279,7 +279,7 @@ class MPIProcessGroup(ProcessGroup):
         finish = finish if self._rank == dst else None
         return self._work("reduce", request, [source, target], finish, [tensor])
 
-    def reduce_scatter(
+    def start_reduce_scatter(
         self, output: Tensor, inputs: Sequence[Tensor], op: Any = reductions.ReduceOp.SUM
     ) -> Work:
         """Each process gets the reduction of what all have for it."""
@@ -303,7 +303,7 @@ class MPIProcessGroup(ProcessGroup):
 
     # -- data that moves -------------------------------------------------------------------------
 
-    def broadcast(self, tensor: Tensor, src: int) -> Work:
+    def start_broadcast(self, tensor: Tensor, src: int) -> Work:
         """All get what the process `src` has, in place."""
         self._checked("broadcast", src)
         row = row_of(tensor)
@@ -311,7 +311,7 @@ class MPIProcessGroup(ProcessGroup):
         finish = written(tensor, row) if self._rank != src else None
         return self._work("broadcast", request, [row], finish, [tensor])
 
-    def allgather(self, outputs: Sequence[Tensor], tensor: Tensor) -> Work:
+    def start_all_gather(self, outputs: Sequence[Tensor], tensor: Tensor) -> Work:
         """All get what each has; `outputs` has a tensor for each process, or is one for all."""
         source = row_of(tensor)
         if isinstance(outputs, Tensor):
@@ -323,7 +323,7 @@ class MPIProcessGroup(ProcessGroup):
         request = self.communicator.Iallgather(message(source), each(target, source))
         return self._work("all_gather", request, [source, target], finish, result)
 
-    def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
+    def start_gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
         """The process `dst` gets what each has."""
         self._checked("gather", dst)
         source, target, place, finish = row_of(tensor), None, None, None
@@ -335,7 +335,7 @@ class MPIProcessGroup(ProcessGroup):
         peers = None if self._rank == dst else [dst]
         return self._work("gather", request, rows, finish, list(outputs or ()), peers)
 
-    def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
+    def start_scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
         """Each process gets what `src` has for it."""
         self._checked("scatter", src)
         target = row_of(output)
@@ -345,7 +345,7 @@ class MPIProcessGroup(ProcessGroup):
         rows = [target] if source is None else [source, target]
         return self._work("scatter", request, rows, written(output, target), [output])
 
-    def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
+    def start_all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
         """Each process gets from each what that has for it."""
         source, target = joined(inputs), empty_row(outputs)
         request = self.communicator.Ialltoallv(
@@ -355,7 +355,7 @@ class MPIProcessGroup(ProcessGroup):
         finish = distributed(target, outputs)
         return self._work("all_to_all", request, [source, target], finish, list(outputs))
 
-    def alltoall_single(
+    def start_all_to_all_single(
         self, output: Tensor, tensor: Tensor, output_rows: Sequence[int], input_rows: Sequence[int]
     ) -> Work:
         """As `alltoall`, with rows of one tensor."""
@@ -372,13 +372,13 @@ class MPIProcessGroup(ProcessGroup):
 
     # -- two processes ---------------------------------------------------------------------------
 
-    def send(self, tensor: Tensor, dst: int, tag: int = 0) -> Work:
+    def start_send(self, tensor: Tensor, dst: int, tag: int = 0) -> Work:
         """Send to one process."""
         source = row_of(tensor)
         request = self.communicator.Isend(message(source), dst, tag)
         return self._work("send", request, [source], None, [tensor], [dst])
 
-    def recv(self, tensor: Tensor, src: int | None, tag: int = 0) -> Work:
+    def start_recv(self, tensor: Tensor, src: int | None, tag: int = 0) -> Work:
         """Receive from one process, or from any."""
         mpi = world.world.mpi
         target = row_of(tensor)
@@ -404,7 +404,7 @@ class MPIProcessGroup(ProcessGroup):
         )
         return work
 
-    def barrier(self, timeout: timedelta | None = None) -> Work:
+    def start_barrier(self, timeout: timedelta | None = None) -> Work:
         """All come to it before any leaves it."""
         return self._work("barrier", self.communicator.Ibarrier(), [], None, [], timeout=timeout)
 

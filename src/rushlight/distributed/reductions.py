@@ -21,6 +21,11 @@ class RedOpType(enum.Enum):
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # not even a ReduceOp of this kind, which for its part equals this
+
+    __hash__ = enum.Enum.__hash__
+
     def __str__(self) -> str:
         return f"RedOpType.{self.name}"
 

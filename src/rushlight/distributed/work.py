@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+import rushlight
 from rushlight.autograd import profiler
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import world
@@ -20,6 +21,7 @@ __all__ = ["Work"]
 PATIENCE = 0.001  # seconds of asking without a pause; a pause is longer than a small message takes
 BYTES_A_SECOND = 2e8  # and so much longer for large ones
 SHORTEST_PAUSE, LONGEST_PAUSE = 2e-5, 0.002
+AT_ONCE = 16  # works that the thread asks for, the oldest ones and as many others in turn: MPI moves all when it is asked for one
 SLOW = 0.5  # seconds after which a process that waits says so in the store, and asks who is gone
 
 give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
@@ -62,6 +64,31 @@ class Work:
                     self.group.broken = self._error
             self._end()
         return True
+
+    def then(self, step: Callable[[], None]) -> None:
+        """Let a step be a part of it, before anybody has asked for it: the last one."""
+        first = self._finish
+
+        def finish() -> None:
+            if first is not None:
+                first()
+            step()
+
+        self._finish = finish
+
+    def copied_to(self, tensors: Sequence[Tensor], written: Tensor) -> Work:
+        """The work itself, which writes what it has written to one tensor to others, too."""
+        others = [each for each in tensors if each is not written]
+
+        def copy() -> None:
+            with rushlight.no_grad():
+                for each in others:
+                    each.copy_(written)
+
+        if others:
+            self.then(copy)
+        self._result = list(tensors)
+        return self
 
     def _end(self) -> None:
         self._done, self._request, self._kept, self._finish = True, None, (), None
@@ -140,6 +167,31 @@ class Work:
             future.set_exception(self._error)
 
 
+class _Several:
+    """Several works as the request of one."""
+
+    def __init__(self, works: list[Work]) -> None:
+        self.works = works
+
+    def Test(self) -> bool:
+        """Whether all are done; raises the error of the first one that has failed."""
+        left = [each for each in self.works if not each._test()]  # ask for all
+        if left:
+            return False
+        for each in self.works:
+            if each._error is not None:
+                raise each._error
+        return True
+
+
+def together(works: list[Work]) -> Work:
+    """Several works as one."""
+    results = [tensor for work in works for tensor in work.result()]
+    rows = [row for work in works for row in work._kept]
+    first = works[0]
+    return Work(first.group, first.name, first.number, _Several(works), None, results, rows)
+
+
 _unfinished: list = []
 
 
@@ -171,15 +223,19 @@ class Watch:
         if now > self.next_look:
             self.look(now)
 
-    def look(self, now: float) -> None:
-        """Tell the others that this process waits; learn who died."""
+    def look(self, now: float, early: dict[int, int] | None = None) -> dict[int, int] | None:
+        """Tell the others that this process waits; learn who died, which `early` says if another call of the group has asked.
+
+        Returns who died, None if nobody could be asked.
+        """
         work, group = self.work, self.work.group
         try:
-            if not self.announced:
-                group.store.set(f"{self._key()}/{group.rank()}", "")
-                self.announced = True
-            group.store.set(f"waiting/{group.rank()}", f"{work.name} number {work.number}")
-            early = group.gone()
+            if early is None:
+                if not self.announced:
+                    group.store.set(f"{self._key()}/{group.rank()}", "")
+                    self.announced = True
+                group.store.set(f"waiting/{group.rank()}", f"{work.name} number {work.number}")
+                early = group.gone()
             if gone := sorted({early[peer] for peer in self._peers() if peer in early}):
                 world.world.heard = gone[0]  # type: ignore[union-attr]
                 work._fail(
@@ -189,12 +245,14 @@ class Watch:
                     )
                 )
             elif now > self.start + self.limit:
-                time.sleep(min(2 * SLOW, self.limit))  # others may come to say that they wait, too
+                if group.broken is None:
+                    time.sleep(min(2 * SLOW, self.limit))  # others may come to say that they wait
                 if not work._test():
                     work._fail(RuntimeError(self.message()))
         except RuntimeError as error:
             work._fail(DistBackendError(f"{self._call()}: {error}"))
         self.next_look = min(time.monotonic() + SLOW, max(self.start + self.limit, now) + 0.01)
+        return early
 
     def end(self) -> None:
         """The work has come to its end. The others stop to hear that this process waits; another call that waits says it again."""
@@ -250,14 +308,17 @@ class Progress(threading.Thread):
 
     def run(self) -> None:
         """The thread's loop. It pauses at once: a loop would take the interpreter from the program."""
-        pause, steps = SHORTEST_PAUSE, 0  # steps of schedules that have been done
+        pause, turn = SHORTEST_PAUSE, AT_ONCE
         while True:
             with self.condition:
                 while not self.watches:
                     self.condition.wait()
                     pause = SHORTEST_PAUSE
                 watches = list(self.watches)
-            ended = {watch for watch in watches if watch.work._test()}
+            turn = turn + AT_ONCE if turn + AT_ONCE < len(watches) else AT_ONCE
+            asked = watches[:AT_ONCE] + watches[turn : turn + AT_ONCE]
+            steps = _steps(asked)
+            ended = {watch for watch in asked if watch.work._test()}
             if ended:
                 for watch in ended:
                     watch.end()
@@ -265,13 +326,22 @@ class Progress(threading.Thread):
                     self.watches = [watch for watch in self.watches if watch not in ended]
                 pause = SHORTEST_PAUSE
                 continue
-            before, steps = steps, sum(getattr(w.work._request, "done", 0) for w in watches)
-            pause = min(1.5 * pause, LONGEST_PAUSE) if steps == before else SHORTEST_PAUSE
+            pause = min(1.5 * pause, LONGEST_PAUSE) if steps == _steps(asked) else SHORTEST_PAUSE
             time.sleep(pause)
-            now = time.monotonic()
-            for watch in watches:
-                if now > watch.next_look:
-                    watch.look(now)
+            self._look(watches)
+
+    def _look(self, watches: Sequence[Watch]) -> None:
+        """Of each group its oldest call says that this process waits, and asks for all of them who is gone."""
+        now, early = time.monotonic(), {}
+        for watch in watches:
+            if now > watch.next_look:
+                group = watch.work.group
+                early[group] = watch.look(now, early.get(group))
+
+
+def _steps(watches: Sequence[Watch]) -> int:
+    """How many steps of schedules have been done."""
+    return sum(getattr(watch.work._request, "done", 0) for watch in watches)
 
 
 _progress: Progress | None = None

@@ -8,8 +8,8 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
-from rushlight.distributed.data_parallel import GradBucket
 from rushlight.distributed.groups import _get_default_group
+from rushlight.distributed.reducer import GradBucket
 from rushlight.futures import Future
 
 __all__ = [

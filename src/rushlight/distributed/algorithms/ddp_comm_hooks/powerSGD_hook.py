@@ -9,8 +9,8 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
 from rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-from rushlight.distributed.data_parallel import GradBucket
 from rushlight.distributed.groups import _get_default_group
+from rushlight.distributed.reducer import GradBucket
 from rushlight.futures import Future
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]

@@ -1,0 +1,17 @@
+"""The classes of `torch.distributed` under the name of PyTorch's C module, from which libraries import them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight.distributed as distributed
+from rushlight.distributed.backends import ProcessGroup, _create_work_from_future
+from rushlight.distributed.groups import named as _resolve_process_group
+
+__all__ = ["ProcessGroup", "_create_work_from_future", "_resolve_process_group"]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(distributed, name)

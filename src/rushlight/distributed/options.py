@@ -1,0 +1,83 @@
+"""Options of the calls of process groups: what `group.allreduce(tensors, options)` and its kind take."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from rushlight.distributed.reductions import ReduceOp
+
+__all__ = [
+    "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions",
+    "BroadcastOptions", "GatherOptions", "ReduceOptions", "ReduceScatterOptions", "ScatterOptions",
+]  # fmt: skip
+
+UNSET = timedelta(milliseconds=-1)  # the group's own
+
+
+class Options:
+    """A timeout, and whether the caller goes on at once."""
+
+    def __init__(self) -> None:
+        self.timeout, self.asyncOp = UNSET, True
+
+
+class AllgatherOptions(Options):
+    """Options of `allgather`."""
+
+
+class AllToAllOptions(Options):
+    """Options of `alltoall`."""
+
+
+class AllreduceOptions(Options):
+    """Options of `allreduce`: the reduction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reduceOp: Any = ReduceOp(ReduceOp.SUM)
+
+
+class AllreduceCoalescedOptions(AllreduceOptions):
+    """Options of `allreduce_coalesced`: the reduction."""
+
+
+class ReduceScatterOptions(AllreduceOptions):
+    """Options of `reduce_scatter`: the reduction."""
+
+
+class GatherOptions(Options):
+    """Options of `gather`: the rank that gets all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rootRank = 0
+
+
+class ScatterOptions(GatherOptions):
+    """Options of `scatter`: the rank that has all."""
+
+
+class BroadcastOptions(GatherOptions):
+    """Options of `broadcast`: the rank that has the tensor, and which of its tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rootTensor = 0
+
+
+class ReduceOptions(BroadcastOptions):
+    """Options of `reduce`: the rank that gets the result, and the reduction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reduceOp: Any = ReduceOp(ReduceOp.SUM)
+
+
+class BarrierOptions(Options):
+    """Options of `barrier`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device_ids: list[int] = []
+        self.device: Any = None

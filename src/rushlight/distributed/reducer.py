@@ -1,0 +1,378 @@
+"""`Reducer`: averages the gradients of parameters over a group, in buckets, while backward computes the next ones.
+
+Note [Buckets]
+Gradients become ready from the last layers to the first. Parameters are put into buckets in that order; when all gradients
+of a bucket are there, its reduction starts and goes on (work.py) while backward computes the next ones. All processes start
+buckets in the same order. With the last gradient the process waits for all, and the averages become the gradients.
+On one machine the rows of buckets are in shared memory, and the reduction is the sum that writes the gradients: Note
+[Rows in shared memory].
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import rushlight
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.results import bump
+from rushlight.distributed import collectives
+from rushlight.distributed.groups import _resolve
+from rushlight.distributed.process_group import MPIProcessGroup
+from rushlight.distributed.shared_rows import shared_rows
+from rushlight.distributed.sparse import sparse_sum
+from rushlight.distributed.work import Work, progress
+from rushlight.futures import Future
+
+__all__ = ["GradBucket", "Reducer"]
+
+MEBIBYTE = 1 << 20
+_DEFAULT_FIRST_BUCKET_BYTES = MEBIBYTE  # small, so that the first reduction starts early
+LINE = 64  # bytes; rows begin at lines of the cache
+
+
+class GradBucket:
+    """Some gradients in one row, as a communication hook gets them."""
+
+    def __init__(self, index: int, parameters: list[Tensor], last: bool, sparse: bool) -> None:
+        self._index, self._parameters, self._last = index, parameters, last
+        self.sparse = sparse  # it has one gradient, a sparse tensor, which is its row
+        count = 0 if sparse else sum(p.numel() for p in parameters)
+        self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
+        self._gradients = self.views(self._buffer)
+        self.shared: list[list[Tensor]] | None = None  # the gradients of each process
+        self.missing = 0  # how many gradients are not there yet
+        self.reduction: Work | Future | None = None
+
+    def index(self) -> int:
+        """The number of the bucket; the first holds the last layers."""
+        return self._index
+
+    def buffer(self) -> Tensor:
+        """The gradients in one row."""
+        return self._buffer
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Take another row in its place."""
+        self._buffer = buffer
+        self._gradients = self.views(buffer)
+
+    def share(self, rows: list[Tensor], rank: int) -> None:
+        """Take the rows of all processes in shared memory; its own is that of `rank`."""
+        self.set_buffer(rows[rank])
+        self.shared = [self.views(row) for row in rows]
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters whose gradients it holds."""
+        return list(self._parameters)
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients, as views of the row."""
+        return list(self._gradients)
+
+    def views(self, row: Tensor) -> list[Tensor]:
+        """A row, cut and shaped as the parameters."""
+        if self.sparse:
+            return [row]
+        pieces = row.split([p.numel() for p in self._parameters])
+        return [piece.view(p.shape) for piece, p in zip(pieces, self._parameters)]
+
+    def is_last(self) -> bool:
+        """Whether it is the last one that is reduced."""
+        return self._last
+
+
+def _compute_bucket_assignment_by_size(
+    tensors: Sequence[Tensor], bucket_size: Sequence[int], expect_sparse_gradient: Sequence[bool] = (),
+    tensor_indices: Sequence[int] = (), logger: Any = None,
+) -> tuple[list[list[int]], list[int]]:  # fmt: skip
+    """(numbers of tensors in buckets, limits of these in bytes): tensors of one dtype, until a bucket has reached its limit.
+
+    Of each dtype the first bucket has the first limit, the next one the next, the others the last; 0 is that of a sparse gradient,
+    which is alone. Buckets are sorted by the first tensor, unless `tensor_indices` gives tensors other numbers.
+    """
+    if not tensors:
+        raise RuntimeError("tensors must not be empty")
+    buckets: list[tuple[list[int], int]] = []
+    filling: dict[Any, list[int]] = {}
+    bytes_in: dict[Any, int] = {}
+    limits = {each.dtype: iter(bucket_size) for each in tensors}
+    limit_of = {dtype: next(left) for dtype, left in limits.items()}
+    for k, each in enumerate(tensors):
+        number, kind = tensor_indices[k] if tensor_indices else k, each.dtype
+        if expect_sparse_gradient and expect_sparse_gradient[number]:
+            buckets.append(([number], 0))
+            continue
+        filling.setdefault(kind, []).append(number)
+        bytes_in[kind] = bytes_in.get(kind, 0) + each.numel() * each.element_size()
+        if bytes_in[kind] >= limit_of[kind]:
+            buckets.append((filling.pop(kind), limit_of[kind]))
+            bytes_in[kind], limit_of[kind] = 0, next(limits[kind], limit_of[kind])
+    buckets += [(numbers, limit_of[kind]) for kind, numbers in filling.items()]
+    if not tensor_indices:
+        buckets.sort(key=lambda bucket: min(bucket[0]))
+    return [numbers for numbers, _ in buckets], [limit for _, limit in buckets]
+
+
+class Reducer:
+    """Averages the gradients of some parameters over a group, once a backward."""
+
+    def __init__(
+        self, params: Sequence[Tensor], bucket_indices: Sequence[Sequence[int]], per_bucket_size_limits: Sequence[int],
+        process_group: Any, expect_sparse_gradients: Sequence[bool] = (), bucket_bytes_cap: int = 25 * MEBIBYTE,
+        find_unused_parameters: bool = False, gradient_as_bucket_view: bool = False,
+        param_to_name_mapping: Mapping[int, str] | None = None, first_bucket_bytes_cap: int = _DEFAULT_FIRST_BUCKET_BYTES,
+    ) -> None:  # fmt: skip
+        if not params:
+            raise RuntimeError("Expected at least one parameter.")
+        self.group, self.names = _resolve(process_group), param_to_name_mapping or {}
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.buckets: list[GradBucket] = []
+        self.place: dict[int, tuple[GradBucket, int, int]] = {}
+        for row in bucket_indices:
+            members, last = [params[k] for k in row], len(self.buckets) == len(bucket_indices) - 1
+            if any(each.dtype is not members[0].dtype for each in members):
+                raise RuntimeError("All parameters in a bucket must have the same dtype.")
+            sparse = bool(expect_sparse_gradients) and expect_sparse_gradients[row[0]]
+            bucket = GradBucket(len(self.buckets), members, last, sparse)
+            for k, each in enumerate(members):
+                self.place[id(each)] = (bucket, k, len(self.place))
+            self.buckets.append(bucket)
+        self.hook: tuple[Any, Callable] | None = None
+        self.active, self.begun, self.next = False, False, 0
+        # forwards of a module that trains since the last reduction, and of those before it how many had no backward
+        self.forwards = self.ahead = 0
+        self.iterations, self.error = 0, ""
+        self.read: Work | None = None  # is done when all have read what is in shared memory
+        if not gradient_as_bucket_view and isinstance(self.group, MPIProcessGroup):
+            share(self.buckets, self.group)  # those that are views stay, and are reduced in place
+        self.divisor = self.group.size()
+        self.used = rushlight.zeros(len(self.place), dtype=rushlight.int32)
+        self.is_wanted: Callable[[], bool] = lambda: True  # whether gradients are to be averaged
+        for each in params:
+            if id(each) in self.place:
+                each.register_post_accumulate_grad_hook(self.ready)
+
+    def failed(self, text: str, kind: type[Exception] = RuntimeError) -> Exception:
+        """An error, whose text is kept."""
+        self.error = text
+        return kind(text)
+
+    def prepare_for_forward(self) -> None:
+        """Before a forward of a module that trains."""
+        self.forwards += 1
+        self.iterations += 1
+
+    def prepare_for_backward(self, outputs: Any) -> None:
+        """Before a backward of these outputs: what they do not depend on has no gradient."""
+        unused: list[Tensor] = []
+        if self.find_unused_parameters:
+            found = _leaves(outputs)
+            every = [p for bucket in self.buckets for p in bucket.parameters()]
+            unused = [p for p in every if id(p) not in found]
+        self.prepare(unused)
+
+    def _rebuild_buckets(self) -> bool:
+        """False: buckets stay as they were made."""
+        return False
+
+    def prepare(self, unused: Sequence[Tensor]) -> None:
+        """Before a backward: nothing is there yet but what the outputs do not depend on."""
+        if self.begun:
+            raise self.failed(
+                "Expected to have finished reduction in the prior iteration before starting a new one. This error "
+                "indicates that your module has parameters that were not used in producing loss. You can enable "
+                "unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
+                "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
+                "participate in calculating loss."
+            )
+        self.wait_for_readers()
+        self.active, self.next = True, 0
+        self.ahead = 0
+        if self.find_unused_parameters:
+            self.used.fill_(1)
+        for bucket in self.buckets:
+            bucket.missing, bucket.reduction = len(bucket._parameters), None
+        for parameter in unused:
+            bucket, k, number = self.place[id(parameter)]
+            self.used[number] = 0
+            if bucket.sparse:
+                bucket.set_buffer(parameter.new_zeros(parameter.shape).to_sparse())
+            elif parameter.grad is None:
+                bucket._gradients[k].zero_()
+            else:
+                self.put(parameter.grad, bucket._gradients[k])
+            bucket.missing -= 1
+
+    def put(self, gradient: Tensor, place: Tensor) -> None:
+        """Write this process's share of the average into its bucket; all of a gradient for a communication hook."""
+        if self.hook is None:
+            with np.errstate(all="ignore"):
+                np.multiply(gradient._array, 1 / self.divisor, out=place._array, casting="unsafe")
+        elif gradient is not place:
+            place.copy_(gradient.detach())
+
+    def wait_for_readers(self) -> None:
+        """Wait until the buckets may be written."""
+        if self.read is not None:
+            self.read.wait()
+            self.read = None
+
+    def ready(self, parameter: Tensor) -> None:
+        """A gradient is there."""
+        if not self.active:
+            if self.ahead and self.is_wanted():
+                raise self.failed(
+                    "Several forwards, and then a backward for each: only the gradients of the first backward are "
+                    "reduced. Call backward once, on the sum of the losses, or after each forward."
+                )
+            return
+        self.begun = True
+        bucket, k, _ = self.place[id(parameter)]
+        if bucket.missing == 0:
+            raise self.failed(
+                "Expected to mark a variable ready only once. This error is caused by a parameter that is used in "
+                "several backwards of one forward, or outside of `forward`."
+            )
+        if bucket.sparse:
+            bucket.set_buffer(parameter.grad)
+        else:
+            self.put(parameter.grad, bucket._gradients[k])
+        if self.gradient_as_bucket_view:
+            parameter.grad = bucket._gradients[k]
+        bucket.missing -= 1
+        if bucket.missing:
+            return
+        with rushlight.no_grad():
+            while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
+                self.start(self.buckets[self.next])
+                self.next += 1
+            if self.next == len(self.buckets):
+                self.finish()
+
+    def start(self, bucket: GradBucket) -> None:
+        """Start to reduce a bucket."""
+        if self.hook is not None:
+            state, hook = self.hook
+            bucket.reduction = hook(state, bucket)
+            return
+        if bucket.sparse:
+            return  # it is reduced at the end
+        if bucket.shared is not None:
+            bucket.reduction = self.group.rows_written(bucket.buffer())
+            return
+        work = self.group.start_all_reduce(bucket.buffer())
+        bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
+
+    def finish(self) -> None:
+        """Wait for all buckets; the averages become the gradients."""
+        everywhere = None
+        if self.find_unused_parameters:
+            everywhere = self.used.clone()
+            collectives.all_reduce(everywhere, group=self.group)
+        for bucket in self.buckets:
+            averages = self.averages(bucket)
+            for k, parameter in enumerate(bucket._parameters):
+                if everywhere is not None and not everywhere[self.place[id(parameter)][2]]:
+                    continue  # no process used it
+                if bucket.sparse:
+                    parameter.grad = averages[k]
+                    continue
+                if parameter.grad is None:
+                    parameter.grad = rushlight.empty_like(parameter)
+                if bucket.shared is not None and self.hook is None:
+                    add_rows([row[k] for row in bucket.shared], parameter.grad)
+                elif parameter.grad is not averages[k]:
+                    parameter.grad.copy_(averages[k])
+        if self.hook is None and any(bucket.shared is not None for bucket in self.buckets):
+            self.read = self.group.start_barrier()
+        self.active = self.begun = False
+        self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
+
+    def shadow(self) -> None:
+        """Take part in the reductions of a backward, with zeros."""
+        self.wait_for_readers()
+        self.used.zero_()
+        with rushlight.no_grad():
+            for bucket in self.buckets:
+                bucket.buffer().zero_()
+                self.start(bucket)
+            self.finish()
+
+    def averages(self, bucket: GradBucket) -> list[Tensor]:
+        """What the reduction of a bucket gave, for each parameter."""
+        reduction = bucket.reduction
+        if bucket.sparse and reduction is None:
+            return [sparse_sum(bucket.buffer(), self.group) / self.divisor]
+        if isinstance(reduction, Work):
+            reduction.wait()
+            return bucket._gradients
+        if not isinstance(reduction, Future):
+            raise self.failed(
+                f"callback must return a torch.futures.Future object, but got {type(reduction)}"
+            )
+        found = reduction.wait()
+        return bucket.views(found[0] if isinstance(found, list | tuple) else found)
+
+
+def share(buckets: Sequence[GradBucket], group: Any) -> None:
+    """Put the rows of buckets into memory that all processes see, if they are on one machine."""
+    dense = [bucket for bucket in buckets if not bucket.sparse]
+    ends = [*itertools.accumulate(-(-b.buffer().nbytes // LINE) * LINE for b in dense)]
+    rows = shared_rows(ends[-1], group) if dense else None
+    if rows is not None:
+        for bucket, start in zip(dense, [0, *ends]):
+            end, dtype = start + bucket.buffer().nbytes, bucket.buffer().dtype
+            bucket.share([row[start:end].view(dtype) for row in rows], group.rank())
+
+
+def add_rows(rows: Sequence[Tensor], target: Tensor) -> None:
+    """Write the sum of rows, in their order."""
+    array = target._array
+    with np.errstate(all="ignore"):
+        np.add(rows[0]._array, rows[1]._array, out=array, casting="unsafe")
+        for row in rows[2:]:
+            np.add(array, row._array, out=array, casting="unsafe")
+    bump(target)
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _leaves(outputs: Any) -> set[int]:
+    """The ids of the leaves that outputs depend on."""
+    stack = [t.grad_fn for t in _tensors(outputs) if t.grad_fn is not None]
+    seen, found = set(), {id(t) for t in _tensors(outputs) if t.is_leaf}
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if (variable := getattr(node, "variable", None)) is not None:
+            found.add(id(variable))
+        stack += [following for following, _ in node.next_functions if following is not None]
+    return found
+
+
+def _broadcast_coalesced(
+    process_group: Any, tensors: Sequence[Tensor], buffer_size: int, src: int = 0
+) -> None:
+    """Give all processes the tensors of one, whose number in the group is `src`."""
+    works = [
+        collectives.broadcast(each.detach(), group=process_group, group_src=src, async_op=True)
+        for each in tensors
+    ]
+    for work in works:
+        work.wait()  # type: ignore[union-attr]

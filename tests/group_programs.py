@@ -1,0 +1,307 @@
+"""What the processes of `test_process_groups.py` run: `python group_programs.py NAME`, once for each rank."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import timedelta
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed as dist
+from rushlight._C._distributed_c10d import _create_work_from_future
+from rushlight.distributed import work
+from rushlight.nn.parallel import DistributedDataParallel
+
+
+def start(backend="gloo"):
+    dist.init_process_group(backend, timeout=timedelta(seconds=120))
+    return dist.get_rank(), dist.get_world_size()
+
+
+def chosen(kind, **fields):
+    made = getattr(dist, kind)()
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+def numbers(tensors):
+    return [t.tolist() for t in tensors]
+
+
+def reduced_lists():
+    """Reductions of lists of tensors: over the lists and over the processes."""
+    rank, size = start()
+    group = dist.group.WORLD
+    assert isinstance(group._get_backend(torch.device("cpu")), dist.ProcessGroupGloo)
+    every = torch.arange(1, 2 * size + 1)
+    expected = {"SUM": every.sum(), "PRODUCT": every.prod(), "MIN": 1, "MAX": 2 * size}
+    for name, value in expected.items():
+        op, options = getattr(dist.ReduceOp, name), chosen("AllreduceOptions")
+        options.reduceOp = op
+        pair = [torch.tensor([2 * rank + k + 1]) for k in range(2)]
+        future = group.allreduce(pair, options).get_future()
+        assert numbers(future.wait()) == numbers(pair) == [[value]] * 2, name
+        for one in (
+            group.allreduce(torch.tensor([rank + 1]), op),
+            group.allreduce([torch.tensor([rank + 1])], op),
+        ):
+            one.wait()
+            whole = torch.arange(1, size + 1)
+            assert (
+                one.result()[0].item()
+                == {"SUM": whole.sum(), "PRODUCT": whole.prod(), "MIN": 1, "MAX": size}[name]
+            )
+        x = torch.tensor([rank + 1])
+        group.reduce([x], chosen("ReduceOptions", rootRank=size - 1, reduceOp=op)).wait()
+        assert rank < size - 1 or x.item() == one.result()[0].item()
+        rows, x = [torch.tensor([rank + k]) for k in range(size)], torch.zeros(1, dtype=torch.int64)
+        group.reduce_scatter([x], [rows], chosen("ReduceScatterOptions", reduceOp=op)).wait()
+        y = torch.zeros(1, dtype=torch.int64)
+        group.reduce_scatter(y, rows, op).wait()
+        found = torch.arange(size) + rank
+        assert (
+            x.item()
+            == y.item()
+            == {"SUM": found.sum(), "PRODUCT": found.prod(), "MIN": rank, "MAX": rank + size - 1}[
+                name
+            ]
+        )
+    with pytest.raises(RuntimeError, match="of several tensors of one process"):
+        group.allreduce([torch.ones(1)] * 2, dist.ReduceOp.AVG)
+    x = [torch.ones(2), torch.ones(1, 3)]
+    group.allreduce_coalesced(x).wait()
+    assert numbers(x) == [[size] * 2, [[size] * 3]]
+    x = torch.zeros(2)
+    group._reduce_scatter_base(x, torch.arange(2.0 * size)).wait()
+    assert x.tolist() == [2 * rank * size, (2 * rank + 1) * size]
+    pair = [torch.zeros(1), torch.zeros(2)]
+    group.reduce_scatter_tensor_coalesced(pair, [torch.ones(size), torch.ones(2 * size)]).wait()
+    assert numbers(pair) == [[size], [size, size]]
+
+
+def moved_lists():
+    """Lists of tensors from process to process."""
+    rank, size = start()
+    group = dist.group.WORLD
+    for root in range(size):
+        for k in range(2):
+            pair = [torch.tensor([2.0 * rank + j]) for j in range(2)]
+            group.broadcast(pair, chosen("BroadcastOptions", rootRank=root, rootTensor=k)).wait()
+            assert numbers(pair) == [[2 * root + k]] * 2
+        mine = torch.tensor([float(rank)])
+        group.broadcast(mine, root=root).wait()
+        assert mine.item() == root
+        mine, rows = torch.tensor([float(rank)]), [torch.zeros(1) for _ in range(size)]
+        here = rank == root
+        group.gather([rows] if here else [], [mine], chosen("GatherOptions", rootRank=root)).wait()
+        assert numbers(rows) == [[k * here] for k in range(size)]
+        group.scatter(
+            [mine], [[r + 1 for r in rows]] if here else [], chosen("ScatterOptions", rootRank=root)
+        ).wait()
+        assert mine.item() == rank + 1
+        group.scatter(mine, rows if here else [], root).wait()
+        assert mine.item() == rank
+    for count in (1, 3):
+        mine = [torch.tensor([10.0 * rank + k]) for k in range(count)]
+        every = [[10.0 * r + k] for r in range(size) for k in range(count)]
+        rows = [[torch.zeros(1) for _ in range(size * count)] for _ in range(count)]
+        group.allgather(rows, mine).wait()
+        assert [numbers(each) for each in rows] == [every] * count
+    rows = [torch.zeros(1) for _ in range(size)]
+    group.allgather(rows, torch.tensor([float(rank)])).wait()
+    assert numbers(rows) == [[k] for k in range(size)]
+    rows = [[torch.zeros(1), torch.zeros(2)] for _ in range(size)]
+    group.allgather_coalesced(rows, [torch.ones(1) * rank, torch.ones(2) * rank]).wait()
+    assert [numbers(each) for each in rows] == [[[k], [k, k]] for k in range(size)]
+    whole = [torch.zeros(size), torch.zeros(2 * size)]
+    group.allgather_into_tensor_coalesced(whole, [torch.ones(1), torch.ones(2)]).wait()
+    group._allgather_base(whole[0], torch.tensor([float(rank)])).wait()
+    assert numbers(whole) == [list(range(size)), [1] * 2 * size]
+    rows = [torch.zeros(1) for _ in range(size)]
+    group.alltoall(rows, [torch.tensor([10.0 * rank + k]) for k in range(size)]).wait()
+    assert numbers(rows) == [[10 * k + rank] for k in range(size)]
+    x = torch.zeros(size)
+    group.alltoall_base(x, torch.arange(float(size)) + 10 * rank, [], []).wait()
+    assert x.tolist() == [10 * k + rank for k in range(size)]
+    x = torch.zeros(1)
+    coming = group.recv([x], (rank - 1) % size, 5)
+    group.send([torch.tensor([float(rank)])], (rank + 1) % size, 5).wait()
+    assert coming.wait() and x.item() == (rank - 1) % size == coming.source_rank()
+    if rank == 0:
+        coming = group.recv_anysource([x], 6)
+        assert coming.wait() and x.item() == 7 and coming.source_rank() == 1
+    elif rank == 1:
+        group.send([torch.tensor([7.0])], 0, 6).wait()
+    assert group.barrier().wait() and group.barrier(dist.BarrierOptions()).wait()
+    tensors = [
+        torch.full((k + 1,), float(rank)).to([torch.float32, torch.int64][k % 2]) for k in range(5)
+    ]
+    dist._broadcast_coalesced(group, tensors, 16, 1)
+    assert all((t == 1).all() for t in tensors)
+
+
+def refused_lists():
+    """What is wrong is said before anything is sent."""
+    rank, size = start()
+    group = dist.group.WORLD
+    a, b, c = torch.zeros(1), torch.zeros(1, dtype=torch.float64), torch.zeros(2)
+    sparse = torch.sparse_coo_tensor([[0]], [1.0], (1,))
+    at = {"rootRank": rank}
+    other = {"rootRank": (rank + 1) % size}
+    for text, call in {
+        "allreduce: requires non-empty tensor list": lambda: group.allreduce([]),
+        "allreduce: invalid tensor type at index 1": lambda: group.allreduce([a, b]),
+        "allreduce: invalid tensor size at index 1": lambda: group.allreduce([a, c]),
+        "allreduce: invalid tensor layout at index 1 .expected strided, got sparse_coo": lambda: group.allreduce([a, sparse]),
+        "tensors must all have the same type": lambda: group.allreduce_coalesced([a, b]),
+        "unsupported layout": lambda: group.allreduce_coalesced([sparse]),
+        "broadcast: invalid root rank: -1": lambda: group.broadcast([a], chosen("BroadcastOptions", rootRank=-1)),
+        "broadcast: invalid root tensor: 1": lambda: group.broadcast([a], chosen("BroadcastOptions", rootTensor=1, **at)),
+        "reduce: requires a single-element tensor list": lambda: group.reduce([a, a]),
+        "reduce: invalid root tensor: 2": lambda: group.reduce([a], chosen("ReduceOptions", rootTensor=2)),
+        "scatter: requires a single-element output tensor list": lambda: group.scatter([a, a], []),
+        "scatter: requires a single-element input list": lambda: group.scatter([a], [], chosen("ScatterOptions", **at)),
+        "scatter: Incorrect input list size": lambda: group.scatter([a], [[a] * (size + 1)], chosen("ScatterOptions", **at)),
+        "scatter: requires empty input on non-root": lambda: group.scatter([a], [[a]], chosen("ScatterOptions", **other)),
+        "gather: invalid tensor size at index 0": lambda: group.gather([[c] * size], [a], chosen("GatherOptions", **at)),
+        "gather: requires empty output on non-root": lambda: group.gather([[a]], [a], chosen("GatherOptions", **other)),
+        "allgather: requires non-empty input tensor list": lambda: group.allgather([], []),
+        "requires input/output tensor lists to have the same length": lambda: group.allgather([], [a]),
+        "allgather: invalid output tensor list at index 0": lambda: group.allgather([[a] * (size + 1)], [a]),
+        "output lists should be equal to world size": lambda: group.allgather_coalesced([[a]] * (size + 1), [a]),
+        "send takes a single tensor": lambda: group.send([a, a], rank - 1, 0),
+        "Tag must be nonnegative": lambda: group.recv([a], rank - 1, -1),
+    }.items():  # fmt: skip
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    for call in (lambda: group.allreduce(5), lambda: group.broadcast([a], 3)):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            call()
+    dist.barrier()
+
+
+def made_by_itself():
+    """Groups that a program makes of a store, without init_process_group."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), size, rank == 0)
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = 50.0
+    options._devices = [dist.ProcessGroupGloo.create_device(interface="lo")]
+    every = dist.ProcessGroupGloo(dist.PrefixStore("every", store), rank, size, options)
+    assert every.size() == size and every.rank() == rank and every.timeout == timedelta(seconds=50)
+    x = torch.ones(1)
+    dist.all_reduce(x, group=every)
+    assert x.item() == size and not dist.is_initialized()
+    if rank > 0:  # of some of them, in another order
+        others = dist.ProcessGroupGloo(dist.PrefixStore("others", store), size - 1 - rank, size - 1)
+        x.fill_(rank)
+        others.broadcast(x, root=0).wait()
+        assert x.item() == size - 1 and others.ranks == list(range(size - 1, 0, -1))
+    net = DistributedDataParallel(torch.nn.Linear(1, 1), process_group=every)
+    net(torch.full((1, 1), float(rank))).sum().backward()
+    assert net.module.weight.grad.item() == (size - 1) / 2
+    every.barrier().wait()
+
+
+def many_at_once():
+    """Hundreds of calls on their way: MPI moves all, and only the oldest one tells the store that it waits."""
+    rank, size = start()
+    group, told = dist.group.WORLD, []
+    kept = group.store._call
+    group.store._call = lambda name, *rest: told.append(name) or kept(name, *rest)
+    if rank == 0:
+        time.sleep(3 * work.SLOW)
+    tensors = [torch.tensor([float(rank + k)]) for k in range(300)]
+    futures = [dist.all_reduce(t, async_op=True).get_future() for t in tensors]
+    for k, future in enumerate(futures):
+        assert future.wait()[0].item() == sum(k + r for r in range(size))
+    assert told.count("set") < 100, told
+    dist.barrier()
+
+
+def reducers():
+    """A `Reducer` of a program's own averages gradients; what goes wrong is kept."""
+    rank, size = start()
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1).double())
+    with torch.no_grad():
+        for p in net.parameters():
+            p.fill_(1)
+    parameters = list(net.parameters())
+    with pytest.raises(RuntimeError, match="must have the same dtype"):
+        dist.Reducer(parameters, [[0, 1, 2, 3]], [100], dist.group.WORLD)
+    reducer = dist.Reducer(
+        parameters, [[2, 3], [0, 1]], [100, 100], dist.group.WORLD, find_unused_parameters=True
+    )
+    for last in (True, False):
+        reducer.prepare_for_forward()
+        y = net[0](torch.full((1, 2), rank + 1.0))
+        out = net[1](y.double()) if last else y
+        reducer.prepare_for_backward(out)
+        out.sum().backward()
+        average = (size + 1) / 2
+        assert net[0].weight.grad.tolist() == [[average * (2 - last)] * 2] * 2 or last is False
+        assert (net[1].weight.grad is None) == (not last)
+        net.zero_grad()
+    ddp = DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
+    ddp.register_comm_hook(None, lambda state, bucket: 1)
+    with pytest.raises(RuntimeError, match="callback must return"):
+        ddp(torch.ones(1, 2)).sum().backward()
+    said = ddp._get_ddp_logging_data()
+    assert said["has_error"] == 1 and "callback must return" in said["error"]
+    assert (said["world_size"], said["bucket_sizes"], said["module_name"]) == (size, "8", "Linear")
+
+
+class Alone(dist.ProcessGroup):
+    """A group of one process, whose calls return works of its own."""
+
+    def __init__(self, future):
+        super().__init__(0, 1)
+        self.future, self.waits = future, 0
+
+    def _work(self, result):
+        future = torch.futures.Future()
+        future.set_result(result)
+        if self.future:
+            return _create_work_from_future(future)
+        group = self
+
+        class Mine(dist._Work):
+            def wait(self, timeout):
+                group.waits += 1
+                return True
+
+            def get_future(self):
+                return future
+
+        return Mine()
+
+    def broadcast(self, tensors, options):
+        return self._work(tensors)
+
+    def allgather(self, outputs, inputs, options):
+        for output, mine in zip(outputs[0], inputs):
+            output.copy_(mine)
+        return self._work(outputs)
+
+    def allreduce(self, tensors, options):
+        return self._work(tensors)
+
+
+def groups_of_its_own():
+    """A group that a program makes of its own class goes where a group does, without init_process_group."""
+    for future in (False, True):
+        group = Alone(future)
+        net = torch.nn.Linear(2, 1, bias=False)
+        DistributedDataParallel(net, process_group=group)(torch.ones(1, 2)).sum().backward()
+        assert net.weight.grad.tolist() == [[1, 1]] and bool(group.waits) != future
+        x = torch.ones(2)
+        assert dist.all_reduce(x, group=group) is None and dist.get_world_size(group) == 1
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("done", flush=True)

@@ -1,0 +1,55 @@
+"""Process groups called as PyTorch's C++ classes are, groups that programs make themselves, buckets."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed as dist
+from test_distributed import check, job, needs_mpi
+
+PROGRAMS = pathlib.Path(__file__).parent / "group_programs.py"
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize(
+    "name",
+    ["reduced_lists", "moved_lists", "refused_lists", "made_by_itself", "many_at_once", "reducers"],
+)
+def test_job(name, ranks):
+    check(job(name, ranks, PROGRAMS))
+
+
+def test_groups_of_a_program_s_own():
+    check(job("groups_of_its_own", 1, PROGRAMS))
+
+
+def test_buckets_by_size():
+    f, d = torch.float32, torch.float64
+
+    def assigned(tensors, *more):
+        made = [torch.empty(n, dtype=t) for n, t in tensors]
+        return dist._compute_bucket_assignment_by_size(made, *more)
+
+    assert assigned([(50, f), (25, f), (50, f), (25, f)], [400]) == ([[0, 1, 2], [3]], [400, 400])
+    assert assigned([(50, f), (25, d)] * 3, [200, 400]) == (
+        [[0], [1], [2, 4], [3, 5]],
+        [200, 200, 400, 400],
+    )
+    assert assigned([(10, f)] * 7, [40, 120, 80])[0] == [[0], [1, 2, 3], [4, 5], [6]]
+    sparse = [False, True, False, False, True, False]
+    assert assigned([(10, f)] * 6, [40, 80], sparse) == (
+        [[0], [1], [2, 3], [4], [5]],
+        [40, 0, 80, 0, 80],
+    )
+    assert assigned([(10, f)] * 4, [1000], [], [3, 1, 2, 0]) == ([[3, 1, 2, 0]], [1000])
+    with pytest.raises(RuntimeError, match="must not be empty"):
+        assigned([], [40])
+
+
+def test_a_kind_of_reduction_is_equal_to_itself_alone():
+    kind, op = dist.ReduceOp.SUM, dist.ReduceOp(dist.ReduceOp.SUM)
+    assert op == kind and kind != op and len({kind, dist.ReduceOp.MAX, kind}) == 2
