@@ -402,13 +402,13 @@ def ways_to_reduce():
     """Averages of gradients are the same through shared memory, by messages and in place."""
     import time
 
-    from rushlight.distributed import data_parallel, shared_rows
+    from rushlight.distributed import reducer, shared_rows
 
     rank, size = start()
     DDP, most, added = (
         torch.nn.parallel.DistributedDataParallel,
         shared_rows.MOST,
-        data_parallel.add_rows,
+        reducer.add_rows,
     )
 
     def late(rows, target):  # it reads when the others are about to write the next ones
@@ -416,7 +416,7 @@ def ways_to_reduce():
         added(rows, target)
 
     if rank == 0:
-        data_parallel.add_rows = late
+        reducer.add_rows = late
     for largest, options in ((most, {}), (1, {}), (most, {"gradient_as_bucket_view": True})):
         shared_rows.MOST = largest
         for dtype in (torch.float32, torch.bfloat16):
@@ -429,7 +429,7 @@ def ways_to_reduce():
                 assert layer.weight.grad.tolist() == [[step * (size + 1)] * 5] * 3
                 assert layer.bias.grad.tolist() == [1] * 3
                 layer.zero_grad(set_to_none=step % 2 == 0)
-    data_parallel.add_rows, shared_rows.MOST = added, most
+    reducer.add_rows, shared_rows.MOST = added, most
 
 
 def functional():
