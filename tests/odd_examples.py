@@ -458,6 +458,23 @@ def of_generator(rng, d):
     return Generator().manual_seed(3), long_or(rng, 2, 16, 625, 5000) + 1
 
 
+def weights_of(rng, d):
+    """Weights of rows, now and then some that cannot be."""
+    w = rng.random((small(rng), long_or(rng, 1))).astype(d)
+    if rng.integers(3) == 0:
+        w[rng.integers(len(w)), rng.integers(w.shape[1])] = rng.choice([-1.0, np.inf, np.nan, 0.0])
+    if rng.integers(3) == 0:
+        w[rng.integers(len(w))] = 0
+    return w
+
+
+def chosen(rng, d):
+    from rushlight.rng.generator import Generator
+
+    w = rng.random((small(rng), long_or(rng, 1))).astype(d) + d.type(0.01)
+    return Generator().manual_seed(3), w, small(rng)
+
+
 def seeded(rng, d):
     return rng.integers(0, 2**32, 624, dtype=np.uint32), int(rng.integers(2**32))
 
@@ -686,7 +703,9 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "random_floats": drawing([F32]), "random_bernoulli": drawing([*FLOATS, *INTEGERS], 1 << 52, 1),
     "random_integers": drawing([np.dtype(np.int64)], 3, 17), "random_normals": normals(np.float32),
     "random_wide_normals": normals(np.float64), "random_scalar_normals": drawing([F32, F64], 0.5, 2.0),
-    "random_permutation": drawing([np.dtype(np.int64)], least=2),
+    "random_permutation": drawing([np.dtype(np.int64)], least=2), "random_choices": chosen,
+    "random_exponentials": drawing([F32, F64], -0.5),
+    "faults_of_weights": lambda rng, d: (weights_of(rng, d),),
     "random_seeded": seeded, "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,
     "recurrent_layer_gradients": recurrent_gradients,
     "cat_contiguous": cat, "stack_contiguous": stacked,

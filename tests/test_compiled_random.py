@@ -89,6 +89,36 @@ def test_hits_are_the_references(n, dtype):
             assert a == b
 
 
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("n", SIZES)
+def test_exponential_numbers_are_the_references(n, dtype):
+    a, b = both(filled("random_exponentials", n, dtype, -0.3), 1)
+    assert a == b
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize(
+    "rows, k, n", [(1, 1, 1), (1, 7, 40), (5, 3, 2), (300, 10, 1), (2, 5000, 9)]
+)
+def test_choices_are_the_references(rows, k, n, dtype):
+    weights = guarded(np.random.default_rng(k).random((rows, k)).astype(dtype))
+    weights[0, 0] = 1e-30
+    a, b = both(lambda xp, g: xp.random_choices(g, weights, n))
+    assert a == b
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("weight", [-1.0, -0.0, 0.0, np.inf, np.nan, 1e-45])
+def test_faults_of_weights_are_the_references(weight, dtype):
+    for at in (0, 6, 20):
+        for others in (0.0, 1.0):
+            weights = guarded(np.full((3, 7), others, dtype))
+            weights.reshape(-1)[at] = weight
+            found = compiled.faults_of_weights(weights)
+            assert found == reference.faults_of_weights(weights)
+            assert found[0] == (not 0 <= weight < np.inf)
+
+
 @pytest.mark.parametrize("skip", [0, 1, 623, 624])
 @pytest.mark.parametrize("n", SIZES[1:])
 def test_permutations_are_the_references(n, skip):

@@ -33,6 +33,7 @@ from rushlight.core.dtype_sets import (
     F32,
     F64,
     FLOATING,
+    FULL,
     I64,
     REDUCED,
     STORED_ONLY,
@@ -422,7 +423,6 @@ def bernoulli_(
     np.copyto(view, u.reshape(view.shape) < p.transpose(order).astype(u.dtype), casting="unsafe")
 
 
-@np.errstate(all="ignore")
 def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
     """Exponential numbers of mean 1 / `rate`: -log(1 - u) / rate. RuntimeError for a rate not above 0."""
     if out.dtype not in FLOATING:
@@ -432,8 +432,11 @@ def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
         )
     if not rate > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-    u = generator.doubles(out.size)
-    _write(out, (-1.0 / rate) * _function("log1p", out.dtype, u.size)(-u))
+    direct = out.dtype in FULL and out.flags.c_contiguous
+    drawn = out if direct else np.empty(out.size, F64 if out.dtype == F64 else F32)
+    xp.random_exponentials(generator, drawn, -1.0 / rate)
+    if not direct:
+        _write(out, drawn)
 
 
 @np.errstate(all="ignore")

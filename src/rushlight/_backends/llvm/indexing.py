@@ -381,6 +381,18 @@ def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int]
     return prod(shape[:dim]), shape[dim], index.shape[dim], prod(shape[dim + 1 :])
 
 
+def named(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
+    """The part of an array that an index of smaller sizes can name; None where it has all sizes but that of `dim`, or
+    other dimensions, and where the part is long and has gaps."""
+    sizes = index.shape
+    if len(sizes) != a.ndim or not index.size or not 0 <= dim < a.ndim:
+        return None
+    if sizes[:dim] == a.shape[:dim] and sizes[dim + 1 :] == a.shape[dim + 1 :]:
+        return None
+    part = a[tuple([slice(None) if d == dim else slice(n) for d, n in enumerate(sizes)])]
+    return part if part.flags.c_contiguous or part.size <= 4 * index.size else None
+
+
 @implements("gather")
 @before(GATHER)
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
@@ -389,6 +401,8 @@ def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
         a, index = contiguous(a), contiguous(index)
         if (r := GATHER[a.dtype](a, index, dim)) is not None:
             return r
+    if (part := named(a, index, dim)) is not None:
+        return gather(contiguous(part), index, dim)
     if index.size >= SMALL and plain(a) and a.dtype.itemsize in UNITS:
         index = contiguous(index)
         t, found = index_type(index), sizes(a.shape, index, dim)
@@ -416,6 +430,12 @@ def written(
     """`scatter` by a kernel, `how` being its word; None where there is none."""
     if WRITE[how][z.dtype](z, index, values, dim):
         return True
+    if (part := named(z, index, dim)) is not None:
+        array = contiguous(part)
+        done = written(array, index, dim, values, how)
+        if done and array is not part:
+            part[...] = array
+        return done
     if not z.flags.c_contiguous:
         order, axes = in_memory(z), values.ndim
         if (

@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import random as reference
-from rushlight._codegen.kernels import libm
+from rushlight._codegen.kernels import libm, math
 from rushlight._codegen.kernels import random as kernels
 from rushlight._codegen.language import external
 from rushlight._codegen.types import f64, of
@@ -233,3 +233,50 @@ def random_permutation(generator: Any, out: np.ndarray) -> None:
     if not fits(out, I64):
         return reference.random_permutation(generator, out)
     return drawn(generator, order(), out, out.size)
+
+
+@cache
+def exponentials(dtype: np.dtype, exact: bool) -> Any:
+    """The kernel of `random_exponentials`, with the C library's logarithm where it is to be exact; None where that is
+    not Python's."""
+    if not exact:
+        return kernels.exponentials.compiled(T=of(dtype), LOG1P=math.log1p)
+    if not libm.each("log1p"):
+        return None
+    return kernels.exponentials.compiled(T=of(dtype), LOG1P=external("log1p", f64, f64))
+
+
+@implements("random_exponentials")
+def random_exponentials(generator: Any, out: np.ndarray, scale: float) -> None:
+    """log(1 - u) * scale into `out`, float32 or float64."""
+    d = out.dtype
+    kernel = exponentials(d, d is F64 or out.size < 16) if d in FULL and fits(out, d) else None
+    if kernel is None:
+        return reference.random_exponentials(generator, out, scale)
+    return drawn(generator, kernel, out, out.size, scale)
+
+
+@implements("random_choices")
+def random_choices(generator: Any, weights: np.ndarray, n: int) -> np.ndarray:
+    """n places in each row of `weights` [m, k], with probabilities in proportion to them, as int64 [m, n]."""
+    if not plain(weights):
+        return reference.random_choices(generator, weights, n)
+    rows, k = weights.shape
+    uniform, out = generator.doubles(rows * n), np.empty((rows, n), np.int64)
+    run = kernels.chosen.compiled(T=of(weights.dtype))
+    run(weights, uniform, np.empty_like(weights), out, rows, k, n)
+    return out
+
+
+@implements("faults_of_weights")
+def faults_of_weights(weights: np.ndarray) -> tuple[bool, bool]:
+    """Whether an element of `weights` [m, k] is negative, infinite or no number; whether a row has none above 0."""
+    if not plain(weights):
+        return reference.faults_of_weights(weights)
+    found = np.zeros(2, np.int64)
+    kernels.judged.compiled(T=of(weights.dtype))(weights, found, *weights.shape)
+    return bool(found[0]), bool(found[1])
+
+
+def plain(weights: np.ndarray) -> bool:
+    return bool(weights.size) and weights.dtype in FULL and weights.flags.carray

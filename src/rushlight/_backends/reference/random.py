@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rushlight.rng.generator import Generator
 
 KERNELS = (
-    "by_c_library random_bernoulli random_doubles random_floats random_integers "
+    "by_c_library faults_of_weights random_bernoulli random_choices random_doubles random_exponentials random_floats random_integers "
     "random_normal_floats random_normals random_permutation random_scalar_normals random_seeded "
     "random_uniform random_wide_normals random_wide_words random_words"
 ).split()
@@ -231,3 +231,31 @@ def _shuffled_by_doubling(n: int, target: np.ndarray) -> np.ndarray:
     order = np.empty(n, np.int64)
     order[step] = found
     return order
+
+
+@np.errstate(all="ignore")
+def random_exponentials(generator: Generator, out: np.ndarray, scale: float) -> None:
+    """log(1 - u) * scale into `out`, float32 or float64."""
+    u = generator.doubles(out.size)
+    # An error in the last of 53 bits does not survive rounding to 24.
+    exact = out.dtype == np.float64 or out.size < 16
+    log = by_c_library("log1p", -u) if exact else np.log1p(-u)
+    out.reshape(-1)[...] = log * scale
+
+
+def random_choices(generator: Generator, weights: np.ndarray, n: int) -> np.ndarray:
+    """n places in each row of `weights` [m, k], with probabilities in proportion to them, as int64 [m, n]: uniform
+    numbers are looked up in the sums of the row, float32 or float64."""
+    found = np.empty((len(weights), n), np.int64)
+    for row, places in zip(weights, found):
+        sums = np.cumsum(row, dtype=row.dtype)  # from left to right, in the order PyTorch adds
+        sums /= sums[-1]
+        sums[-1] = 1.0
+        places[...] = np.searchsorted(sums.astype(np.float64), generator.doubles(n))
+    return found
+
+
+def faults_of_weights(weights: np.ndarray) -> tuple[bool, bool]:
+    """Whether an element of `weights` [m, k] is negative, infinite or no number; whether a row has none above 0."""
+    good = (weights < np.inf).all() and (weights >= 0).all()
+    return not good, not (weights > 0).any(-1).all()

@@ -8,8 +8,9 @@ k - 227 of the new ones), so that vectors never meet their own results.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, f32, f64, i32, i64, u32, u64
+from rushlight._codegen.types import Ptr, b1, f32, f64, i32, i64, u32, u64
 from rushlight.rng.box_muller import _COS, _LOG, _LOG2_HIGH, _LOG2_LOW, _QUARTER_PI, _SIN
 
 N, M = 624, 397
@@ -353,3 +354,57 @@ def made_normal(x: Ptr[f32], n: i64, mean: f32, std: f32):
             c, s = fma(c * radius, std, mean), fma(s * radius, std, mean)
             store(x + i, shuffle(c, s, tuple(range(8)) + tuple(range(16, 24))))
             store(x + i + L, shuffle(c, s, tuple(range(8, 16)) + tuple(range(24, 32))), there)
+
+
+# -- exponential numbers ---------------------------------------------------------------------------
+
+
+@kernel
+def exponentials(LOG1P, state: i64, out: Ptr[T], n: i64, scale: f64):
+    """log(1 - u) * scale of n uniform numbers of 53 bits."""
+    each_pair(state, n, lambda i, w: store(out + i, T(LOG1P(-unit_wide(w)) * scale)))
+
+
+# -- choices ---------------------------------------------------------------------------------------
+
+
+@kernel
+def judged(weights: Ptr[T], found: Ptr[i64], rows: i64, k: i64):
+    """found[0] = 1 where a weight is negative, infinite or no number, found[1] = 1 where a row has none above 0."""
+    for lo, hi in parallel(rows, rows_of(k)):
+        for r in range(lo, hi):
+            good, some = b1(True), b1(False)
+            for j in range(r * k, r * k + k):
+                w = weights[j]
+                good = good & (w >= 0) & (w < float("inf"))
+                some = some | (w > 0)
+            if not good:
+                found[0] = 1
+            if not some:
+                found[1] = 1
+
+
+@kernel
+def chosen(
+    weights: Ptr[T], uniform: Ptr[f64], sums: Ptr[T], out: Ptr[i64], rows: i64, k: i64, n: i64
+):
+    """For n numbers of each row: the first place whose share of the sums from left to right reaches it."""
+    for lo, hi in parallel(rows, rows_of(k + 16 * n)):
+        for r in range(lo, hi):
+            s = sums + r * k
+            total = T(0)
+            for j in range(k):
+                total += weights[r * k + j]
+                s[j] = total
+            for j in lanes(0, k):
+                s[j] = s[j] / total
+            s[k - 1] = T(1)
+            for i in range(r * n, r * n + n):
+                low, high = i64(0), k - 1
+                while low < high:
+                    middle = (low + high) >> 1
+                    if f64(s[middle]) < uniform[i]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                out[i] = low

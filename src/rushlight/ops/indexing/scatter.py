@@ -51,10 +51,11 @@ def check_scatter(
 ) -> int:
     """The dimension, not negative; RuntimeError or IndexError unless all fits; `in_range`: the
     indices too."""
-    shape = index.shape
-    if shape and shape == a.shape and index.dtype is I64 and not in_range and dim.__class__ is int:
-        if (src is None or src.shape == shape and src.dtype is a.dtype) and 0 <= dim < len(shape):
-            return dim  # the commonest arguments
+    shape, own = index.shape, a.shape
+    if index.dtype is I64 and not in_range and dim.__class__ is int and 0 <= dim < len(own):
+        if src is None or src.shape == shape and src.dtype is a.dtype:
+            if shape == own or shape[:dim] == own[:dim] and shape[dim + 1 :] == own[dim + 1 :]:
+                return dim  # the commonest arguments
     d = geometry.wrap_dim(dim, a.ndim)
     index_dtype(name, index)
     if src is not None:
