@@ -475,6 +475,31 @@ def chosen(rng, d):
     return Generator().manual_seed(3), w, small(rng)
 
 
+def rates(rng, d):
+    from rushlight.rng.generator import Generator
+
+    return Generator().manual_seed(3), rng.random(long_or(rng, 1)) * rng.choice([1.0, 30.0, 1e6])
+
+
+def trials(rng, d):
+    """What `rng.rejection.binomial` computes of numbers of trials and probabilities."""
+    from rushlight.rng.generator import Generator
+
+    n, p = np.floor(rng.random(long_or(rng, 1)) * rng.choice([5, 300])), rng.random()
+    rare = min(p, 1 - p)
+    rest = rare / (1 - rare) + 0 * n, np.floor((n + 1) * rare), np.log1p(-rare) + 0 * n
+    rows = n, p + 0 * n, rare + 0 * n, n * rare, np.sqrt(n * rare * (1 - rare)), *rest
+    return Generator().manual_seed(3), np.stack(rows, 1)
+
+
+def shapes_of_gammas(rng, d):
+    from rushlight.rng.generator import Generator
+
+    alpha = rng.random(long_or(rng, 1)) * rng.choice([1.0, 3.0, 1e3])
+    rows = np.stack((alpha, 1 / alpha, alpha + (alpha < 1) - 1 / 3), 1)
+    return Generator().manual_seed(3), rows, 0.0331
+
+
 def seeded(rng, d):
     return rng.integers(0, 2**32, 624, dtype=np.uint32), int(rng.integers(2**32))
 
@@ -704,6 +729,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "random_integers": drawing([np.dtype(np.int64)], 3, 17), "random_normals": normals(np.float32),
     "random_wide_normals": normals(np.float64), "random_scalar_normals": drawing([F32, F64], 0.5, 2.0),
     "random_permutation": drawing([np.dtype(np.int64)], least=2), "random_choices": chosen,
+    "random_poissons": rates, "random_binomials": trials, "random_gammas": shapes_of_gammas,
     "random_exponentials": drawing([F32, F64], -0.5),
     "faults_of_weights": lambda rng, d: (weights_of(rng, d),),
     "random_seeded": seeded, "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from guard import guarded
 from rushlight._backends.llvm import random as compiled
+from rushlight._backends.llvm import rejection as compiled_rejection
 from rushlight._backends.reference import random as reference
+from rushlight._backends.reference import rejection as reference_rejection
 from rushlight.core import dtypes
+from rushlight.rng import rejection, sampling
 from rushlight.rng.generator import Generator
 
 SIZES = (1, 15, 16, 17, 31, 33, 64, 623, 624, 625, 1247, 1248, 1249, 5000)
@@ -105,6 +108,36 @@ def test_choices_are_the_references(rows, k, n, dtype):
     weights[0, 0] = 1e-30
     a, b = both(lambda xp, g: xp.random_choices(g, weights, n))
     assert a == b
+
+
+PARAMETERS = {
+    "poisson": lambda rng, n, d: (
+        rng.choice([0.0, 0.3, 4.0, 9.99, 10.0, 55.5, 1e4, 1e8, np.inf], n).astype(d),
+    ),
+    "binomial": lambda rng, n, d: (
+        rng.choice([0.0, 1.0, 7.0, 40.0, 1000.0, 1e6, -1.0, np.inf, np.nan], n).astype(d),
+        rng.choice([0.0, 1e-3, 0.2, 0.5, 0.9, 1.0, -0.1, 1.5, np.nan], n).astype(d),
+    ),
+    "standard_gamma": lambda rng, n, d: (
+        rng.choice([0.0, 1e-4, 0.3, 1.0, 2.5, 1e5, -1.0, np.nan, np.inf], n).astype(d),
+    ),
+    "dirichlet": lambda rng, n, d: (rng.choice([1e-7, 0.3, 1.0, 50.0], (n, 3)).astype(d),),
+}
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("n", [1, 2, 300])
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_numbers_by_rejection_are_the_references(name, n, dtype, monkeypatch):
+    given = PARAMETERS[name](np.random.default_rng(n), n, dtype)
+    found = []
+    for back_end in (compiled_rejection, reference_rejection):
+        monkeypatch.setattr(rejection, "xp", back_end)
+        g = Generator().manual_seed(7)
+        sampling.normal_(np.empty(1), 0.0, 1.0, g)  # leaves a spare number
+        results = [getattr(rejection, name)(*given, g).tobytes() for _ in range(3)]
+        found.append((results, g.spare, g.state_bytes().tobytes(), g.words(3).tolist()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("dtype", REALS)

@@ -99,6 +99,9 @@ REFERENCE = {
         "median_with_index min_with_index mode nansum prod segment_ids segment_offsets "
         "segment_reduce sum sum_to upcast variance xor_sum "
     ),
+    "rejection": (
+        "random_binomials random_gammas random_poissons "
+    ),
     "resample": (
         "affine_grid affine_grid_adjoint grid_sample grid_sample_gradients grid_taps resample "
         "resample_adjoint taps_of "
@@ -225,6 +228,9 @@ LLVM = {
     ),
     "reduce": (
         "count_nonzero l2_norm mean nansum prod sum sum_to variance "
+    ),
+    "rejection": (
+        "random_binomials random_gammas random_poissons "
     ),
     "resample": (
         "grid_sample grid_sample_gradients resample resample_adjoint "
