@@ -341,6 +341,56 @@ def test_elementwise_entries_take_arrays_that_broadcast_and_numbers():
     assert all(abs(n - m) < 1000 for n, m in zip(held, now, strict=True))
 
 
+def test_elementwise_entries_write_into_an_array():
+    """Of the shape of the others, in order, and each of these the same memory or apart: all else goes on to Python."""
+    rng = np.random.default_rng(0)
+    memory = rng.standard_normal(40).astype(F32)
+    a, b = memory[:12].reshape(3, 4), memory[12:24].reshape(3, 4)
+    entry = elementwise.lerp  # of two arrays and a number
+
+    def want(x, y):
+        return x + F32.type(0.25) * (y - x)
+
+    for into in (memory[24:36].reshape(3, 4), np.zeros((3, 4), F32), a, b):
+        x, y = a.copy(), b.copy()
+        before = sys.getrefcount(into)
+        r = entry(a, b, 0.25, out=into)
+        assert r is into
+        del r
+        assert sys.getrefcount(into) == before
+        np.testing.assert_allclose(into, want(x, y), rtol=1e-6)
+        a[...], b[...] = x, y
+
+    quick = elementwise._number.entries[F32]
+    assert quick(a, b, 0.25, np.zeros((3, 4), F32)) is not None
+    read_only = np.zeros((3, 4), F32)
+    read_only.flags.writeable = False
+    for unfit in (
+        np.zeros((4, 3), F32), np.zeros((3, 4), "f8"), np.zeros((4, 3), F32).T, np.zeros((3, 8), F32)[:, ::2],
+        memory[1:13].reshape(3, 4), memory[20:32].reshape(3, 4), read_only, None, 3.0,
+    ):  # fmt: skip
+        assert quick(a, b, 0.25, unfit) is None
+    assert quick(a, b[0], 0.25, np.zeros((3, 4), F32)) is None  # what broadcasts is left to Python
+    # Overlapping memory: Python computes as if all was read before the first write.
+    x, y, shifted = a.copy(), b.copy(), memory[1:13].reshape(3, 4)
+    np.testing.assert_allclose(entry(a, b, 0.25, out=shifted), want(x, y), rtol=1e-6)
+    with pytest.raises((TypeError, ValueError)):
+        entry(a.copy(), b.copy(), 0.25, out=read_only)
+    with pytest.raises(TypeError):
+        entry(a, b, 0.25, other=a)
+
+
+def test_a_bound_that_is_left_out_in_place():
+    for bounds in ({"min": 0.0}, {"max": 0.5}, {"min": -0.25, "max": 0.25}):
+        x = rushlight.linspace(-1, 1, 9)
+        want = x.clamp(**bounds)
+        for _ in range(4):  # by the general way, then as printed for the key
+            y = x.clone()
+            assert y.clamp_(**bounds) is y and rushlight.equal(y, want)
+    with pytest.raises(RuntimeError, match="At least one"):
+        x.clamp_()
+
+
 def test_attributes_are_the_arrays():
     """Native getters of tensors: what they are made for, and what they leave to Python."""
 

@@ -17,6 +17,7 @@ from rushlight._codegen.kernels.header import (
     shape_of,
     size_of,
     strides_like,
+    writeable,
 )
 from rushlight._codegen.language import array, bits, inline
 from rushlight._codegen.language import call as call_address
@@ -170,13 +171,29 @@ def over_rows(loop, operands, groups, sizes, walks, args, steps):
             g = g + 1
 
 
+@inline
+def writes_over(objects, arrays, operands, size, table):
+    """Whether the array behind the operands has the shape of the first, in order, and can be written to while each of
+    the arrays is read, an element at a time."""
+    out = bits(objects[operands], Header)
+    fits = same_shape(out, bits(objects[0], Header)) & in_order(out) & writeable(out)
+    begin, end = out[DATA], out[DATA] + size * table[MADE_STEP]
+    for k in range(arrays):
+        a = bits(objects[k], Header)
+        same = (a[DATA] == begin) & (table[STEP] == table[MADE_STEP])
+        fits = fits & (same | (end <= a[DATA]) | (a[DATA] + size * table[STEP] <= begin))
+    return fits
+
+
 @entry
 def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
     """The loop of a ufunc over arrays of one dtype, and numbers behind them. The arrays are of one shape, in order or
-    dense with the same strides; or they are in order, few, and broadcast."""
+    dense with the same strides; or they are in order, few, and broadcast. One more array is written to: of that shape
+    and in order like all others, of which each is the same memory or shares none."""
     table = bits(self[DATA], Ptr[i64])
     nothing, arrays, operands = table[NOTHING], table[ARRAYS], table[OPERANDS]
-    if (table[USED] == 0) | (count != operands):
+    into = count == operands + 1
+    if (table[USED] == 0) | ((count != operands) & (not into)):
         return new_reference(nothing)
     args, steps, size = array(i64, OPERANDS_MOST), array(i64, OPERANDS_MOST), array(i64, 1)
     values, fits, given = array(i64, OPERANDS_MOST), b1(1), operands == arrays
@@ -222,6 +239,10 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
                 step = step * sizes[g]
                 size[0] = size[0] * sizes[g]
             fits = size[0] < LONG
+    if into & fits:
+        fits = ordered & alike & plain(objects[operands], table, table[MADE])
+        if fits:
+            fits = writes_over(objects, arrays, operands, size[0], table)
     if (not fits) | (size[0] == 0):
         return new_reference(nothing)
     if table[SEARCH] != 0:
@@ -231,10 +252,13 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             return new_reference(nothing)
     if not ordered:
         strides_like(first, table[STEP], table[MADE_STEP], strides)
-    out = call_address(
-        table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(nd),
-        shape_of(first) if alike else shape, i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
-    )  # fmt: skip
+    if into:
+        out = new_reference(objects[operands])
+    else:
+        out = call_address(
+            table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(nd),
+            shape_of(first) if alike else shape, i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
+        )  # fmt: skip
     if out != 0:
         args[operands] = bits(out, Ptr[i64])[DATA]
         steps[operands] = table[MADE_STEP]

@@ -23,6 +23,7 @@ other arguments are ints, bools, or None, which is NONE for it; floats and ints 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,6 +59,8 @@ from rushlight._codegen.runtime.abi import (
     FLOAT_VALUE,
     LIST_ITEMS,
     LIST_SIZE,
+    TUPLE_ITEMS,
+    TUPLE_SIZE,
     TYPE,
 )
 from rushlight._codegen.types import Header, Ptr, f64, i32, i64
@@ -234,9 +237,9 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
     return tuple_of(made)
 
 
-# What `by_first` is bound to: the types of arrays and lists, None, the entries by dtype, and the function behind
-# them.
-FIRST_ARRAY, FIRST_LIST, FIRST_NOTHING, ENTRIES, FALLBACK = range(5)
+# What `by_first` is bound to: the types of arrays and lists, None, the entries by dtype, the function behind them, and
+# the word `out` where the entries take an array to write to behind the other arguments.
+FIRST_ARRAY, FIRST_LIST, FIRST_NOTHING, ENTRIES, FALLBACK, OUT = range(6)
 
 
 @entry
@@ -244,7 +247,12 @@ def by_first(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object)
     """Call the entry for the dtype of the first argument, or of the first item of a list; where it takes
     nothing, the fallback."""
     table = bits(self[DATA], Ptr[i64])
-    if (keywords == 0) & (count > 0):
+    out = i64(0)
+    if keywords != 0:
+        names = bits(keywords, Ptr[i64])
+        if (names[TUPLE_SIZE] == 1) & (names[TUPLE_ITEMS] == table[OUT]):
+            out = i64(1)
+    if ((keywords == 0) | (out == 1)) & (count > 0):
         first = objects[0]
         if bits(first, Ptr[i64])[TYPE] == table[FIRST_LIST]:
             if bits(first, Ptr[i64])[LIST_SIZE] > 0:
@@ -253,7 +261,7 @@ def by_first(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object)
             found = PyObject_GetItem(table[ENTRIES], bits(first, Ptr[i64])[DTYPE])
             if found == 0:
                 return Object(0)
-            result = PyObject_Vectorcall(found, objects, count, 0)
+            result = PyObject_Vectorcall(found, objects, count + out, 0)
             Py_DecRef(found)
             if result != table[FIRST_NOTHING]:
                 return result
@@ -359,12 +367,15 @@ def table_of(compile_run: Any, *words: int) -> np.ndarray:
 
 
 class ByDtype(dict):
-    """dtype -> what is made for it at the first use. `every`: all there are, which kernels' files hold."""
+    """dtype -> what is made for it at the first use. `every`: all there are, which kernels' files hold.
+
+    `out`: as entries they take an array to write to behind their other arguments.
+    """
 
     every: ClassVar[list[ByDtype]] = []
 
-    def __init__(self, make: Callable[[np.dtype], Callable[..., Any]]) -> None:
-        self.make = make
+    def __init__(self, make: Callable[[np.dtype], Callable[..., Any]], out: bool = False) -> None:
+        self.make, self.out = make, out
         self.every.append(self)
 
     def __missing__(self, dtype: np.dtype) -> Callable[..., Any]:
@@ -375,7 +386,8 @@ class ByDtype(dict):
 def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Put entries before a function: the one for the dtype of the first array is called first.
 
-    The function does what they do not take, keyword arguments among it. No Python runs before an entry.
+    The function does what they do not take: keyword arguments, but for `out=` where the entries take that. No Python runs
+    before an entry.
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -384,9 +396,8 @@ def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any
 
         if not (native.available() and native.suits() and abi.available()):
             return function
-        table = np.array(
-            [id(each) for each in (np.ndarray, list, None, entries, function)], np.int64
-        )
+        known = np.ndarray, list, None, entries, function
+        table = np.array([*map(id, known), id(sys.intern("out")) if entries.out else 0], np.int64)
         native.keep((entries, function))
         made = builtin(function.__name__, by_first.address(), table, keywords=True)
         _behind[made] = function

@@ -131,12 +131,12 @@ def is_number(kind: Any) -> bool:
 class Call:
     """A call that is about to be printed: who computes, on which inputs, in which dtype."""
 
-    __slots__ = ("common", "inputs", "names", "op", "result", "target", "taken")
+    __slots__ = ("common", "inputs", "kinds", "names", "op", "result", "target", "taken")
 
     def __init__(self, op: Op, key: Any, values: tuple) -> None:
         self.op = op
         self.names: dict[str, Any] = {}
-        kinds = dict(zip(parts(op), key, strict=True))
+        self.kinds = kinds = dict(zip(parts(op), key, strict=True))
         self.taken = None
         if op.variant is not None:
             self.taken = op.variant(**dict(zip(op.params, values)))
@@ -410,9 +410,11 @@ def inplace_text(call: Call, names: dict[str, Any]) -> str | None:
     if target.kernel:
         tests += [f"{s} is not d_{s}" for s in target.statics if s in target.defaults]
     else:
-        tests += [
-            f"{s}.__class__ is not float and {s}.__class__ is not int" for s in target.statics
-        ]
+        for s in target.statics:
+            if s not in call.kinds:
+                tests.append(f"{s}.__class__ is not float and {s}.__class__ is not int")
+            elif call.kinds[s] not in (None, float, int):  # None: the default
+                return None
     lines = [f"def call({', '.join(op.params)}):"]
     lines += [f"    a_{i} = {i}._array" for i in tensors] + [f"    target = a_{x}"]
     tests += [f"{x}._counter is INFERENCE", "0 in target.strides"]

@@ -142,8 +142,13 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     _write(out, u)
 
 
+@functools.cache
+def _largest(dtype: np.dtype) -> float:
+    return float(ml_dtypes.finfo(dtype).max)
+
+
 def _check_bounds(dtype: np.dtype, low: float, high: float) -> None:
-    top = float(ml_dtypes.finfo(dtype).max)
+    top = _largest(dtype)
     for bound, value in (("from", low), ("to", high)):
         if not -top <= value <= top:
             raise RuntimeError(

@@ -37,6 +37,11 @@ def in_order(a):
 
 
 @inline
+def writeable(a):
+    return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.WRITEABLE) != 0
+
+
+@inline
 def same_shape(a, b):
     fits = dims_of(a) == dims_of(b)
     if fits:

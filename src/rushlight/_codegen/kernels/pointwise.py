@@ -82,7 +82,7 @@ class Pointwise(dict):
             search = first_zero.address(T=t) if self.divides else 0
             return bind_loop(name, self._loop(t), (t, self.arrays), numbers, output, search)
 
-        return ByDtype(make)
+        return ByDtype(make, out=True)
 
     def _made(self, t: Type) -> np.ufunc:
         output, address = self.output or t, self._loop(t)

@@ -6,16 +6,18 @@ See `_codegen/native_entry.py` for what a plan is.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.header import dims_of, in_order, shape_of, size_of, strides_of
+from rushlight._codegen.kernels.header import (
+    dims_of,
+    in_order,
+    shape_of,
+    size_of,
+    strides_of,
+    writeable,
+)
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64
-
-
-@inline
-def writeable(a):
-    return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.WRITEABLE) != 0
 
 
 @inline
