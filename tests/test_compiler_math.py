@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import math, trigonometry
+from rushlight._codegen.kernels import inverse_trigonometry, math, trigonometry
 from rushlight._codegen.language import lanes, load, store
 from rushlight._codegen.types import Ptr, f32, f64, i64
 
@@ -102,6 +102,58 @@ def test_bounds(name, t):
     found = errors(run(getattr(math, name), x, t), reference)
     worst = int(np.argmax(found))
     assert found[worst] <= bound, f"{name}({x[worst]!r}) is {found[worst]} ULP off"
+
+
+INVERSE = {
+    "arcsin": (np.arcsin, 3, (-1, 1), (-1, 1)),
+    "arccos": (np.arccos, 2, (-1, 1), (-1, 1)),
+    "arctan": (np.arctan, 2, (-3.4e38, 3.4e38), (-8e307, 8e307)),
+    "arcsinh": (np.arcsinh, 3, (-3.4e38, 3.4e38), (-8e307, 8e307)),
+    "arccosh": (np.arccosh, 3, (-2, 3.4e38), (-2, 8e307)),
+    "sinh": (np.sinh, 2, (-100, 100), (-720, 720)),
+    "cosh": (np.cosh, 2, (-100, 100), (-720, 720)),
+}
+
+
+@precise
+@pytest.mark.parametrize("t", TYPES, ids=str)
+@pytest.mark.parametrize("name", INVERSE)
+def test_bounds_of_inverse_and_hyperbolic_functions(name, t):
+    exact, bound, single, double = INVERSE[name]
+    x = everywhere(t, *(single if t is f32 else double))
+    if name not in ("arcsin", "arccos"):
+        x = np.concatenate([x, everywhere(t, -5.0, 5.0), 1 + everywhere(t, -1e-3, 1e-3)])
+    else:
+        x = np.concatenate([x, everywhere(t, 0.4, 0.6), 1 - np.abs(everywhere(t, -1e-3, 1e-3))])
+    with np.errstate(all="ignore"):
+        reference = exact(x.astype(WIDE[t]))
+    found = errors(run(getattr(inverse_trigonometry, name), x, t), reference)
+    worst = int(np.argmax(found))
+    assert found[worst] <= bound, f"{name}({x[worst]!r}) is {found[worst]} ULP off"
+
+
+@kernel
+def each_pair(F, y: Ptr[T], x: Ptr[T], out: Ptr[T], n: i64):
+    for i in lanes(0, n):
+        out[i] = F(y[i], x[i])
+
+
+@precise
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_bounds_of_the_angle_of_a_point(t):
+    random = np.random.default_rng(0)
+    y, x = random.permutation(everywhere(t, -9, 9)), random.permutation(everywhere(t, -9, 9, 1))
+    n = min(len(x), len(y))
+    ends = np.array([0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 1e-40], t.np)
+    y = np.concatenate([y[:n], np.repeat(ends, len(ends))])
+    x = np.concatenate([x[:n], np.tile(ends, len(ends))])
+    out = np.empty_like(x)
+    each_pair.compiled(F=inverse_trigonometry.arctan2, T=t)(y, x, out, x.size)
+    exact = np.arctan2(y.astype(WIDE[t]), x.astype(WIDE[t]))
+    assert (np.signbit(out) == np.signbit(exact))[~np.isnan(exact)].all()
+    found = errors(out, exact)
+    worst = int(np.argmax(found))
+    assert found[worst] <= 4, f"({y[worst]!r}, {x[worst]!r}): {found[worst]} ULP off"
 
 
 @pytest.mark.parametrize("t", TYPES, ids=str)
@@ -206,6 +258,13 @@ SPECIAL = {
     "normal_below": [(-INF, 0.0), (-50.0, 0.0)],
     "exp2": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (10.0, 1024.0), (-3.0, 0.125), (1e5, INF)],
     "erfcx": [(INF, 0.0), (-INF, INF), (-1e3, INF)],
+    "arcsin": [(0.0, 0.0), (-0.0, -0.0), (1.5, NAN), (INF, NAN), (1e-40, 1e-40)],
+    "arccos": [(1.0, 0.0), (1.5, NAN), (-INF, NAN)],
+    "arctan": [(0.0, 0.0), (-0.0, -0.0), (1e-40, 1e-40)],
+    "sinh": [(INF, INF), (-INF, -INF), (0.0, 0.0), (-0.0, -0.0), (1e4, INF), (1e-40, 1e-40)],
+    "cosh": [(INF, INF), (-INF, INF), (0.0, 1.0), (-0.0, 1.0), (-1e4, INF)],
+    "arcsinh": [(INF, INF), (-INF, -INF), (0.0, 0.0), (-0.0, -0.0), (1e-40, 1e-40)],
+    "arccosh": [(INF, INF), (-INF, NAN), (1.0, 0.0), (0.5, NAN), (-3.0, NAN)],
     "exp_below": [(-INF, 0.0), (0.0, 1.0), (-0.0, 1.0)],
     "exp_normal": [(0.0, 1.0)],
     "log2": [(INF, INF), (-INF, NAN), (0.0, -INF), (-0.0, -INF), (1.0, 0.0), (8.0, 3.0), (0.125, -3.0)],
@@ -220,7 +279,8 @@ def test_special_values(name, t):
     given, expected = (np.array(v, t.np) for v in zip(*SPECIAL[name], (NAN, NAN), strict=True))
     # Alone and in every lane of vectors: the two are compiled apart.
     for repeat in (1, 16):
-        got = run(getattr(math, name), np.repeat(given, repeat), t)
+        file = math if hasattr(math, name) else inverse_trigonometry
+        got = run(getattr(file, name), np.repeat(given, repeat), t)
         want = np.repeat(expected, repeat)
         np.testing.assert_array_equal(got, want)
         real = want == want
@@ -237,7 +297,7 @@ def test_smaller_numbers_have_smaller_functions(t):
 
 
 @kernel
-def each_vector(F, x: Ptr[f64], out: Ptr[f64], n: i64):
+def each_vector(F, x: Ptr[T], out: Ptr[T], n: i64):
     for i in range(0, n, 16):
         store(out + i, F(load(x + i, 16)))
 
@@ -247,7 +307,8 @@ def each_vector(F, x: Ptr[f64], out: Ptr[f64], n: i64):
     "compiled", [each.compiled, each_vector.compiled], ids=["numbers", "vectors"]
 )
 @pytest.mark.parametrize(("name", "bound"), [("sin", 2), ("cos", 2), ("tan", 4)])
-def test_bounds_of_sines(compiled, name, bound):
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_bounds_of_sines(t, compiled, name, bound):
     """Near multiples of pi / 2 too, and far from 0."""
     random = np.random.default_rng(0)
     multiples = random.integers(-(2**29), 2**29, 16_000) * (np.pi / 2)
@@ -270,12 +331,12 @@ def test_bounds_of_sines(compiled, name, bound):
         3,
         4,
     ]
-    x = np.concatenate([random.uniform(-40, 40, 64_000), multiples, sizes, edges])
-    out = np.empty_like(x)
-    known = {"T": f64} if compiled == each.compiled else {}
-    compiled(F=getattr(trigonometry, name), **known)(x, out, x.size)
     with np.errstate(all="ignore"):
-        exact = getattr(np, name)(x.astype(np.longdouble))
+        x = np.concatenate([random.uniform(-40, 40, 64_000), multiples, sizes, edges]).astype(t.np)
+    out = np.empty_like(x)
+    compiled(F=getattr(trigonometry, name), T=t)(x, out, x.size)
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(x.astype(WIDE[t]))
     assert errors(out, exact).max() <= bound
     assert (np.signbit(out) == np.signbit(exact))[exact == exact].all()
 

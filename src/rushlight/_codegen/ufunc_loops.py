@@ -12,12 +12,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rushlight._codegen.kernels import arithmetic, math, trigonometry
+from rushlight._codegen.kernels import arithmetic, inverse_trigonometry, math, trigonometry
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop, loop_of_vectors
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.language import sqrt
 from rushlight._codegen.parallel_ufuncs import CompiledLoop, Functions
-from rushlight._codegen.types import NUMBERS, Type, b1, f64, u16
+from rushlight._codegen.types import NUMBERS, Type, b1, f32, f64, u16
 
 LETTERS = {
     "f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1", "l": "i64", "i": "i32",
@@ -34,7 +34,7 @@ OPERATORS = {
 SAME = "add subtract multiply divide maximum minimum fmax fmin"
 COMPARISONS = "equal not_equal less less_equal greater greater_equal"
 PLAIN = "square reciprocal sqrt absolute negative"
-SMOOTH = "exp log tanh expm1 log1p exp2 log2 log10 arctanh"
+SMOOTH = "exp log tanh expm1 log1p exp2 log2 log10 arctanh arcsin arccos arctan sinh cosh arcsinh arccosh"
 
 
 def address(function: Any, inputs: tuple[Type, ...], output: Type, grain: int) -> Callable[[], int]:
@@ -50,7 +50,10 @@ def compiled(function: Any, types: str, grain: int, small: int) -> CompiledLoop:
 
 def function(name: str) -> Any:
     """The function of numbers for a ufunc."""
-    return OPERATORS.get(name) or getattr(math, name, None) or getattr(arithmetic, name)
+    if name in OPERATORS:
+        return OPERATORS[name]
+    files = math, arithmetic, inverse_trigonometry
+    return next(found for file in files if (found := getattr(file, name, None)) is not None)
 
 
 def loops() -> dict[str, dict[str, CompiledLoop]]:
@@ -88,8 +91,12 @@ def loops() -> dict[str, dict[str, CompiledLoop]]:
             f = function(name)
             found.setdefault(name, {})[f"{c}{c}->?"] = compiled(f, f"{c}{c}->?", MIDDLE, 0)
     for name in ("sin", "cos", "tan"):
-        known = {"F": getattr(trigonometry, name), "T": f64, "N": 1, "NUMBERS": 0, "L": 16}
-        found[name] = {"d->d": CompiledLoop(partial(loop_of_vectors.address, **known))}
+        for c, t in (("f", f32), ("d", f64)):
+            known = {"F": getattr(trigonometry, name), "T": t, "N": 1, "NUMBERS": 0, "L": 16}
+            address_of = partial(loop_of_vectors.address, **known)
+            found.setdefault(name, {})[f"{c}->{c}"] = CompiledLoop(address_of)
+    angle = function("arctan2")
+    found["arctan2"] = {f"{c}{c}->{c}": compiled(angle, f"{c}{c}->{c}", COSTLY, 0) for c in "fdeE"}
     for c in "eE":  # a sign is a bit: nothing to compute, nor to round
         for name in ("negative", "absolute"):
             f = getattr(arithmetic, name + "_half")
@@ -102,8 +109,8 @@ def functions() -> dict[str, Functions]:
     """name of a ufunc -> the functions of arrays that broadcast."""
     found: dict[str, Functions] = {}
     floats, integers = ([NUMBERS[LETTERS[c]] for c in letters] for letters in ("fdEe", "li"))
-    for name in SAME.split():
-        types = floats if name == "divide" else floats + integers
+    for name in (*SAME.split(), "arctan2"):
+        types = floats if name in ("divide", "arctan2") else floats + integers
         found[name] = {t.np: (function(name), t, t) for t in types}
     for name in COMPARISONS.split():
         found[name] = {t.np: (function(name), t, b1) for t in floats + integers}
@@ -114,8 +121,9 @@ def formula(name: str) -> Pointwise | None:
     """What a ufunc computes for one element; None where the function of numbers is not ours."""
     floats, integers = (tuple(NUMBERS[LETTERS[c]] for c in letters) for letters in ("fdeE", "li"))
     both = floats + integers
-    if name in SAME.split():
-        return Pointwise(function(name), 2, types=floats if name == "divide" else both)
+    if name in SAME.split() or name == "arctan2":
+        whole_too = name not in ("divide", "arctan2")
+        return Pointwise(function(name), 2, types=both if whole_too else floats)
     if name in COMPARISONS.split():
         return Pointwise(function(name), 2, output=b1, types=both)
     if name in ("logical_and", "logical_or", "logical_xor"):

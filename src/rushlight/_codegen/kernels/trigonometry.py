@@ -1,4 +1,4 @@
-"""Sine, cosine and tangent of float64, for vectors that are looked through for arguments far from 0."""
+"""Sine, cosine and tangent, for vectors that are looked through for arguments far from 0."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from decimal import Decimal, localcontext
 
 from rushlight._codegen.kernels import math
 from rushlight._codegen.language import *
-from rushlight._codegen.types import f64, i64
+from rushlight._codegen.types import f32, f64, i32, i64
 
 
 @inline
-def sine_and_cosine(x):
-    """Both of a float64, or a vector of them: at most 2 ULP. The C library computes of |x| above 2**30.
+def near_zero(x):
+    """The sine and cosine of r, and q: x = q * pi / 2 + r, of a float64 with |x| up to 2**30.
 
-    x = n * pi / 2 + r + rest; the first product is subtracted exactly, pi / 2 has 160 bits.
+    The first product is subtracted exactly, pi / 2 has 160 bits.
     """
     t = fma(x, float(2 / math._pi()), math.MAGIC[f64])
     n = t - math.MAGIC[f64]
@@ -28,8 +28,30 @@ def sine_and_cosine(x):
     half = z * 0.5
     w = 1 - half
     p = fma(z * z, math.horner(z, math.polynomial(math._cos_rest, 0.0, 0.62, 6)), -r * rest)
-    c = w + (((1 - w) - half) + p)
-    q = bits(t, i64)
+    return s, w + (((1 - w) - half) + p), bits(t, i64)
+
+
+@inline
+def near_zero_of_single(x):
+    """As `near_zero`, of a float32; what is left of it is found in float64."""
+    wide = f64(x)
+    n = fma(wide, float(2 / math._pi()), math.MAGIC[f64]) - math.MAGIC[f64]
+    high, middle, _ = HALF_PI
+    r = f32(fma(-n, middle, fma(-n, high, wide)))
+    z = r * r
+    s = fma(r * z, math.horner(z, math.polynomial(math._sin_rest, 0.0, 0.62, 3)), r)
+    c = fma(z * z, math.horner(z, math.polynomial(math._cos_rest, 0.0, 0.62, 3)), 1 - z * 0.5)
+    return s, c, i32(n)
+
+
+@inline
+def sine_and_cosine(x):
+    """Both of a number or a vector: at most 2 ULP. The C library computes of |x| above 2**30."""
+    T = typeof(x)
+    if T is f32:
+        s, c, q = near_zero_of_single(x)
+    else:
+        s, c, q = near_zero(x)
     swap = (q & 1) != 0
     sine = c if swap else s
     cosine = s if swap else c
@@ -40,16 +62,16 @@ def sine_and_cosine(x):
     L = lanesof(x)
     if L:
         if some(large):
-            given, sines, cosines = array(f64, L), array(f64, L), array(f64, L)
+            given, sines, cosines = array(T, L), array(T, L), array(T, L)
             store(given, x)
             for k in range(L):
-                sines[k] = libm_sine(given[k])
-                cosines[k] = libm_cosine(given[k])
+                sines[k] = T(libm_sine(f64(given[k])))
+                cosines[k] = T(libm_cosine(f64(given[k])))
             sine = select(large, load(sines, L), sine)
             cosine = select(large, load(cosines, L), cosine)
     elif large:
-        sine = libm_sine(x)
-        cosine = libm_cosine(x)
+        sine = T(libm_sine(f64(x)))
+        cosine = T(libm_cosine(f64(x)))
     return sine, cosine
 
 
