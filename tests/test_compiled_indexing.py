@@ -14,7 +14,7 @@ import rushlight as torch
 from guard import guarded
 from rushlight._backends import llvm as back_end
 from rushlight._backends.llvm import indexing as compiled
-from rushlight._backends.llvm import masks
+from rushlight._backends.llvm import masks, scatter
 from rushlight._backends.reference import indexing as reference
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
@@ -25,9 +25,10 @@ shapes = st.lists(st.sampled_from([1, 2, 3, 5, 16, 17, 33]), min_size=1, max_siz
 @pytest.fixture(autouse=True, scope="module")
 def of_any_size():
     before = compiled.SMALL, compiled.ROWS, compiled.SHARED
-    compiled.SMALL = compiled.ROWS = compiled.SHARED = 1
+    compiled.SMALL = compiled.ROWS = compiled.SHARED = scatter.SMALL = 1
     yield
     compiled.SMALL, compiled.ROWS, compiled.SHARED = before
+    scatter.SMALL = compiled.SMALL
 
 
 def whole(rng, shape, dtype):
@@ -66,17 +67,17 @@ def test_elements(shape, data, seed):
     index = guarded(rng.integers(0, shape[dim], own))
     a = whole(rng, shape, data.draw(st.sampled_from(MOVED)))
     expected = reference.gather(a, index, dim)
-    assert np.array_equal(compiled.gather(a, index, dim), expected)
+    assert np.array_equal(scatter.gather(a, index, dim), expected)
     values = whole(rng, own, a.dtype)
     for given_values in (values, values.reshape(-1)[:1].reshape(())):
         z, want = guarded(a), a.copy()
-        compiled.scatter(z, index, dim, given_values)
+        scatter.scatter(z, index, dim, given_values)
         reference.scatter(want, index, dim, given_values)
         assert np.array_equal(z, want)
     dtype = data.draw(st.sampled_from(FLOATS))
     values = whole(rng, own, dtype)
     expected = reference.gather_gradient(shape, index, dim, values)
-    assert np.array_equal(compiled.gather_gradient(shape, index, dim, values), expected)
+    assert np.array_equal(scatter.gather_gradient(shape, index, dim, values), expected)
 
 
 @given(
@@ -132,11 +133,11 @@ def test_reductions(shape, data, seed):
         for include in (True, False):
             got, want = guarded(a), a.copy()
             with np.errstate(all="ignore"):
-                assert compiled.scatter_reduce(got, index, dim, values, reduce, include)
+                assert scatter.scatter_reduce(got, index, dim, values, reduce, include)
                 reference.scatter_reduce(want, index, dim, values, reduce, include)
             assert np.array_equal(got, want, equal_nan=dtype.kind == "f"), (reduce, include)
     index.reshape(-1)[0] = shape[dim]
-    assert not compiled.scatter_reduce(got, index, dim, values, "sum", True)
+    assert not scatter.scatter_reduce(got, index, dim, values, "sum", True)
     assert np.array_equal(got, want, equal_nan=dtype.kind == "f")
 
 
@@ -187,10 +188,10 @@ def test_range(n, wide, seed, bad):
         x[rng.integers(n)] = bad
     assert compiled.in_range(x, compiled.index_type(x), 50) is (bad is None)
     if bad is not None:
-        assert compiled.gather(np.zeros(50), x, 0) is None
+        assert scatter.gather(np.zeros(50), x, 0) is None
         assert compiled.index_select(np.zeros((50, 3)), x, 0) is None
         z = np.zeros(50)
-        assert not compiled.scatter(z, x, 0, np.ones(n)) and not z.any()
+        assert not scatter.scatter(z, x, 0, np.ones(n)) and not z.any()
 
 
 @pytest.mark.parametrize("bad", [-1, 100, 1 << 40, -(1 << 63)])
@@ -232,7 +233,7 @@ def test_two_threads_give_the_same_bits():
                 [
                     compiled.index_select_gradient((50, 300), index, 0, values).tobytes(),
                     compiled.index_select_gradient((5000, 70), index[:300], 1, values).tobytes(),
-                    compiled.gather_gradient((50, 300), wide, 0, values).tobytes(),
+                    scatter.gather_gradient((50, 300), wide, 0, values).tobytes(),
                 ]
             )
     finally:

@@ -15,7 +15,7 @@ import rushlight
 from guard import guarded
 from processes import printed
 from rushlight._backends import llvm
-from rushlight._backends.llvm import elementwise, extremes, indexing, masks, reduce, scan
+from rushlight._backends.llvm import elementwise, extremes, indexing, masks, reduce, scan, scatter
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen import native_entry
 from rushlight._codegen.runtime import abi
@@ -218,7 +218,7 @@ def test_long_rows_and_threads():
 def test_what_is_written_is_looked_at_first():
     """Read-only arrays, memory in common, indices out of range: nothing is written."""
     a, index, v = np.zeros((4, 6), F32), np.array([1, 3]), np.ones((2, 6), F32)
-    put, write, fill = indexing.PUT["put"][F32], indexing.WRITE["put"][F32], masks.FILL[F32]
+    put, write, fill = indexing.PUT["put"][F32], scatter.WRITE["put"][F32], masks.FILL[F32]
     each, mask, one = np.ones((4, 6), I64), np.ones((4, 6), bool), np.ones((), F32)
     assert put(a, index, v, 0) is True and a.sum() == 12
     assert write(a, each, np.zeros_like(a), 1) is True and a.sum() == 10
@@ -236,7 +236,7 @@ def test_what_is_written_is_looked_at_first():
         assert indexing.TAKE[F32](a, bad, 0) is None
     each[2, 3] = 6
     assert write(a, each, np.ones_like(a), 1) is None and a.sum() == 0
-    assert indexing.GATHER[F32](a, each, 1) is None
+    assert scatter.GATHER[F32](a, each, 1) is None
     assert put(a, index, a[2:], 0) is None and write(a, each - 6, a, 1) is None
     assert put(a, index, one, 0) is True and a.sum() == 12 and not a[[0, 2]].any()
     assert put(a, index[:1], np.zeros((), F32), -1) is True and a.sum() == 10

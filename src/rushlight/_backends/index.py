@@ -181,9 +181,8 @@ LLVM = {
         "c2c c2r r2c transform_lines "
     ),
     "indexing": (
-        "add_rows gather gather_gradient index_add_at index_put index_select "
-        "index_select_gradient index_take out_of_range put_slices reduce_slices scatter "
-        "scatter_reduce "
+        "add_rows index_add_at index_put index_select index_select_gradient index_take "
+        "out_of_range put_slices reduce_slices "
     ),
     "linalg": (
         "cholesky cholesky_inverse cholesky_solve eig eigh eigvals eigvalsh geqrf "
@@ -237,6 +236,9 @@ LLVM = {
     ),
     "scan": (
         "cumulative cumulative_extreme logcumsumexp "
+    ),
+    "scatter": (
+        "gather gather_gradient scatter scatter_reduce "
     ),
     "sequences": (
         "arange_into linspace_into "

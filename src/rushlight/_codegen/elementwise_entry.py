@@ -138,6 +138,18 @@ def spread(arrays, objects, itemsize, shape, sizes, walks):
 
 
 @inline
+def walk_of_result(arrays, operands, groups, itemsize, sizes, walks):
+    """Write the steps of the result, in order, and of the numbers; returns how many elements there are."""
+    size = i64(1)
+    for g in range(groups):
+        walks[operands * DIMS + g] = itemsize * size
+        for k in range(arrays, operands):
+            walks[k * DIMS + g] = 0
+        size = size * sizes[g]
+    return size
+
+
+@inline
 def over_rows(loop, operands, groups, sizes, walks, args, steps):
     """Call a loop for each row: of the innermost group, at all places of the others."""
     at, place = array(i64, OPERANDS_MOST), array(i64, DIMS)
@@ -229,16 +241,8 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             fits = (nd <= DIMS) & dense(first, table[STEP])
     else:
         fits, nd, groups = spread(arrays, objects, table[STEP], shape, sizes, walks)
-        size[0] = 1
-        if fits:
-            step = table[MADE_STEP]
-            for g in range(groups):
-                walks[operands * DIMS + g] = step
-                for k in range(arrays, operands):
-                    walks[k * DIMS + g] = 0
-                step = step * sizes[g]
-                size[0] = size[0] * sizes[g]
-            fits = size[0] < LONG
+        size[0] = walk_of_result(arrays, operands, groups, table[MADE_STEP], sizes, walks)
+        fits = fits & (size[0] < LONG)
     if into & fits:
         fits = ordered & alike & plain(objects[operands], table, table[MADE])
         if fits:

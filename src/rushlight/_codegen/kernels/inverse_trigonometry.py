@@ -83,7 +83,7 @@ def arctan(x):
 
 @inline
 def arctan2(y, x):
-    """The angle of the point (x, y), in (-pi, pi]; at most 4 ULP."""
+    """The angle of the point (x, y), in [-pi, pi]; at most 3 ULP."""
     T = typeof(x)
     a, b = abs(y), abs(x)
     steep = a > b
@@ -92,9 +92,8 @@ def arctan2(y, x):
     t = T(0) if d == 0 else t
     t = T(1) if n == float("inf") else t
     r = arctan_of_part(t)
-    r = less_than(_pi() / 2, r) if steep else r
-    r = less_than(_pi(), r) if copysign(T(1), x) < 0 else r
-    r = copysign(r, y)
+    flat = less_than(_pi(), r) if copysign(T(1), x) < 0 else r
+    r = copysign(less_than(_pi() / 2, copysign(r, x)) if steep else flat, y)
     return r if (x == x) & (y == y) else T(float("nan"))
 
 
