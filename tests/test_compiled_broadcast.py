@@ -91,7 +91,7 @@ def test_the_angle_of_a_point(ours, dtype):
     """The same bits as of arrays that are written out; tests/test_compiler_math.py says what they are."""
     for shape, other in SHAPES:
         a, b = values(shape, dtype), values(other, dtype, 1)
-        whole = [np.array(each) for each in np.broadcast_arrays(a, b)]
+        whole = [np.array(each, order="C") for each in np.broadcast_arrays(a, b)]
         same(ours["arctan2"](a, b), ours["arctan2"](*whole))
 
 
