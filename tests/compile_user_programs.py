@@ -1,6 +1,6 @@
 """Programs as users of PyTorch write them, for tests/test_compile.py, as in compile_programs.py."""
 
-# ruff: noqa: E501, E701, E702, E711, E731, E741, N805, S311, B023, SIM105, SIM117, PLW0603, PERF401, C416, C417, RET504
+# ruff: noqa: E501, E701, E702, E711, E731, E741, N805, S311, B023, SIM105, SIM117, PLW0603, PERF401, C416, C417, RET504, S102, S307
 from __future__ import annotations
 
 import contextlib
@@ -497,3 +497,45 @@ def tqdm_like():
         return l, b.t
 
     return f, w()
+
+
+@program
+def namespaces_that_are_looked_at():
+    """Built-in functions that look at the frame of their caller."""
+
+    def f(x):
+        y = 2
+        n = len(globals()["w"]())
+        x = x * eval("y + 1") + len(locals()) + len(vars()) + ("x" in dir())
+        exec("y = 7")
+        return x * y + n + sum(v + eval("1") for v in range(2))
+
+    return f, w()
+
+
+@program
+def namespaces_behind_what_stops_a_capture():
+    def f(x):
+        x.detach().numpy()
+        return x * len(locals()) + eval("x + 1")
+
+    return f, w()
+
+
+@program
+def keywords_of_methods_that_change():
+    d, many, flip = {}, [3, 1, 2], [False]
+
+    def f(x):
+        d.update(z=x.shape[0], y=2)
+        pairs = [(2, "b"), (1, "a"), (3, "c")]
+        pairs.sort(key=lambda v: v[0] * (1 if flip[0] else -1))
+        many.sort(key=lambda v: -v, reverse=flip[0])
+        return x * pairs[0][0] + many[0] * d["z"]
+
+    def calls():
+        for n in range(6):
+            flip[0], many[:] = n % 3 == 2, [3, 1, 2]
+            yield (R(3, 4),)
+
+    return f, calls

@@ -34,7 +34,7 @@ from rushlight.compiler.changes import Changes, method_of
 from rushlight.compiler.decisions import STREAMS, has_runtime
 from rushlight.compiler.guards import constant
 from rushlight.compiler.handlers import HANDLED, again
-from rushlight.compiler.interpreter import Frame, enclosing, frame_of, run
+from rushlight.compiler.interpreter import Frame, frame_of, in_frame, looks, run
 from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
@@ -95,8 +95,10 @@ class Capture(Changes):
     """One capture of a call: what the function calls."""
 
     def call(self, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
-        if f is super and not args and frame is not None:
-            args = enclosing(frame)
+        if looks(f) and (frame is not None or self.frames):
+            if f is not super and (not args or f in (eval, exec)):
+                self.stop(f"a call of {f.__name__}")
+            f, args = in_frame(frame or self.frames[-1], f, args)
         if self.reason is not None:
             self.recorder.leave()
             if self.variables:
@@ -339,6 +341,9 @@ class Capture(Changes):
                 and (args or o.__class__ in SEQUENCES)
             ):
                 return self.taken_out(o, *((0,) if name == "popleft" else args or (-1,)))
+            if name == "sort" and kwargs.get("key") is not None:
+                self.set_item(o, slice(None), HANDLED[sorted](self, None, sorted, (o,), kwargs))
+                return None
             if o.__class__ is set and self.variables:
                 args = self.settled(args, "a value that was read from a tensor in a set")
             if name in WRITES and id(o) in self.inside:
@@ -354,7 +359,8 @@ class Capture(Changes):
                     whole = False
                     self.partly[id(o)] = None
                 args = tuple(map(self.snapshot, args)) if name in ("extend", "update") else args
-                return self.change(o, None, method_of(name), *args, whole=whole)
+                method = method_of(name, *kwargs)
+                return self.change(o, None, method, *args, *kwargs.values(), whole=whole)
         elif (
             isinstance(o, types.GeneratorType)
             or isinstance(o, BaseException)

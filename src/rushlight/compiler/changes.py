@@ -187,9 +187,12 @@ def own_setattr_of(name: str) -> Callable:
 
 
 @functools.cache
-def method_of(name: str) -> Callable:
+def method_of(name: str, *keywords: str) -> Callable:
+    """A call of a method, whose last arguments are given by these keywords."""
+
     def call_method(o: Any, *args: Any) -> Any:
-        return getattr(o, name)(*args)
+        n = len(args) - len(keywords)
+        return getattr(o, name)(*args[:n], **dict(zip(keywords, args[n:], strict=True)))
 
     return call_method
 

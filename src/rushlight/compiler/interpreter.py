@@ -62,12 +62,49 @@ def enclosing(frame: Frame) -> tuple:
     return cls, first.cell_contents if isinstance(first, types.CellType) else first
 
 
+def locals_of(frame: Frame) -> dict[str, Any]:
+    """What `locals()` gives in a frame."""
+    found = {}
+    for name, v in zip(frame.plan.names, frame.fast, strict=True):
+        if isinstance(v, types.CellType):
+            try:
+                v = v.cell_contents
+            except ValueError:
+                continue  # it is not bound
+        if v is not UNBOUND:
+            found[name] = v
+    return found
+
+
+def in_frame(frame: Frame, f: Any, args: tuple) -> tuple[Any, tuple]:
+    """A call of a built-in function of LOOKING, with what it would find in the frame of its caller."""
+    if f is super:
+        return f, args or enclosing(frame)
+    if f in (eval, exec):
+        spaces = args[1:] or (frame.globals, locals_of(frame))
+        return f, (args[0], *spaces)
+    if args:  # vars(o), dir(o)
+        return f, args
+    if f is globals:
+        return (lambda: frame.globals), ()
+    return (lambda: sorted(locals_of(frame)) if f is dir else locals_of(frame)), ()
+
+
+# Built-in functions that look at the frame of their caller.
+LOOKING = frozenset([super, globals, locals, vars, dir, eval, exec])
+
+
+def looks(f: Any) -> bool:
+    """Whether a function is one of LOOKING."""
+    return f is super or f.__class__ is types.BuiltinFunctionType and f in LOOKING
+
+
 class Watch:
     """What the interpreter asks at each instruction that touches the world; this one just does what is asked."""
 
     def call(self, frame: Frame, f: Any, args: tuple, kwargs: dict) -> Any:
-        if f is super and not args:
-            args = enclosing(frame)
+        if looks(f):
+            f, args = in_frame(frame, f, args)
         return f(*args, **kwargs)
 
     def attribute(self, o: Any, name: str) -> Any:
