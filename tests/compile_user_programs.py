@@ -539,3 +539,52 @@ def keywords_of_methods_that_change():
             yield (R(3, 4),)
 
     return f, calls
+
+
+@program
+def modules_in_a_list_that_grows():
+    """The number of parameters is another one in each call, and their names with it."""
+    layers = nn.ParameterList([nn.Parameter(torch.ones(4))])
+
+    def f(x):
+        for n, p in enumerate(layers):
+            x = x * p + getattr(layers, str(n)).sum() + hasattr(layers, str(n + 1))
+        return x
+
+    def calls():
+        for n in range(4):
+            yield (R(3, 4),)
+            yield (R(3, 4),)
+            layers.append(nn.Parameter(torch.full((4,), n + 2.0)))
+
+    return f, calls
+
+
+@program
+def containers_behind_what_stops_a_capture():
+    """They are changed in place by what is called, also where they hold numbers that were read from tensors."""
+
+    class Kept:
+        def add(self, v):
+            v.append(1)
+            self.v = v
+
+    kept = Kept()
+
+    def f(x):
+        v = x.sum().item()
+        many, kept.early = [v], v
+        d = {"a": many}
+        x.detach().numpy()
+        kept.add(many)
+        kept.d = kinds = {"z": [v]}
+        return (
+            len(many),
+            kept.v is many,
+            d["a"] is many,
+            kept.d is kinds,
+            type(many[0]) is float,
+            type(kept.early) is float,
+        )
+
+    return f, w()

@@ -85,7 +85,8 @@ AS_WRITTEN = frozenset(
     "numpy_use iterators_from_outside iterators_in_loops texts_of_objects lists_that_grow_behind_an_optimizer "
     "settings_of_the_library locks objects_max objects_sorted objects_sum objects_in objects_count objects_lists "
     "objects_tuples objects_set objects_dictionary objects_get losses_that_save_nothing "
-    "histories_of_leaves_made_inside namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture".split()
+    "histories_of_leaves_made_inside namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture "
+    "containers_behind_what_stops_a_capture".split()
 )
 
 

@@ -102,7 +102,8 @@ class Capture(Changes):
         if self.reason is not None:
             self.recorder.leave()
             if self.variables:
-                args, kwargs = plain(args), plain(kwargs)
+                args = self.given_away(args, set())
+                kwargs = {k: self.given_away(v, set()) for k, v in kwargs.items()}
             return f(*args, **kwargs)
         if isinstance(getattr(f, "__self__", None), STREAMS) and self.reached(f):
             return self.drawn(f, args, kwargs)
@@ -309,65 +310,71 @@ class Capture(Changes):
                 self.text_of(v) if f.__name__ == "format" else None
             return self.call_pure(f, args, kwargs)
         if isinstance(o, CONTAINERS):
-            name = f.__name__
-            if name == "get" and self.by_keys(o) and args and is_key(args[0]):
-                found = self.contains(o, args[0])
-                return self.item(o, args[0]) if found else (*args, None)[1]
-            if name in ("index", "count", "__contains__"):
-                self.refuse_runtime(f, (o,))
-            if name not in (
-                "keys",
-                "values",
-                "items",
-                "copy",
-                "__iter__",
-                "__len__",
-                "append",
-                "extend",
-                "insert",
-                "clear",
-            ):
-                self.refuse_methods([*o, *args])
-            if name in READS:
-                self.contents_deep(o)
-                return self.call_pure(f, args, kwargs)
-            if name == "setdefault" and self.by_keys(o) and args and is_key(args[0]):
-                if not self.contains(o, args[0]):
-                    self.set_item(o, args[0], (*args, None)[1])
-                return self.item(o, args[0])
-            if (
-                name in ("pop", "popleft")
-                and id(o) in self.outside
-                and (args or o.__class__ in SEQUENCES)
-            ):
-                return self.taken_out(o, *((0,) if name == "popleft" else args or (-1,)))
-            if name == "sort" and kwargs.get("key") is not None:
-                self.set_item(o, slice(None), HANDLED[sorted](self, None, sorted, (o,), kwargs))
-                return None
-            if o.__class__ is set and self.variables:
-                args = self.settled(args, "a value that was read from a tensor in a set")
-            if name in WRITES and id(o) in self.inside:
-                self.refuse_escaped(o)
-                return f(*args, **kwargs)
-            if (
-                name in WRITES
-                and name not in ("pop", "popitem", "setdefault", "popleft")
-                and id(o) in self.outside
-            ):
-                whole = o.__class__ is not collections.deque
-                if name in ("append", "extend") and id(o) not in self.read:
-                    whole = False
-                    self.partly[id(o)] = None
-                args = tuple(map(self.snapshot, args)) if name in ("extend", "update") else args
-                method = method_of(name, *kwargs)
-                return self.change(o, None, method, *args, *kwargs.values(), whole=whole)
-        elif (
+            return self.call_of_container(o, f, args, kwargs)
+        if (
             isinstance(o, types.GeneratorType)
             or isinstance(o, BaseException)
             and id(o) in self.inside
             and f.__name__ == "__init__"
         ):
             return f(*args, **kwargs)
+        self.stop(f"a call of {type(o).__name__}.{f.__name__}")
+        return f(*args, **kwargs)
+
+    def call_of_container(self, o: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+        """A call of a method `f` of a list, dictionary, set or deque."""
+        name = f.__name__
+        if name == "get" and self.by_keys(o) and args and is_key(args[0]):
+            found = self.contains(o, args[0])
+            return self.item(o, args[0]) if found else (*args, None)[1]
+        if name in ("index", "count", "__contains__"):
+            self.refuse_runtime(f, (o,))
+        if name not in (
+            "keys",
+            "values",
+            "items",
+            "copy",
+            "__iter__",
+            "__len__",
+            "append",
+            "extend",
+            "insert",
+            "clear",
+        ):
+            self.refuse_methods([*o, *args])
+        if name in READS:
+            self.contents_deep(o)
+            return self.call_pure(f, args, kwargs)
+        if name == "setdefault" and self.by_keys(o) and args and is_key(args[0]):
+            if not self.contains(o, args[0]):
+                self.set_item(o, args[0], (*args, None)[1])
+            return self.item(o, args[0])
+        if (
+            name in ("pop", "popleft")
+            and id(o) in self.outside
+            and (args or o.__class__ in SEQUENCES)
+        ):
+            return self.taken_out(o, *((0,) if name == "popleft" else args or (-1,)))
+        if name == "sort" and kwargs.get("key") is not None:
+            self.set_item(o, slice(None), HANDLED[sorted](self, None, sorted, (o,), kwargs))
+            return None
+        if o.__class__ is set and self.variables:
+            args = self.settled(args, "a value that was read from a tensor in a set")
+        if name in WRITES and id(o) in self.inside:
+            self.refuse_escaped(o)
+            return f(*args, **kwargs)
+        if (
+            name in WRITES
+            and name not in ("pop", "popitem", "setdefault", "popleft")
+            and id(o) in self.outside
+        ):
+            whole = o.__class__ is not collections.deque
+            if name in ("append", "extend") and id(o) not in self.read:
+                whole = False
+                self.partly[id(o)] = None
+            args = tuple(map(self.snapshot, args)) if name in ("extend", "update") else args
+            method = method_of(name, *kwargs)
+            return self.change(o, None, method, *args, *kwargs.values(), whole=whole)
         self.stop(f"a call of {type(o).__name__}.{f.__name__}")
         return f(*args, **kwargs)
 

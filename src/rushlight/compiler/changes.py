@@ -11,7 +11,6 @@ from typing import Any
 import rushlight
 from rushlight.compiler.decisions import Decisions
 from rushlight.compiler.reads import CONTAINERS, is_key
-from rushlight.compiler.steps import plain
 from rushlight.core.tensor import Tensor
 
 IN_PLACE = frozenset([
@@ -35,7 +34,7 @@ class Changes(Decisions):
         elif self.reason is None:
             self.refuse_escaped(o)
         if self.reason is not None:
-            values = plain(values)
+            values = self.given_away(values, set())
         elif self.variables:
             self.changed.append(o)
         return f(o, *values)
@@ -123,7 +122,7 @@ class Changes(Decisions):
             self.contents_deep(key)
             self.contents_deep(v)
         if self.reason is not None or isinstance(o, Tensor):
-            o[key] = plain(v) if self.variables else v
+            o[key] = self.given_away(v, set()) if self.variables else v
         elif self.by_keys(o) and is_key(key):
             self.partly.setdefault(id(o), o.copy())
             self.change(o, ("item", key), operator.setitem, key, v)

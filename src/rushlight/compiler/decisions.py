@@ -51,6 +51,11 @@ STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
 class Decisions(Attributes):
     """The part of a capture that knows values which each run computes anew."""
 
+    def stop(self, reason: str) -> None:
+        if self.reason is None and self.variables:
+            self.make_plain()  # from here on code may see these objects that is not interpreted
+        super().stop(reason)
+
     def step(
         self, f: Callable, args: tuple, kwargs: dict, kind: str, source: Any = None
     ) -> Step | None:
@@ -263,6 +268,23 @@ class Decisions(Attributes):
         if variable is not None:
             self.recorder.new_value(t._array).expression = variable
         return t
+
+    def given_away(self, v: Any, seen: set[int]) -> Any:
+        """`v` for code that is not interpreted: with plain values for those that each run computes anew, which are put
+        into the very containers that the function made."""
+        if isinstance(v, tuple):
+            made = [self.given_away(x, seen) for x in v]
+            if all(map(operator.is_, made, v)):
+                return v
+            return v._make(made) if hasattr(v, "_make") else tuple(made)
+        if v.__class__ in (list, dict, collections.deque) and id(v) in self.inside:
+            if id(v) not in seen:
+                seen.add(id(v))
+                for k, x in [*(v.items() if isinstance(v, dict) else enumerate(v))]:
+                    if (now := self.given_away(x, seen)) is not x:
+                        v[k] = now
+            return v
+        return plain(v) if v.__class__ in RUNTIME else v
 
     def make_plain(self) -> None:
         """Give the objects that the function made or changed plain values for those that each run computes anew."""

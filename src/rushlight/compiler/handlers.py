@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from rushlight.compiler.capture import Capture
 
 
+def named(c: Capture, args: tuple) -> tuple:
+    """An object, the name of an attribute, and what else is given."""
+    o, name, *rest = args
+    return o, c.settled(name, "a value that was read from a tensor as a name"), *rest
+
+
 def of_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    args = named(c, args)
     if len(args) == 3:
         try:
             return c.attribute(args[0], args[1])
@@ -36,14 +43,14 @@ def of_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any
 
 def of_hasattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     try:
-        c.attribute(*args)
+        c.attribute(*named(c, args))
     except AttributeError:
         return False
     return True
 
 
 def of_setattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    return c.set_attribute(*args)
+    return c.set_attribute(*named(c, args))
 
 
 def of_map(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
