@@ -255,6 +255,135 @@ def reducers():
     assert (said["world_size"], said["bucket_sizes"], said["module_name"]) == (size, "8", "Linear")
 
 
+def gradients_of_steps_without_reduction():
+    """What had a gradient in no_sync() is averaged by the next step, even if that does not use it."""
+    rank, size = start()
+
+    class Turns(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(1, 1, bias=False) for _ in range(5))
+            self.turn = 0
+
+        def forward(self, x):
+            self.turn += 1
+            return self.layers[2 * (rank > 0) + (self.turn - 1) % 2](x)
+
+    net = Turns()
+    ddp = DistributedDataParallel(net, find_unused_parameters=True)
+    for _ in range(2):
+        with ddp.no_sync():
+            ddp(torch.tensor([rank + 1.0])).sum().backward()
+        ddp(torch.tensor([rank + 1.0])).sum().backward()
+        others = sum(range(2, size + 1)) / size
+        assert [p.grad.item() for p in net.layers[:4].parameters()] == [1 / size] * 2 + [others] * 2
+        assert net.layers[4].weight.grad is None  # no process used it
+        net.zero_grad()
+    with pytest.raises(RuntimeError, match="should be called before training loop starts"):
+        ddp._set_static_graph()
+
+
+def saved_modules():
+    """A pickled DistributedDataParallel averages gradients as before."""
+    import copy
+    import io
+
+    rank, size = start()
+    net = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.BatchNorm1d(1))
+    ddp = DistributedDataParallel(net)
+    text = io.BytesIO()
+    torch.save(ddp, text)
+    text.seek(0)
+    for other in (torch.load(text, weights_only=False), copy.deepcopy(ddp)):
+        for each in (ddp, other):
+            each.zero_grad()
+            each(torch.arange(6.0).view(3, 2) * (rank + 1)).square().sum().backward()
+        for p, q in zip(ddp.parameters(), other.parameters(), strict=True):
+            assert p is not q and torch.equal(p.grad, q.grad)
+    alone = dist.new_group([rank])
+    with pytest.raises(
+        RuntimeError, match="only supported when using DDP with the default process group"
+    ):
+        torch.save(DistributedDataParallel(net, process_group=alone), io.BytesIO())
+
+
+def compared():
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL: another collective, another size or nobody at all is said by all."""
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    rank, size = start()
+    group, x = dist.group.WORLD, torch.ones(20, 10)
+    for _ in range(3):
+        dist.all_reduce(x)
+    assert x[0, 0] == size**3
+    if rank == 0:
+        dist.send(x, 1)  # is nobody else's business
+    elif rank == 1:
+        dist.recv(x, 0)
+    with pytest.raises(RuntimeError) as found:
+        dist.all_reduce(x) if rank == 0 else dist.reduce(x, 0)
+    for text in (
+        "Detected mismatch",
+        "ALLREDUCE",
+        "REDUCE",
+        "SequenceNumber",
+        "[20, 10]",
+        "Float",
+        "cpu",
+    ):
+        assert text in str(found.value)
+    with pytest.raises(RuntimeError, match="REDUCE_SCATTER.*BARRIER|BARRIER.*REDUCE_SCATTER"):
+        dist.barrier() if rank == 0 else dist.reduce_scatter(x[0], [x[0]] * size)
+    with pytest.raises(RuntimeError, match=r"\[2\].*\[3\]|\[3\].*\[2\]"):
+        group.allreduce([torch.ones(2 + (rank == 1))])
+    y = torch.ones(1)
+    dist.all_reduce(y)  # nothing was sent
+    assert y.item() == size
+    wrapped = dist._create_process_group_wrapper(group, "unused", None, rank, size, timeout=2.0)
+    if rank == 1:
+        time.sleep(8)
+        return
+    text = (
+        r"Ranks? 1 failed to pass monitoredBarrier"
+        if rank == 0
+        else "check rank 0 logs for faulty rank"
+    )
+    with pytest.raises(RuntimeError, match=text):
+        wrapped.allreduce([x])
+    if rank == 0:
+        time.sleep(6)  # it serves the store
+
+
+def numbered():
+    """Messages between two processes do not shift how the others count collectives."""
+    rank, size = start()
+    for _ in range(3):
+        if rank == 0:
+            dist.send(torch.ones(1), 1)
+        elif rank == 1:
+            dist.recv(torch.ones(1), 0)
+    dist.monitored_barrier(timeout=timedelta(seconds=60))
+    assert dist.group.WORLD._get_sequence_number_for_group() == 1
+    with pytest.raises(RuntimeError, match="Rank 0 timed out" if rank == 0 else "check rank 0"):
+        dist.group.WORLD.monitored_barrier(timedelta(0))
+
+
+def groups_in_groups():
+    """Groups that are made at once by different processes have nothing in common but their name."""
+    rank, size = start()
+    half, _ = dist.new_subgroups(2)
+    one, every = dist.new_subgroups(1, group=half)
+    assert one.size() == 1 and len(every) == 2 and not dist._rank_not_in_group(one)
+    assert dist._rank_not_in_group(every[1 - rank % 2])
+    pair, (same,) = dist.new_subgroups_by_enumeration([dist.get_process_group_ranks(half)])
+    assert pair is same and pair.store.check(["x"]) is False
+    pair.store.set("x", str(rank // 2))
+    dist.barrier(pair)
+    assert pair.store.get("x") == b"%d" % (rank // 2)
+    with pytest.raises(ValueError, match="Invalid process group specified"):
+        dist.get_backend(every[1 - rank % 2])
+    dist.barrier()
+
+
 class Alone(dist.ProcessGroup):
     """A group of one process, whose calls return works of its own."""
 

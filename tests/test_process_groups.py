@@ -17,10 +17,25 @@ PROGRAMS = pathlib.Path(__file__).parent / "group_programs.py"
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(
     "name",
-    ["reduced_lists", "moved_lists", "refused_lists", "made_by_itself", "many_at_once", "reducers"],
+    [
+        "reduced_lists",
+        "moved_lists",
+        "refused_lists",
+        "made_by_itself",
+        "many_at_once",
+        "reducers",
+        "gradients_of_steps_without_reduction",
+        "compared",
+    ],
 )
 def test_job(name, ranks):
     check(job(name, ranks, PROGRAMS))
+
+
+@needs_mpi
+@pytest.mark.parametrize("name", ["saved_modules", "numbered", "groups_in_groups"])
+def test_job_of_four(name):
+    check(job(name, 4, PROGRAMS))
 
 
 def test_groups_of_a_program_s_own():

@@ -35,12 +35,14 @@ __all__ = [
 
 _HOMES = (
     "groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work", "options", "gloo",
+    "debug",
 )  # fmt: skip
 _NAMES = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "reducer",
     "Reducer": "reducer", "_compute_bucket_assignment_by_size": "reducer", "_DEFAULT_FIRST_BUCKET_BYTES": "reducer",
     "_broadcast_coalesced": "reducer", "_make_nccl_premul_sum": "reductions", "_Work": "backends",
-    "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives", "_remote_device": "remote_device",
+    "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives", "_remote_device": "remote_device", "_rank_not_in_group": "groups",
+    "_create_process_group_wrapper": "debug",
 }  # fmt: skip
 _MODULES = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim pipelining rpc run tensor".split()

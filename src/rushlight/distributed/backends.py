@@ -32,6 +32,12 @@ from rushlight.futures import Future
 __all__ = ["ProcessGroup"]
 
 
+def on_cpu(backend: str) -> str:
+    """What a backend is called for tensors of the CPU."""
+    pairs = [each.rpartition(":") for each in backend.split(",")]
+    return next((name for device, _, name in pairs if device in ("", "cpu")), backend)
+
+
 class ProcessGroup:
     """Some processes of the job, numbered from 0: what groups of a program's own backend derive from."""
 
@@ -116,7 +122,7 @@ class ExtensionGroup(ProcessGroup):
     ) -> None:  # fmt: skip
         super().__init__(made.rank(), made.size())
         self.made, self.ranks, self.store = made, list(ranks), store
-        self.timeout, self.backend = timeout, backend
+        self.timeout, self.backend, self.engine = timeout, backend, on_cpu(backend)
         self.group_name, self.group_desc = name, desc
         self._number = 0
 

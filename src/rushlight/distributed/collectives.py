@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from rushlight import view_as_real
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import checks
 from rushlight.distributed.groups import (
@@ -108,10 +109,11 @@ def all_reduce_coalesced(
     """`all_reduce` of several tensors."""
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_list(tensors, "tensors")
-    _check_dtypes(tensors)
     if (known := _group(group, "all_reduce_coalesced")) is None:
         return None
     _check_complex("all_reduce", tensors, op)
+    tensors = [view_as_real(each) if each.is_complex() else each for each in tensors]
+    _check_dtypes(tensors)
     return _future(_end(known.start_all_reduce_coalesced(tensors, op), async_op))
 
 

@@ -68,7 +68,8 @@ class DistributedDataParallel(Module, Joinable):
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = dict(module.named_parameters())
-        parameters = [p for name, p in named.items() if p.requires_grad and name not in ignored]
+        self.parameters_to_ignore = ignored
+        parameters = self._trained()
         if not parameters:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
@@ -89,14 +90,20 @@ class DistributedDataParallel(Module, Joinable):
             "cpu",
             False,
         )
-        self.parameters_to_ignore, self.device_mesh = ignored, device_mesh
+        self.device_mesh = device_mesh
         cap = 25 if bucket_cap_mb is None else bucket_cap_mb
         self.bucket_bytes_cap = int(cap * MEBIBYTE)
-        self.reducer = self._reducer(parameters)
+        self.reducer = self._reducer()
 
-    def _reducer(self, parameters: list[Tensor]) -> Reducer:
+    def _trained(self) -> list[Tensor]:
+        """The parameters whose gradients are averaged."""
+        named = self.module.named_parameters()
+        ignored = self.parameters_to_ignore
+        return [p for name, p in named if p.requires_grad and name not in ignored]
+
+    def _reducer(self) -> Reducer:
         """What averages the gradients: buckets of the last parameters first."""
-        backwards = parameters[::-1]
+        backwards = self._trained()[::-1]
         tables = {
             id(m.weight)
             for m in self.module.modules()
@@ -213,10 +220,25 @@ class DistributedDataParallel(Module, Joinable):
         }  # fmt: skip
 
     def _set_static_graph(self) -> None:
+        if self.reducer.iterations:
+            raise self.reducer.failed(
+                "_set_static_graph() should be called before training loop starts: it is called in iteration "
+                f"{self.reducer.iterations}"
+            )
         self.static_graph = self.find_unused_parameters = self.reducer.find_unused_parameters = True
 
-    def __getstate__(self) -> Any:
-        raise RuntimeError("DistributedDataParallel is not pickled: save module.state_dict()")
+    def __getstate__(self) -> dict[str, Any]:
+        if self.process_group is not _get_default_group():
+            raise RuntimeError(
+                "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, "
+                "when you have called init_process_group and have not passed process_group argument to DDP constructor"
+            )
+        return {k: v for k, v in self.__dict__.items() if k not in ("process_group", "reducer")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.process_group = _get_default_group()
+        self.reducer = self._reducer()
 
 
 def _problem_of(hook: Callable) -> str | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from rushlight.distributed.collectives import *  # noqa: F403
+from rushlight.distributed.debug import *  # noqa: F403
+from rushlight.distributed.debug import _create_process_group_wrapper  # noqa: F401
 from rushlight.distributed.gloo import ProcessGroupGloo
 from rushlight.distributed.groups import *  # noqa: F403
 from rushlight.distributed.groups import (  # noqa: F401
     _get_default_group,
+    _rank_not_in_group,
     _resolve,
     default_pg_timeout,
 )

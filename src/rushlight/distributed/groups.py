@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from rushlight.core.device import device as Device
 from rushlight.distributed import world
-from rushlight.distributed.backends import ExtensionGroup
+from rushlight.distributed.backends import ExtensionGroup, on_cpu
+from rushlight.distributed.debug import DebugLevel, checked, get_debug_level
 from rushlight.distributed.gloo import ProcessGroupGloo
 from rushlight.distributed.process_group import MPIProcessGroup, ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
@@ -128,9 +129,7 @@ def _engine(backend: Any) -> str:
 
 def _plugin(name: str) -> BackendPlugin | None:
     """The backend of a program's own that a name means for tensors of the CPU."""
-    pairs = [each.rpartition(":") for each in name.split(",")]
-    chosen = [backend for device, _, backend in pairs if device in ("", "cpu")]
-    return Backend._plugins.get(chosen[0].upper()) if chosen else None
+    return Backend._plugins.get(on_cpu(name).upper())
 
 
 def _extension(
@@ -236,7 +235,7 @@ def _group(
         made, communicator, ranks, PrefixStore(f"group/{name}", store), timeout,
         "mpi" if backend == "undefined" else backend, name, desc,
     )  # fmt: skip
-    return made
+    return checked(made) if get_debug_level() is DebugLevel.DETAIL else made
 
 
 def _get_default_group() -> ProcessGroup:
@@ -309,22 +308,29 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         del _groups[known.group_name]
 
 
+def _rank_not_in_group(group: Any) -> bool:
+    """Whether a group is what `new_group` gives processes that are not in it."""
+    return group is not None and group == GroupMember.NON_GROUP_MEMBER
+
+
 def get_rank(group: ProcessGroup | None = None) -> int:
     """The number of this process in a group, -1 if it is not in it."""
-    if group is not None and group == GroupMember.NON_GROUP_MEMBER:
+    if _rank_not_in_group(group):
         return -1
     return _resolve(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """How many processes a group has, -1 if this one is not in it."""
-    if group is not None and group == GroupMember.NON_GROUP_MEMBER:
+    if _rank_not_in_group(group):
         return -1
     return _resolve(group).size()
 
 
 def get_backend(group: ProcessGroup | None = None) -> Backend:
     """The name of the backend that was asked for."""
+    if _rank_not_in_group(group):
+        raise ValueError("Invalid process group specified")
     return Backend(_resolve(group).backend)
 
 
@@ -418,22 +424,21 @@ def new_group(
     if default.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
     limit = timeout or default.timeout
-    mine, store = members.index(default.rank()), PrefixStore(f"new/{name}", default.store)
-    world.meet(store, "joined", mine, len(members), limit)
+    mine, store = members.index(default.rank()), PrefixStore(f"of/{members[0]}", default.store)
+    world.meet(PrefixStore(f"new/{name}", store), "joined", mine, len(members), limit)
     asked = default.backend if backend is None else _engine(backend)
     desc = group_desc or "undefined"
     if (plugin := _plugin(asked)) is not None:
-        return _extension(
-            plugin, mine, members, default.store, limit, asked, name, desc, pg_options
-        )
+        return _extension(plugin, mine, members, store, limit, asked, name, desc, pg_options)
     if not isinstance(default, MPIProcessGroup):
         raise ValueError(f"a group of MPI needs a default group of MPI, which is {default.backend}")
     chosen = default._communicator.group.Incl(members)
     tag = int(name.rsplit("/", 1)[-1]) % 32767
     communicator = default._communicator.Create_group(chosen, tag)
-    return _group(communicator, members, default.store, limit, asked, name, desc)
+    return _group(communicator, members, store, limit, asked, name, desc)
 
 
+# Groups of different processes that are made at once have one name. They have no member in common: keys of stores have the first.
 _names = 0
 _local_names: dict[tuple[int, ...], int] = {}
 
@@ -453,7 +458,8 @@ def new_subgroups(
     backend: Any = None, pg_options: Any = None, group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:  # fmt: skip
     """Groups of `group_size` neighbours each: this process's, and all."""
-    size = get_world_size()
+    members = get_process_group_ranks(group)
+    size = len(members)
     if group_size is None:
         raise ValueError("group_size is needed on the CPU")
     if group_size <= 0:
@@ -464,7 +470,7 @@ def new_subgroups(
         )
     if size % group_size:
         raise ValueError(f"The world size ({size}) must be divisible by 'group_size={group_size}'")
-    ranks = [list(range(k, k + group_size)) for k in range(0, size, group_size)]
+    ranks = [members[k : k + group_size] for k in range(0, size, group_size)]
     return new_subgroups_by_enumeration(ranks, timeout, backend, pg_options, group_desc)
 
 

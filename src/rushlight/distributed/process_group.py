@@ -6,6 +6,7 @@ Tensors go to MPI as memory and a datatype. One that is not contiguous is copied
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import rushlight
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.distributed import reductions, schedules, world
-from rushlight.distributed.backends import ProcessGroup
+from rushlight.distributed.backends import ProcessGroup, on_cpu
 from rushlight.distributed.calls import Calls
 from rushlight.distributed.store import DistBackendError, Store
 from rushlight.distributed.work import Work
@@ -126,10 +127,10 @@ class MPIProcessGroup(Calls, ProcessGroup):
     ) -> None:  # fmt: skip
         self._communicator, self.ranks, self.store = communicator, list(ranks), store
         self.broken: Exception | None = None  # why a call never came to its end
-        self.timeout, self.backend = timeout, backend
+        self.timeout, self.backend, self.engine = timeout, backend, on_cpu(backend)
         self.group_name, self.group_desc = group_name, group_desc
         super().__init__(communicator.rank, communicator.size)
-        self._number = self._schedules = 0
+        self._number = self._messages = self._schedules = 0
 
     @property
     def communicator(self) -> Any:
@@ -171,12 +172,15 @@ class MPIProcessGroup(Calls, ProcessGroup):
 
     def _work(
         self, name: str, request: Any, rows: Sequence[np.ndarray], finish: Callable[[], None] | None, result: list,
-        peers: Sequence[int] | None = None, timeout: timedelta | None = None,
+        peers: Sequence[int] | None = None, timeout: timedelta | None = None, inputs: Sequence[Tensor] | None = None,
     ) -> Work:  # fmt: skip
-        self._number += 1
+        if name in ("send", "recv"):
+            number = self._messages = self._messages + 1
+        else:  # the same on all processes
+            number = self._number = self._number + 1
         for listener in listeners:
             listener(name)
-        return Work(self, name, self._number, request, finish, result, rows, peers, timeout)
+        return Work(self, name, number, request, finish, result, rows, peers, timeout, inputs)
 
     def _checked(self, name: str, root: int) -> int:
         if not 0 <= root < self._size:
@@ -219,7 +223,9 @@ class MPIProcessGroup(Calls, ProcessGroup):
 
         return finish
 
-    def start_all_reduce(self, tensor: Tensor, op: Any = reductions.ReduceOp.SUM) -> Work:
+    def start_all_reduce(
+        self, tensor: Tensor, op: Any = reductions.ReduceOp.SUM, inputs: Sequence[Tensor] | None = None
+    ) -> Work:  # fmt: skip
         """All get the reduction, in place."""
         if tensor.is_sparse:
             return self._allreduce_sparse(tensor, op)
@@ -231,7 +237,7 @@ class MPIProcessGroup(Calls, ProcessGroup):
             place = world.world.mpi.IN_PLACE
             request = self.communicator.Iallreduce(place, message(row), operation)
             finish = self._finish(op, tensor, row)
-        return self._work("all_reduce", request, [row], finish, [tensor])
+        return self._work("all_reduce", request, [row], finish, [tensor], inputs=inputs)
 
     def _allreduce_sparse(self, tensor: Tensor, op: Any) -> Work:
         from rushlight.distributed.sparse import sparse_sum
@@ -248,7 +254,7 @@ class MPIProcessGroup(Calls, ProcessGroup):
     ) -> Work:
         """As `allreduce` of several tensors of one dtype, in one row; a tensor may be there twice."""
         flat = _wrap(np.concatenate([row_of(each).reshape(-1) for each in tensors]))
-        work = self.start_all_reduce(flat, op)
+        work = self.start_all_reduce(flat, op, tensors)
         work.then(distributed(flat._array, tensors))
         work._result = list(tensors)
         return work
@@ -299,7 +305,7 @@ class MPIProcessGroup(Calls, ProcessGroup):
                 each(source, row), message(row), operation
             )
             finish = self._finish(op, output, row)
-        return self._work("reduce_scatter", request, [source, row], finish, [output])
+        return self._work("reduce_scatter", request, [source, row], finish, [output], inputs=inputs)
 
     # -- data that moves -------------------------------------------------------------------------
 
@@ -321,7 +327,7 @@ class MPIProcessGroup(Calls, ProcessGroup):
             target, result = empty_row(outputs), list(outputs)
             finish = distributed(target, outputs)
         request = self.communicator.Iallgather(message(source), each(target, source))
-        return self._work("all_gather", request, [source, target], finish, result)
+        return self._work("all_gather", request, [source, target], finish, result, inputs=[tensor])
 
     def start_gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
         """The process `dst` gets what each has."""
@@ -333,7 +339,9 @@ class MPIProcessGroup(Calls, ProcessGroup):
         request = self.communicator.Igather(message(source), place, dst)
         rows = [source] if target is None else [source, target]
         peers = None if self._rank == dst else [dst]
-        return self._work("gather", request, rows, finish, list(outputs or ()), peers)
+        return self._work(
+            "gather", request, rows, finish, list(outputs or ()), peers, inputs=[tensor]
+        )
 
     def start_scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, src: int) -> Work:
         """Each process gets what `src` has for it."""
@@ -343,7 +351,9 @@ class MPIProcessGroup(Calls, ProcessGroup):
         place = None if source is None else each(source, target)
         request = self.communicator.Iscatter(place, message(target), src)
         rows = [target] if source is None else [source, target]
-        return self._work("scatter", request, rows, written(output, target), [output])
+        return self._work(
+            "scatter", request, rows, written(output, target), [output], inputs=inputs
+        )
 
     def start_all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
         """Each process gets from each what that has for it."""
@@ -353,7 +363,9 @@ class MPIProcessGroup(Calls, ProcessGroup):
             parts(target, [tensor.numel() for tensor in outputs]),
         )
         finish = distributed(target, outputs)
-        return self._work("all_to_all", request, [source, target], finish, list(outputs))
+        return self._work(
+            "all_to_all", request, [source, target], finish, list(outputs), inputs=inputs
+        )
 
     def start_all_to_all_single(
         self, output: Tensor, tensor: Tensor, output_rows: Sequence[int], input_rows: Sequence[int]
@@ -368,7 +380,9 @@ class MPIProcessGroup(Calls, ProcessGroup):
             parts(target, [rows * each_out for rows in output_rows]),
         )
         finish = written(output, target)
-        return self._work("all_to_all_single", request, [source, target], finish, [output])
+        return self._work(
+            "all_to_all_single", request, [source, target], finish, [output], inputs=[tensor]
+        )
 
     # -- two processes ---------------------------------------------------------------------------
 
@@ -413,28 +427,17 @@ class MPIProcessGroup(Calls, ProcessGroup):
     ) -> None:
         """A barrier through the store; rank 0 says who did not come."""
         self._number += 1
-        key, limit = f"monitored/{self._number}", timeout or self.timeout
-        milliseconds = round(1000 * limit.total_seconds())
+        key, limit = f"monitored/{self._number}", self.timeout if timeout is None else timeout
+        if not isinstance(limit, timedelta):
+            limit = timedelta(seconds=limit)
         self.store.set(f"{key}/{self._rank}", "")
         if self._rank == 0:
-            missing = []
-            for rank in range(1, self._size):
-                try:
-                    self.store.wait(
-                        [f"{key}/{rank}"], timedelta(milliseconds=1) if missing else limit
-                    )
-                except RuntimeError:
-                    missing.append(rank)
-                    if not wait_all_ranks:
-                        break
+            missing = self._missing(key, limit, wait_all_ranks)
+            self.store.set(f"{key}/done", "failed" if missing else "")
             if missing:
-                self.store.set(f"{key}/done", "failed")
-                who = ", ".join(str(self.ranks[rank]) for rank in missing)
                 raise RuntimeError(
-                    f"[Rank 0]: Rank{'s' if len(missing) > 1 else ''} {who} failed to pass monitoredBarrier in "
-                    f"{milliseconds} ms"
+                    f"[Rank 0]: {missing} in {round(1000 * limit.total_seconds())} ms"
                 )
-            self.store.set(f"{key}/done", "")
             return
         try:
             self.store.wait([f"{key}/done"], 2 * limit)
@@ -446,3 +449,20 @@ class MPIProcessGroup(Calls, ProcessGroup):
                 f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting for "
                 "send/recv from rank 0. Please check rank 0 logs for faulty rank."
             )
+
+    def _missing(self, key: str, limit: timedelta, every: bool) -> str:
+        """Who does not come to a monitored barrier, in words: the first one, or all."""
+        if limit <= timedelta():
+            return "Rank 0 timed out in monitoredBarrier"
+        missing: list[int] = []
+        end = time.monotonic() + limit.total_seconds()
+        for rank in range(1, self._size):
+            left = timedelta(seconds=max(end - time.monotonic(), 0.001))
+            try:
+                self.store.wait([f"{key}/{rank}"], left)
+            except RuntimeError:
+                missing.append(rank)
+                if not every:
+                    break
+        who = ", ".join(str(self.ranks[rank]) for rank in missing)
+        return who and f"Rank{'s' if every else ''} {who} failed to pass monitoredBarrier"

@@ -152,6 +152,7 @@ class Reducer:
             share(self.buckets, self.group)  # those that are views stay, and are reduced in place
         self.divisor = self.group.size()
         self.used = rushlight.zeros(len(self.place), dtype=rushlight.int32)
+        self.used_before: set[int] = set()  # what had a gradient in backwards without reduction
         self.is_wanted: Callable[[], bool] = lambda: True  # whether gradients are to be averaged
         for each in params:
             if id(each) in self.place:
@@ -199,7 +200,7 @@ class Reducer:
             bucket.missing, bucket.reduction = len(bucket._parameters), None
         for parameter in unused:
             bucket, k, number = self.place[id(parameter)]
-            self.used[number] = 0
+            self.used[number] = id(parameter) in self.used_before
             if bucket.sparse:
                 bucket.set_buffer(parameter.new_zeros(parameter.shape).to_sparse())
             elif parameter.grad is None:
@@ -230,6 +231,7 @@ class Reducer:
                     "Several forwards, and then a backward for each: only the gradients of the first backward are "
                     "reduced. Call backward once, on the sum of the losses, or after each forward."
                 )
+            self.used_before.add(id(parameter))
             return
         self.begun = True
         bucket, k, _ = self.place[id(parameter)]
@@ -291,6 +293,7 @@ class Reducer:
         if self.hook is None and any(bucket.shared is not None for bucket in self.buckets):
             self.read = self.group.start_barrier()
         self.active = self.begun = False
+        self.used_before.clear()
         self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
 
     def shadow(self) -> None:

@@ -31,13 +31,13 @@ class Work:
     """A call that may still run: `wait` for it, or ask `is_completed`.
 
     `request` is what MPI gave, or anything else that can be asked by `Test()`. `peers` are those it waits for, None for
-    all. `kept` is memory that MPI may write to as long as the call runs.
+    all. `kept` is memory that MPI may write to as long as the call runs. `inputs` are what profiles tell the sizes of.
     """
 
     def __init__(
         self, group: Any, name: str, number: int, request: Any, finish: Callable[[], None] | None,
         result: list[Tensor], kept: Sequence[Any] = (), peers: Sequence[int] | None = None,
-        timeout: timedelta | None = None,
+        timeout: timedelta | None = None, inputs: Sequence[Tensor] | None = None,
     ) -> None:  # fmt: skip
         self.group, self.name, self.number, self.peers = group, name, number, peers
         self._request, self._finish, self._result, self._kept = request, finish, result, kept
@@ -46,7 +46,8 @@ class Work:
         self._done, self._error, self._future = False, None, None
         self._in_progress = False  # whether the thread takes care of it
         self._source: int | None = None
-        self._recorded = profiler.begun(f"mpi:{name}", result)
+        shown = "recvAnySource" if name == "recv" and peers is None else name
+        self._recorded = profiler.begun(f"{group.engine}:{shown}", inputs or result)
 
     def _test(self) -> bool:
         """Ask MPI; when all is there, finish."""
@@ -287,7 +288,7 @@ class Watch:
                 missing.append(rank)
         who = ([f"did not come to it: ranks {missing}"] if missing else []) + elsewhere
         return (
-            f"Timed out waiting {round(1000 * self.limit)}ms for {self.work.name} operation to complete (number "
+            f"[Rank {group.rank()}] Timed out waiting {round(1000 * self.limit)}ms for {self.work.name} operation to complete (number "
             f"{self.work.number} of group '{group.group_name}'; {'; '.join(who or ['all ranks have come to it'])})"
         )
 
