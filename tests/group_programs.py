@@ -384,6 +384,60 @@ def groups_in_groups():
     dist.barrier()
 
 
+def local_steps():
+    """Post-local SGD: gradients of all, then of a subgroup or none, and parameters that are averaged now and then."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks import (
+        DDPCommHookType,
+        post_localSGD_hook,
+        register_ddp_comm_hook,
+    )
+    from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+    from rushlight.distributed.optim import PostLocalSGDOptimizer
+
+    rank, size = start()
+
+    def module():
+        net = torch.nn.Linear(1, 1, bias=False)
+        net.weight.data.fill_(0)
+        return DistributedDataParallel(net)
+
+    pairs, _ = dist.new_subgroups(2)
+    for everywhere in (True, False):
+        ddp = module()
+        state = post_localSGD_hook.PostLocalSGDState(None, pairs, 1, everywhere)
+        ddp.register_comm_hook(state, post_localSGD_hook.post_localSGD_hook)
+        inner = torch.optim.SGD(ddp.parameters(), lr=1, maximize=True)
+        optimizer = PostLocalSGDOptimizer(inner, PeriodicModelAverager(period=2, warmup_steps=1))
+        seen = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            ddp(torch.tensor([[rank + 1.0]])).sum().backward()
+            optimizer.step()
+            seen.append(ddp.module.weight.item())
+        average = (size + 1) / 2
+        mine = rank // 2 * 2 + 1.5 if everywhere else rank + 1
+        assert seen == [average, 2 * average, 2 * average + mine] and optimizer.averager.step == 3
+        saved = optimizer.state_dict()
+        optimizer.averager.step = 0
+        optimizer.load_state_dict(saved)
+        assert optimizer.averager.step == saved["step"] == 3
+        with pytest.warns(UserWarning, match="does not contain a step counter"):
+            optimizer.load_state_dict(inner.state_dict())
+    for kind, expected in (
+        (DDPCommHookType.NOOP, rank + 1),
+        (dist.BuiltinCommHookType.FP16_COMPRESS, average),
+    ):
+        ddp = module()
+        if kind is DDPCommHookType.NOOP:
+            register_ddp_comm_hook(kind, ddp)
+        else:
+            ddp._register_builtin_comm_hook(kind)
+        ddp(torch.tensor([[rank + 1.0]])).sum().backward()
+        assert ddp.module.weight.grad.item() == expected
+    with pytest.raises(ValueError, match="must be a positive value"):
+        PeriodicModelAverager(0)
+
+
 class Alone(dist.ProcessGroup):
     """A group of one process, whose calls return works of its own."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -33,7 +34,7 @@ def test_job(name, ranks):
 
 
 @needs_mpi
-@pytest.mark.parametrize("name", ["saved_modules", "numbered", "groups_in_groups"])
+@pytest.mark.parametrize("name", ["saved_modules", "numbered", "groups_in_groups", "local_steps"])
 def test_job_of_four(name):
     check(job(name, 4, PROGRAMS))
 
@@ -68,3 +69,22 @@ def test_buckets_by_size():
 def test_a_kind_of_reduction_is_equal_to_itself_alone():
     kind, op = dist.ReduceOp.SUM, dist.ReduceOp(dist.ReduceOp.SUM)
     assert op == kind and kind != op and len({kind, dist.ReduceOp.MAX, kind}) == 2
+
+
+def test_powersgd_begins_with_pytorch_s_numbers():
+    from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
+
+    shapes = [(2, 3), (4, 5), (2, 3)]
+    for together in (False, True):
+        state = power.PowerSGDState(None, 2, random_seed=7, batch_tensors_with_same_shape=together)
+        torch.manual_seed(1)
+        before = torch.get_rng_state()
+        drawn = power._drawn(state, [torch.zeros(*shape) for shape in shapes], [2, 2, 2])
+        assert torch.equal(torch.get_rng_state(), before)
+        torch.manual_seed(np.random.RandomState(7).randint(1_000_000_000))
+        if together:
+            first, last = torch.randn(2, 3, 2)
+        else:
+            first, last = torch.randn(3, 2), torch.randn(3, 2)
+        expected = [first, torch.randn(5, 2), last]
+        assert all(map(torch.equal, drawn, expected))

@@ -38,7 +38,7 @@ _HOMES = (
     "debug",
 )  # fmt: skip
 _NAMES = {
-    "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "reducer",
+    "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "reducer", "BuiltinCommHookType": "data_parallel",
     "Reducer": "reducer", "_compute_bucket_assignment_by_size": "reducer", "_DEFAULT_FIRST_BUCKET_BYTES": "reducer",
     "_broadcast_coalesced": "reducer", "_make_nccl_premul_sum": "reductions", "_Work": "backends",
     "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives", "_remote_device": "remote_device", "_rank_not_in_group": "groups",

@@ -4,6 +4,7 @@ Note [Buckets] in reducer.py says how.
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,9 +29,16 @@ from rushlight.nn.batchnorm import SyncBatchNorm
 from rushlight.nn.module import Module
 from rushlight.nn.sparse import Embedding, EmbeddingBag
 
-__all__ = ["DistributedDataParallel"]
+__all__ = ["BuiltinCommHookType", "DistributedDataParallel"]
 
 BROADCAST = 250 * MEBIBYTE
+
+
+class BuiltinCommHookType(enum.Enum):
+    """The hooks that PyTorch has in C++."""
+
+    ALLREDUCE = "allreduce_hook"
+    FP16_COMPRESS = "fp16_compress_hook"
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -193,6 +201,11 @@ class DistributedDataParallel(Module, Joinable):
         if (problem := _problem_of(hook)) is not None:
             raise self.reducer.failed(problem, ValueError)
         self.reducer.hook = (state, hook)
+
+    def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
+        from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        self.register_comm_hook(None, getattr(default_hooks, comm_hook_type.value))
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(

@@ -7,9 +7,9 @@ from rushlight.distributed.optim.apply_optimizer_in_backward import (  # noqa: F
     _apply_optimizer_in_backward,
     _get_in_backward_optimizers,
 )
+from rushlight.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
 from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
 __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
 
 DistributedOptimizer = absent_class(__name__, "DistributedOptimizer")
-PostLocalSGDOptimizer = absent_class(__name__, "PostLocalSGDOptimizer")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from rushlight.distributed.algorithms.ddp_comm_hooks import (
+    debugging_hooks,
+    default_hooks,
+    powerSGD_hook,
+)
 
 __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
 
@@ -20,6 +24,7 @@ class DDPCommHookType(enum.Enum):
     POWER_SGD_RANK2 = "powerSGD_hook of rank 2"
     BATCHED_POWER_SGD = "batched_powerSGD_hook"
     BATCHED_POWER_SGD_RANK2 = "batched_powerSGD_hook of rank 2"
+    NOOP = "noop_hook"
 
 
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
@@ -29,4 +34,5 @@ def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: A
         state = powerSGD_hook.PowerSGDState(state, int(rank or 1))
         model.register_comm_hook(state, getattr(powerSGD_hook, name))
     else:
-        model.register_comm_hook(state, getattr(default_hooks, name))
+        home = debugging_hooks if comm_hook_type is DDPCommHookType.NOOP else default_hooks
+        model.register_comm_hook(state, getattr(home, name))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 import rushlight
 from rushlight.core.tensor import Tensor
@@ -40,10 +43,10 @@ class PowerSGDState:
         )
         self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
-        self.rng = rushlight.Generator().manual_seed(random_seed)  # all draw the same numbers
+        self.rng = np.random.RandomState(random_seed)  # all processes draw the same numbers
         self.iter = 0
         self.error_dict: dict[int, Tensor] = {}
-        self.q_memory_dict: dict[tuple[int, int], Tensor] = {}
+        self.q_memory_dict: dict[int, list[Tensor]] = {}
         self.total_numel_before_compression = self.total_numel_after_compression = 0
         self.compression_stats_logging_frequency = compression_stats_logging_frequency
         self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
@@ -78,43 +81,61 @@ def _summed(matrices: list[Tensor], group: Any) -> list[Tensor]:
     return [piece.view(m.shape) for piece, m in zip(pieces, matrices)]
 
 
+def _drawn(state: PowerSGDState, matrices: Sequence[Tensor], ranks: Sequence[int]) -> list[Tensor]:
+    """Random matrices to begin with, the same on all processes: PyTorch's numbers."""
+    made: list[Any] = [None] * len(matrices)
+    shapes: dict[Any, list[int]] = {}
+    for k, matrix in enumerate(matrices):
+        shapes.setdefault(matrix.shape, []).append(k)
+    with rushlight.random.fork_rng(devices=[]):
+        rushlight.manual_seed(state.rng.randint(1_000_000_000))
+        for (_, columns), alike in shapes.items():
+            together = len(alike) if state.batch_tensors_with_same_shape else 1
+            for first in range(0, len(alike), together):
+                k = alike[first]
+                drawn = rushlight.randn(together, columns, ranks[k], dtype=matrices[k].dtype)
+                for place, q in zip(alike[first : first + together], drawn):
+                    made[place] = q
+    return made
+
+
 def _approximate(
-    state: PowerSGDState, bucket: GradBucket, tensors: list[Tensor], group: Any
-) -> None:
-    """Exchange matrices for approximations of their averages, and other tensors for their averages."""
-    wide, rest = [], []
-    for k, tensor in enumerate(tensors):
-        rows, columns = len(tensor) if tensor.dim() else 1, 0
+    state: PowerSGDState, bucket: int, matrices: list[Tensor], ranks: list[int], epsilon: float, group: Any
+) -> None:  # fmt: skip
+    """Put approximations of these ranks of their averages over all processes into matrices."""
+    state.total_numel_after_compression += sum(
+        sum(m.shape) * rank for m, rank in zip(matrices, ranks)
+    )
+    kept = state.q_memory_dict.get(bucket) if state.warm_start else None
+    right = [_orthogonal(q, epsilon) for q in kept or _drawn(state, matrices, ranks)]
+    left = _summed([m @ q for m, q in zip(matrices, right)], group)
+    left = [_orthogonal(p, epsilon) for p in left]
+    right = _summed([m.t() @ p for m, p in zip(matrices, left)], group)
+    state.q_memory_dict[bucket] = [q.div_(group.size()) for q in right]
+    for matrix, p, q in zip(matrices, left, right):
+        matrix.copy_(p @ q.t())
+
+
+def _approximate_wide(state: PowerSGDState, bucket: int, tensors: list[Tensor], group: Any) -> None:
+    """Exchange matrices for approximations of their averages, and tensors that would not become smaller for their averages."""
+    matrices, ranks, rest = [], [], []
+    for tensor in tensors:
+        rows = len(tensor) if tensor.dim() else 1
         columns = tensor.numel() // max(rows, 1)
         rank = min(rows, columns, state.matrix_approximation_rank)
         sent = (rows + columns) * rank
-        narrow = tensor.dim() > 1 and sent * state.min_compression_rate < rows * columns
-        state.total_numel_before_compression += tensor.numel()
-        state.total_numel_after_compression += sent if narrow else tensor.numel()
-        (wide if narrow else rest).append((k, tensor, rank))
-    size = group.size()
+        if tensor.dim() > 1 and sent * state.min_compression_rate < rows * columns:
+            matrices.append(tensor.view(rows, columns))
+            ranks.append(rank)
+        else:
+            rest.append(tensor)
+            state.total_numel_after_compression += tensor.numel()
     if rest:
-        found = _summed([tensor for _, tensor, _ in rest], group)
-        for (_, tensor, _), total in zip(rest, found):
-            tensor.copy_(total.div_(size))
-    if not wide:
-        return
-    matrices = [tensor.view(len(tensor), -1) for _, tensor, _ in wide]
-    right = []
-    for (k, _, rank), matrix in zip(wide, matrices):
-        key = (bucket.index(), k)
-        q = state.q_memory_dict.get(key) if state.warm_start else None
-        if q is None:
-            q = rushlight.randn(matrix.shape[1], rank, generator=state.rng, dtype=matrix.dtype)
-        right.append(_orthogonal(q, state.orthogonalization_epsilon))
-    left = [
-        _orthogonal(p, state.orthogonalization_epsilon)
-        for p in _summed([m @ q for m, q in zip(matrices, right)], group)
-    ]
-    right = _summed([m.t() @ p for m, p in zip(matrices, left)], group)
-    for (k, _, _), matrix, p, q in zip(wide, matrices, left, right):
-        state.q_memory_dict[bucket.index(), k] = q
-        matrix.copy_(p @ q.div_(size).t())
+        for tensor, total in zip(rest, _summed(rest, group)):
+            tensor.copy_(total.div_(group.size()))
+    if matrices:
+        epsilon = state.orthogonalization_epsilon
+        _approximate(state, bucket, matrices, ranks, epsilon, group)
 
 
 def _hook(state: PowerSGDState, bucket: GradBucket, batched: bool) -> Future[Tensor]:
@@ -122,21 +143,25 @@ def _hook(state: PowerSGDState, bucket: GradBucket, batched: bool) -> Future[Ten
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
         return allreduce_hook(group, bucket)
-    row = bucket.buffer()
-    if state.use_error_feedback:
-        if (error := state.error_dict.get(bucket.index())) is not None:
-            row.add_(error)
-        before = row.clone()
+    row, number = bucket.buffer(), bucket.index()
+    state.total_numel_before_compression += row.numel()
+    side = math.ceil(math.sqrt(row.numel()))
+    whole = row
     if batched:
-        side = math.ceil(math.sqrt(row.numel()))
-        square = row.new_zeros(side * side)
-        square[: row.numel()] = row
-        _approximate(state, bucket, [square.view(side, side)], group)
-        row.copy_(square[: row.numel()])
-    else:
-        _approximate(state, bucket, bucket.gradients(), group)
+        whole = row.new_zeros(side * side)
+        whole[: row.numel()] = row
     if state.use_error_feedback:
-        state.error_dict[bucket.index()] = before.sub_(row)
+        if (error := state.error_dict.get(number)) is not None:
+            whole.add_(error)
+        before = whole.clone()
+    if batched:
+        square, rank = whole.view(side, side), state.matrix_approximation_rank
+        _approximate(state, number, [square], [rank], 0, group)
+        row.copy_(whole[: row.numel()])
+    else:
+        _approximate_wide(state, number, bucket.gradients(), group)
+    if state.use_error_feedback:
+        state.error_dict[number] = before.sub_(whole)
     state.maybe_increase_iter(bucket)
     done: Future[Tensor] = Future()
     done.set_result(row)

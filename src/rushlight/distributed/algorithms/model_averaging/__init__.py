@@ -1,0 +1,1 @@
+"""`torch.distributed.algorithms.model_averaging`: parameters that are averaged now and then, and not gradients in each step."""
