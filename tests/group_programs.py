@@ -376,6 +376,7 @@ def groups_in_groups():
     assert dist._rank_not_in_group(every[1 - rank % 2])
     pair, (same,) = dist.new_subgroups_by_enumeration([dist.get_process_group_ranks(half)])
     assert pair is same and pair.store.check(["x"]) is False
+    dist.barrier(pair)
     pair.store.set("x", str(rank // 2))
     dist.barrier(pair)
     assert pair.store.get("x") == b"%d" % (rank // 2)

@@ -1,5 +1,6 @@
 """The public names of `nn`, each from its file. Written by scripts/stubs.py; do not edit."""
 
+from rushlight.core import lazy as lazy
 from rushlight.nn import functional as functional
 from rushlight.nn import init as init
 from rushlight.nn.index import CLASSES as CLASSES
