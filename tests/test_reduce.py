@@ -437,3 +437,23 @@ def test_variance_of_all_elements_in_any_order_of_memory():
 def test_counts_of_the_largest_number_are_refused(count):
     with pytest.raises(RuntimeError, match="maximum value of input overflowed"):
         torch.bincount(torch.full((count,), 2**63 - 1))
+
+
+def test_the_mean_beside_a_spread_that_is_not_a_number_has_a_gradient():
+    for pair in (torch.var_mean, torch.std_mean):
+        x = torch.tensor([0.5], requires_grad=True)
+        with pytest.warns(UserWarning, match="degrees of freedom"):
+            _, mean = pair(x, 0)
+        (g,) = torch.autograd.grad(mean * 2, x)
+        assert g.tolist() == [2.0]
+
+
+def test_backward_from_a_histogram_raises():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    counted = torch.bincount(torch.tensor([1, 0]), x)
+    for name, result in (
+        ("bincount", counted), ("histogram", torch.histogram(x, 3).hist), ("histogram", torch.histogram(x, 3).bin_edges),
+        ("histogram", torch.histogramdd(x[:, None], [2]).hist),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=f"derivative for aten::{name} is not implemented"):
+            result.sum().backward()

@@ -29,7 +29,6 @@ from rushlight.dispatch.record import gradient
 from rushlight.dispatch.transforms import (
     Level,
     Lifted,
-    call_by_names,
     lifted,
     mapped,
     tensor,
@@ -199,7 +198,7 @@ class Batch(Lifted):
             )
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
-        return Batched(op, named, self.level).forward()
+        return Batched(op, named, self.level).forward(keep)
 
     def by_rule(self, op: Op, rule: Rule, env: dict[str, Any]) -> Any:
         """The rule of an elementwise operator for the tensors inside, where all have one dtype."""
@@ -298,7 +297,7 @@ class Batched:
     def call(self, op: Any = None, **changed: Any) -> Any:
         """The result of the operator, or of another, for the arguments with some of them changed."""
         op = self.op if op is None else getattr(op, "op", op)
-        return call_by_names(op, self.named | changed if changed else self.named)
+        return op.by_names(self.named | changed if changed else self.named)
 
     def result(self) -> Any:
         """What the call returns: tensors of this level, recorded where one of its arguments has a history."""
@@ -309,14 +308,17 @@ class Batched:
             recording = False
         return general.finished(op, *general.as_tensors(op, named, self.forward()), recording)
 
-    def forward(self) -> Any:
-        """The results and the intermediates of the operator: lifted arrays, None for what no rule asks for."""
+    def forward(self, keep: bool = False) -> Any:
+        """The results and the intermediates of the operator: lifted arrays, None for what no rule asks for.
+
+        `keep`: whether intermediates will be read, by a graph of another level.
+        """
         op, results = self.op, self.run()
         n = len(op.intermediates)
         if not n or (results.__class__ is list and len(results) > 1 and op.outputs is None):
             return results
         kept: Any = (None,) * n  # most rules do without them
-        if self.history and not self.has:  # recorded as it is, without a batch
+        if (keep or self.history) and not self.has:  # recorded as it is, without a batch
             found = general.forward(op, self.named, keep=True)[-n:]
             kept = [None if a is None else Batch(tensor(a), self.level, False) for a in found]
         return [*(results if op.outputs is not None else (results,)), *kept]
@@ -394,7 +396,7 @@ def loop(b: Batched) -> Any:
     for k in range(b.size):
         values = {n: mapped(v, lambda t, k=k: t._array.value.select(0, k) if t._array.has else t._array.value)
                   for n, v in outer.items()}  # fmt: skip
-        results.append(call_by_names(b.op, values))
+        results.append(b.op.by_names(values))
     if isinstance(results[0], Tensor):
         return rushlight.stack(results)
     return [rushlight.stack(list(each)) for each in zip(*results, strict=True)]

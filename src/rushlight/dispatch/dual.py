@@ -6,8 +6,8 @@ tangents of its results follow from those of its inputs.
 Note [Tangents]
     The gradient rules say all that is needed:
 
-    - An operator that is linear (`LINEAR`) computes the tangent of its result from that of its input; one that is
-      linear in each input (`PRODUCTS`) is called once for each tangent, and the results are added.
+    - An operator that is linear (`LINEAR` in tangent_rules.py) computes the tangent of its result from that of its
+      input; one that is linear in each input (`PRODUCTS`) is called once for each tangent, and the results are added.
     - An elementwise operator multiplies: its rule gives the tangent where the tangent stands in for the gradient.
     - For any other, the gradient g -> Jᴴ g is a linear function of g, and the gradient of that is t -> J t. The
       operator is recorded by itself, and two backwards of one node give the tangent. Memory is that of one operator.
@@ -30,17 +30,16 @@ from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes, printing
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import INFERENCE, Tensor
-from rushlight.core.type_info import finfo
 from rushlight.dispatch import general
 from rushlight.dispatch.handlers import dispatches
 from rushlight.dispatch.inplace import as_it_is, is_written_with
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import gradient
 from rushlight.dispatch.registry import OPS
+from rushlight.dispatch.tangent_rules import LINEAR, PRODUCTS, RULES, added
 from rushlight.dispatch.transforms import (
     Level,
     Lifted,
-    call_by_names,
     innermost,
     levels,
     lifted,
@@ -51,30 +50,10 @@ from rushlight.dispatch.transforms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rushlight.dispatch.interpreters import Call
     from rushlight.dispatch.registry import Op
-
-LINEAR = frozenset(
-    "clone _to_copy _to_device neg sum mean cumsum flip roll rot90 Tensor.repeat tril triu diag_embed cat stack trace "
-    "gather index_select take aten.index aten.index_back aten.gather_back aten.slices_back aten.take_back "
-    "aten.masked_place masked_select aten.place aten.diagonal_place aten.unfold_back aten.laid_out aten.row_major "
-    "aten._unsafe_view aten.conj_copy aten.block_diag aten.unsafe_split aten.unsafe_split_with_sizes aten.restride "
-    "_all.expand _all.sum_to_size internal.c2c internal.r2c internal.c2r internal.resized internal.frames "
-    "internal.overlap_add internal.im2col internal.col2im pixel_shuffle pixel_unshuffle channel_shuffle "
-    "internal.avg_pool1d internal.avg_pool2d internal.avg_pool3d internal.adaptive_avg_pool1d "
-    "internal.adaptive_avg_pool2d internal.adaptive_avg_pool3d internal.upsample_nearest1d "
-    "internal.upsample_nearest2d internal.upsample_nearest3d internal.upsample_linear1d internal.upsample_bilinear2d "
-    "internal.upsample_trilinear3d internal.upsample_bicubic2d internal.reflection_pad1d internal.reflection_pad2d "
-    "internal.reflection_pad3d internal.replication_pad1d internal.replication_pad2d internal.replication_pad3d "
-    "internal.circular_pad1d internal.circular_pad2d internal.circular_pad3d _embedding embedding_dense_backward "
-    "affine_grid_generator aten.repeat_each select_scatter slice_scatter diagonal_scatter".split()
-)
-PRODUCTS = frozenset(
-    "matmul mm bmm mv dot vdot mul internal.times_adjoint internal.adjoint_times internal.all_products "
-    "internal.convolution_weight".split()
-)
 
 
 class Dual(Lifted):
@@ -209,12 +188,11 @@ class Dual(Lifted):
         return Moving(op, named, level).result()
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
-        """The results of a call whose level has ended: without tangents."""
-        plain = {
-            n: mapped(v, lambda t: tensor(bare_array(t._array, self.level)))
-            for n, v in named.items()
-        }
-        return general.forward(op, plain, keep=keep)
+        """The results of a call whose level has ended: without tangents of this level."""
+        found = forward_below(
+            op, {n: mapped(v, lambda t: bare(t, self.level)) for n, v in named.items()}, keep
+        )
+        return found[0] if op.outputs is None and not op.intermediates else found
 
 
 class Moving:
@@ -257,7 +235,7 @@ class Moving:
         recording = self.history and op.differentiable and thread.grad
         if recording and op.view and self.named[op.inputs[0]]._counter is INFERENCE:
             recording = False
-        arrays, several = self.forward(recording), op.outputs is not None
+        arrays, several = forward_below(op, self.bared, recording), op.outputs is not None
         count = (
             1 if not several else len(op.outputs) if op.outputs.__class__ is tuple else len(arrays)
         )
@@ -271,13 +249,6 @@ class Moving:
         if thread.tangents and any(some(self.moved[i]) for i in op.inputs):
             self.give_tangents(listed(result))
         return result
-
-    def forward(self, keep: bool) -> list:
-        """The arrays of the results, and of what is kept beside them."""
-        if self.op.intermediates:
-            found = general.forward(self.op, self.plain, keep=keep)
-            return [cpu.asarray(a) if isinstance(a, np.generic) else a for a in found]
-        return [None if r is None else r._array for r in listed(call_by_names(self.op, self.plain))]
 
     def give_tangents(self, results: list) -> None:
         if not any(isinstance(r, Tensor) and r._array.__class__ is Dual for r in results):
@@ -293,10 +264,41 @@ class Moving:
             values = [
                 tensor(bare_array(r._array, level)) if isinstance(r, Tensor) else r for r in results
             ]
-        found = tangents(self.op, self.named, self.bared, self.moved, values, level)
+        try:
+            found = tangents(self.op, self.named, self.bared, self.moved, values, level)
+        except RuntimeError:
+            for rule in self.op.rules.values():
+                if name := getattr(rule.function, "absent", None):
+                    raise NotImplementedError(
+                        f"Trying to use forward AD with aten::{name} that does not support it."
+                    ) from None
+            raise
         for r, t in zip(results, found, strict=True):
             if r is not None and t is not None and r._array.__class__ is Dual:
-                r._array.tangent = t if t.dtype.kind is r.dtype.kind else t.to(r.dtype)
+                t = t if t.dtype.kind is r.dtype.kind else t.to(r.dtype)
+                r._array.tangent = t if self.op.view else beside_others(t, self.moved.values())
+
+
+def forward_below(op: Op, named: dict[str, Any], keep: bool) -> list:
+    """The arrays of a call's results, and of what is kept beside them, for tensors without tangents of this level.
+
+    Those of levels below have tangents, which are computed here, and may have a history, which needs that of `named`.
+    """
+    plain = {
+        n: mapped(v, lambda t: t if t._edge is None else tensor(t._array)) for n, v in named.items()
+    }
+    below = any(isinstance(t._array, Lifted) for t in tensors_in(plain.values()))
+    n = len(op.intermediates)
+    found: list = []
+    if below or not n:
+        results = listed(op.by_names(named if below else plain))
+        found = [None if r is None else r._array for r in results]
+    if below and not keep:
+        return [*found, *[None] * n]
+    if n:
+        kept = general.forward(op, plain, keep=keep)[-n if below else 0 :]
+        found += [cpu.asarray(a) if isinstance(a, np.generic) else a for a in kept]
+    return found
 
 
 def graphs_below(level: Level) -> Level | None:
@@ -396,23 +398,28 @@ def tangents(op: Op, named: dict, bared: dict, moved: dict, results: list, level
     """The tangents of the results of a call; None for one that is zero."""
     rule = RULES.get(op.path)
     if rule is not None:
-        found = rule(op, bared, moved, results, level)
-        if found is not NotImplemented:
-            return list(found) if isinstance(found, (tuple, list)) else [found]
+        return [rule(op, bared, moved, bare(results[0], level))]
     if op.view or op.path in LINEAR:
         if op.view:
             moved[op.inputs[0]] = laid_as(named[op.inputs[0]])
-        return listed(call_by_names(op, bared | {i: filled(bared[i], moved[i]) for i in op.inputs}))
+        return listed(op.by_names(bared | {i: filled(bared[i], moved[i]) for i in op.inputs}))
     if op.path in PRODUCTS:
-        terms = [
-            call_by_names(op, bared | {i: moved[i]}) for i in op.inputs if moved[i] is not None
-        ]
+        terms = [op.by_names(bared | {i: moved[i]}) for i in op.inputs if moved[i] is not None]
         return [added(terms)]
     if op.elementwise and op.outputs is None and not op.rule_all:
         found = scaled(op, bared, moved, results[0], level)
         if found is not NotImplemented:
             return [found]
     return twice(op, bared, moved, results, level)
+
+
+def beside_others(t: Tensor, moved: Iterable) -> Tensor:
+    """A tangent, or a copy of it where it lies in the memory of another one: that of x + 1 is that of x."""
+    a = innermost(t._array)
+    for b in (innermost(other._array) for other in tensors_in(moved)):
+        if a is b or a.__class__ is b.__class__ and devices.of(a).shares_memory(a, b):
+            return t.clone()
+    return t
 
 
 def laid_as(t: Tensor) -> Tensor:
@@ -434,13 +441,6 @@ def filled(v: Any, t: Any, listed: bool = False) -> Any:
     if not isinstance(v, Tensor) or t is None and v.dtype.kind < 2 and not listed:
         return v
     return v.new_zeros(v.shape) if t is None else t
-
-
-def added(terms: list) -> Tensor:
-    total = terms[0]
-    for t in terms[1:]:
-        total = total + t
-    return total
 
 
 def scaled(op: Op, bared: dict, moved: dict, result: Tensor, level: Level) -> Any:
@@ -512,7 +512,7 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
             ts.append(t)
             return x
 
-        ys = listed(call_by_names(op, bared | {i: leaf(bared[i], moved[i]) for i in op.inputs}))
+        ys = listed(op.by_names(bared | {i: leaf(bared[i], moved[i]) for i in op.inputs}))
         wanted = [k for k, y in enumerate(ys) if isinstance(y, Tensor) and y.requires_grad]
         if not wanted:
             return [None] * len(results)
@@ -540,53 +540,3 @@ def apart(t: Tensor) -> Tensor:
         made.__dict__.update(t.__dict__)
     made._array, made._edge, made._counter = t._array, None, None
     return made
-
-
-def logcumsumexp(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Tensor:
-    """The sum of exp(x_j) t_j up to each place, over that of exp(x_j); 0 where that is nothing beside the greatest."""
-    x, t, dim = bared["input"], moved["input"], bared["dim"]
-    y = bare(results[0], level)
-    if not x.dim():
-        return t
-    top = x.detach().amax(dim, keepdim=True) if not x.is_complex() else 0
-    return ((x - top).exp() * t).cumsum(dim) / ((y - top).exp() + finfo(x.dtype).tiny)
-
-
-def with_bias(*factors: str) -> Callable:
-    """The rule of operators that are linear in each of two factors, and add `bias`."""
-
-    def rule(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Any:
-        terms = [
-            call_by_names(op, bared | {i: moved[i], "bias": None})
-            for i in factors
-            if moved[i] is not None
-        ]
-        if (t := moved["bias"]) is not None:
-            n = results[0].dim() - 2 if op.path == "internal.convolution" else 0
-            terms.append(t.reshape((*t.shape, *(1,) * n)).expand(results[0].shape))
-        return added(terms)
-
-    return rule
-
-
-def softmax(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Tensor:
-    """y (t - the mean of t with the weights y)."""
-    y, t = bare(results[0], level), moved["input"]
-    p = y * t
-    return p - y * p.sum(bared["dim"], keepdim=True)
-
-
-def log_softmax(op: Op, bared: dict, moved: dict, results: list, level: Level) -> Tensor:
-    """t less its mean with the weights exp(y)."""
-    y, t = bare(results[0], level), moved["input"]
-    return t - (y.exp() * t).sum(bared["dim"], keepdim=True)
-
-
-# Tangents that have a better form than two backwards: (op, inputs, their tangents, results, level).
-RULES: dict[str, Callable] = {
-    "logcumsumexp": logcumsumexp,
-    "nn.functional.linear": with_bias("input", "weight"),
-    "internal.convolution": with_bias("input", "weight"),
-    "_softmax": softmax,
-    "_log_softmax": log_softmax,
-}

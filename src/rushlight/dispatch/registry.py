@@ -447,6 +447,11 @@ class Op:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
+    def by_names(self, values: dict[str, Any]) -> Any:
+        """A call with the values of the parameters under their names."""
+        n, params = self.n_positional, self.params
+        return self.function(*[values[p] for p in params[:n]], **{p: values[p] for p in params[n:]})
+
     def __repr__(self) -> str:
         return f"<operator {self.path}>"
 

@@ -308,14 +308,6 @@ def mapped(values: Any, function: Callable) -> Any:
     return values
 
 
-def call_by_names(op: Op, values: dict[str, Any]) -> Any:
-    """The result of an operator for the values of its parameters."""
-    n, params = op.n_positional, op.params
-    if n == len(params):
-        return op.function(*[values[p] for p in params])
-    return op.function(*[values[p] for p in params[:n]], **{p: values[p] for p in params[n:]})
-
-
 def lifted(t: Tensor, level: Level) -> Tensor:
     """`t` at this level."""
     a = t._array

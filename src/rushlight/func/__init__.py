@@ -368,6 +368,8 @@ def _dual(primal: Any, tangent: Any, level: Level) -> Any:
             f"{list(tangent.shape)}."
         )
     level.history |= primal.requires_grad or tangent.requires_grad
+    if 0 in tangent._array.strides:  # views of the dual have views of it as tangents
+        tangent = tangent.clone()
     primal = at_innermost(primal)
     dual = primal.view_as(primal)
     dual._array = Dual(dual._array, tangent, level)

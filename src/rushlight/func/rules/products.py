@@ -98,6 +98,8 @@ def linear(b: Batched) -> Any:
         y = torch.nn.functional.linear(x, w)
     elif shared and b.ndim("weight") == b.ndim("input") == 2:  # one product for all elements
         y = (w.flatten(0, 1) @ b.named["input"].t()).unflatten(0, w.shape[:2]).transpose(1, 2)
+    elif b.ndim("weight") == b.ndim("input") == 1:
+        y = (x.unsqueeze(1) @ w.unsqueeze(-1)).flatten()
     elif b.ndim("weight") == 1:
         y = (x @ in_front(w.unsqueeze(-1), max(b.ndim("input"), 2))).squeeze(-1)
     elif b.ndim("input") == 1:

@@ -11,6 +11,7 @@ from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import COMPLEX, I64
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import OPS, Array, composite, op, public
+from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
 from rushlight.ops.indexing.scatter import (
     REDUCES,
@@ -337,8 +338,12 @@ def masked_scatter(xp, input: Array, mask: Array, source: Array):
 
 
 def masked_scatter_source_back(g: Tensor, mask: Tensor, source_shape: tuple) -> Tensor:
-    taken = g.masked_select(mask)
     n = geometry.numel(source_shape)
+    if isinstance(mask._array, Lifted):  # elements of a batch may take different numbers
+        mask = mask.expand(g.shape).flatten()
+        at = (mask.cumsum(0) - 1).masked_fill(~mask, n)
+        return g.new_zeros(n + 1).scatter_add(0, at, g.flatten())[:n].reshape(source_shape)
+    taken = g.masked_select(mask)
     missing = n - taken._array.size
     if missing:
         from rushlight.ops.layout.joining import cat

@@ -141,7 +141,7 @@ def read(a: np.ndarray, index: tuple) -> tuple[tuple, list | None]:
             continue
         if not i._array.ndim:  # a truth value: a new dimension of size 1 or 0
             basic.append(None)
-            found[r] = _wrap(i._array.astype(bool).reshape(1))
+            found[r] = i.bool().reshape(1)
             r += 1
             continue
         found[r] = i

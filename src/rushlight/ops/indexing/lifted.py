@@ -31,7 +31,8 @@ def split(self: Tensor, index: Any) -> tuple[Tensor, list | None, bool]:
     numbers = others = 0
     items = []
     for i in index:
-        if isinstance(i, Tensor) and not i.dim() and isinstance(i._array, Lifted):
+        lifted = isinstance(i, Tensor) and isinstance(i._array, Lifted)
+        if lifted and not i.dim() and i.dtype is not dtypes.bool_:
             numbers += 1
             i = i.unsqueeze(0)
         elif (

@@ -37,6 +37,7 @@ def no_gradients(name: str) -> Any:
     def rule(g: Tensor) -> Tensor:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
 
+    rule.absent = name  # type: ignore[attr-defined]
     return rule
 
 

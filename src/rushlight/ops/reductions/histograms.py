@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends import devices
 from rushlight.core import dtypes, return_types
 from rushlight.dispatch.registry import Array, Arrays, op, public
+from rushlight.ops.pointwise.elementwise import no_gradients
 from rushlight.ops.reductions.extremes import real_input
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 Tensor = Any  # annotation only
 
 
-@op(method=True)
+@op(method=True, node="NotImplemented")
 def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0):
     """How often each of 0, 1, 2, ... occurs in a 1-d tensor of integers; or the sum of its `weights`.
 
@@ -44,6 +45,9 @@ def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0)
         raise RuntimeError(
             f"maximum value of input overflowed, it should be < {2**63 - 1} but got {e.args[0]}"
         ) from None
+
+
+bincount.grad(weights=no_gradients("bincount"))
 
 
 @op()
@@ -76,9 +80,13 @@ def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
     return xp.histc(input, bins, low, high)
 
 
-@op(where="_all", name="histogramdd", outputs="list")
+@op(where="_all", name="histogramdd", outputs="list", node="NotImplemented")
 def histogram_parts(xp, input: Array, edges: Arrays, weight: Array | None, density: bool):
-    return (xp.histogram(input, edges, weight, density),)
+    """The histogram, and the edges, which have its history."""
+    return xp.histogram(input, edges, weight, density), *edges
+
+
+histogram_parts.grad(input=no_gradients("histogram"), weight=no_gradients("histogram"))
 
 
 def c_name(t: Tensor) -> str:
@@ -188,7 +196,7 @@ def histogram(
         weight = weight.reshape(-1)
     check_histogram(flat, weight)
     edges = bin_edges(flat, bins if bins.__class__ is int else [bins], range)
-    (hist,) = histogram_parts(flat, edges, weight, density)
+    hist, *edges = histogram_parts(flat, edges, weight, density)
     made = return_types.make("histogram", ("hist", "bin_edges"))
     if out is not None:
         for o, r in zip(out, (hist, edges[0]), strict=True):
@@ -214,5 +222,6 @@ def histogramdd(
     check_histogram(input, weight)
     edges = bin_edges(input, bins, range)
     flat = input.reshape(-1, input.shape[-1])
-    (hist,) = histogram_parts(flat, edges, None if weight is None else weight.reshape(-1), density)
+    weight = None if weight is None else weight.reshape(-1)
+    hist, *edges = histogram_parts(flat, edges, weight, density)
     return return_types.make("histogramdd", ("hist", "bin_edges"))((hist, tuple(edges)))

@@ -145,17 +145,26 @@ def declare_pair(name: str, root: Bool) -> None:
         v = xp.sqrt(v)
         return (v, m) if input.dtype.kind == "c" else (v.astype(input.dtype), m.astype(input.dtype))
 
-    def with_mean(g: Tensor, g_mean: Tensor, input: Tensor, dim: Any, keepdim: Bool) -> Tensor:
-        """The gradient of the spread, and that of the mean."""
+    def with_mean(
+        g: Tensor | None, g_mean: Tensor | None, input: Tensor, dim: Any, keepdim: Bool
+    ) -> Any:
+        """The gradient of the spread, and that of the mean; None where nobody sent one."""
+        if g_mean is None:
+            return g
         of_mean = keep(g_mean, input.shape, dim, keepdim) / max(reduced_count(input.shape, dim), 1)
-        return g + of_mean.expand(input.shape)
+        of_mean = of_mean.expand(input.shape)
+        return of_mean if g is None else g + of_mean
 
-    def var_rule(g_var, g_mean, input, dim, unbiased, keepdim, correction):
-        g = var_backward(g_var, input, dim, unbiased, keepdim, correction)
+    def var_rule(input, dim, unbiased, keepdim, correction, *, g_var=None, g_mean=None):
+        g = None
+        if g_var is not None:
+            g = var_backward(g_var, input, dim, unbiased, keepdim, correction)
         return with_mean(g, g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
 
-    def std_rule(g_std, g_mean, input, std, dim, unbiased, keepdim, correction):
-        g = std_backward(g_std, input, std, dim, unbiased, keepdim, correction)
+    def std_rule(input, std, dim, unbiased, keepdim, correction, *, g_std=None, g_mean=None):
+        g = None
+        if g_std is not None:
+            g = std_backward(g_std, input, std, dim, unbiased, keepdim, correction)
         return with_mean(g, g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
 
     pair.grad(input=std_rule if root else var_rule)
