@@ -164,6 +164,11 @@ _ELSEWHERE = {  # public name -> module
     **{f"{d.scalar_name}Tensor": "ops.factories.legacy" for d in _dtypes.NAMED},
     **{f"{d.scalar_name}Storage": "storage" for d in _dtypes.NAMED},
 }
+# inner operators that PyTorch's programs find beside the public ones, too
+_INNER = frozenset(
+    "_is_all_true _is_any_true _native_batch_norm_legit _safe_softmax _unsafe_masked_index "
+    "_unsafe_masked_index_put_accumulate".split()
+)
 _CONSTANTS = {
     "torch": _sys.modules[__name__],  # annotations say `torch.torch.Tensor`
     "inf": float("inf"),
@@ -212,6 +217,8 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'rushlight' has no submodule {name!r} yet") from None
     elif name in _CONSTANTS:
         found = _CONSTANTS[name]
+    elif name in _INNER:
+        found = getattr(_import_module("rushlight.ops").aten, name)
     else:
         raise AttributeError(
             f"module 'rushlight' has no attribute {name!r}: not implemented here; docs/coverage.md lists "

@@ -537,7 +537,7 @@ def _load_exponent(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`ldexp` for integer exponents."""
 def _log_softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """x - log(sum(exp(x))) along `dim`."""
-def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, input_dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
 def _mul_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`mul` of a half type by one number."""
@@ -559,7 +559,7 @@ def _segment_reduce(data: Tensor, reduce: _str, *, lengths: Tensor | None = None
     """The sum, mean, max, min or prod of consecutive segments of `data` along `axis`."""
 def _softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`."""
-def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, input_dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """The gradient of softmax from its output: y * (g - sum(g * y))."""
 def _sparse_broadcast_to(input: Tensor, size: Any) -> Tensor:
     """A sparse tensor in another shape: its entries stand at each place of a dimension that is new or had one."""

@@ -48,6 +48,11 @@ def slice_of(input: Tensor, index: Any) -> tuple:
     return (args[:-1] if step == 1 else args), {}
 
 
+def softmax_gradient(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> tuple:
+    """The arguments of `aten._softmax_backward_data`, which is told the dtype."""
+    return (grad_output, output, dim, input_dtype or output.dtype), {}
+
+
 def place_of(grad: Tensor, shape: tuple, index: Any) -> tuple:
     """The arguments of `aten.slice_backward`, or of `aten.select_backward`."""
     items = index if index.__class__ is tuple else (index,)
@@ -175,6 +180,7 @@ ARGUMENTS: dict[str, tuple] = {
         ),
     ),
     "_log_softmax": ("_log_softmax", lambda input, dim: ((input, dim, False), {})),
+    "_log_softmax_backward_data": ("_log_softmax_backward_data", softmax_gradient),
     "_native_group_norm": (
         "native_group_norm",
         lambda input, weight, bias, num_groups, eps: (
@@ -190,6 +196,7 @@ ARGUMENTS: dict[str, tuple] = {
         ),
     ),
     "_softmax": ("_softmax", lambda input, dim: ((input, dim, False), {})),
+    "_softmax_backward_data": ("_softmax_backward_data", softmax_gradient),
     "_to_copy": (
         "_to_copy",
         lambda input, **options: ((input,), {k: v for k, v in options.items() if v is not None}),
@@ -260,6 +267,54 @@ def to_copy(input: Tensor, dtype: Any = None, device: Any = None, memory_format:
     return loaded("_to_copy").function(input, dtype, memory_format)
 
 
+def max_pool_backward(n: int) -> Callable:
+    """`aten.max_pool2d_with_indices_backward`."""
+
+    def call(grad: Tensor, input: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool, indices: Tensor) -> Tensor:  # fmt: skip
+        flat = grad.new_zeros(input.shape).flatten(-n)
+        return flat.scatter_add(-1, indices.flatten(-n), grad.flatten(-n)).reshape(input.shape)
+
+    return call
+
+
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, *more: Any, **named: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten._native_batch_norm_legit`, which has a form without running means and variances."""
+    if len(more) + len(named) == 3:
+        more = (None, None, *more)
+    return torch().native_batch_norm(input, weight, bias, *more, **named)
+
+
+def safe_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """`aten._safe_softmax`: 0 where all numbers are -inf."""
+    empty = (input == float("-inf")).all(dim, keepdim=True)
+    return input.masked_fill(empty, 0).softmax(dim, dtype).masked_fill(empty, 0)
+
+
+def inside(input: Tensor, indices: Any) -> list:
+    """Indices, each moved to the nearest place that there is."""
+    return [
+        None if i is None else i.clamp(-n, n - 1)
+        for i, n in zip(indices, input.shape, strict=False)
+    ]
+
+
+def masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
+    """`aten._unsafe_masked_index`: `fill` where the mask is False, whatever the index is there."""
+    if not input.numel():
+        shape = torch().broadcast_shapes(mask.shape, *[i.shape for i in indices if i is not None])
+        return input.new_full(shape, fill)
+    return indexed(input, inside(input, indices)).masked_fill(~mask, fill)
+
+
+def masked_index_add(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
+    """`aten._unsafe_masked_index_put_accumulate`: values are added at indices where the mask is True."""
+    if not input.numel():
+        return input.clone()
+    return index_put(input, inside(input, indices), values.masked_fill(~mask, 0), True)
+
+
 # Operators with the arguments of PyTorch's under another path: name -> (path, the defaults of the last parameters).
 BEHIND: dict[str, tuple[str, tuple]] = {
     "elu": ("nn.functional._elu", (1.0, 1, 1)),
@@ -277,8 +332,14 @@ BEHIND: dict[str, tuple[str, tuple]] = {
 CALLS: dict[str, Callable | str] = {
     "_local_scalar_dense": lambda input: input.item(),
     "_log_softmax": lambda input, dim, half_to_float=False: torch().log_softmax(input, dim),
+    "_is_all_true": lambda input: input.all(),
+    "_is_any_true": lambda input: input.any(),
+    "_native_batch_norm_legit": batch_norm,
+    "_safe_softmax": safe_softmax,
     "_softmax": lambda input, dim, half_to_float=False: torch().softmax(input, dim),
     "_to_copy": to_copy,
+    "_unsafe_masked_index": masked_index,
+    "_unsafe_masked_index_put_accumulate": masked_index_add,
     "alias": lambda input: loaded("aten.alias").function(input),
     "convolution": "internal.convolution",
     "diagonal_backward": lambda grad, sizes, *more: loaded("aten.diagonal_place").function(
@@ -294,7 +355,9 @@ CALLS: dict[str, Callable | str] = {
     "log_sigmoid": "nn.functional._logsigmoid",
     "max_pool1d_with_indices": max_pool(1),
     "max_pool2d_with_indices": max_pool(2),
+    "max_pool2d_with_indices_backward": max_pool_backward(2),
     "max_pool3d_with_indices": max_pool(3),
+    "max_pool3d_with_indices_backward": max_pool_backward(3),
     "mse_loss": MSE_CALL,
     "native_dropout_backward": lambda grad, mask, scale: grad * (mask.to(grad.dtype) * scale),
     "nll_loss_forward": nll_loss,

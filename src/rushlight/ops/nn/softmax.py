@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
-from rushlight.dispatch.registry import Array, composite, op
-
-if TYPE_CHECKING:
-    from rushlight.core.dtypes import dtype as DType
+from rushlight.dispatch.registry import Array, DType, composite, op
 
 
 @op(name="_softmax", node="SoftmaxBackward0", method=False)
@@ -30,9 +26,12 @@ log_softmax_of.grad(input=lambda g, result, dim: log_softmax_backward(g, result,
 
 
 @op(name="_softmax_backward_data", node="SoftmaxBackwardDataBackward0", method=False)
-def softmax_backward(xp, grad_output: Array, output: Array, dim: int):
+def softmax_backward(
+    xp, grad_output: Array, output: Array, dim: int, input_dtype: DType | None = None
+):
     """The gradient of softmax from its output: y * (g - sum(g * y))."""
-    return xp.softmax_gradient(grad_output, output, dim)
+    found = xp.softmax_gradient(grad_output, output, dim)
+    return found if input_dtype is None else found.astype(input_dtype.np, copy=False)
 
 
 softmax_backward.grad(
@@ -45,9 +44,12 @@ softmax_backward.grad(
 
 
 @op(name="_log_softmax_backward_data", node="LogSoftmaxBackwardDataBackward0", method=False)
-def log_softmax_backward(xp, grad_output: Array, output: Array, dim: int):
+def log_softmax_backward(
+    xp, grad_output: Array, output: Array, dim: int, input_dtype: DType | None = None
+):
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
-    return xp.log_softmax_gradient(grad_output, output, dim)
+    found = xp.log_softmax_gradient(grad_output, output, dim)
+    return found if input_dtype is None else found.astype(input_dtype.np, copy=False)
 
 
 log_softmax_backward.grad(
