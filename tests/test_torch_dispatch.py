@@ -371,6 +371,40 @@ def test_indices_of_what_is_not_zero_are_recorded():
     assert traced(torch.tensor([0.0, 0.0, 2.0, 4.0])).tolist() == [2, 3]
 
 
+def test_arguments_at_their_defaults_are_left_out():
+    graph = make_fx(lambda x: x.split(2)[0])(numbers(4)).graph
+    assert next(
+        iter(graph.find_nodes(op="call_function", target=torch.ops.aten.split.Tensor))
+    ).args[1:] == (2,)
+
+
+def write_at(x, i):
+    y = x.clone()
+    y[i] = 7
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x, i: x[i[0]], lambda x, i: x[i[0], 1:], lambda x, i: x[i[0], i], lambda x, i: write_at(x, i[0])],
+)  # fmt: skip
+def test_the_value_of_an_index_is_no_constant_of_a_graph(function):
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(function)(numbers(2, 3), torch.tensor([1, 1]))
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [lambda i: [i[0]], lambda i: [i[0], i[1]], lambda i: [None, i[0]], lambda i: [i[0], None, i[1]], lambda i: [i[1], i]],
+)  # fmt: skip
+def test_inner_indexing_takes_tensors_without_dimensions(indices):
+    x, first, other = numbers(2, 3, 2), torch.tensor([1, 1]), torch.tensor([0, 1])
+    traced = make_fx(lambda x, i: torch.ops.aten.index(x, indices(i)))(x, first)
+    for at in (first, other):
+        want = x[tuple([slice(None) if i is None else i for i in indices(at)])]
+        assert torch.equal(traced(x, at), want)
+
+
 def test_a_training_step_on_fake_tensors():
     with FakeTensorMode():
         model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten())

@@ -26,8 +26,14 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 def indexed(input: Tensor, indices: Any) -> Tensor:
-    """`aten.index.Tensor`: None stands for a full slice."""
-    return input[tuple([slice(None) if i is None else i for i in indices])]
+    """`aten.index.Tensor`: None stands for a full slice; a tensor without dimensions is not read as a number."""
+    given = [i for i in indices if i is not None]
+    rows = [i if i is None or i.dim() or i.dtype.kind == 0 else i.unsqueeze(0) for i in indices]
+    found = input[tuple([slice(None) if i is None else i for i in rows])]
+    if any(i.dim() or i.dtype.kind == 0 for i in given):
+        return found
+    at = [d for d, i in enumerate(indices) if i is not None]
+    return found.squeeze(at[0] if at[-1] - at[0] == len(at) - 1 else 0)
 
 
 def sliced(

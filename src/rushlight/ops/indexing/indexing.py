@@ -199,7 +199,7 @@ def item(i: Any) -> Any:
             and b.dtype.kind in "iu"
             and not (b.dtype.kind == "u" and b.dtype.itemsize == 1)
         ):
-            return int(b.item())
+            return int(i.item())  # (not of the array: a tracer refuses)
         if not (
             b.dtype.kind == "b"
             or b.dtype.kind == "i"

@@ -25,7 +25,7 @@ def join_back(g: list, dim: int) -> Tensor:
 
 
 @op(view=True, outputs="list", where="aten", name="split", node="SplitBackward0", method=False)
-def split_even(xp, input: Array, split_size: int, dim: int):
+def split_even(xp, input: Array, split_size: int, dim: int = 0):
     """Slices of `split_size`, the last one shorter; `dim` is not negative."""
     starts = range(0, input.shape[dim] or 1, split_size or 1)
     if not dim:
