@@ -297,9 +297,9 @@ def test_reductions_of_any_layout(how, include, dtype):
             z, values = (rng.integers(-4, 5, shape).astype(dtype) for _ in range(2))
             n = shape[axis]
             index, places = rng.integers(0, n, n), rng.integers(0, n, shape)
-            for name, where, axes in (
-                ("reduce_slices", index, False),
-                ("scatter_reduce", places, True),
+            for module, name, where, axes in (
+                (compiled, "reduce_slices", index, False),
+                (scatter, "scatter_reduce", places, True),
             ):
                 want = z.copy()
                 assert getattr(reference, name)(want, where, axis, values, how, include)
@@ -310,11 +310,11 @@ def test_reductions_of_any_layout(how, include, dtype):
                     (z.T.copy().T, where, values, axis),
                     (z.copy().T, where.T if axes else where, values.T, back),
                 ):
-                    assert getattr(compiled, name)(got, i, d, v, how, include)
+                    assert getattr(module, name)(got, i, d, v, how, include)
                     np.testing.assert_allclose(
                         got if d == axis and got.shape == shape else got.T, want
                     )
                 wrong, kept = where.copy(), z.copy()
                 wrong.reshape(-1)[0] = n
-                assert not getattr(compiled, name)(kept, wrong, axis, values, how, include)
+                assert not getattr(module, name)(kept, wrong, axis, values, how, include)
                 assert np.array_equal(kept, z)
