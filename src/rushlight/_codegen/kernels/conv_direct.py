@@ -11,7 +11,7 @@ arrays whose channels are innermost: vectors lie along channels.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.gemm import added
+from rushlight._codegen.kernels.gemm import added, many_registers
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
@@ -31,7 +31,7 @@ POSITIONS = 7  # outputs beside each other that `depthwise` computes together
 
 def chains(sums: int, kw: int) -> int:
     """How many sums are kept for each: with few of them, an addition waits for the one before."""
-    return 2 if sums <= 8 and kw > 1 else 1
+    return 2 if sums <= (8 if many_registers() else 4) and kw > 1 else 1
 
 
 @inline
@@ -54,8 +54,8 @@ def store_line(p, v, left, L):
 
 @inline
 def line_load(p, masks, S, L):
-    """A vector of every S-th element from p on; what the masks leave out is 0."""
-    parts = [load(p + i * L, L, masks[i]) for i in range(S)]
+    """A vector of every S-th element from p on; what the masks, if any, leave out is 0."""
+    parts = [load(p + i * L, L, masks[i]) if masks else load(p + i * L, L) for i in range(S)]
     return parts[0] if S == 1 else shuffle(parts[0], parts[1], [2 * i for i in range(L)])
 
 
@@ -80,69 +80,127 @@ def tile_masks(left, width, V, KW, S, D, L):
 def add_line(row, line, p, step, masks, sums, KH, KW, S, D, FLIP, L):
     """Add to a tile's sums [lines][R][V][chains] what its windows see of line `row` of the input, at
     `line`, times the weights at p, whose channels are `step` apart."""
+    V = len(sums[0][0])
     for kw in unroll(KW):
-        a = [line_load(line + (v * L * S + kw * D), masks[v][kw], S, L) for v in range(len(masks))]
+        a = [
+            line_load(line + (v * L * S + kw * D), masks[v][kw] if masks else None, S, L)
+            for v in range(V)
+        ]
         for n, kh in unroll(meetings(row, len(sums), KH, S, D)):
             tap = KH * KW - 1 - (kh * KW + kw) if FLIP else kh * KW + kw
             for r in unroll(len(sums[n])):
                 b = splat(p[r * step + tap], L)
-                for v in unroll(len(masks)):
+                for v in unroll(V):
                     chain = kw % len(sums[n][r][v])
                     sums[n][r][v][chain] = added(a[v], b, sums[n][r][v][chain])
 
 
 @inline
 def store_tile(to, bias, sums, lines, oh_size, ow_size, left, L):
-    """The sums of a tile and biases go to y; the first `lines` lines and `left` columns exist."""
+    """The sums of a tile and biases go to y; the first `lines` lines and `left` columns (None: all) exist."""
     for n in unroll(len(sums)):
         if n < lines:
             for r in unroll(len(sums[n])):
                 for v in unroll(len(sums[n][r])):
-                    mask = iota(i32, L) < i32(left - v * L)
                     at = to + ((r * oh_size + n) * ow_size + v * L)
                     chains = sums[n][r][v]
                     s = chains[0] if len(chains) == 1 else chains[0] + chains[1]
-                    store(at, s + splat(bias[r], L), mask)
+                    if left is None:
+                        store(at, s + splat(bias[r], L))
+                    else:
+                        store(at, s + splat(bias[r], L), iota(i32, L) < i32(left - v * L))
+
+
+@inline
+def tile_sums(x, w, step, masks, top, source, plan, R, LINES, V, KH, KW, S, D, FLIP, T, L):
+    """The sums of a tile [lines][R][V][chains]: over all channels of the image at x, whose lines are read
+    from `top` and columns from `source` on."""
+    CHAINS = chains(LINES * R * V, KW)
+    height, width = plan[Plan.HEIGHT], plan[Plan.WIDTH]
+    sums = [
+        [[[splat(T(0), L) for _ in range(CHAINS)] for _ in range(V)] for _ in range(R)]
+        for _ in range(LINES)
+    ]
+    for c in range(plan[Plan.CHANNELS]):
+        at = x + (c * height * width + source)
+        p = w + c * plan[Plan.W_IN]
+        for row in unroll(lines_read(LINES, KH, S, D)):
+            ih = top + row
+            if (ih >= 0) & (ih < height):
+                add_line(row, at + ih * width, p, step, masks, sums, KH, KW, S, D, FLIP, L)
+    return sums
 
 
 @kernel(quick=True)
 def direct(
-    R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
-):
+    R, LINES, V, KH, KW, S, D, FLIP, APART, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T],
+    plan: Ptr[i64],
+):  # fmt: skip
     """y [N, groups, blocks * R, OH, OW] = x [N, groups, C, H, W] convolved with w, plus bias.
 
-    FLIP: the taps stand in reverse.
+    FLIP: the taps stand in reverse. APART: tiles that no border touches have code of their own, without
+    masks, which take registers where these are few.
     """
-    blocks, channels = plan[Plan.BLOCKS], plan[Plan.CHANNELS]
+    blocks, channels, step = plan[Plan.BLOCKS], plan[Plan.CHANNELS], plan[Plan.W_OUT]
     height, width = plan[Plan.HEIGHT], plan[Plan.WIDTH]
     oh_size, ow_size = plan[Plan.OUT_HEIGHT], plan[Plan.OUT_WIDTH]
     down = (oh_size + (LINES - 1)) // LINES
-    CHAINS, step = chains(LINES * R * V, KW), plan[Plan.W_OUT]
     for lo, hi in parallel(plan[Plan.IMAGES] * blocks * down, plan[Plan.GRAIN]):
         for t in range(lo, hi):
             first, block, image = t % down * LINES, t // down % blocks, t // down // blocks
             group, top = image % plan[Plan.GROUPS], first * S - plan[Plan.TOP]
+            of_x = x + image * channels * height * width
             of_w = w + (group * plan[Plan.W_GROUP] + block * R * step)
             to = y + (((image * blocks + block) * R * oh_size + first) * ow_size)
             of_bias = bias + (group * blocks + block) * R
             for ow in range(0, ow_size, L * V):
                 left = ow * S - plan[Plan.LEFT]
-                masks = tile_masks(left, width, V, KW, S, D, L)
-                sums = [
-                    [[[splat(T(0), L) for _ in range(CHAINS)] for _ in range(V)] for _ in range(R)]
-                    for _ in range(LINES)
-                ]
-                for c in range(channels):
-                    source = x + ((image * channels + c) * height * width + left)
-                    p = of_w + c * plan[Plan.W_IN]
-                    for row in unroll(lines_read(LINES, KH, S, D)):
-                        ih = top + row
-                        if (ih >= 0) & (ih < height):
-                            line = source + ih * width
-                            add_line(row, line, p, step, masks, sums, KH, KW, S, D, FLIP, L)
-                store_tile(
-                    to + ow, of_bias, sums, oh_size - first, oh_size, ow_size, ow_size - ow, L
-                )
+                inside = (left >= 0) & (left + (L * V * S + (KW - 1) * D) <= width)
+                if APART and inside:
+                    sums = tile_sums(
+                        of_x,
+                        of_w,
+                        step,
+                        None,
+                        top,
+                        left,
+                        plan,
+                        R,
+                        LINES,
+                        V,
+                        KH,
+                        KW,
+                        S,
+                        D,
+                        FLIP,
+                        T,
+                        L,
+                    )
+                    store_tile(to + ow, of_bias, sums, oh_size - first, oh_size, ow_size, None, L)
+                else:
+                    masks = tile_masks(left, width, V, KW, S, D, L)
+                    sums = tile_sums(
+                        of_x,
+                        of_w,
+                        step,
+                        masks,
+                        top,
+                        left,
+                        plan,
+                        R,
+                        LINES,
+                        V,
+                        KH,
+                        KW,
+                        S,
+                        D,
+                        FLIP,
+                        T,
+                        L,
+                    )
+                    store_tile(
+                        to + ow, of_bias, sums, oh_size - first, oh_size, ow_size, ow_size - ow, L
+                    )
 
 
 def pair_meetings(

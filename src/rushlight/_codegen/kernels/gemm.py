@@ -45,6 +45,12 @@ def sizes(T: Type) -> dict[str, Any]:
     return {"T": T, "MR": rows, "V": 2, "L": min(width // T.size, 16)}
 
 
+def many_registers() -> bool:
+    """Whether the machine has 32 vector registers, not 16."""
+    features = native.host()[1]
+    return "+avx512f" in features or "+neon" in features
+
+
 def known(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
     """What `product` is compiled for: E is the type of A and B, i32 also that of pairs of bf16; sums
     are float32 for half types; O is the type of C, the same as E or that of the sums."""

@@ -36,7 +36,7 @@ def sizes(E: Type, count: int) -> dict[str, Any]:
     `columns`.
     """
     one = gemm.sizes(E.loaded)
-    wide = one["MR"] == 12  # 32 vector registers, not 16
+    wide = gemm.many_registers()
     found = {"E": E, "T": one["T"], "L": one["L"]}
     if count == 1:
         return {**found, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
