@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._codegen import ir
+from rushlight._codegen import ir, native
 from rushlight._codegen.operations import Operations, Text, mangled, memory_scalar, memory_type
 from rushlight._codegen.types import Ptr, vector
 from rushlight._codegen.visitor import Uses, arguments, free, parts
@@ -102,23 +102,35 @@ class Emitter(Operations):
         value = self.narrowed(value, s.value.type, element.scalar)
         t, align = memory_type(element, s.value.type)
         if s.mask is not None:
-            mangle = mangled(vector(memory_scalar(element.scalar), s.value.type.lanes))
-            name = self.text.declare(
-                f"llvm.masked.store.{mangle}.p0",
-                "void",
-                f"{t}, ptr, i32, <{s.value.type.lanes} x i1>",
-            )
-            mask = self.value(s.mask)
-            self.do(
-                f"call void {name}({t} {value}, ptr {pointer}, i32 {align}, "
-                f"{s.mask.type.llvm} {mask}){self.access()}"
-            )
+            self.masked_store(s, t, value, pointer, align)
             return
         extra = self.access()
         if s.stream:
             align = str(s.value.type.size)  # whole cache lines: what is streamed is aligned
             extra += f", !nontemporal {self.text.node('!{i32 1}')}"
         self.do(f"store {t} {value}, ptr {pointer}, align {align}{extra}")
+
+    def masked_store(self, s: ir.Store, t: str, value: str, pointer: str, align: str) -> None:
+        """Some lanes of a vector go to memory. Where the machine has no such instruction, or a slow one, all
+        lanes, which is nearly always, go by an instruction of their own."""
+        scalar = s.pointer.type.element.scalar
+        mangle = mangled(vector(memory_scalar(scalar), s.value.type.lanes))
+        given = f"<{s.value.type.lanes} x i1>"
+        name = self.text.declare(
+            f"llvm.masked.store.{mangle}.p0", "void", f"{t}, ptr, i32, {given}"
+        )
+        mask = self.value(s.mask)
+        some = f"call void {name}({t} {value}, ptr {pointer}, i32 {align}, {given} {mask})"
+        if native.has_masks() or self.groups:
+            self.do(some + self.access())
+            return
+        part, done = self.all_or_some(mask, given)
+        self.do(f"store {t} {value}, ptr {pointer}, align {align}")
+        self.do(f"br label {done}")
+        self.label(part)
+        self.do(some)
+        self.do(f"br label {done}")
+        self.label(done)
 
     def do_do(self, s: ir.Do) -> None:
         if isinstance(s.value, ir.Op) and s.value.name == "prefetch":

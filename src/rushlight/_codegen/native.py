@@ -222,6 +222,13 @@ def host() -> tuple[str, str]:
     return name, features
 
 
+@cache
+def has_masks() -> bool:
+    """Whether the machine stores some lanes of a vector as fast as all of them, whatever their size."""
+    features = host()[1]
+    return "+avx512bw" in features and "+avx512vl" in features
+
+
 def processor() -> str:
     """What Linux says of the first processor, but for what changes while it runs; "" elsewhere."""
     try:

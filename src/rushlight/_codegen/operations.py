@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._codegen import ir
+from rushlight._codegen import ir, native
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, i8, i16, i32, vector
 
 FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
@@ -159,13 +159,35 @@ class Operations:
             name = self.text.declare(
                 f"llvm.masked.load.{mangle}.p0", t, f"ptr, i32, <{e.type.lanes} x i1>, {t}"
             )
-            got = self.put(
+            some = (
                 f"call {t} {name}(ptr {pointer}, i32 {align}, {e.mask.type.llvm} {mask}, "
-                f"{t} zeroinitializer){self.access()}"
+                f"{t} zeroinitializer)"
             )
+            if native.has_masks() or self.groups or element.scalar.size >= 4:
+                got = self.put(some + self.access())
+            else:
+                part, done = self.all_or_some(mask, e.mask.type.llvm)
+                whole, of_all = self.block, self.put(f"load {t}, ptr {pointer}, align {align}")
+                self.do(f"br label {done}")
+                self.label(part)
+                of_some = self.put(some)
+                self.do(f"br label {done}")
+                self.label(done)
+                got = self.put(f"phi {t} [ {of_all}, {whole} ], [ {of_some}, {part} ]")
         else:
             got = self.put(f"load {t}, ptr {pointer}, align {align}{self.access()}")
         return self.widened(got, e.type, element.scalar)
+
+    def all_or_some(self, mask: str, t: str) -> tuple[str, str]:
+        """Branch on whether a mask leaves out nothing, which is nearly always; write on there, and return the
+        labels of (where it does, behind both)."""
+        lanes = t.split()[0][1:]
+        name = self.text.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", t)
+        full = self.put(f"call i1 {name}({t} {mask})")
+        whole, part, done = self.fresh("all"), self.fresh("some"), self.fresh("both")
+        self.do(f"br i1 {full}, label {whole}, label {part}")
+        self.label(whole)
+        return part, done
 
     def widened(self, value: str, t: Type, scalar: Type) -> str:
         """What was loaded, as it is in registers."""

@@ -19,6 +19,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import pool as reference
 from rushlight._backends.windows import Windows
+from rushlight._codegen import native
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last, spans
 from rushlight._codegen.types import of
@@ -131,7 +132,8 @@ def max_plan(w: Windows, places: bool, dtype: np.dtype, last: bool) -> Plan | No
     if (s := step(dtype, w)) is None:
         return None
     k = w.kernel[-1] if w.kernel[-1] <= kernels.UNROLLED else 0
-    run = kernels.max_windows.compiled(PLACES=places, KW=k, S=s, T=of(dtype))
+    apart = not native.has_masks()
+    run = kernels.max_windows.compiled(PLACES=places, APART=apart, KW=k, S=s, T=of(dtype))
     whole = is_whole(w) and max(w.dilation) == 1
     return Plan(run, w.sizes, w.out, prod(w.sizes), numbers(w, True), whole)
 

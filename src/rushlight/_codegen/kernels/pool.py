@@ -11,7 +11,7 @@ from typing import Any
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, i32, i64, u32, u64
+from rushlight._codegen.types import Ptr, Type, b1, i32, i64, u32, u64
 
 ROOM = 1 << 16  # elements of a plane of a half type that are added up in float32, at most
 UNROLLED = 7  # windows up to this width are written out
@@ -25,21 +25,31 @@ def lowest(t: Type) -> Any:
 
 
 @inline
+def piece(p, first, n, L):
+    """L elements of a row of n (None: that has them all) from `first` on, 0 where outside."""
+    if n is None:
+        v = load(p + first, L)
+    else:
+        v = load(p + first, L, u32(iota(i32, L) + i32(first)) < u32(n))
+    return v
+
+
+@inline
 def columns(p, first, n, S, step, L):
-    """L elements of a row of n from `first` on, S apart (S = 0: `step`), 0 where outside; which are
-    inside."""
+    """L elements of a row of n (None: that has them all) from `first` on, S apart (S = 0: `step`), 0 where
+    outside; which are inside."""
     lane = iota(i32, L)
-    inside = u32(lane * i32(step) + i32(first)) < u32(n)
+    if n is None:
+        inside = splat(b1(True), L)
+    else:
+        inside = u32(lane * i32(step) + i32(first)) < u32(n)
     if S == 1:
-        v = load(p + first, L, inside)
+        v = piece(p, first, n, L)
     elif S == 2:
-        a = load(p + first, L, u32(lane + i32(first)) < u32(n))
-        b = load(p + (first + L), L, u32(lane + i32(first + L)) < u32(n))
-        v = shuffle(a, b, tuple(range(0, 2 * L, 2)))
+        parts = [piece(p, first + k * L, n, L) for k in range(2)]
+        v = shuffle(parts[0], parts[1], tuple(range(0, 2 * L, 2)))
     elif S == 4:
-        parts = [
-            load(p + (first + k * L), L, u32(lane + i32(first + k * L)) < u32(n)) for k in range(4)
-        ]
+        parts = [piece(p, first + k * L, n, L) for k in range(4)]
         even = tuple(range(0, 2 * L, 2))
         v = shuffle(shuffle(parts[0], parts[1], even), shuffle(parts[2], parts[3], even), even)
     else:
@@ -67,8 +77,10 @@ def larger(PLACES, v, inside, best, place, nan, here):
 
 
 @inline
-def largest(PLACES, KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, dd, dh, dw, T):
-    """The largest elements of the windows that begin at z, y and x, x + sw, ..., and where."""
+def largest(PLACES, INNER, KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, dd, dh, dw, T):
+    """The largest elements of the windows that begin at z, y and x, x + sw, ..., and where. INNER: the plane
+    has all columns that are read."""
+    n = None if INNER else W
     L = width(T)
     R = T.loaded
     best, place = splat(R(lowest(T)), L), splat(i32(-1), L)
@@ -84,13 +96,13 @@ def largest(PLACES, KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, dd, dh, dw, T):
                     if KW:
                         for c in unroll(KW):
                             at = x + c * dw
-                            v, inside = columns(p + row, at, W, S, sw, L)
+                            v, inside = columns(p + row, at, n, S, sw, L)
                             here = lane + i32(row + at)
                             best, place, nan = larger(PLACES, v, inside, best, place, nan, here)
                     else:
                         for c in range(kw):
                             at = x + c * dw
-                            v, inside = columns(p + row, at, W, S, sw, L)
+                            v, inside = columns(p + row, at, n, S, sw, L)
                             here = lane + i32(row + at)
                             best, place, nan = larger(PLACES, v, inside, best, place, nan, here)
     if T.is_float and not PLACES:
@@ -99,24 +111,31 @@ def largest(PLACES, KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, dd, dh, dw, T):
 
 
 @kernel
-def max_windows(PLACES, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
+def max_windows(PLACES, APART, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
                 D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
                 kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
                 pd: i64, ph: i64, pw: i64, dd: i64, dh: i64, dw: i64):  # fmt: skip
-    """The largest element of each window, and its place in the plane."""
+    """The largest element of each window, and its place in the plane. APART: windows that no border touches
+    have code of their own, without masks."""
     L = width(T)
     for lo, hi in parallel(planes * od * oh, rows_of(ow * kd * kh * kw)):
         p = x + lo // oh // od * (D * H * W)
         z, y = lo // oh % od * sd - pd, lo % oh * sh - ph
         for r in range(lo, hi):
             for j in range(0, ow, L):
-                best, place = largest(
-                    PLACES, KW, S, p, z, y, j * sw - pw, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
-                )
+                left, to = j * sw - pw, r * ow + j
+                if APART & (left >= 0) & (left + (kw - 1) * dw + L * sw <= W):
+                    best, place = largest(
+                        PLACES, True, KW, S, p, z, y, left, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
+                    )
+                else:
+                    best, place = largest(
+                        PLACES, False, KW, S, p, z, y, left, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
+                    )
                 here = iota(i64, L) < ow - j
-                store(out + (r * ow + j), best, here)
+                store(out + to, best, here)
                 if PLACES:
-                    store(places + (r * ow + j), i64(place), here)
+                    store(places + to, i64(place), here)
             y += sh
             if y == oh * sh - ph:
                 y = 0 - ph
