@@ -334,6 +334,43 @@ def test_numbers_that_are_not_finite_stay_in_their_row():
     assert r.imag[:, [0, -1]].eq(0).all()  # a sum of real numbers is real
 
 
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("n", [16, 18, 30, 49, 64, 70, 100, 243, 400, 1000, 1024])
+def test_many_lines(n, single):
+    llvm.activate("for a test")
+    close = lambda got, want: near(got.numpy(), want, 1e-6 if single else 1e-14)
+    a = array(37, n, dtype=np.complex64 if single else np.complex128)
+    x, wide = torch.tensor(a), a.astype(complex)
+    for name in ("fft", "ifft", "hfft", "irfft"):
+        if n % 2 == 0 or name in ("fft", "ifft"):
+            given = n // 2 + 1 if name in ("hfft", "irfft") else n
+            close(getattr(torch.fft, name)(x[:, :given]), getattr(np.fft, name)(wide[:, :given]))
+    close(torch.fft.rfft(x.real), np.fft.rfft(wide.real))
+    between = np.ascontiguousarray(a.reshape(1, 37, n).transpose(0, 2, 1)).repeat(2, 0)
+    close(torch.fft.fft(torch.tensor(between), dim=1), np.fft.fft(between.astype(complex), axis=1))
+    close(
+        torch.fft.ifft(torch.tensor(between), dim=1), np.fft.ifft(between.astype(complex), axis=1)
+    )
+    close(torch.fft.fft2(torch.tensor(between)), np.fft.fft2(between.astype(complex)))
+
+
+@pytest.mark.parametrize("n", [16, 48, 400, 1024])
+def test_lines_side_by_side_do_not_know_of_each_other(n):
+    llvm.activate("for a test")
+    lines = 19 if n > 64 else 400
+    x = torch.zeros(lines, n)
+    x[:, 0] = 1
+    x[3, 5], x[12, 1] = float("nan"), float("inf")
+    r = torch.fft.rfft(x)
+    others = [k for k in range(lines) if k not in (3, 12)]
+    assert torch.equal(r[others], torch.ones(lines - 2, n // 2 + 1, dtype=torch.complex64))
+    assert r[3].isnan().all() and not r[12].isfinite().any()
+    assert torch.allclose(torch.fft.irfft(r, n)[others], x[others], atol=1e-6)
+    assert torch.equal(
+        torch.fft.fft(x + 0j)[others], torch.ones(lines - 2, n, dtype=torch.complex64)
+    )
+
+
 @pytest.mark.parametrize("dims", [(0,), (1,), (-1,), (0, 1), (1, 0), (-1, 0), (1, 2)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 def test_a_few_points_of_any_array(dtype, dims):

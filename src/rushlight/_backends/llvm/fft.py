@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import contiguous, copy_into
+from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import fft as reference
 from rushlight._codegen.kernels import fft as kernels
+from rushlight._codegen.kernels import fft_lines as side
 from rushlight._codegen.native_entry import bind
 from rushlight._codegen.types import f32, f64
 from rushlight.core.dtype_sets import C64, C128, F32, F64
@@ -68,37 +69,91 @@ def halves(n: int, lanes: int, real: np.dtype) -> np.ndarray:
     return apart(unity(np.arange(n // 2), 2 * n), lanes, real)
 
 
+@lru_cache(64)
+def side_tables(n: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray] | None:
+    """(the roots of unity of all passes, how many passes there are and their factors); None for a number with
+    other factors."""
+    factors, roots, m = [], [np.empty((0, 0))], n
+    for r in (4, 2, 3, 5, 7):
+        while m % r == 0:
+            m //= r
+            factors.append(r)
+            roots.append(unity(np.outer(np.arange(m), np.arange(1, r)) * (n // (m * r)), n))
+    if m > 1:
+        return None
+    flat = np.concatenate([w.reshape(-1) for w in roots]).astype(np.complex128)
+    return flat.view(np.float64).astype(real), np.array([len(factors), *factors], np.int64)
+
+
+@lru_cache(64)
+def side_halves(n: int, real: np.dtype) -> np.ndarray:
+    """`halves`, each real part before its imaginary part."""
+    return unity(np.arange(n // 2 + 1), 2 * n).view(np.float64).astype(real)
+
+
+def side_by_side(a: np.ndarray, out: np.ndarray, d: int, name: str, n: int, scale: float) -> bool:
+    """Transforms of many lines of contiguous arrays; False where there are fewer lines than lanes, or n, the
+    complex numbers of a line, has factors that they do not know."""
+    t = REALS[a.dtype]
+    lanes, inner, last = side.lanes_of(t), prod(a.shape[d + 1 :]), d == a.ndim - 1
+    rows = a.size // a.shape[d]
+    if not lanes // 2 <= n <= side.MOST or (rows if last else inner) < lanes:
+        return False
+    known = side_tables(n, t.np)
+    if known is None:
+        return False
+    if name == "fft" or name == "ifft":
+        sign = 1 if name == "fft" else -1
+        if last:
+            side.rows.compiled(T=t)(a, out, *known, rows, n, sign, scale)
+        else:
+            outer = rows // inner
+            side.columns.compiled(T=t)(a, out, *known, outer, n, inner, sign, scale)
+    else:
+        run = (side.rows_to_real if name == "irfft" else side.real_rows).compiled(T=t)
+        run(a, out, *known, side_halves(n, t.np), rows, n, scale)
+    return True
+
+
 @implements("transform_lines", dtypes=REALS)
-def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: float) -> None:
-    """Lines of powers of two that fit on the stack; all others are NumPy's."""
+def transform_lines(
+    a: np.ndarray, out: np.ndarray, d: int, transform: np.ufunc, scale: float
+) -> None:
+    """Lines of powers of two that fit on the stack, and many lines of small factors; all others are NumPy's."""
     name = transform.__name__
     t = REALS[a.dtype]
-    lanes, rows = kernels.width(t), a.size // a.shape[-1]
     whole = name == "fft" or name == "ifft"
-    points = (out if name == "irfft" else a).shape[-1]
+    points = (out if name == "irfft" else a).shape[d]
     n = points if whole else points // 2  # complex numbers that are transformed
-    fits = lanes * lanes <= n <= kernels.MOST and not points & (points - 1)
-    if not fits or a.shape[-1] != (n + 1 if name == "irfft" else points):
-        transform(a, scale, out)
+    known = whole or (points % 2 == 0 and a.shape[d] == (n + 1 if name == "irfft" else points))
+    if not known or n > kernels.MOST or not out.flags.c_contiguous:
+        reference.transform_lines(a, out, d, transform, scale)
         return
-    a = contiguous(a)
-    to = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+    if side_by_side(a := contiguous(a), out, d, name, n, scale):
+        return
+    lanes, rows = kernels.width(t), a.size // a.shape[d]
+    if d != a.ndim - 1 or n < lanes * lanes or n & (n - 1):
+        reference.transform_lines(a, out, d, transform, scale)
+        return
     roots = tables(n, lanes, t.np)
     if whole:
         run = kernels.fft_rows.compiled(T=t)
-        run(a, to, *roots, rows, n, 1 if name == "fft" else -1, scale)
+        run(a, out, *roots, rows, n, 1 if name == "fft" else -1, scale)
     else:
         run = (kernels.irfft_rows if name == "irfft" else kernels.rfft_rows).compiled(T=t)
-        run(a, to, *roots, halves(n, lanes, t.np), rows, n, scale)
-    if to is not out:
-        copy_into(out, to)
+        run(a, out, *roots, halves(n, lanes, t.np), rows, n, scale)
 
 
 # -- a few points ----------------------------------------------------------------------------------
 
 FEW = 64  # points of a transform that may be a product with a matrix
 VECTORS = 512  # that such a product takes of a line at most
+WORK = 1 << 16  # multiplications from which `side_by_side` is faster, where it knows the sizes
 Ints = tuple[int, ...]
+
+
+def smooth(n: int) -> bool:
+    return n >= 16 and side_tables(n, np.dtype(np.float64)) is not None
 
 
 def matrix(kind: str, parts: int, sizes: Ints, inverse: bool, factor: float) -> np.ndarray:
@@ -148,6 +203,8 @@ def few(
     if kind == "c2r":
         sizes = (*sizes[:-1], n)
     if d not in REALS or not 0 < len(dims) < 3 or prod(sizes) > FEW or not prod(shape):
+        return None
+    if 2 * prod(shape) * prod(sizes) > WORK and all(map(smooth, sizes)):
         return None
     parts = 2 if d.kind == "c" else 1
     w = matrix(kind, parts, sizes, inverse, reference.factor(scale, prod(sizes)))

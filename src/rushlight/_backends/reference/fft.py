@@ -17,9 +17,14 @@ from rushlight._backends import cpu as xp
 KERNELS = "transform_lines c2c r2c c2r".split()
 
 
-def transform_lines(a: np.ndarray, out: np.ndarray, transform: np.ufunc, scale: float) -> None:
-    """The lines along the last dimension transformed into `out` by one of NumPy's functions, times `scale`."""
-    transform(a, scale, out)
+def transform_lines(
+    a: np.ndarray, out: np.ndarray, d: int, transform: np.ufunc, scale: float
+) -> None:
+    """The lines along dimension d transformed into `out` by one of NumPy's functions, times `scale`."""
+    if d == a.ndim - 1:
+        transform(a, scale, out)
+    else:
+        transform(a.swapaxes(d, -1), scale, out.swapaxes(d, -1))
 
 
 def factor(scale: int, points: int) -> float:
@@ -46,10 +51,7 @@ def along(a: np.ndarray, transform: np.ufunc, first: int, stop: int, scale: floa
     """Complex lines transformed along dimensions `first` to `stop` - 1; the result is contiguous."""
     for d in range(stop - 1, first - 1, -1):
         r = np.empty(a.shape, a.dtype)
-        if d == a.ndim - 1:
-            xp.transform_lines(a, r, transform, scale)
-        else:
-            xp.transform_lines(a.swapaxes(d, -1), r.swapaxes(d, -1), transform, scale)
+        xp.transform_lines(a, r, d, transform, scale)
         a, scale = r, 1.0
     return a
 
@@ -96,7 +98,7 @@ def r2c(a: np.ndarray, dims: tuple[int, ...], scale: int) -> np.ndarray:
     dtype = np.complex64 if a.dtype == np.float32 else np.complex128
     r = np.empty((*a.shape[:-1], n // 2 + 1), dtype)
     transform = rfft_n_odd if n % 2 else rfft_n_even
-    xp.transform_lines(a, r, transform, factor(scale, prod(a.shape[first:])))
+    xp.transform_lines(a, r, a.ndim - 1, transform, factor(scale, prod(a.shape[first:])))
     r = along(r, fft, first, a.ndim - 1, 1.0)
     return r if orders is None else r.transpose(orders[1])
 
@@ -112,7 +114,7 @@ def c2r(a: np.ndarray, dims: tuple[int, ...], scale: int, n: int) -> np.ndarray:
     points = n * prod(a.shape[first:-1])
     a = along(a, ifft, first, a.ndim - 1, 1.0)
     r = np.empty((*a.shape[:-1], n), np.float32 if a.dtype == np.complex64 else np.float64)
-    xp.transform_lines(a, r, irfft, factor(scale, points))
+    xp.transform_lines(a, r, a.ndim - 1, irfft, factor(scale, points))
     return r if orders is None else r.transpose(orders[1])
 
 
