@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -437,6 +438,39 @@ def local_steps():
         assert ddp.module.weight.grad.item() == expected
     with pytest.raises(ValueError, match="must be a positive value"):
         PeriodicModelAverager(0)
+
+
+def replicated():
+    """`replicate`: gradients are averages, as with DistributedDataParallel, and names are the module's own."""
+    import copy
+
+    from rushlight.distributed._composable import replicate
+    from rushlight.distributed.algorithms.ddp_comm_hooks.debugging_hooks import noop_hook
+
+    rank, size = start()
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
+    whole, parts, own = copy.deepcopy(net), copy.deepcopy(net), copy.deepcopy(net)
+    assert replicate(whole, bucket_cap_mb=1) is whole and isinstance(whole, torch.nn.Sequential)
+    assert list(whole.state_dict()) == list(net.state_dict())
+    replicate(parts, [parts[1]])
+    ddp, x = DistributedDataParallel(net), torch.arange(4.0).view(2, 2) + rank
+    for step in range(3):
+        whole.set_requires_gradient_sync(step > 0)
+        with contextlib.nullcontext() if step else ddp.no_sync():
+            for each in (ddp, whole, parts, own):
+                each(x).square().sum().backward()
+    for p, q in zip(net.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(p.grad, q.grad)
+    assert torch.equal(parts[1].weight.grad, own[1].weight.grad)  # an ignored module
+    assert not torch.equal(parts[0].weight.grad, own[0].weight.grad)
+    with pytest.raises(AssertionError, match="does not support deepcopy"):
+        copy.deepcopy(whole)
+    replicate(own)
+    own.register_comm_hook(None, noop_hook)
+    own.zero_grad()
+    own(x).sum().backward()
+    assert own[1].bias.grad.tolist() == [2.0]  # this process's
 
 
 class Alone(dist.ProcessGroup):

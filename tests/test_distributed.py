@@ -348,6 +348,46 @@ def test_wrapped_for_recomputation():
         assert torch.equal(p.grad, q.grad)
 
 
+@pytest.mark.parametrize("kind", ["reentrant", "offloaded"])
+def test_wrapped_modules_with_arguments_by_name(kind):
+    from rushlight.distributed.algorithms import checkpoint_wrapper as wrappers
+    from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    class Scaled(torch.nn.Linear):
+        def forward(self, x, *, by=1):
+            return super().forward(x) * by
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Scaled(2, 2)
+
+        def forward(self, x, by):
+            return self.inner(x, by=by).exp()
+
+    def reentrant(module):
+        return wrappers.checkpoint_wrapper(module, wrappers.CheckpointImpl.REENTRANT)
+
+    model = Model()
+    plain, x, by = (
+        copy.deepcopy(model),
+        torch.ones(4, 2, requires_grad=True),
+        torch.tensor(2.0, requires_grad=True),
+    )
+    wrapper = reentrant if kind == "reentrant" else wrappers.offload_wrapper
+    wrappers.apply_activation_checkpointing(
+        model, wrapper, auto_wrap_policy=ModuleWrapPolicy([Scaled])
+    )
+    assert isinstance(model.inner, wrappers.ActivationWrapper)
+    grads = []
+    for each in (model, plain):
+        by.grad = None
+        each(x, by).sum().backward()
+        grads.append([by.grad, *(p.grad for p in each.parameters())])
+    for p, q in zip(*grads, strict=True):
+        assert torch.equal(p, q)
+
+
 def test_a_recorded_failure_is_in_a_file(tmp_path, monkeypatch):
     from rushlight.distributed.elastic import record
 

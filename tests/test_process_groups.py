@@ -34,7 +34,9 @@ def test_job(name, ranks):
 
 
 @needs_mpi
-@pytest.mark.parametrize("name", ["saved_modules", "numbered", "groups_in_groups", "local_steps"])
+@pytest.mark.parametrize(
+    "name", ["saved_modules", "numbered", "groups_in_groups", "local_steps", "replicated"]
+)
 def test_job_of_four(name):
     check(job(name, 4, PROGRAMS))
 

@@ -129,14 +129,24 @@ class DistributedDataParallel(Module, Joinable):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's own forward, with the buffers of the first process."""
-        synchronized = rushlight.is_grad_enabled() and self.require_backward_grad_sync
+        self._pre_forward()
+        return self._post_forward(self.module(*inputs, **kwargs))
+
+    def _synchronizes(self) -> bool:
+        """Whether gradients of the backward of this forward are averaged."""
+        return rushlight.is_grad_enabled() and self.require_backward_grad_sync
+
+    def _pre_forward(self) -> None:
+        synchronized = self._synchronizes()
         if self._joined is not None:
             Join.notify_join_context(self)
             self._agree(synchronized)
         if self.require_forward_param_sync if self._joined is None else synchronized:
             self._broadcast_buffers()
-        outputs = self.module(*inputs, **kwargs)
-        self.require_forward_param_sync = synchronized  # before the next forward
+
+    def _post_forward(self, outputs: Any) -> Any:
+        """The outputs of a forward, whose gradients are averaged in backward."""
+        self.require_forward_param_sync = synchronized = self._synchronizes()  # before the next one
         if synchronized:
             if self.training:
                 self.reducer.prepare_for_forward()

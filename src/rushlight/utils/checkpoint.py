@@ -109,26 +109,29 @@ def checkpoint(
             "determinism_check should be one of ['default', 'none'], but got " + determinism_check
         )
     checked = determinism_check == "default"
-    return _recomputed(function, args, kwargs, preserve, context_fn, early_stop, checked)
+    with recomputed(function, args, kwargs, preserve, context_fn, early_stop, checked):
+        return function(*args, **kwargs)
 
 
-def _recomputed(
+@contextlib.contextmanager
+def recomputed(
     function: Callable,
     args: tuple,
     kwargs: dict,
-    preserve: bool,
-    context_fn: Callable | None,
-    early_stop: bool,
-    checked: bool,
-) -> Any:
-    """Call a function whose saved tensors are not kept but computed again when backward asks for them."""
+    preserve: bool = True,
+    context_fn: Callable | None = None,
+    early_stop: bool = True,
+    checked: bool = True,
+) -> Iterator[None]:
+    """Inside, which calls the function: saved tensors are not kept, but computed again by another call when backward needs them."""
     early_stop = early_stop if _early_stop is None else _early_stop
     forward_context, recompute_context = (
         context_fn() if context_fn else (contextlib.nullcontext(), contextlib.nullcontext())
     )
     if not thread.grad:
         with forward_context:
-            return function(*args, **kwargs)
+            yield
+        return
     state, autocast = _rng_state(preserve), _autocast_now()
     saved = 0  # how many tensors the forward saved
     shapes: list[tuple] = []
@@ -180,7 +183,7 @@ def _recomputed(
             function(*args, **kwargs)
 
     with saved_tensors_hooks(pack, unpack), forward_context:
-        return function(*args, **kwargs)
+        yield
 
 
 def detach_variable(inputs: tuple) -> tuple:

@@ -7,15 +7,15 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rushlight.autograd.saved_hooks import save_on_cpu
+from rushlight.distributed.fsdp.wrap import as_policy, lambda_auto_wrap_policy, wrap_inside
 from rushlight.nn.module import Module
 from rushlight.utils.checkpoint import checkpoint
 
 __all__ = [
-    "CheckpointImpl",
-    "CheckpointWrapper",
-    "apply_activation_checkpointing",
-    "checkpoint_wrapper",
-]
+    "ActivationWrapper", "CheckpointImpl", "CheckpointWrapper", "OffloadWrapper", "apply_activation_checkpointing",
+    "checkpoint_wrapper", "offload_wrapper",
+]  # fmt: skip
 
 _NAME = "_checkpoint_wrapped_module"
 _PREFIX = _NAME + "."
@@ -28,20 +28,12 @@ class CheckpointImpl(enum.Enum):
     NO_REENTRANT = enum.auto()
 
 
-class CheckpointWrapper(Module):
-    """A module inside of another that calls it through `checkpoint`. Names of parameters and states are the inner ones."""
+class ActivationWrapper(Module):
+    """A module inside of another. Names of parameters and states are the inner ones."""
 
-    def __init__(
-        self, mod: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
-        checkpoint_fn: Callable | None = None, **checkpoint_fn_kwargs: Any,
-    ) -> None:  # fmt: skip
+    def __init__(self, mod: Module) -> None:
         super().__init__()
         self._checkpoint_wrapped_module = mod
-        self.checkpoint_impl = checkpoint_impl
-        if checkpoint_fn is None:
-            reentrant = checkpoint_impl is CheckpointImpl.REENTRANT
-            checkpoint_fn = functools.partial(checkpoint, use_reentrant=reentrant)
-        self.checkpoint_fn = functools.partial(checkpoint_fn, **checkpoint_fn_kwargs)
         self.register_state_dict_post_hook(_without_prefix)
         self.register_load_state_dict_pre_hook(_with_prefix)
 
@@ -59,9 +51,41 @@ class CheckpointWrapper(Module):
         for name, parameter in super().named_parameters(*args, **kwargs):
             yield name.replace(_PREFIX, ""), parameter
 
+
+class OffloadWrapper(ActivationWrapper):
+    """A module inside of another that keeps what backward needs in the memory of the CPU."""
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The inner module's."""
-        return self.checkpoint_fn(self._checkpoint_wrapped_module, *args, **kwargs)
+        with save_on_cpu():
+            return self._checkpoint_wrapped_module(*args, **kwargs)
+
+
+class CheckpointWrapper(ActivationWrapper):
+    """A module inside of another that calls it through `checkpoint`."""
+
+    def __init__(
+        self, mod: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
+        checkpoint_fn: Callable | None = None, **checkpoint_fn_kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(mod)
+        self.checkpoint_impl = checkpoint_impl
+        if checkpoint_fn is None:
+            reentrant = checkpoint_impl is CheckpointImpl.REENTRANT
+            checkpoint_fn = functools.partial(checkpoint, use_reentrant=reentrant)
+        self.checkpoint_fn = functools.partial(checkpoint_fn, **checkpoint_fn_kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The inner module's."""
+        inner = self._checkpoint_wrapped_module
+        if self.checkpoint_impl is not CheckpointImpl.REENTRANT:
+            return self.checkpoint_fn(inner, *args, **kwargs)
+        count = len(args)  # the reentrant kind has no arguments by name
+
+        def called(*values: Any) -> Any:
+            return inner(*values[:count], **dict(zip(kwargs, values[count:], strict=True)))
+
+        return self.checkpoint_fn(called, *args, *kwargs.values())
 
 
 def _without_prefix(module: Any, states: dict, prefix: str, metadata: Any) -> None:
@@ -82,14 +106,15 @@ def checkpoint_wrapper(
     return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
 
 
+def offload_wrapper(module: Module) -> Module:
+    """A module whose activations are kept in the memory of the CPU."""
+    return OffloadWrapper(module)
+
+
 def apply_activation_checkpointing(
     model: Module, checkpoint_wrapper_fn: Callable = checkpoint_wrapper, check_fn: Callable = lambda _: True,
     auto_wrap_policy: Any = None,
 ) -> None:  # fmt: skip
-    """Put the wrapper around every module inside of a model for which `check_fn(module)` holds."""
-    if auto_wrap_policy is not None:
-        raise NotImplementedError("auto_wrap_policy: say by check_fn which modules are wrapped")
-    for module in list(model.modules()):
-        for name, child in list(module._modules.items()):
-            if child is not None and not isinstance(child, CheckpointWrapper) and check_fn(child):
-                setattr(module, name, checkpoint_wrapper_fn(child))
+    """Put the wrapper around every module inside of a model for which `check_fn(module)` holds, or that a policy of FSDP names."""
+    by_function = functools.partial(lambda_auto_wrap_policy, lambda_fn=check_fn)
+    wrap_inside(model, as_policy(auto_wrap_policy) or by_function, checkpoint_wrapper_fn, set())
