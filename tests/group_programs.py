@@ -256,6 +256,31 @@ def reducers():
     assert (said["world_size"], said["bucket_sizes"], said["module_name"]) == (size, "8", "Linear")
 
 
+def gathered_together():
+    """Several tensors of any dtypes are gathered by one message, which a profile shows as pairs of real numbers."""
+    rank, size = start()
+    made = [
+        torch.tensor(1.5 + rank),
+        torch.arange(6).view(2, 3).t() * rank,
+        torch.tensor([rank * 1j, 2]),
+        torch.ones(0),
+        torch.tensor([rank > 0] * 3),
+    ]
+    outs = [[torch.zeros_like(t) for t in made] for _ in range(size)]
+    with torch.autograd.profiler.profile(record_shapes=True) as seen:
+        dist.all_gather_coalesced(outs, made)
+        dist.all_reduce(made[2])
+    for k, (scalar, matrix, pairs, none, flags) in enumerate(outs):
+        assert scalar.item() == 1.5 + k and torch.equal(matrix, torch.arange(6).view(2, 3).t() * k)
+        assert (
+            pairs.tolist() == [k * 1j, 2] and none.shape == (0,) and flags.tolist() == [k > 0] * 3
+        )
+    assert made[2].tolist() == [sum(range(size)) * 1j, 2 * size]
+    events = [e for e in seen.function_events if e.name in ("gloo:all_gather", "gloo:all_reduce")]
+    shapes = [[list(shape) for shape in e.input_shapes] for e in events]
+    assert shapes == [[[], [3, 2], [2, 2], [0], [3]], [[2, 2]]]
+
+
 def gradients_of_steps_without_reduction():
     """What had a gradient in no_sync() is averaged by the next step, even if that does not use it."""
     rank, size = start()

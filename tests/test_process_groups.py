@@ -25,6 +25,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "group_programs.py"
         "made_by_itself",
         "many_at_once",
         "reducers",
+        "gathered_together",
         "gradients_of_steps_without_reduction",
         "compared",
     ],

@@ -76,6 +76,7 @@ class Calls:
     _rank: int
     _size: int
     start_all_gather: Any
+    start_all_gather_coalesced: Any
     start_all_reduce: Any
     start_all_reduce_coalesced: Any
     start_all_to_all: Any
@@ -208,11 +209,7 @@ class Calls:
                 )
             for k, (output, mine) in enumerate(zip(outputs, input_list, strict=True)):
                 checks.like("allgather_coalesced", [output], mine, k)
-        works = [
-            self.start_all_gather([outputs[k] for outputs in output_lists], mine)
-            for k, mine in enumerate(input_list)
-        ]
-        return started(together(works), chosen)
+        return started(self.start_all_gather_coalesced(output_lists, input_list), chosen)
 
     def _allgather_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         """One tensor gets what each process has."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from rushlight import view_as_real
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import checks
 from rushlight.distributed.groups import (
@@ -18,7 +17,7 @@ from rushlight.distributed.groups import (
     get_group_rank,
 )
 from rushlight.distributed.options import AllgatherOptions
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import ProcessGroup, real
 from rushlight.distributed.reductions import ReduceOp, supports_complex
 from rushlight.distributed.work import Work, progress
 
@@ -100,7 +99,7 @@ def all_reduce(
     if (known := _group(group, "all_reduce")) is None:
         return None
     _check_complex("all_reduce", [tensor], op)
-    return _end(known.start_all_reduce(tensor, op), async_op)
+    return _end(known.start_all_reduce(real(tensor), op), async_op)
 
 
 def all_reduce_coalesced(
@@ -112,7 +111,7 @@ def all_reduce_coalesced(
     if (known := _group(group, "all_reduce_coalesced")) is None:
         return None
     _check_complex("all_reduce", tensors, op)
-    tensors = [view_as_real(each) if each.is_complex() else each for each in tensors]
+    tensors = [real(each) for each in tensors]
     _check_dtypes(tensors)
     return _future(_end(known.start_all_reduce_coalesced(tensors, op), async_op))
 
@@ -159,7 +158,8 @@ def all_gather(
             f"invalid output tensor list at index 0 (expected length {known.size()}, got {len(tensor_list)})",
         )
     checks.like("allgather", tensor_list, tensor)
-    return _end(known.start_all_gather(tensor_list, tensor), async_op)
+    outputs = [real(each) for each in tensor_list]
+    return _end(known.start_all_gather(outputs, real(tensor)), async_op)
 
 
 def all_gather_coalesced(
@@ -172,9 +172,9 @@ def all_gather_coalesced(
         return None
     options = AllgatherOptions()
     options.asyncOp = async_op
-    return _future(
-        _end(known.allgather_coalesced(output_tensor_lists, input_tensor_list, options), async_op)
-    )
+    outputs = [[real(each) for each in row] for row in output_tensor_lists]
+    work = known.allgather_coalesced(outputs, [real(t) for t in input_tensor_list], options)
+    return _future(_end(work, async_op))
 
 
 def all_gather_into_tensor(

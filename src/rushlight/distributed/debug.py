@@ -56,7 +56,8 @@ def set_debug_level_from_env() -> None:
 
 # the methods that start collectives -> PyTorch's name, and which of the arguments all processes must have alike
 _COLLECTIVES: dict[str, tuple[str, int | None]] = {
-    "start_all_gather": ("ALLGATHER", 1), "start_all_reduce": ("ALLREDUCE", 0),
+    "start_all_gather": ("ALLGATHER", 1), "start_all_gather_coalesced": ("ALLGATHER_COALESCED", 1),
+    "start_all_reduce": ("ALLREDUCE", 0),
     "start_all_reduce_coalesced": ("ALLREDUCE_COALESCED", 0), "start_all_to_all": ("ALLTOALL", None),
     "start_all_to_all_single": ("ALLTOALL_BASE", None), "start_barrier": ("BARRIER", None),
     "start_broadcast": ("BROADCAST", 0), "start_gather": ("GATHER", 1), "start_reduce": ("REDUCE", 0),

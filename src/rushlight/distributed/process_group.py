@@ -329,6 +329,24 @@ class MPIProcessGroup(Calls, ProcessGroup):
         request = self.communicator.Iallgather(message(source), each(target, source))
         return self._work("all_gather", request, [source, target], finish, result, inputs=[tensor])
 
+    def start_all_gather_coalesced(
+        self, outputs: Sequence[Sequence[Tensor]], tensors: Sequence[Tensor]
+    ) -> Work:
+        """As `all_gather` of several tensors, in one message; `outputs[rank][k]` gets tensor `k` of a process."""
+        every = [output for row in outputs for output in row]
+        source = np.concatenate([row_of(t).reshape(-1).view(np.uint8) for t in tensors])
+        target = np.empty(source.size * self._size, np.uint8)
+        request = self.communicator.Iallgather(message(source), each(target, source))
+
+        def finish() -> None:
+            start = 0
+            for array in (output._array for output in every):
+                part = target[start : start + array.nbytes]
+                np.copyto(array, part.view(array.dtype).reshape(array.shape))
+                start += array.nbytes
+
+        return self._work("all_gather", request, [source, target], finish, every, inputs=tensors)
+
     def start_gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, dst: int) -> Work:
         """The process `dst` gets what each has."""
         self._checked("gather", dst)
