@@ -22,7 +22,9 @@ def test_an_optimizer_loads_its_own_file():
     ]
 
 
-@pytest.mark.parametrize("package", ["optim", "nn", "nn.utils"])
+@pytest.mark.parametrize(
+    "package", ["optim", "nn", "nn.utils", "distributed", "distributed.checkpoint"]
+)
 def test_every_public_name_is_there_and_listed(package):
     module = rushlight
     for part in package.split("."):

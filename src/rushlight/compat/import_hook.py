@@ -74,8 +74,6 @@ _RENAMED = {
     "torch.distributed.tensor._utils": "rushlight.distributed.tensor.spec",
     "torch.distributed.tensor.device_mesh": "rushlight.distributed.device_mesh",
     "torch.distributed.checkpoint._consolidate_hf_safetensors": "rushlight.distributed.checkpoint.hf_storage",
-    "torch.distributed.checkpoint.state_dict_loader": "rushlight.distributed.checkpoint.loader",
-    "torch.distributed.checkpoint.state_dict_saver": "rushlight.distributed.checkpoint.saver",
     "torch.distributed.checkpoint._dedup_tensors": "rushlight.distributed.checkpoint._dedup_save_plans",
     "torch.distributed.checkpoint._dedup_save_plans": "rushlight.distributed.checkpoint._dedup_save_plans",
     "torch.distributed.checkpoint._nested_dict": "rushlight.distributed.checkpoint._nested_dict",

@@ -5,11 +5,9 @@ It needs the extra `distributed` (mpi4py and an MPI library). docs/adr/0014-dist
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-from typing import Any
 
+from rushlight.core import lazy
 from rushlight.distributed.rendezvous import (
     rendezvous,
 )  # the function, where the import left the module
@@ -33,20 +31,36 @@ __all__ = [
     "rendezvous",
 ]  # fmt: skip
 
-_HOMES = (
-    "groups", "collectives", "objects", "reductions", "rendezvous", "process_group", "tcp_store", "work", "options", "gloo",
-    "debug",
-)  # fmt: skip
-_NAMES = {
-    "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "default_pg_timeout": "groups", "GradBucket": "reducer", "BuiltinCommHookType": "data_parallel",
-    "Reducer": "reducer", "_compute_bucket_assignment_by_size": "reducer", "_DEFAULT_FIRST_BUCKET_BYTES": "reducer",
-    "_broadcast_coalesced": "reducer", "_make_nccl_premul_sum": "reductions", "_Work": "backends",
-    "_all_gather_base": "collectives", "_reduce_scatter_base": "collectives", "_remote_device": "remote_device", "_rank_not_in_group": "groups",
-    "_create_process_group_wrapper": "debug",
+_FILES = {
+    "backends": "_Work",
+    "collectives": "P2POp _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced all_gather_into_tensor all_reduce "
+    "all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast gather irecv isend monitored_barrier "
+    "recv reduce reduce_scatter reduce_scatter_tensor scatter send",
+    "data_parallel": "BuiltinCommHookType",
+    "debug": "DebugLevel _create_process_group_wrapper get_debug_level set_debug_level set_debug_level_from_env",
+    "device_mesh": "DeviceMesh init_device_mesh",
+    "gloo": "ProcessGroupGloo",
+    "groups": "Backend GroupMember _rank_not_in_group default_pg_timeout destroy_process_group get_backend get_backend_config "
+    "get_default_backend_for_device get_global_rank get_group_rank get_node_local_rank get_pg_count get_process_group_ranks "
+    "get_rank get_world_size group init_process_group is_backend_available is_initialized new_group new_subgroups "
+    "new_subgroups_by_enumeration",
+    "objects": "all_gather_object broadcast_object_list gather_object recv_object_list scatter_object_list send_object_list",
+    "options": "AllToAllOptions AllgatherOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions "
+    "GatherOptions ReduceOptions ReduceScatterOptions ScatterOptions",
+    "process_group": "MPIProcessGroup ProcessGroup",
+    "reducer": "GradBucket Reducer _DEFAULT_FIRST_BUCKET_BYTES _broadcast_coalesced _compute_bucket_assignment_by_size",
+    "reductions": "ReduceOp _make_nccl_premul_sum supports_complex",
+    "remote_device": "_remote_device",
+    "rendezvous": "register_rendezvous_handler",
+    "tcp_store": "TCPStore",
+    "work": "Work",
 }  # fmt: skip
-_MODULES = frozenset(
-    "algorithms checkpoint device_mesh distributed_c10d fsdp nn optim pipelining rpc run tensor".split()
-)
+_MODULES = (
+    "_composable _functional_collectives _shard algorithms checkpoint debug device_mesh distributed_c10d elastic fsdp nn optim "
+    "pipelining rpc run tensor"
+).split()
+
+__getattr__, __dir__ = lazy.names(globals(), lazy.by_name(_FILES), _MODULES)
 
 
 def is_available() -> bool:
@@ -84,22 +98,3 @@ def is_xccl_available() -> bool:
 def is_torchelastic_launched() -> bool:
     """Whether `torchrun` started this process."""
     return "TORCHELASTIC_RUN_ID" in os.environ
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES or importlib.util.find_spec(f"{__name__}.{name}") is not None:
-        return importlib.import_module(f"{__name__}.{name}")  # before names, which may need it
-    homes = [_NAMES[name]] if name in _NAMES else _HOMES
-    for home in homes:
-        module = importlib.import_module(f"{__name__}.{home}")
-        if name in _NAMES or name in module.__all__:
-            found = globals()[name] = getattr(module, name)
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    homes = [importlib.import_module(f"{__name__}.{home}") for home in _HOMES]
-    return sorted(
-        {*globals(), *_NAMES, *_MODULES, *(name for home in homes for name in home.__all__)}
-    )

@@ -8,8 +8,8 @@ from typing import Any
 import rushlight
 from rushlight.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader
-from rushlight.distributed.checkpoint.loader import _load_state_dict
-from rushlight.distributed.checkpoint.saver import save
+from rushlight.distributed.checkpoint.state_dict_loader import _load_state_dict
+from rushlight.distributed.checkpoint.state_dict_saver import save
 
 __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 

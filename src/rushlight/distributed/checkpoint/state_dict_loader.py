@@ -15,7 +15,7 @@ from rushlight.distributed.checkpoint.default_planner import (
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader
 from rushlight.distributed.checkpoint.planner import LoadPlanner
 from rushlight.distributed.checkpoint.ranks import Ranks
-from rushlight.distributed.checkpoint.saver import states
+from rushlight.distributed.checkpoint.state_dict_saver import states
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.checkpoint.storage import StorageReader
 
