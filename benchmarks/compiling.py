@@ -119,7 +119,7 @@ def measured(make: Callable[[], str]) -> tuple[list[float], int]:
     done("emit")
     module = native._parsed(text)
     done("parse")
-    native._optimise(module, text.startswith(native.QUICK))
+    native._optimise(module, text)
     done("optimise")
     code = machine.emit_object(module)
     done("generate")

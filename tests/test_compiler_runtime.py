@@ -391,7 +391,7 @@ def test_explanations():
     assert name and features
 
 
-def test_loops_are_vectorised():
+def test_loops_over_lanes_are_vectorised():
     text = """
     define void @f(ptr noalias %x, ptr noalias %y, i64 %n) {
     entry:
@@ -409,9 +409,16 @@ def test_loops_are_vectorised():
     done:
       ret void
     }"""
-    made = native.optimised(text)
+    assert "x float>" not in native.optimised(text)
+    text = (
+        text.replace("label %done\n    done", "label %done, !llvm.loop !0\n    done")
+        + """
+    !0 = distinct !{!0, !1}
+    !1 = !{!"llvm.loop.parallel_accesses", !2}
+    !2 = distinct !{}"""
+    )
     width = 16 if "+avx512f" in native.host()[1] else 4
-    assert f"<{width} x float>" in made
+    assert f"<{width} x float>" in native.optimised(text)
     assert "x float>" not in native.optimised(native.QUICK + text)
 
 

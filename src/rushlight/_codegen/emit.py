@@ -14,7 +14,7 @@ from typing import Any
 from rushlight._codegen import ir, native
 from rushlight._codegen.operations import Operations, Text, mangled, memory_scalar, memory_type
 from rushlight._codegen.types import Ptr, vector
-from rushlight._codegen.visitor import Uses, arguments, free, parts
+from rushlight._codegen.visitor import Uses, free
 
 STACK = 512 * 1024  # bytes of an array on the stack, at most: threads may have 2 MiB in all
 
@@ -178,8 +178,8 @@ class Emitter(Operations):
         self.label(done)
 
     def hint(self, s: ir.For) -> str:
-        """What LLVM is told of a loop: written out several times, or by vectors where it is not said
-        that its iterations may go side by side, it takes twice as long to compile for no gain."""
+        """What LLVM is told of a loop: written out several times where that is not asked for, or by vectors where it is
+        not said that its iterations may go side by side, it takes twice as long to compile for no gain."""
         said = ["!self"]
         if s.lanes:
             group = self.groups.pop()
@@ -189,7 +189,7 @@ class Emitter(Operations):
                 said.append(self.text.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
             if s.rounds > 1:
                 said.append(self.text.node(f'!{{!"llvm.loop.unroll.count", i32 {s.rounds}}}'))
-            elif not _short(s) and (type(s.start) is not ir.Const or type(s.stop) is not ir.Const):
+            else:
                 said.append(self.text.node('!{!"llvm.loop.unroll.disable"}'))
         if len(said) == 1:
             return ""
@@ -254,25 +254,6 @@ class Emitter(Operations):
             self.do(f"store {v.type.llvm} {self.value(v)}, ptr {at}")
         run = self.text.declare("rushlight_parallel", "void", "ptr, ptr, i64, i64")
         self.do(f"call void {run}(ptr @{name}, ptr {environment}, i64 {count}, i64 {grain})")
-
-
-SHORT = 12  # operations
-
-
-def _short(s: ir.For) -> bool:
-    """Few operations on numbers, one after the other: several rounds at once go faster."""
-    left = SHORT
-    for inner in s.body:
-        if type(inner) not in (ir.Let, ir.Store):
-            return False
-        rest = parts(inner)
-        while rest:
-            e = rest.pop()
-            if type(e) is ir.Call or e.type.kind == "v":
-                return False
-            left -= type(e) is not ir.Var and type(e) is not ir.Const
-            rest += arguments(e)
-    return left >= 0
 
 
 STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {

@@ -13,6 +13,7 @@ by the first call, not by the import of this module.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -28,6 +29,9 @@ UNITS = sys.platform == "linux"
 PREFIX = "unit."
 LOGGED = "kernels" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
 QUICK = "; quick\n"  # how a text begins that LLVM spends little time on
+# What texts have of `lanes` loops, of sums that may be shared by lanes, of loops over `rounds`, of vectors.
+LANES, REORDERED, UNROLLED = "llvm.loop.parallel_accesses", " reassoc ", "llvm.loop.unroll.count"
+VECTOR = re.compile(r"<\d+ x ")
 
 _loaded: dict[tuple, tuple[int, ...]] = {}
 _units: set[str] = set()  # functions compiled by themselves that are in the process
@@ -250,7 +254,7 @@ def processor() -> str:
 
 def _optimised(text: str) -> Any:
     module = _parsed(text)
-    _optimise(module, text.startswith(QUICK))
+    _optimise(module, text)
     return module
 
 
@@ -260,28 +264,45 @@ def _parsed(text: str) -> Any:
     return module
 
 
-def _optimise(module: Any, quick: bool) -> None:
+def _optimise(module: Any, text: str) -> None:
+    """Run the passes of LLVM that a module has use for.
+
+    Note [Passes of LLVM]
+        All of them take as long as the code generator, and most look for work that kernels do not have. The
+        vectoriser and what prepares loops for it are for `lanes` loops, and for sums in any order (`fast`). Loops over
+        vectors that a kernel writes itself keep what does not change in them (masks above all) unless it is moved out
+        of them: their functions are simplified. Kernels that do so themselves (`quick`) and code without vectors, such
+        as native entries, get by with a fifth of the time. Loops are written out several times where the kernel says
+        so: LLVM's own copies made no kernel faster.
+    """
     llvm, machine, _ = _machine()
     # Level 1 leaves out what looks for work that kernels do not have (functions to write out within
     # others, branches that others decide), at two thirds of the time of level 3 for the same code.
     options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = True
-    options.slp_vectorization = False
-    # Kernels write out themselves what pays. LLVM's copies of loop bodies made no kernel faster but the one of masks,
-    # and took a quarter of the time to compile.
-    options.loop_unrolling = False
+    quick = text.startswith(QUICK)
+    vectorised = not quick and (LANES in text or REORDERED in text)
+    written = (
+        not quick and not vectorised and VECTOR.search(text)
+    )  # its vectors are the kernel's own
+    options.loop_vectorization = vectorised
+    options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
-    if quick:  # a quarter of the time; above all, loops keep what does not change in them
-        passes = llvm.create_new_module_pass_manager()
+    passes = builder.getModulePassManager() if vectorised else llvm.create_new_module_pass_manager()
+    if written:
+        of_function = builder.getFunctionPassManager()
+        for function in module.functions:
+            if not function.is_declaration:
+                of_function.run(function, builder)
+        of_function.close()
+    elif not vectorised:
         passes.add_sroa_pass()
         passes.add_simplify_cfg_pass()
         passes.add_instruction_combine_pass()
         passes.add_loop_rotate_pass()
-        passes.add_loop_unroll_pass()
-        passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
-    else:
-        passes = builder.getModulePassManager()
+    if not vectorised and UNROLLED in text:
+        passes.add_loop_unroll_pass()
+        passes.add_simplify_cfg_pass()
     passes.run(module, builder)
     for each in (passes, builder, options):  # not in destructors: Ctrl-C would be lost there
         each.close()
