@@ -112,15 +112,16 @@ def stages() -> list[str]:
 
 
 def printers() -> dict[str, list[str]]:
-    """stage -> the functions of emit.py that print lines of it."""
-    source = (DISPATCH / "emit.py").read_text("utf-8")
-    headings = re.finditer(r"^# -- (.+?) -+$", source, re.MULTILINE)
-    lines = [(source[: m.start()].count("\n") + 1, m[1]) for m in headings]
+    """stage -> the functions of emit.py and emit_results.py that print lines of it."""
     found: dict[str, list[str]] = {}
-    for name, at in functions(DISPATCH / "emit.py").items():
-        stage = [heading for line, heading in lines if line < at]
-        if stage and stage[-1] in GENERAL and not name.endswith("text_of"):
-            found.setdefault(stage[-1], []).append(name)
+    for file in ("emit.py", "emit_results.py"):
+        source = (DISPATCH / file).read_text("utf-8")
+        headings = re.finditer(r"^# -- (.+?) -+$", source, re.MULTILINE)
+        lines = [(source[: m.start()].count("\n") + 1, m[1]) for m in headings]
+        for name, at in functions(DISPATCH / file).items():
+            stage = [heading for line, heading in lines if line < at]
+            if stage and stage[-1] in GENERAL and not name.endswith("text_of"):
+                found.setdefault(stage[-1], []).append(name)
     return found
 
 

@@ -46,6 +46,9 @@ REFERENCE = {
         "index_add_at index_put index_select index_select_gradient index_take out_of_range "
         "put_slices reduce_at reduce_slices scatter scatter_reduce "
     ),
+    "layout": (
+        "laid_out with_strides "
+    ),
     "linalg": (
         "cholesky cholesky_inverse cholesky_solve det eig eigh eigvals eigvalsh geqrf "
         "householder_product inv ldl_factor ldl_solve lu_factor lu_solve lu_unpack matrix_exp "
@@ -183,6 +186,9 @@ LLVM = {
     "indexing": (
         "add_rows index_add_at index_put index_select index_select_gradient index_take "
         "out_of_range put_slices reduce_slices "
+    ),
+    "layout": (
+        "laid_out "
     ),
     "linalg": (
         "cholesky cholesky_inverse cholesky_solve eig eigh eigvals eigvalsh geqrf "

@@ -17,7 +17,7 @@ from rushlight.core import geometry
 from rushlight.core.device import META, device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 class Meta(np.ndarray):
@@ -78,11 +78,11 @@ def reserve(n: int) -> Any:
 
 def like(a: np.ndarray) -> Meta:
     """A meta array with the shape, dtype and (dense) strides of a computed one."""
-    return empty(a.shape, a.dtype, a.strides if a.size else None)
+    return empty_strided(a.shape, a.dtype, layout_of(a)[1])
 
 
-def forward(op: Any, values: list, run: Callable) -> Any:
-    """The forward of `op`, shapes only."""
+def forward(op: Any, values: list, run: Callable, numbers: Sequence[str] = ()) -> Any:
+    """The forward of `op`, shapes only; `numbers`: the inputs that are Python numbers."""
     arrays = [v for p, v in zip(op.params, values, strict=False) if p in op.inputs]
     if op.view:
         return run(op, values)
@@ -90,7 +90,10 @@ def forward(op: Any, values: list, run: Callable) -> Any:
         shapes = [np.shape(a) for a in arrays if a is not None]
         shape = geometry.broadcast_shapes(*shapes)
         dtype = dtype_of(op, values, run)
-        return empty(shape, dtype)
+        named = dict(zip(op.params, values, strict=False))
+        operands = [named[i] for i in op.operands(numbers) if named[i] is not None]
+        strides = geometry.elementwise_strides(shape, [layout_of(a) for a in operands])
+        return empty_strided(shape, dtype, strides)
     if (shape := SHAPES.get(op.path)) is not None:
         given = dict(zip(op.params, values, strict=False))
         same = len({a.dtype for a in arrays if a is not None}) == 1
@@ -177,9 +180,23 @@ def dtype_of(op: Any, values: list, run: Callable) -> np.dtype:
         return np.asarray(run(op, one)).dtype
 
 
+def layout_of(a: Any) -> tuple[tuple, tuple]:
+    """(shape, strides in elements) of an array, or a number."""
+    if not isinstance(a, np.ndarray):
+        return (), ()
+    k = a.itemsize
+    return a.shape, geometry.known_strides(a.shape, tuple([s // k for s in a.strides]))
+
+
 def stand_in(v: Any) -> Any:
-    """A plain array of the same shape: one zero, stretched."""
+    """A plain array of the same layout, of zeros: the memory that is reserved, or where that is too small, one zero,
+    stretched."""
     if isinstance(v, Meta):
+        base = v
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        if base.size > 1 or v.size < 2:
+            return v.view(np.ndarray)
         return np.broadcast_to(np.zeros((), v.dtype), v.shape)
     if isinstance(v, (list, tuple)):
         return type(v)(stand_in(x) for x in v)

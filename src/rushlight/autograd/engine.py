@@ -25,6 +25,7 @@ from rushlight.autograd.hook_results import replaced, replaced_all
 from rushlight.autograd.state import AT_END, active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry, settings
+from rushlight.core.dtypes import contiguous_format
 from rushlight.core.tensor import Tensor
 
 grad_lock = threading.RLock()
@@ -156,7 +157,12 @@ def run_special(
         for nr, kept in hooks.retain.items():
             t = kept()
             if t is not None and gs[nr] is not None:
-                t._grad = gs[nr] if getattr(t, "_grad", None) is None else t._grad + gs[nr]
+                if getattr(t, "_grad", None) is not None:
+                    t._grad = t._grad + gs[nr]
+                elif isinstance(gs[nr]._array, sparse.Sparse):
+                    t._grad = gs[nr].clone()
+                else:
+                    t._grad = gs[nr].clone(memory_format=contiguous_format)
     if captures is not None:
         last = all(e is None for e in edges)
         if node in captures and (last or node in accumulate_into):

@@ -70,16 +70,34 @@ class Cast:
         return hash((self.node, self.dtype))
 
 
+def laid(function: Callable, args: Any, shape: tuple, strides: tuple) -> Callable:
+    """A function whose results of a shape are given strides, in elements, where arrays lie as `args` do."""
+
+    def layouts(args: Any) -> list:
+        return [a.strides for a in args if a.__class__ is np.ndarray]
+
+    known = layouts(args)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        r = function(*args, **kwargs)
+        alike = r.shape == shape and layouts(args) == known
+        return xp.with_strides(r, strides) if alike else r
+
+    call.__name__ = f"{getattr(function, '__name__', 'call')}_laid"
+    return call
+
+
 class Call:
     """One node as `function(*args, **kwargs)`, of arrays: nodes and `Cast`s among the arguments are read.
 
     `pure`: what it gives depends on its arguments alone, and it changes nothing. `writes`: the node whose memory is
     written, which is what the call gives; `fills`: others that are written to. `draws`: it may take random numbers. `view`: it gives another view of its first argument. `forward`: what is
-    computed, as a function of a back end and of what gives the values of nodes.
+    computed, as a function of a back end and of what gives the values of nodes. `lies`: its result lies in memory as
+    Note [Layouts of results] says.
     """
 
     __slots__ = (
-        "node", "function", "args", "kwargs", "pure", "draws", "writes", "view", "forward", "fills",
+        "node", "function", "args", "kwargs", "pure", "draws", "writes", "view", "forward", "fills", "lies",
     )  # fmt: skip
 
     def __init__(
@@ -89,7 +107,7 @@ class Call:
     ) -> None:  # fmt: skip
         self.node, self.function, self.args, self.kwargs = node, function, args, kwargs or {}
         self.pure, self.writes, self.view, self.forward = pure, writes, view, forward
-        self.draws = not pure
+        self.draws, self.lies = not pure, False
         places = FILLS.get(getattr(node.target, "_opname", ""), ())
         training = bool(places) and node.args[TRAINING]
         self.fills = [n for k in places if training and isinstance(n := node.args[k], Node)]
@@ -422,6 +440,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     else:
         made = Call(node, call, order, pure=is_pure(op))
     made.draws = not is_pure(op)
+    made.lies = not inplace and op.operands() is not None
     call.__name__ = write.__name__ = op.name
     made.view = op.view
     if not op.view and op.path == "_to_copy" and isinstance(dtype := named["dtype"], dtypes.dtype):

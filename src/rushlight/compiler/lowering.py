@@ -21,9 +21,21 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.state import thread
-from rushlight.compiler.calls import MAKERS, NESTED, SAME, Call, Cast, call_of, nodes_in, tupled
+from rushlight.compiler.calls import (
+    MAKERS,
+    NESTED,
+    SAME,
+    Call,
+    Cast,
+    call_of,
+    filled,
+    laid,
+    nodes_in,
+    tupled,
+)
 from rushlight.compiler.epilogues import joined
 from rushlight.compiler.rewrites import rewrite
+from rushlight.core import geometry
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.fx import Graph, Node
 from rushlight.fx.node import map_arg
@@ -57,6 +69,12 @@ class Layout(NamedTuple):
     root: Node
     base: Node
     offset: int
+
+
+def lies_as_captured(node: Node, a: Any) -> bool:
+    """Whether an array has the strides of that which was given when the node was captured."""
+    seen = node.meta.get("val")
+    return not isinstance(seen, Tensor) or seen._array.strides == getattr(a, "strides", None)
 
 
 class Program:
@@ -199,6 +217,7 @@ class Program:
             self._note(node, a, values, known)
             known.append(node)
         over = self._over(values)
+        as_captured = all(map(lies_as_captured, self.inputs, arrays))
         nowhere = Nowhere()
         with np.errstate(all="ignore"):
             for call in self.calls:
@@ -206,7 +225,7 @@ class Program:
                 a = call.run(values.__getitem__)
                 if isinstance(a, np.generic):
                     a = xp.asarray(a)
-                values[call.node] = a
+                values[call.node] = a = self._right(call, a, values) if as_captured else a
                 self.written.update(map(self.root, call.written))
                 if call.view and a.__class__ in NESTED:
                     (self.parts_of[call.node],) = call.reads()
@@ -219,6 +238,20 @@ class Program:
 
         self.source, self.loops, self._run = write(self, values)
         return tuple([values[o] if isinstance(o, Node) else o for o in self.outputs])
+
+    def _right(self, call: Call, a: Any, values: dict) -> Any:
+        """The result of a call as the captured one lay; the call gives it so from then on, for such arrays."""
+        seen = call.node.meta.get("val") if call.lies else None
+        if not isinstance(seen, Tensor) or a.__class__ is not np.ndarray or seen.shape != a.shape:
+            return a
+        if seen._array.dtype is not a.dtype or seen._array.strides == a.strides:
+            return a
+        strides = seen.stride()
+        if not geometry.is_non_overlapping_and_dense(a.shape, strides):
+            return a
+        args = filled(call.args, values.__getitem__)
+        call.function = laid(call.function, args, a.shape, strides)
+        return xp.with_strides(a, strides)
 
     def _over(self, given: Iterable[Node]) -> dict[Node, list[Node]]:
         """Behind which calls nobody reads which arrays, nor views of them; those that are given stay."""

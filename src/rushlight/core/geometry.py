@@ -5,6 +5,24 @@ ints, none negative. Where a rule is PyTorch's choice among several (strides of 
 dimensions, ambiguous orders), it is followed to the letter, because `t.stride()` shows it;
 tests/oracle/test_geometry_oracle.py compares every function.
 
+Note [Layouts of results]
+    Where the elements of a result lie is visible: in `stride()`, in what may be viewed without a copy, in the layout of
+    what is computed from it. `elementwise_strides` is the rule for all operators that work element by element, and
+    `preserve_strides` the one for copies, in this file and nowhere else. A kernel may lay its result out as is quickest;
+    when an elementwise operator has run, whoever carried the call out asks whether the result lies by the rule:
+
+    - a printed function (`array_lines` in dispatch/emit_results.py) and the general way (`forward` in general.py), by
+      the kernel `laid_out` (`_backends/reference/layout.py`), unless all operands are row-major and of one shape;
+    - the native entry of calls (`laid_out` in `_codegen/kernels/calls.py`), by the same rule as machine code
+      (`_codegen/kernels/layout.py`);
+    - the meta back end, which makes its results by it; a compiled program, when it is made (`compiler/`).
+
+    Kernels of two arrays (`_codegen/kernels/broadcast.py`) and of dense arrays lay their results out right by
+    themselves, so that the question is seldom answered by a copy: where operands of other functions lie in different
+    orders. Strides of sizes 1, which say nothing of where elements are, are written into the new array, or into a view of
+    it. An operator names its operands where they are not its inputs in their order (`operands=` of a declaration); one
+    without operands gives row-major results.
+
 >>> contiguous_strides((2, 3, 4)), channels_last_strides((2, 3, 4, 5))
 ((12, 4, 1), (60, 1, 15, 3))
 """
@@ -87,6 +105,12 @@ def _packed(shape: Ints, order: Sequence[int]) -> Ints:
         strides[d] = step
         step *= shape[d]
     return tuple(strides)
+
+
+def known_strides(shape: Ints, strides: Ints) -> Ints:
+    """The strides of an array of NumPy's, given those that it says: all are 0 in what it has made empty, which is
+    row-major."""
+    return strides if 0 not in shape or any(strides) else contiguous_strides(shape)
 
 
 # -- what given strides are ------------------------------------------------------------------------
@@ -198,7 +222,8 @@ def preserve_strides(shape: Ints, strides: Ints) -> Ints:
 
 
 def elementwise_strides(shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> Ints:
-    """The strides of the result of an elementwise operation on operands of (shape, strides).
+    """The strides of the result of an elementwise operation on operands of (shape, strides); see Note [Layouts of
+    results].
 
     `shape` is the result's, to which the operands broadcast.
 

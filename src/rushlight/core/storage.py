@@ -83,8 +83,6 @@ def strided(
     if not isinstance(memory, np.ndarray):
         steps = tuple([s * size for s in strides])
         return devices.of(memory).as_strided(memory, shape, steps, offset * size, dtype)
-    if 0 in shape:  # NumPy checks strides that are never used
-        return np.ndarray(shape, dtype, memory, offset * size)
     return np.ndarray(shape, dtype, memory, offset * size, tuple(s * size for s in strides))
 
 

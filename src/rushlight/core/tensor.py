@@ -430,11 +430,12 @@ class Tensor:
         size = a.itemsize
         if a.__class__ is Compressed:
             raise RuntimeError(f"Sparse {a.code.upper()} tensors do not have strides")
-        if a.size or 0 not in a.strides:
-            return tuple([s // size for s in a.strides])
-        from rushlight.core.geometry import contiguous_strides
+        strides = tuple([s // size for s in a.strides])
+        if a.size:
+            return strides
+        from rushlight.core.geometry import known_strides
 
-        return contiguous_strides(a.shape)  # NumPy gives empty arrays strides of 0
+        return known_strides(a.shape, strides)
 
     def storage_offset(self) -> int:
         """The offset of the first element in the storage, in elements."""

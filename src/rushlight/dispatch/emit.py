@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.dispatch.emit_results import (
+    array_lines,
+    optional,
+    result_lines,
+    several_lines,
+    several_view_lines,
+)
 from rushlight.dispatch.nodes import (
     MOST,
     keep_lines,
     layout_of_saved,
-    optional,
-    recorded_text,
     split_lines,
 )
 from rushlight.dispatch.older_orders import FACTORS_FIRST
@@ -203,102 +208,6 @@ def texts_of(op: Op) -> dict[str, str]:
 def run_lines(call: str, again: str) -> list[str]:
     """Lines that leave the array of the result in `r`; an error is raised again, in PyTorch's words."""
     return ["    try:", f"        r = {call}", f"    except {ERRORS}:", f"        {again}"]
-
-
-AS_ARRAY = "    if r.__class__ is not ndarray: r = asarray(r)"
-
-
-# -- wrap ------------------------------------------------------------------------------------------
-
-
-def result_lines(op: Op) -> list[str]:
-    """Lines that wrap the array `r` and hand it its history."""
-    lines = ["    result = new(Tensor)", "    result._array = r"]
-    if op.view:
-        return [*lines, *view_lines(op)]
-    return [*lines, "    result._edge = node", "    result._counter = None"]
-
-
-def view_lines(op: Op) -> list[str]:
-    """Lines that do for `result` what `View(source, op, statics, node)` does, without a call."""
-    source, statics = op.inputs[0], "".join(f"{s}, " for s in op.statics)
-    return [
-        f"    e = {source}._edge",
-        f"    version = {source}._counter or version_of({source})",
-        f"    if version is INFERENCE: return slow({', '.join(op.params)})",
-        "    v = result._edge = new(View)",
-        "    if e.__class__ is View:",
-        "        v.base = e.base",
-        "        v.parent = e",
-        "        v.kind = e.kind if e.kind != DEFAULT else DEFAULT if thread.grad else NO_GRAD",
-        "    else:",
-        f"        v.base = {source}",
-        "        v.parent = None",
-        "        v.kind = DEFAULT if thread.grad else NO_GRAD",
-        "    v.make = op",
-        f"    v.args = ({statics})",
-        "    v.node = node",
-        "    v.version = result._counter = version",
-        "    v.seen = version.n",
-    ]
-
-
-def several_view_lines(op: Op) -> list[str]:
-    """Lines that wrap the arrays `r`, each a view of the input, and link them to `node`."""
-    source, statics = op.inputs[0], "".join(f", {s}" for s in op.statics)
-    return [
-        f"    base, parent = {source}, None",
-        "    kind = MULTI if node is not None or thread.grad else NO_GRAD",
-        f"    e = {source}._edge",
-        "    if e.__class__ is View:",
-        "        base, parent = e.base, e",
-        "        if e.kind != DEFAULT and kind is NO_GRAD: kind = e.kind",
-        f"    version = {source}._counter or version_of({source})",
-        f"    if version is INFERENCE: return slow({', '.join(op.params)})",
-        "    seen = version.n",
-        "    several = node is not None and len(r) > 1",
-        "    made = []",
-        "    for nr, a in enumerate(r):",
-        "        t = new(Tensor)",
-        "        t._array = a",
-        "        v = t._edge = new(View)",
-        "        v.base = base",
-        "        v.parent = parent",
-        "        v.make = nth",
-        f"        v.args = (op, nr{statics})",
-        "        if several:",
-        "            v.node = e = new(Output)",
-        "            e.node = node",
-        "            e.nr = nr",
-        "        else: v.node = node",
-        "        v.version = t._counter = version",
-        "        v.seen = seen",
-        "        v.kind = kind",
-        "        made.append(t)",
-        "    return tuple(made)",
-    ]
-
-
-def several_lines(op: Op) -> list[str]:
-    """Lines that wrap the arrays `r` of several outputs and record them."""
-    lines = []
-    names = [f"t{k}" for k in range(len(op.outputs))]
-    for k, t in enumerate(names):
-        lines += [
-            f"    a = r[{k}]",
-            f"    if a is None: {t} = None",
-            "    else:",
-            f"        {t} = new(Tensor)",
-            f"        {t}._array = a if a.__class__ is ndarray else asarray(a)",
-            f"        {t}._edge = {t}._counter = None",
-        ]
-    if op.wanted():
-        named = ", ".join(f"'{p}': {p}" for p in (*op.params, *op.intermediates))
-        lines += [
-            f"    if {recorded_text(op)}:",
-            f"        record(op, {{{named}}}, [{', '.join(names)}])",
-        ]
-    return [*lines, f"    return tuple_of(results, ({', '.join(names)},))"]
 
 
 # -- record ----------------------------------------------------------------------------------------
@@ -496,7 +405,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
         )
     if op.outputs is not None:
         return "\n".join([*lines, *several_lines(op)])
-    lines.append(AS_ARRAY)
+    lines += array_lines(op, texts_of(op))
     if quiet:
         lines += ["    node = None", *result_lines(op)[:-1], "    result._counter = INFERENCE"]
     else:
@@ -525,7 +434,7 @@ def operator_source(op: Op) -> str:
         f"    if {' or '.join(tests)}:",
         f"        {again}",
         *run_lines(run_text(op, texts), again),
-        AS_ARRAY,
+        *array_lines(op, texts),
         *record_lines(op, op.inputs, "N", again),
         *result_lines(op),
         "    return result",
@@ -559,7 +468,7 @@ def scalar_lines(op: Op) -> list[str]:
         f"    if a_{x}.__class__ is not ndarray or {kinds} or active.modes:",
         f"        {again}",
         *run_lines(f"k_{op.kernel}(a_{x}, {y})", again),
-        AS_ARRAY,
+        *array_lines(op, {x: f"a_{x}", y: y}),
         *record_lines(op, (x,), "NS", again),
         *result_lines(op),
         "    return result",

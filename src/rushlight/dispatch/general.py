@@ -372,7 +372,7 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
         if a.__class__ is not np.ndarray and isinstance(a, Lifted):
             return top_of(found).forward(op, named, keep)
     home = next((devices.of(a) for a in found if a is not None), xp)
-    on_meta = is_meta(found)
+    on_meta, numbers = is_meta(found), [i for i, a in arrays.items() if isinstance(a, NUMBERS)]
     if op.promote is not None:
         if all(isinstance(a, NUMBERS) for a in arrays.values()):
             raise not_a_tensor(op, op.inputs[0], named[op.inputs[0]])
@@ -385,7 +385,10 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
     values = [arrays[p] if p in arrays else named[p] for p in op.params]
     values += (keep,) if op.intermediates else ()
     with np.errstate(all="ignore"):
-        return meta.forward(op, values, run) if on_meta else run(op, values, space or home)
+        r = meta.forward(op, values, run, numbers) if on_meta else run(op, values, space or home)
+    if r.__class__ is np.ndarray and (lies := op.operands(numbers)) is not None:
+        return xp.laid_out(r, *[arrays[i] for i in lies])
+    return r
 
 
 def run(op: Op, values: list, space: Any = xp) -> Any:

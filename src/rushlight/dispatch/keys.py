@@ -15,7 +15,7 @@ from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo
-from rushlight.dispatch import emit, emit_inplace, general, inplace, traced
+from rushlight.dispatch import emit, emit_inplace, emit_results, general, inplace, traced
 from rushlight.dispatch.nodes import number_class
 from rushlight.dispatch.record import NUMBERS
 
@@ -341,7 +341,7 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
         names["to"] = call.common.np
     run = emit.run_lines(emit.run_text(target, texts), again)
     run[2] = run[2].replace(emit.ERRORS, ERRORS)
-    lines += [*casts, *run, emit.AS_ARRAY]
+    lines += [*casts, *run, *emit_results.array_lines(target, texts)]
     if call.result is not None and call.numbers():
         names["result_dtype"] = call.result.np
         lines.append(f"    if r.dtype is not result_dtype: {again}")
@@ -349,7 +349,7 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
         lines += emit.record_lines(target, tuple(tensors), node, again)
     else:
         lines.append("    node = None")
-    return "\n".join([*lines, *emit.result_lines(target), "    return result"])
+    return "\n".join([*lines, *emit_results.result_lines(target), "    return result"])
 
 
 def variant_tests(call: Call) -> list[str]:

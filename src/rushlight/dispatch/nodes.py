@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight._backends import llvm
 from rushlight._codegen import python_source
 from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import active, scope, thread
@@ -17,6 +18,7 @@ from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, edge_of
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, I64
 from rushlight.core.tensor import INFERENCE, Tensor
+from rushlight.dispatch.emit_results import optional, recorded_text
 from rushlight.dispatch.record import (
     GeneralNode,
     OpNode,
@@ -65,7 +67,9 @@ scope |= {
     "watched": watched,
     "wrapped": wrapped,
     "__name__": "rushlight.ops.generated",
+    "k_laid_out": None,
 }
+xp.link(scope)
 
 
 MOST = 8  # inputs of an operator whose calls are written out
@@ -85,10 +89,6 @@ def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -
     function.__doc__ = op.declared.__doc__
     function.op = op
     return function
-
-
-def optional(op: Op, name: str) -> bool:
-    return "None" in str(op.notes.get(name, ""))
 
 
 def identity(rule: Callable) -> bool:
@@ -164,17 +164,6 @@ def keep_lines(op: Op, quiet: bool) -> list[str]:
     if not op.intermediates:
         return []
     return ["    keep = False" if quiet else f"    keep = {recorded_text(op)}"]
-
-
-def recorded_text(op: Op) -> str:
-    """The condition under which a call of an operator without lists is recorded."""
-    edges = [
-        f"{i} is not None and {i}._edge is not None"
-        if optional(op, i)
-        else f"{i}._edge is not None"
-        for i in op.wanted()
-    ]
-    return f"({' or '.join(edges)}) and thread.grad"
 
 
 def split_lines(op: Op) -> list[str]:
@@ -328,6 +317,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
             continue
         lines += [
             f"{pad}y = {call}",
+            *(pad + line for line in laying_lines(op, rule, ins)),
             f"{pad}if y.__class__ is ndarray:",
             f"{pad}    g_{i} = new(Tensor)",
             f"{pad}    g_{i}._array = y",
@@ -365,10 +355,26 @@ def rule_tests(kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
     return tests
 
 
+def laying_lines(op: Op, rule: Rule, ins: tuple[str, ...]) -> list[str]:
+    """Lines that lay a gradient `y` out as the result of an elementwise function of what the rule reads. Where the
+    incoming one is row-major, it is."""
+    if not op.elementwise:
+        return []
+    read = [n for n in rule.kernel_names if n == "g" or n == "result" or n in ins]
+    arrays = ", ".join(array_texts(op, ins)[n] for n in read)
+    unless = "" if llvm.active else "if not a.flags.c_contiguous: "
+    return [f"{unless}y = k_laid_out(y, {arrays})"]
+
+
+def array_texts(op: Op, ins: tuple[str, ...]) -> dict[str, str]:
+    """What stands in `apply` for the arrays that rules read."""
+    arrays = {"g": "a", "result": "r"} | {n: f"{n}._array" for n in ins}
+    return arrays | {n: f"(None if {n} is None else {n}._array)" for n in ins if optional(op, n)}
+
+
 def rule_call(op: Op, i: str, rule: Rule, ins: tuple[str, ...]) -> str:
     """The call of what computes the gradient by the input `i` from arrays."""
-    arrays = {"g": "a", "result": "r"} | {n: f"{n}._array" for n in ins}
-    arrays |= {n: f"(None if {n} is None else {n}._array)" for n in ins if optional(op, n)}
+    arrays = array_texts(op, ins)
     arguments = ", ".join(arrays.get(n, n) for n in rule.kernel_names)
     if rule.kernel is None:
         return f"rule_{i}({arguments})"

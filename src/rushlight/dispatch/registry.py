@@ -62,7 +62,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Array = Any  # annotation of an input that is a tensor
 Arrays = Any  # annotation of an input that is a list of tensors
@@ -165,7 +165,7 @@ def on_copy(write: Callable, order: str) -> Callable:
     """The forward that runs `write(xp, array, ...)` on a copy of the array."""
 
     def forward(xp: Any, a: Any, *args: Any, **options: Any) -> Any:
-        r = a.copy(order=order)
+        r = a.copy(order="C") if order == "C" else xp.copy_like(a, a)
         write(xp, r, *args, **options)
         return r
 
@@ -206,6 +206,7 @@ class Op:
         doc: str | None = None,
         first: str | None = None,
         writes: str = "",
+        operands: tuple[str, ...] | Callable | None = None,
     ) -> None:
         self.declared = declared
         declared.__doc__ = doc or declared.__doc__
@@ -234,6 +235,9 @@ class Op:
         # are not plain, or not what it is made for
         self.first = first
         self._read_parameters(declared, numbers)
+        # the inputs of an elementwise operator that its result lies in memory like, in their order, or a function that
+        # gives them for the inputs that are numbers; () for a row-major result; None for one as the kernel makes it
+        self._operands = self.inputs if operands is None and elementwise else operands
         self.rules: dict[str, Rule] = {}
         self.rule_all: Rule | None = None
         # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
@@ -400,6 +404,12 @@ class Op:
 
             found = nodes.node_class(self, name)
         return found
+
+    def operands(self, numbers: Sequence[str] = ()) -> tuple[str, ...] | None:
+        """The inputs that the result lies in memory like, where `numbers` are Python numbers: Note [Layouts of
+        results]."""
+        found = self._operands
+        return found(numbers) if callable(found) else found
 
     def taken_over(self, named: dict) -> Op | None:
         """The operator that takes over for unusual static arguments, or None."""

@@ -116,7 +116,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
             thread.mutation.before_write(o)
         if o._array.shape != r._array.shape:
             warn_of_resizing(o, r._array.shape)
-            give_shape(o, r._array.shape)
+            give_shape(o, r._array.shape, None if op.operands() is None else r._strides)
         copy(o._array, r._array)
         bump(o)
     return (

@@ -119,7 +119,10 @@ def bound_to() -> list[int] | None:
         return None
     things = Tensor, np.ndarray, View, Version, active, 0, None, xp.asarray, thread
     things += sys.intern("grad"), True, sys.intern("shape"), dtypes.OF  # type: ignore[assignment]
-    return [*slots, *map(id, (*things, DEFAULT, NO_GRAD, MULTI, results.nth, list, version_of))]
+    return [
+        *slots,
+        *map(id, (*things, DEFAULT, NO_GRAD, MULTI, results.nth, list, version_of, xp.laid_out)),
+    ]
 
 
 def entry_of(op: Op) -> Callable | None:
@@ -158,8 +161,9 @@ def entry_of(op: Op) -> Callable | None:
         for inputs in (op.inputs, [i for i in op.inputs if emit.optional(op, i)], op.wanted())
     ]
     how = recorded(op, places, "N", op.inputs)
+    lies = None if (inputs := op.operands()) is None else (0, [places[i] for i in inputs])
     results = op.scope["results"] if several else None
-    return calls.bind(op, bound_to(), calls.Taken(*bits, alike, kinds), how, results)
+    return calls.bind(op, bound_to(), calls.Taken(*bits, alike, kinds, lies), how, results)
 
 
 def entries_for_numbers(op: Op) -> dict[str, Callable]:
@@ -170,8 +174,10 @@ def entries_for_numbers(op: Op) -> dict[str, Callable]:
     how = recorded(op, {first: 0, other: 1}, "NS", (first,))
     kinds = {"float": (F32, F64), "int": (F32, F64) if op.promote == "float" else (F32, F64, I64)}
     wanted = int(first in op.wanted())
+    inputs = op.operands((other,)) or ()
+    lies = (int(other in inputs), [0] if first in inputs else [])
     return {
-        f"entry_{n}": calls.bind(op, bound_to(), calls.Taken(1, 0, wanted, True, kind), how)
+        f"entry_{n}": calls.bind(op, bound_to(), calls.Taken(1, 0, wanted, True, kind, lies), how)
         for n, kind in kinds.items()
     }
 
@@ -298,7 +304,7 @@ def scope_of(op: Op) -> dict[str, Any]:
     if op.has_body:
         names["forward"] = op.declared
     called = traced.kernel_call(op, emit.texts_of(op))
-    for kernel in (op.first, called and called[0]):
+    for kernel in (op.first, called and called[0], op.operands() is not None and "laid_out"):
         if kernel:
             names[f"k_{kernel}"] = None  # see cpu.link
     if taken := names.keys() & {*op.params}:

@@ -72,7 +72,7 @@ class SGD(RuleOptimizer):
         dampening = group["dampening"]
         if momentum and buffer is None:
             # The first gradient is the whole of the buffer: no dampening yet.
-            state["momentum_buffer"] = buffer = zeros_like(p)
+            state["momentum_buffer"] = buffer = zeros_like(grad)
             dampening = 0.0
         signs = group["nesterov"], group["maximize"]
         run(sgd, (p, grad, buffer), lr, momentum, dampening, decay, *signs)

@@ -15,6 +15,7 @@ from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import copy_into, in_order
 from rushlight._backends.reference import normalize as reference
+from rushlight._backends.reference.layout import in_format
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
 from rushlight._codegen.kernels.pointwise import Pointwise
@@ -83,6 +84,11 @@ def _element(
     return xp.apply(_scaled, a, by, xp.apply(_shift, m, by, bias)), mean, var
 
 
+def placed(y: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """What is made of `a`, row-major or as its memory lies, in the memory format that `a` suggests."""
+    return in_format(y, a) if 1 in a.shape or y.strides != a.strides else y
+
+
 @implements("batch_norm", formula=_element)
 def batch_norm(
     a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
@@ -91,7 +97,7 @@ def batch_norm(
     """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
     they are those of the batch they may be written to `mean` and `var`. To what is normalised `added` is added, and
     negative results become 0 where it is to be `rectified`."""
-    found = laid_out(a)
+    found, source = laid_out(a), a
     if found is None or not vectors(found[2], weight, bias):
         return reference.batch_norm(
             a, weight, bias, mean, var, training, eps, given, added, rectified
@@ -118,7 +124,7 @@ def batch_norm(
         else:
             parts = np.empty((2 * kernels.PARTS + 2) * channels, wide)
             _rows_norm[key](a, w, b, mean, var, z, y, parts, n, channels, eps)
-        return y, mean, var
+        return placed(y, source), mean, var
     if not vectors(channels, mean, var) or mean.dtype is not var.dtype:
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
     key = *key, *types, mean.dtype
@@ -126,7 +132,7 @@ def batch_norm(
         _planes_scale[key](a, w, b, mean, var, y, n, channels, size, eps)
     else:
         _rows_scale[key](a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps)
-    return y, mean, var
+    return placed(y, source), mean, var
 
 
 @implements("batch_norm_gradients")

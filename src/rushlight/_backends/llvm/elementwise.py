@@ -20,6 +20,7 @@ from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._backends.llvm.views import as_it_lies
 from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
+from rushlight._backends.reference.layout import copied_as
 from rushlight._codegen import language
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
@@ -423,9 +424,9 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
         if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[d]) is not None:
             r = _quick_casts[to][d](a)
             if r is not None:
-                return r
+                return r if 1 not in a.shape else copied_as(a, r)
             if a.ndim:
-                return u(a)
+                return copied_as(a, u(a))
     return conversion.cast(a, to)
 
 

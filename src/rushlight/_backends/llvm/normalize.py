@@ -15,6 +15,7 @@ from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import normalize as reference
+from rushlight._backends.reference.layout import in_format
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
@@ -130,7 +131,8 @@ def gradients_of_rows(
     parts = np.empty(2 * norm.PARTS * n, of(d).loaded.np) if sums else gw  # type: ignore[union-attr]
     kernel = _rows_back[weight is not None, centre, bool(needs[0]), sums, d, w.dtype]
     kernel(h, x, w, gx, gw, gb, parts, x.size // n, n, eps)
-    return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
+    gx = in_format(gx, a) if needs[0] else None
+    return gx, gw if needs[1] else None, gb if needs[2] else None
 
 
 @implements("layer_norm_gradients")
@@ -197,7 +199,7 @@ def group_norm(
         _groups_last[key](x, w, b, y, m, r, *space, n, size, groups, each, eps)
     else:
         _groups_norm[key](x, w, b, y, m, r, n * groups, groups, each, size, eps)
-    return y, mean, rstd
+    return in_format(y, a), mean, rstd
 
 
 @implements("group_norm_gradients")
@@ -222,4 +224,5 @@ def group_norm_gradients(
         parts = np.empty(2 * n * channels, compute_dtype(d))
         kernel = _groups_norm_back[key]
         kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, each, size, eps)
-    return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
+    gx = in_format(gx, a) if needs[0] else None
+    return gx, gw if needs[1] else None, gb if needs[2] else None

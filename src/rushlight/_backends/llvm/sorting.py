@@ -138,8 +138,6 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
     if x is None or found is None:
         return reference.sort(a, axis, descending)
     values, places = (placed(r, axis) for r in taken(x, *found))  # type: ignore[arg-type]
-    if a.flags.c_contiguous:
-        return values, places
     return reference._as(a, values), reference._as(a, places)
 
 

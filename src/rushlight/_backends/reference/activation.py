@@ -10,6 +10,7 @@ from typing import Any
 
 from rushlight._backends.reference import primitives as xp
 from rushlight._backends.reference.elementwise import ZERO, wide
+from rushlight._backends.reference.layout import laid_out
 from rushlight.core.dtype_sets import F32
 
 KERNELS = (
@@ -256,10 +257,15 @@ def halves(a: Any, axis: int) -> tuple[Any, Any]:
 
 
 @wide
-def glu(a: Any, axis: int) -> Any:
-    """The first half of `a` along an axis times the sigmoid of the second."""
+def gated(a: Any, axis: int) -> Any:
+    """`glu` with strides of NumPy's choice."""
     first, second = halves(a, axis)
     return first * xp.sigmoid(second)
+
+
+def glu(a: Any, axis: int) -> Any:
+    """The first half of `a` along an axis times the sigmoid of the second."""
+    return laid_out(gated(a, axis), *halves(a, axis))
 
 
 @wide

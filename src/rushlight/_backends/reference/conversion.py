@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight._backends import complex32
+from rushlight._backends.reference.layout import copied_as
 from rushlight.core import dtypes
 from rushlight.core.device import CPU, device
 from rushlight.core.dtype_sets import C32, C64, I64
@@ -18,12 +19,18 @@ KERNELS = "cast device_of from_numpy number shares_memory to_numpy".split()
 
 
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
-    """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
+    """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part), dense, in the order of
+    dimensions that `a` has."""
+    return copied_as(a, converted(a, to))
+
+
+def converted(a: np.ndarray, to: np.dtype) -> np.ndarray:
+    """`cast` with strides of NumPy's choice."""
     with np.errstate(all="ignore"):
         if a.dtype is C32:
             a = complex32.widened(a)
         if to is C32:
-            return complex32.fresh(cast(a, C64).astype(C32))
+            return complex32.fresh(converted(a, C64).astype(C32))
         if a.dtype.kind == "c" and to.kind != "c":
             if to.kind == "b":
                 return a.astype(bool)

@@ -40,11 +40,27 @@ def arranged(dims: tuple[int, ...], strides: tuple[int, ...], last: bool) -> tup
     end. That is where PyTorch's transform leaves them in memory, too, and lines lie there without gaps.
     """
     far = lambda d: -strides[d]
-    others = [d for d in range(len(strides)) if d not in dims]
+    others = partitioned(len(strides), dims)
     ends = dims[-1:] if last else ()
     order = (*sorted(others, key=far), *sorted(dims[: len(dims) - len(ends)], key=far), *ends)
     back = tuple(order.index(d) for d in range(len(order)))
     return None if order == back == tuple(range(len(order))) else (order, back)
+
+
+def partitioned(n: int, dims: tuple[int, ...]) -> list[int]:
+    """The dimensions that are not transformed, as PyTorch lists them: C++'s `partition` exchanges the first that is with
+    the last that is not. It shows in the strides of sizes 1."""
+    order, first, last = list(range(n)), 0, n
+    while True:
+        while first < last and order[first] not in dims:
+            first += 1
+        last -= 1
+        while first < last and order[last] in dims:
+            last -= 1
+        if first >= last:
+            return order[:first]
+        order[first], order[last] = order[last], order[first]
+        first += 1
 
 
 def along(a: np.ndarray, transform: np.ufunc, first: int, stop: int, scale: float) -> np.ndarray:

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from rushlight._backends.reference.views import as_strided, extent
+from rushlight._backends.reference.views import as_strided, element_strides, extent
 
 KERNELS = (
     "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key index_add_at "
@@ -31,7 +31,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
         r = np.take(a, key[at[0]], axis=at[0])
     else:
         r = a[key]
-    if not a.flags.c_contiguous or not all(key[d].flags.c_contiguous for d in at):
+    if 1 in r.shape or not a.flags.c_contiguous or not all(key[d].flags.c_contiguous for d in at):
         return index_layout(a, key, r)
     return r if r.flags.c_contiguous else r.copy(order="C")
 
@@ -61,7 +61,8 @@ def index_layout(a: np.ndarray, key: tuple, r: np.ndarray) -> np.ndarray:
     after = r.ndim - first - n
     for k in arrays:
         shape = (1,) * (first + n - k.ndim) + k.shape + (1,) * after
-        operands.append((shape, (0,) * (first + n - k.ndim) + k.strides + (0,) * after))
+        seen = geometry.view_strides(k.shape, element_strides(k), shape)
+        operands.append((shape, seen or geometry.contiguous_strides(shape)))
     strides = tuple([s * r.itemsize for s in geometry.elementwise_strides(r.shape, operands)])
     if strides == r.strides:
         return r

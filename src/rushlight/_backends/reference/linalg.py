@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight._backends.reference.layout import as_new
 from rushlight._backends.reference.products import adjoint, matmul
 from rushlight.core import geometry
 from rushlight.core.errors import LinAlgError
@@ -33,7 +34,7 @@ def wide(a: np.ndarray) -> np.ndarray:
 
 def columns(a: np.ndarray) -> np.ndarray:
     """`a` with its matrices column by column in memory, as LAPACK and so PyTorch leaves them."""
-    return np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return as_new(np.ascontiguousarray(a.swapaxes(-1, -2))).swapaxes(-1, -2)
 
 
 def real_dtype(a: np.ndarray) -> np.dtype:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends.reference.layout import in_format
 from rushlight._backends.reference.reduce import sum, upcast
 
 if TYPE_CHECKING:
@@ -48,10 +49,8 @@ def channels_last(a: np.ndarray) -> bool:
 
 
 def laid_out(y: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """The row-major `y` with channels last where `a` has them last."""
-    if channels_last(a):
-        return np.moveaxis(np.ascontiguousarray(np.moveaxis(y, 1, -1)), -1, 1)
-    return y
+    """`y` in the memory format that `a` suggests."""
+    return in_format(y, a)
 
 
 def centred(x: np.ndarray, eps: float, out: Any = None) -> tuple[Any, Any, Any]:
@@ -257,8 +256,8 @@ def restored(r: np.ndarray, a: np.ndarray) -> np.ndarray:
     r = r.astype(a.dtype, copy=False)
     if r.ndim == 2 and a.ndim > 2:
         last = np.moveaxis(a, 1, -1)
-        return np.moveaxis(r.reshape(last.shape), -1, 1)
-    return r.reshape(a.shape)
+        return in_format(np.moveaxis(r.reshape(last.shape), -1, 1), a)
+    return in_format(r.reshape(a.shape), a)
 
 
 def channel_sums(x: np.ndarray) -> Any:

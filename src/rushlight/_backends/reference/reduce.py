@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends.reference import selection
+from rushlight._backends.reference.layout import as_new
 from rushlight.core.dtype_sets import BF16, F32, F64, I64, REDUCED, U8
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def upcast(a: np.ndarray) -> np.ndarray:
 
 def in_order(r: Any) -> Any:
     """`r` in row-major order: NumPy's reductions keep the order of the input."""
-    if r.ndim > 1 and not r.flags.c_contiguous:
-        return np.ascontiguousarray(r)
-    return r
+    return r if r.ndim < 2 else as_new(r)
 
 
 def exact(a: np.ndarray) -> np.ndarray:

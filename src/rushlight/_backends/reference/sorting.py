@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.reference import selection
+from rushlight._backends.reference.layout import as_new, copied_as
 from rushlight._backends.reference.reduce import exact, in_order
 
 KERNELS = (
@@ -62,11 +63,7 @@ def _order_by_key(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 def _as(a: np.ndarray, r: np.ndarray) -> np.ndarray:
     """`r` in the memory order of `a`."""
-    if a.flags.c_contiguous:
-        return np.ascontiguousarray(r)
-    result = np.empty_like(a, r.dtype)
-    result[...] = r
-    return result
+    return copied_as(a, r)
 
 
 def topk(
@@ -161,7 +158,7 @@ def unique_along(
     a: np.ndarray, axis: int, consecutive: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse, counts) of the slices along `axis`, in the order of their elements."""
-    rows = np.moveaxis(a, axis, 0) if a.ndim else a.reshape(1)
+    rows = np.ascontiguousarray(np.moveaxis(a, axis, 0)) if a.ndim else a.reshape(1)
     flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)
     order = None
     if not consecutive and flat.shape[1]:
@@ -169,7 +166,7 @@ def unique_along(
     s = rows if order is None else rows[order]
     keys = flat if order is None else flat[order]
     values, inverse, counts = _runs(s, (keys[1:] != keys[:-1]).any(1), order)
-    return np.moveaxis(values, 0, axis) if a.ndim else values, inverse, counts
+    return np.moveaxis(as_new(values), 0, axis) if a.ndim else values, inverse, counts
 
 
 def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None, places: bool = True) -> tuple:

@@ -107,6 +107,7 @@ def basic_index(a: Any, index: Any) -> Any:
         raise too_many(items, n)
     plain: list = []  # without new dimensions
     steps: list = []  # of each dimension of the result its stride, None for that of `plain`
+    own: list = []  # what these are, which NumPy does not say of an empty array
     p = 0
     for i in items:
         if i is None:
@@ -116,6 +117,7 @@ def basic_index(a: Any, index: Any) -> Any:
             k = n - taken
             steps += [None] * k
             plain += [slice(None)] * k
+            own += strides[p : p + k]
             p, taken = p + k, n  # a second one stands for nothing
             continue
         if i.__class__ is slice:
@@ -124,14 +126,15 @@ def basic_index(a: Any, index: Any) -> Any:
                     "slice step cannot be zero" if not i.step else "step must be greater than zero"
                 )
             steps.append(None)
+            own.append(strides[p] if i.step is None else strides[p] * i.step)
         elif not -shape[p] <= i < shape[p]:
             raise out_of_range(n, p, i, shape[p])
         plain.append(i)
         p += 1
     r = a[(*plain, ...)]
-    if None not in items:
+    if None not in items and r.size:
         return r
-    sizes, old = iter(r.shape), iter(r.strides)
+    sizes, old = iter(r.shape), iter(r.strides if r.size else (*own, *strides[p:]))
     steps += [None] * (r.ndim - steps.count(None))
     new = tuple([next(sizes) if s is None else 1 for s in steps])
     return xp.as_strided(r, new, tuple([next(old) if s is None else s for s in steps]))

@@ -16,6 +16,7 @@ KERNELS = (
 
 make = np.ndarray.__new__
 EVERYTHING, BACKWARDS = slice(None), slice(None, None, -1)
+FAR = 1 << 40
 
 
 def root(a: np.ndarray) -> np.ndarray:
@@ -72,12 +73,16 @@ def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
 
 def roll(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     """The elements moved on by `shifts` along `dims`, round the end; row-major."""
-    return contiguous(np.roll(a, shifts, dims))
+    from rushlight._backends.reference.layout import as_new
+
+    return as_new(np.roll(a, shifts, dims))
 
 
 def tile(a: np.ndarray, repeats: tuple) -> np.ndarray:
     """Copies side by side, repeats[d] of them along each dimension; row-major."""
-    return contiguous(np.tile(a, repeats))
+    from rushlight._backends.reference.layout import as_new
+
+    return as_new(np.tile(a, repeats))
 
 
 def address(a: np.ndarray) -> int:
@@ -142,10 +147,9 @@ def as_strided(
 def empty_strided(shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
     """Uninitialised memory of `shape`; `strides` in elements."""
     k = dtype.itemsize
-    n = extent(tuple([max(n, 1) for n in shape]) if 0 in shape else shape, strides)
-    if 0 in shape and n > 1 << 16:  # NumPy wants memory for strides that are never used
-        return make(np.ndarray, shape, dtype)
-    flat = np.empty(n, dtype)
+    flat = np.empty(extent(shape, strides), dtype)
+    if 0 in shape:  # strides that are never used; beyond these NumPy cannot count
+        strides = tuple([s if abs(s) < FAR else 0 for s in strides])
     return make(np.ndarray, shape, dtype, flat, 0, tuple([s * k for s in strides]))
 
 
@@ -156,23 +160,21 @@ def empty_alike(a: np.ndarray) -> np.ndarray | None:
 
 
 def element_strides(a: np.ndarray) -> tuple[int, ...]:
-    """Strides in elements, as PyTorch counts them; those of an empty array are row-major.
-
-    NumPy makes all strides of an empty array 0.
-    """
-    if not a.size:
-        from rushlight.core import geometry
-
-        return geometry.contiguous_strides(a.shape)
+    """Strides in elements, as PyTorch counts them."""
     k = a.itemsize
-    return tuple([s // k for s in a.strides])
+    strides = tuple([s // k for s in a.strides])
+    if a.size:
+        return strides
+    from rushlight.core import geometry
+
+    return geometry.known_strides(a.shape, strides)
 
 
 def plain(a: np.ndarray) -> bool:
     """Row-major without gaps, and the strides of size-1 dimensions are row-major too."""
     if not a.flags.c_contiguous:
         return False
-    if a.base is None or 1 not in a.shape:
+    if 1 not in a.shape:
         return True
     step = a.itemsize
     for n, s in zip(a.shape[::-1], a.strides[::-1]):

@@ -25,19 +25,20 @@ MOST = 12  # arguments of a kernel
     ARRAY_AT, EDGE_AT, COUNTER_AT, BASE_AT, PARENT_AT, MAKE_AT, ARGS_AT, NODE_AT, VERSION_AT, SEEN_AT, KIND_AT,
     WRITES_AT, MODES_AT, EDGES_AT, SAVED_AT, UNBROADCAST_AT, HOOKS_AT, RESULT_VERSION_AT, STATICS_AT, TENSOR, ARRAY,
     VIEW, VERSION, ACTIVE, ZERO, NOTHING, AS_ARRAY, THREAD, GRAD, YES, SHAPE, DTYPES, DEFAULT, NO_GRAD,
-    MULTI, NTH, LIST, VERSION_OF, FIXED,
-) = range(39)  # fmt: skip
+    MULTI, NTH, LIST, VERSION_OF, LAID_OUT, FIXED,
+) = range(40)  # fmt: skip
 # Then, of an operator: itself; how many outputs have names (0: it has one, without), and the class of the tuple of
 # these; which arguments are tensors, may be None, and may have a gradient, a bit for each (of a
 # view, the place of its one); whether the dtypes of tensors are the same one, and those of recorded calls floating;
 # the class of its nodes (0: calls are not recorded here), the class where the argument PAIR_AT is not None; whether
 # gradients are summed to the shapes of inputs; where the lists start: dtypes that are taken (none: all) and are
 # floating, the place of each input among the arguments, what nodes save: (place, whose gradients read it), and which
-# values: (what, of which place).
+# values: (what, of which place); and of a result that lies in memory as operands do (-1: as the kernel makes it)
+# how many numbers are among them, and their places.
 (
     OP, OUTPUTS, RESULTS, TENSORS, OPTIONAL, WANTED, ALIKE, FLOATING_ONLY, NODE, NODE_PAIR, PAIR_AT, SUMMED, TAKEN,
-    FLOATING, INPUTS, SAVED, STATICS, LISTS,
-) = range(FIXED, FIXED + 18)  # fmt: skip
+    FLOATING, INPUTS, SAVED, STATICS, OPERANDS, LISTS,
+) = range(FIXED, FIXED + 19)  # fmt: skip
 RESULT = -1  # in the place of an argument
 UNWANTED = -2  # less its place: of an input that has no gradient
 VALUE, SHAPE_OF, DTYPE_OF, CONSTANT = range(4)  # what a node keeps as a plain value

@@ -30,6 +30,7 @@ from rushlight._codegen.kernels.call_nodes import (
     FLOATING_ONLY,
     GRAD,
     KIND_AT,
+    LAID_OUT,
     LIST,
     LISTS,
     MAKE_AT,
@@ -42,6 +43,7 @@ from rushlight._codegen.kernels.call_nodes import (
     NOTHING,
     NTH,
     OP,
+    OPERANDS,
     OPTIONAL,
     OUTPUTS,
     PARENT_AT,
@@ -64,6 +66,8 @@ from rushlight._codegen.kernels.call_nodes import (
     node_of,
     with_item,
 )
+from rushlight._codegen.kernels.header import dims_of, strides_of
+from rushlight._codegen.kernels.layout import DIMS, RENAMED, RIGHT, clearly_right, compared, lies_as
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import (
@@ -94,6 +98,7 @@ def takes(dtype, table, which):
     for k in range(n):
         if table[at + 1 + k] == dtype:
             found = b1(1)
+            break
     return found
 
 
@@ -159,6 +164,51 @@ def as_array(result, table):
             made = PyObject_CallOneArg(table[AS_ARRAY], result)
             Py_DecRef(result)
     return made
+
+
+@inline
+def laid_out(made, given, table):
+    """The array `made`, which it takes over, as it should lie for its operands; 0 after an error, and stays one."""
+    at, asked = table[OPERANDS], made != 0
+    if asked:
+        asked = table[at] >= 0
+    if asked:
+        if table[at + 1] > 0:
+            first = given[table[at + 2]]
+            if first != table[NOTHING]:
+                asked = not lies_as(bits(first, Ptr[i64]), bits(made, Ptr[i64]))
+    if asked:
+        made = put_right(made, given, table)
+    return made
+
+
+@routine
+def put_right(made, given, table):
+    """The result with the strides that it should have, which takes it over; 0 after an error."""
+    at, count, held, fresh = table[OPERANDS], i64(0), array(i64, MOST + 2), b1(1)
+    numbers = table[at]
+    for k in range(table[at + 1]):
+        a = given[table[at + 2 + k]]
+        if a != table[NOTHING]:
+            held[1 + count] = a
+            count = count + 1
+            fresh = fresh & (a != made)
+    out, strides, found = bits(made, Ptr[i64]), array(i64, DIMS), i64(RIGHT)
+    if fresh:
+        if not clearly_right(held + 1, count, out):
+            found = compared(held + 1, count, numbers, out, strides)
+    laid = made
+    if (found == RENAMED) & (out[abi.BASE] == 0):
+        for k in range(dims_of(out)):
+            strides_of(out)[k] = strides[k]
+    elif found != RIGHT:
+        held[0] = made
+        if numbers > 0:
+            held[1 + count] = table[ZERO]
+            count = count + 1
+        laid = PyObject_Vectorcall(table[LAID_OUT], bits(held, Ptr[Object]), 1 + count, 0)
+        Py_DecRef(made)
+    return laid
 
 
 @inline
@@ -256,7 +306,7 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
     made = PyObject_Vectorcall(objects[0], given, count - 1, keywords)
     alone = table[OUTPUTS] == 0
     if alone:
-        made = as_array(made, table)
+        made = laid_out(as_array(made, table), given, table)
     elif made != 0:
         made = several(made, table)
     node = table[NOTHING]
@@ -451,13 +501,15 @@ class Recorded(NamedTuple):
 
 class Taken(NamedTuple):
     """The calls that an entry takes: places of tensors (of a view, the place), which may be None, and may have
-    a gradient, a bit for each; whether dtypes must be the same, and which they may be."""
+    a gradient, a bit for each; whether dtypes must be the same, and which they may be; of a result that lies as
+    operands do how many numbers are among these, and the places of the others."""
 
     tensors: int
     optional: int = 0
     wanted: int = 0
     alike: bool = False
     dtypes: Sequence[Any] = ()
+    operands: tuple[int, Sequence[int]] | None = None
 
 
 def bind(
@@ -466,6 +518,7 @@ def bind(
     """The builtin of the entry for an operator; `fixed`: its table up to FIXED, `results`: the class of the tuple of
     several outputs."""
     code = (call_view if op.view else call).address()
+    lies = taken.operands
     values = [(what, id(v) if what == CONSTANT else v) for what, v in recorded.statics]
     kept = sum(1 for place, _ in recorded.saved if place != RESULT)
     lists = [
@@ -474,6 +527,7 @@ def bind(
         [len(recorded.inputs), *recorded.inputs],
         [len(recorded.saved), kept, *chain(*recorded.saved)],
         [len(values), *chain(*values)],
+        [-1] if lies is None else [lies[0], len(lies[1]), *lies[1]],
     ]
     starts = [LISTS + sum(map(len, lists[:k])) for k in range(len(lists))]
     nodes = [id(n) if n is not None else 0 for n in (recorded.node, recorded.pair)]

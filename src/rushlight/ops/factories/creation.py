@@ -91,10 +91,11 @@ def check_size(shape: Shape, itemsize: int) -> None:
 def preserved(a: Any, memory_format: Any = None) -> Shape | None:
     """The strides (in elements) of a new tensor like `a`; None where they are the contiguous ones."""
     if memory_format is None or memory_format is dtypes.preserve_format:
-        if a.flags.c_contiguous and 1 not in a.shape:
+        if a.flags.c_contiguous and 1 not in a.shape and a.size:
             return None
         size = a.itemsize
-        return geometry.preserve_strides(a.shape, tuple([s // size for s in a.strides]))
+        strides = geometry.known_strides(a.shape, tuple([s // size for s in a.strides]))
+        return geometry.preserve_strides(a.shape, strides)
     if memory_format is dtypes.contiguous_format:
         return None
     if not isinstance(memory_format, dtypes.memory_format):
@@ -123,16 +124,10 @@ def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = 
     """A copy of `a`, in another memory format, another dtype."""
     if dtype is not None and dtype is not a.dtype:
         source = a
-        plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN
-        a = a.astype(dtype) if plain else xp.cast(a, dtype)
-        if memory_format is None:
-            to, of = a.flags, source.flags
-            if to.c_contiguous is of.c_contiguous and of.forc and 1 not in a.shape:
-                return a
-            # NumPy's copy is dense: where it kept the strides, the source is, and PyTorch keeps them.
-            size, before = a.itemsize, source.itemsize
-            if [s * size for s in source.strides] == [s * before for s in a.strides]:
-                return a
+        plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN and a.flags.c_contiguous
+        a = a.astype(dtype) if plain and 1 not in a.shape else xp.cast(a, dtype)
+        if a.__class__ is np.ndarray and memory_format in (None, dtypes.preserve_format):
+            return a
         strides = preserved(source, memory_format)
         if strides is None and a.flags.c_contiguous:
             return a
@@ -439,7 +434,7 @@ def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
     return alike(getattr(xp, name), fill or (lambda a: None))(function)
 
 
-declare_like("zeros", "Zeros", lambda a: fill(a, 0))
+zeros_like = declare_like("zeros", "Zeros", lambda a: fill(a, 0))
 declare_like("ones", "Ones", lambda a: fill(a, 1))
 empty_like = declare_like("empty", "Memory", None)
 

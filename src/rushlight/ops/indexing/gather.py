@@ -364,7 +364,7 @@ CHOOSE.public_function = where
 
 
 @elementwise(
-    promote=None, where="aten", name="masked_fill", node="MaskedFillBackward0", method=False,
+    promote=None, where="aten", name="masked_fill", node="MaskedFillBackward0", method=False, operands=(),
     variant=lambda value, **_: OPS["aten.masked_fill_tensor"] if isinstance(value, Tensor) else None,
 )  # fmt: skip
 def fill_masked(xp, input: Array, mask: Array, value: Any):
@@ -411,7 +411,12 @@ def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
 
 
 @elementwise(
-    promote=None, where="aten", name="masked_fill_tensor", node="MaskedFillBackward1", method=False
+    promote=None,
+    where="aten",
+    name="masked_fill_tensor",
+    node="MaskedFillBackward1",
+    method=False,
+    operands=(),
 )
 def fill_masked_tensor(xp, input: Array, mask: Array, value: Array):
     """`input` with the 0-d `value` where `mask` is True."""

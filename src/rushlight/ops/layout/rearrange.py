@@ -38,12 +38,13 @@ def flip(xp, input: Array, dims: Sizes):
     n = input.ndim
     dims = geometry.wrap_dims(dims, n)
     if not n or not dims:
-        return input.copy(order="K")
+        return xp.copy_like(input, input)
     if len(dims) == 1:
         turned = input[(*(EVERYTHING,) * dims[0], BACK)]
     else:
         turned = input[tuple([BACK if d in dims else EVERYTHING for d in range(n)])]
-    return xp.row_major(turned) if input.flags.c_contiguous else xp.copy_like(turned, input)
+    plain = input.flags.c_contiguous and 1 not in input.shape
+    return xp.row_major(turned) if plain else xp.copy_like(turned, input)
 
 
 flip.grad(input=lambda g, dims: g.flip(dims))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy import ndarray
+
+from rushlight.core import geometry, storage
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import OPS, Array, composite, op
 from rushlight.ops.layout.regions import slice_dim
@@ -26,10 +29,23 @@ def into_view(xp: Any, r: Any, src: Any, into: Any, name: str) -> Any:
     return r
 
 
+def copied_whole(xp: Any, a: Any) -> Any:
+    """A copy of `a` at its place in a copy of the whole memory that it is a part of; a dense one where elements share
+    memory."""
+    if a.__class__ is not ndarray or geometry.has_internal_overlap(a.shape, a.strides):
+        return xp.copy_like(a, a)
+    root = xp.root(a)
+    if root is a and a.flags.c_contiguous:
+        return xp.row_major(a)
+    memory = storage.memory(a).copy()
+    at = xp.address(a) - xp.address(root)
+    return xp.as_strided(memory, a.shape, a.strides, at, a.dtype)
+
+
 @op()
 def select_scatter(xp, input: Array, src: Array, dim: int, index: int):
     """A copy of `input` with `src` as its slice `index` of dimension `dim`."""
-    r = input.copy(order="K")
+    r = copied_whole(xp, input)
     return into_view(xp, r, src, SELECT.declared(xp, r, dim, index), "select_scatter")
 
 
@@ -44,7 +60,7 @@ def slice_scatter(
     xp, input: Array, src: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ):
     """A copy of `input` with `src` as its part `start:end:step` of dimension `dim`."""
-    r = input.copy(order="K")
+    r = copied_whole(xp, input)
     return into_view(xp, r, src, SLICE.declared(xp, r, dim, start, end, step), "slice_scatter")
 
 
@@ -59,7 +75,7 @@ slice_scatter.grad(
 @op()
 def diagonal_scatter(xp, input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """A copy of `input` with `src` as its diagonal."""
-    r = input.copy(order="K")
+    r = copied_whole(xp, input)
     return into_view(xp, r, src, DIAGONAL.declared(xp, r, offset, dim1, dim2), "diagonal_scatter")
 
 

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from numpy import ndarray
+
+from rushlight._backends import cpu as xp
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch.overrides import overridable
 from rushlight.dispatch.registry import Arrays, composite, public
 
@@ -79,7 +83,7 @@ def contract(equation: str, operands: Arrays):
         if len(plans) > 500:
             plans.clear()
         steps = plans[key] = plan(equation, [tuple(t.shape) for t in operands])
-    operands = list(operands)
+    given, operands = operands, list(operands)
     for name, i, *how in steps:
         if name == "pair":
             j, *how = how
@@ -95,7 +99,23 @@ def contract(equation: str, operands: Arrays):
             operands[i] = operands[i].reshape(how[0])
         else:
             operands[i] = operands[i].permute(how[0])
-    return operands[0]
+    r = operands[0]
+    if len(key) > 2 and r._array.__class__ is ndarray and 1 in r._array.shape and r._array.size:
+        name_sizes_1(r, equation, given)
+    return r
+
+
+def name_sizes_1(r: Tensor, equation: str, operands: list[Tensor]) -> None:
+    """Give the result PyTorch's strides where these differ in dimensions of one element alone."""
+    from rushlight.ops.linalg.einsum_layout import result_strides
+
+    labels, out = parse(equation, [t.ndim for t in operands])
+    layouts = tuple([(t._array.shape, t._strides) for t in operands])
+    wanted = result_strides(tuple(map(tuple, labels)), tuple(out), layouts)
+    own = r._strides
+    if wanted != own:
+        if all(s == t or n == 1 for s, t, n in zip(wanted, own, r._array.shape, strict=True)):
+            r._array = xp.with_strides(r._array, wanted)
 
 
 plans: dict[tuple, list] = {}

@@ -45,7 +45,7 @@ def keep(x, shape: tuple, dim, keepdim: bool):
     return x.reshape(tuple([1 if d in dims else n for d, n in enumerate(shape)]))
 
 
-@op(where="linalg", node="LinalgVectorNormBackward0")
+@op(where="linalg", node="LinalgVectorNormBackward0", operands=())
 def vector_norm(
     xp,
     x: Array,

@@ -83,11 +83,19 @@ def solved(xp, A: Array, B: Array, left: bool, vector: bool, keep: bool):
         lu = pivots = x = None
     if x is None:
         x, info = xp.solve(a, b)
-    return (x[..., 0] if vector else x if left else turned(x)), info, lu, pivots
+    x = x[..., 0] if vector else x if left else turned(x)
+    if vector and x.ndim > 1:  # PyTorch takes the last batch dimension for columns
+        x = turned(xp.row_major(turned(x)))
+    return x, info, lu, pivots
 
 
 def turned(a):
     return a.swapaxes(-1, -2)
+
+
+def by_columns(t):
+    """A copy of matrices that lies in memory column by column."""
+    return t.mT.clone(memory_format=dtypes.contiguous_format).mT
 
 
 def unsolved(name, info):
@@ -194,7 +202,7 @@ def triangular_solve(
     a, lead = A, A.shape[:-2]
     if input.shape[:-2] != lead:
         a = A.expand(*broadcast_shapes(lead, input.shape[:-2]), *A.shape[-2:])
-    return named("triangular_solve", ("solution", "cloned_coefficient"), (x, a.mT.contiguous().mT))
+    return named("triangular_solve", ("solution", "cloned_coefficient"), (x, by_columns(a)))
 
 
 @composite(where="linalg", name="lu_solve")
@@ -584,7 +592,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
         "linalg_lstsq",
         ("solution", "residuals", "rank", "singular_values"),
         (
-            solution.squeeze(-1) if vector else solution,
+            solution.squeeze(-1) if vector else by_columns(solution),
             residuals.squeeze(-1) if vector and residuals.numel() and residuals.ndim else residuals,
             rank if driver != "gels" else empty.long(),
             values if driver in ("gelsd", "gelss") else empty,

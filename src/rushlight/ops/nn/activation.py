@@ -364,6 +364,7 @@ softplus.grad(
 @elementwise(
     where="nn.functional",
     name="_logsigmoid",
+    operands=(),
     node="LogSigmoidBackward0",
     accepts="f",
     inplace=False,

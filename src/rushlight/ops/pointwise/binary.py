@@ -88,7 +88,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 @elementwise(
     name="_load_exponent", kernel="ldexp", promote=None, numbers=(), method=False,
-    inplace=False, node="LdexpBackward0",
+    inplace=False, node="LdexpBackward0", operands=("input",),
 )  # fmt: skip
 def _load_exponent(input: Array, other: Array):
     """`ldexp` for integer exponents."""
@@ -172,6 +172,7 @@ def check_lerp(input: Any, end: Any, weight: Any) -> Any:
     numbers=("weight",),
     node="LerpBackward1",
     scalar_nodes=("LerpBackward0",),
+    operands=lambda numbers: ("input", "end") if numbers else ("input", "end", "weight"),
 )
 def lerp(input: Array, end: Array, weight: Array):
     """input + weight * (end - input); `weight` may be a number.

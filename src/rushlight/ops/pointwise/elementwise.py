@@ -10,6 +10,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, results
 from rushlight.dispatch.record import d0
 from rushlight.dispatch.registry import Array, composite, elementwise, public
+from rushlight.ops.factories.creation import zeros_like
 
 if TYPE_CHECKING:
     from typing import Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def zero(g: Tensor) -> Tensor:
     """The gradient of what is constant between its jumps."""
-    return g.new_zeros(g.shape)
+    return zeros_like(g)
 
 
 def no_derivative(name: str) -> Any:
@@ -148,6 +149,7 @@ def scaled_rsub(input: Any, other: Any, alpha: Any) -> Any:
     keyed="bifc",
     inplace=False,
     method=False,
+    operands=("other", "input"),
     node="RsubBackward0",
     scalar_nodes=("RsubBackward1",),
 )
@@ -160,6 +162,7 @@ rsub.grad(input=lambda g: -g, other=lambda g: g)
 
 @elementwise(
     name="_rsub_scaled",
+    operands=("other", "input"),
     node="RsubBackward0",
     scalar_nodes=("RsubBackward1",),
     method=False,
@@ -181,7 +184,9 @@ def half_by_number(input: Any, other: Any) -> bool:
     if not isinstance(input, Tensor) or input.dtype.np not in REDUCED:
         return False
     if isinstance(other, Tensor):
-        return not other.dim() and not other.is_complex()
+        if other.dim() or other.is_complex():
+            return False
+        return bool(input.dim()) or other.dtype is input.dtype or not other.is_floating_point()
     return isinstance(other, (int, float))
 
 
@@ -347,6 +352,9 @@ def check_power(input: Any, exponent: Any) -> None:
     node="PowBackward1",
     scalar_nodes=("PowBackward0", "PowBackward2"),
     numbers=("input", "exponent"),
+    operands=lambda numbers: (
+        ("input", "exponent") if not numbers else ("input",) if "exponent" in numbers else ()
+    ),
 )
 def pow(input: Array, exponent: Array):
     """`input` to the power of `exponent`; either may be a number.

@@ -201,7 +201,7 @@ def inexact(name: str, input: Any, dtype: Any) -> None:
 def mean_backward(
     g: Tensor, input_shape: tuple, dim: Any, keepdim: Bool, dtype: Any, input_dtype: Any
 ) -> Tensor:
-    g = spread(g / builtins.max(reduced_count(input_shape, dim), 1), input_shape, dim, keepdim)
+    g = spread(g, input_shape, dim, keepdim) / builtins.max(reduced_count(input_shape, dim), 1)
     return g if dtype is None else g.to(input_dtype)
 
 
