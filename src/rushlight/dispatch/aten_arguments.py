@@ -114,6 +114,11 @@ def averaged(input: Tensor, windows: Any, divisor: tuple) -> tuple:
     return tuple(args), {}
 
 
+def softmax(input: Tensor, dim: int, half_to_float: bool) -> tuple:
+    """The arguments of `aten._softmax`: all of them."""
+    return (input, dim, half_to_float), {}
+
+
 def rounded_up(w: Any) -> bool:
     """Whether there are windows that are not whole."""
     each = zip(w.sizes, w.kernel, w.stride, w.padding, w.dilation, w.out, strict=True)
@@ -185,7 +190,7 @@ ARGUMENTS: dict[str, tuple] = {
             {},
         ),
     ),
-    "_log_softmax": ("_log_softmax", lambda input, dim: ((input, dim, False), {})),
+    **{name: (name, softmax) for name in ("_softmax", "_log_softmax")},
     "_log_softmax_backward_data": ("_log_softmax_backward_data", softmax_gradient),
     "_native_group_norm": (
         "native_group_norm",
@@ -201,7 +206,6 @@ ARGUMENTS: dict[str, tuple] = {
             {},
         ),
     ),
-    "_softmax": ("_softmax", lambda input, dim: ((input, dim, False), {})),
     "_softmax_backward_data": ("_softmax_backward_data", softmax_gradient),
     "_to_copy": (
         "_to_copy",
@@ -337,12 +341,10 @@ BEHIND: dict[str, tuple[str, tuple]] = {
 # what PyTorch's names call, where that is no public function of the name: a function, or an operator's path
 CALLS: dict[str, Callable | str] = {
     "_local_scalar_dense": lambda input: input.item(),
-    "_log_softmax": lambda input, dim, half_to_float=False: torch().log_softmax(input, dim),
     "_is_all_true": lambda input: input.all(),
     "_is_any_true": lambda input: input.any(),
     "_native_batch_norm_legit": batch_norm,
     "_safe_softmax": safe_softmax,
-    "_softmax": lambda input, dim, half_to_float=False: torch().softmax(input, dim),
     "_to_copy": to_copy,
     "_unsafe_masked_index": masked_index,
     "_unsafe_masked_index_put_accumulate": masked_index_add,

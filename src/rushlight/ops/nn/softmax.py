@@ -6,10 +6,15 @@ import warnings
 
 from rushlight.dispatch.registry import Array, DType, composite, op
 
+# The inner operators take PyTorch's arguments: its other devices convert to float32 on the way.
+NO_CONVERSION = "{} with half to float conversion is not supported on CPU: convert the input before"
+
 
 @op(name="_softmax", node="SoftmaxBackward0", method=False)
-def softmax_of(xp, input: Array, dim: int):
+def softmax_of(xp, input: Array, dim: int, half_to_float: bool = False):
     """exp(x) / sum(exp(x)) along `dim`."""
+    if half_to_float:
+        raise RuntimeError(NO_CONVERSION.format("softmax"))
     return xp.softmax(input, dim)
 
 
@@ -17,8 +22,10 @@ softmax_of.grad(input=lambda g, result, dim: softmax_backward(g, result, dim))
 
 
 @op(name="_log_softmax", node="LogSoftmaxBackward0", method=False)
-def log_softmax_of(xp, input: Array, dim: int):
+def log_softmax_of(xp, input: Array, dim: int, half_to_float: bool = False):
     """x - log(sum(exp(x))) along `dim`."""
+    if half_to_float:
+        raise RuntimeError(NO_CONVERSION.format("log_softmax"))
     return xp.log_softmax(input, dim)
 
 
