@@ -49,7 +49,7 @@ LAYERS = [
     "serialization",
     "nested",
     "vision testing types distributed _decomp _dynamo __config__ _subclasses _higher_order_ops _tensor_str _ops fx export futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library torch_version backends compiler compat _C utils.backend_registration viz",
-    "cli __main__ compat.import_hook compat.private_api nn.modules",
+    "cli __main__ compat.import_hook compat.private_api compat.private_names nn.modules",
 ]
 
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:
@@ -62,7 +62,7 @@ LAZY = {
         "distributed.data_parallel",
     ): "DistributedDataParallel, which PyTorch has among the layers",
     ("serialization.rebuild", "nested"): "files with nested tensors",
-    ("core.storage", "serialization.copying"): "copies of storages and of tensors on them are one",
+    ("core.storage", "serialization"): "copies of storages and of tensors on them are one; pickles",
     ("autograd.engine", "autograd.anomaly_mode"): "anomaly mode, when it is on",
     ("autograd.engine", "rushlight"): "is_grads_batched stacks its results",
     ("autograd.graph", "autograd.saved_hooks"): "hooks on saved tensors, when there are any",

@@ -117,6 +117,68 @@ def test_classes_of_the_program_can_be_saved(tmp_path):
     assert out == "True True\n"
 
 
+def test_classes_say_that_they_are_of_pytorchs_modules(tmp_path):
+    out = printed_as_torch(
+        tmp_path,
+        """
+        import importlib, pickle, sys, typing
+        import torch
+        from torch import nn
+        from rushlight.serialization.pytorch_modules import MODULES
+
+        class Net(nn.Module):
+            weight: torch.Tensor
+
+        layer = nn.Linear(1, 1)
+        print(type(layer), layer.__module__.startswith("torch.nn"), type(torch.optim.Adam(layer.parameters())))
+        print(type(torch.optim.lr_scheduler.StepLR(torch.optim.SGD(layer.parameters(), 0.1), 1)), torch.Generator)
+        print(torch.utils.data.TensorDataset, torch.distributions.Normal, torch.device, torch.float32.__class__)
+        print(typing.get_type_hints(Net)["weight"], sys.modules["torch.nn.modules.linear"].__file__ == nn.Linear.forward.__code__.co_filename)
+        print(b"rushlight" in pickle.dumps([layer, torch.ones(2), torch.relu, torch.float32, torch.Size([1]), torch.device("cpu")]))
+
+        for rows in MODULES.values():
+            for module, names in rows.items():
+                for name in names.split():
+                    found = getattr(importlib.import_module(module), name)
+                    assert found.__module__ == module and found.__qualname__ == name, (module, name)
+        """,
+    )
+    assert out == (
+        "<class 'torch.nn.modules.linear.Linear'> True <class 'torch.optim.adam.Adam'>\n"
+        "<class 'torch.optim.lr_scheduler.StepLR'> <class 'torch._C.Generator'>\n"
+        "<class 'torch.utils.data.dataset.TensorDataset'> <class 'torch.distributions.normal.Normal'> "
+        "<class 'torch.device'> <class 'torch.dtype'>\n"
+        "<class 'torch.Tensor'> True\n"
+        "False\n"
+    )
+
+
+def test_the_standard_librarys_queues_share_memory(tmp_path):
+    out = printed_as_torch(
+        tmp_path,
+        """
+        import multiprocessing, os
+        import torch
+
+        def double(given, done):
+            x = given.get()
+            x *= 2
+            done.send(1)
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("spawn")
+            given, (end, done) = context.Queue(), context.Pipe()
+            x = torch.ones(2)
+            given.put(x)
+            worker = context.Process(target=double, args=(given, done))
+            worker.start()
+            print(end.recv(), x, os.path.isabs(__file__))
+            worker.join()
+        """,
+    )
+    assert out == "1 tensor([2., 2.]) True\n"
+
+
 def test_errors_of_the_program_are_its_own(tmp_path):
     assert "ZeroDivisionError" in printed_as_torch(tmp_path, "import torch\n1 / 0\n", status=1)
     assert printed_as_torch(tmp_path, "import sys\nsys.exit(3)\n", status=3) == ""

@@ -8,6 +8,7 @@ import rushlight as torch
 from processes import printed_as_torch
 from rushlight import nn
 from rushlight.compat import private_api as inner
+from rushlight.compat import private_names
 from rushlight.nn import _reduction, scatter_gather
 
 PROGRAM = """
@@ -41,7 +42,7 @@ def test_what_code_imports(tmp_path):
 
 
 def test_every_name_of_the_table_is_there():
-    for names in inner.NAMES.values():
+    for names in private_names.NAMES.values():
         for name in names.split():
             assert hasattr(inner, name), name
 

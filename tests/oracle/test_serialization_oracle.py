@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import rushlight
+from processes import finished
 from rushlight.core import dtypes
 
 NAMES = [each.name for each in dtypes.ALL]
@@ -245,6 +246,76 @@ def test_a_whole_module_crosses():
     assert ours(rushlight.tensor(x)).tolist()[0] == pytest.approx(
         theirs(torch.tensor(x)).tolist()[0], rel=1e-5
     )
+
+
+PLAIN_PICKLES = """
+import pickle, sys, warnings
+import torch
+from torch import nn
+
+warnings.simplefilter("ignore")
+
+
+def things():
+    torch.manual_seed(0)
+    x = torch.arange(12.0).reshape(3, 4)
+    noted = torch.ones(2)
+    noted.note = 3
+    layers = nn.Linear(2, 3), nn.BatchNorm1d(3), nn.LSTM(3, 2), nn.TransformerEncoderLayer(2, 1, 4)
+    model = nn.Sequential(*layers).eval()
+    half = [torch.ones(2, dtype=d) for d in (torch.bfloat16, torch.half, torch.bool, torch.int8, torch.complex64)]
+    return {
+        "x": x, "views": [x, x[1:], x.t()], "half": half, "leaf": torch.ones(2, requires_grad=True),
+        "parameter": nn.Parameter(torch.ones(2)), "buffer": nn.Buffer(torch.ones(2)), "noted": noted, "size": x.shape,
+        "dtype": torch.float32, "device": torch.device("cpu"), "layout": torch.strided, "state": model.state_dict(),
+        "model": model, "sgd": torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), "meta": x.to("meta"),
+        "sparse": x.to_sparse(), "csr": x.to_sparse_csr(), "storage": x.storage(), "functions": [torch.relu, nn.functional.relu],
+        "data": torch.utils.data.TensorDataset(x), "normal": torch.distributions.Normal(0.0, 1.0), "empty": torch.empty(0, 3),
+    }
+
+
+def described(v):
+    if isinstance(v, torch.Tensor):
+        values = str(v.to_dense().tolist()) if not v.is_meta else ""
+        return f"{isinstance(v, nn.Parameter)} {v.dtype} {tuple(v.shape)} {v.layout} {v.requires_grad} {vars(v)} {values}"
+    if isinstance(v, dict):
+        return str({k: described(w) for k, w in v.items()})
+    if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
+        return str([described(w) for w in v])
+    if isinstance(v, nn.Module):
+        return described(v.state_dict()) + str(v) + str(sorted(vars(v)))
+    if isinstance(v, torch.utils.data.TensorDataset):
+        return described(v.tensors)
+    if callable(v) and hasattr(v, "__name__"):
+        return v.__name__
+    return repr(v)
+
+
+written, theirs = sys.argv[1:]
+with open(written, "wb") as f:
+    pickle.dump({k: pickle.dumps(v, 2 + 2 * (i % 2)) for i, (k, v) in enumerate(things().items())}, f)
+if theirs != "-":
+    with open(theirs, "rb") as f:
+        for name, text in pickle.load(f).items():
+            print(name, described(pickle.loads(text)))
+"""
+
+
+def test_plain_pickles_mean_the_same_in_both_directions(tmp_path):
+    (tmp_path / "program.py").write_text(PLAIN_PICKLES)
+
+    def run(door, *names):
+        places = [n if n == "-" else tmp_path / n for n in names]
+        return finished(*door, tmp_path / "program.py", *places).stdout.splitlines()
+
+    run([], "theirs.pkl", "-")
+    ours_of_theirs = run(["-m", "rushlight"], "ours.pkl", "theirs.pkl")
+    theirs_of_ours = run([], "again.pkl", "ours.pkl")
+    theirs = run([], "again.pkl", "theirs.pkl")
+    assert len(theirs) > 20
+    for read in (ours_of_theirs, theirs_of_ours):
+        for got, want in zip(read, theirs, strict=True):
+            assert got == want
 
 
 def test_unsafe_names_are_the_same():

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import FunctionType, ModuleType
 from typing import Any
 
 import rushlight
+from rushlight.compat import private_names
+from rushlight.dispatch import methods
+from rushlight.serialization.pytorch_modules import MODULES
 
 __all__ = ["install_as_torch"]
 
@@ -114,11 +117,16 @@ def install_as_torch() -> None:
                 "`python -m rushlight script.py`"
             )
     sys.meta_path.insert(0, _Finder())
+    for name in set(_PROCESSES) & set(sys.modules):
+        _PROCESSES[name](sys.modules[name])
     # Programs compare it with releases of PyTorch; rushlight.version.release is that of Rushlight.
     rushlight.__version__ = rushlight.torch_version.TorchVersion(rushlight.version.__version__)
     rushlight.__name__ = _Name(rushlight.__name__)
-    rushlight.Tensor.__module__ = "torch"  # programs ask which library a tensor is of
-    _install_in_children()
+    for module in [m for name, m in sys.modules.items() if name.startswith("rushlight.")]:
+        _name_classes(module)
+        _name_operators(module)
+    methods.PACKAGE = "torch"
+    rushlight.Tensor.__module__ = "torch"
 
 
 def _origin(module: ModuleType) -> str:
@@ -145,9 +153,14 @@ class _Finder:
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         top = fullname.partition(".")[0]
+        if top == "rushlight" or fullname in _PROCESSES:
+            return _followed(fullname, path)
         if top not in ("torch", "torchvision", "functorch"):
             return None
+        known = fullname in sys.modules
         module = _module(fullname)
+        if not known:  # what `_name_classes` has set: importlib would load the file once more
+            sys.modules.pop(fullname, None)
         if module is None:
             raise ModuleNotFoundError(
                 f"No module named {fullname!r}: not implemented in Rushlight, which stands for PyTorch "
@@ -207,18 +220,43 @@ class _Loader:
         # The import has written torch's spec into the module: its relative imports would fail.
         name = module.__spec__.name if module.__spec__ else ""
         vars(module).update(self.own)
-        if name.startswith(("torch.nn", "torch.optim.optimizer", "torch._utils")):
-            from rushlight.compat import private_api
-
-            private_api.add(name, module)
-        if any(each.startswith(name + ".") for each in _RENAMED) and not hasattr(
-            module, "__path__"
-        ):
+        private_names.add(name, module)
+        if name == "torch.nn":  # `import torch.nn as nn; nn.functional...`
+            private_names.add("torch.nn.functional", module.functional)
+            private_names.add("torch.nn.init", module.init)
+        if _is_package(name) and not hasattr(module, "__path__"):
             module.__path__ = []  # a package in PyTorch: without it, imports of its parts fail
 
 
 def _module(fullname: str) -> ModuleType | None:
     """The module of Rushlight for one of PyTorch's, or None."""
+    return _of_that_name(fullname) or _of_its_classes(fullname)
+
+
+def _is_package(fullname: str) -> bool:
+    """Whether PyTorch's module of this name holds others that have their things elsewhere in Rushlight."""
+    inside = fullname + "."
+    return any(each.startswith(inside) for rows in (_RENAMED, *MODULES.values()) for each in rows)
+
+
+def _of_its_classes(fullname: str) -> ModuleType | None:
+    """For a module of PyTorch whose classes are in other files here: one with all names of these files."""
+    files = [_imported(f"rushlight.{own}") for own, rows in MODULES.items() if fullname in rows]
+    if not files and not _is_package(fullname):
+        return None
+    made = ModuleType(fullname, "PyTorch's module; what is in it is elsewhere in Rushlight.")
+
+    def __getattr__(name: str) -> Any:
+        for file in files:
+            if hasattr(file, name):
+                return getattr(file, name)
+        raise AttributeError(f"module {fullname!r} has no attribute {name!r}; {_PAGE}")
+
+    made.__getattr__ = __getattr__  # type: ignore[method-assign]
+    return made
+
+
+def _of_that_name(fullname: str) -> ModuleType | None:
     if fullname in _RENAMED:
         return _imported(_RENAMED[fullname])
     top, *parts = fullname.split(".")
@@ -263,6 +301,68 @@ def _names_in_pickles(module: str) -> ModuleType:
     return made
 
 
+# -- names of classes ------------------------------------------------------------------------------
+
+# Note [Names of classes]
+# Where Rushlight stands for PyTorch its classes say that they are of PyTorch's modules: `torch.nn.modules.linear.Linear`. Programs
+# print that, ask for it (`m.__module__.startswith("torch.nn")`), and pickles hold it, so that PyTorch reads a pickle that
+# was written here and the other way round. A class is named when its file is loaded.
+
+
+def _followed(fullname: str, path: Any) -> ModuleSpec | None:
+    """The ordinary spec of a module of Rushlight, or of one in `_PROCESSES`, whose loader does what is to be done after it."""
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is not None and type(spec.loader) is SourceFileLoader:
+        spec.loader = _Following(spec.loader.name, spec.loader.path)
+    return spec
+
+
+class _Following(SourceFileLoader):
+    """Loads a file, then names its classes, or does what `_PROCESSES` says."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _PROCESSES.get(module.__name__, _name_classes)(module)
+
+
+def _name_classes(module: ModuleType) -> None:
+    """Give the classes of a file the names of PyTorch's modules; the modules are at hand where `typing` looks for them."""
+    own = module.__name__.partition(".")[2]
+    for theirs, names in MODULES.get(own, {}).items():
+        named = frozenset(names.split())
+        for cls in vars(module).values():
+            own_class = isinstance(cls, type) and cls.__module__ == module.__name__
+            if own_class and cls.__qualname__ in named:
+                cls.__module__ = theirs
+        if theirs in (f"torch.{own}", f"torch.nn.modules.{own.removeprefix('nn.')}"):
+            private_names.add(theirs, sys.modules.setdefault(theirs, module))
+    if own == "serialization.rebuild":
+        _name_functions()
+
+
+def _name_operators(module: ModuleType) -> None:
+    """Give the public functions that were made before the hook was installed the names of PyTorch's modules."""
+    for function in vars(module).values():
+        if isinstance(function, FunctionType) and hasattr(function, "op"):
+            package, dot, rest = function.__module__.partition(".")
+            if package == "rushlight" and not rest.startswith("ops."):
+                function.__module__ = "torch" + dot + rest
+
+
+def _name_functions() -> None:
+    """Give the functions that make tensors of what is in pickles the names by which PyTorch's pickles call them."""
+    from rushlight.core.storage import TypedStorage
+    from rushlight.serialization.copying import storage_from_bytes
+    from rushlight.serialization.names import plain_names
+
+    TypedStorage.untyped.__module__ = "torch.storage"
+    named = {full: getattr(name, "meaning", None) for full, name in plain_names().items()}
+    for full, function in {**named, "torch.storage._load_from_bytes": storage_from_bytes}.items():
+        if isinstance(function, FunctionType):
+            function.__module__, _, function.__qualname__ = full.rpartition(".")
+            function.__name__ = function.__qualname__
+
+
 # -- processes -------------------------------------------------------------------------------------
 
 
@@ -273,15 +373,38 @@ class _Installed:
         return install_as_torch, ()
 
 
-def _install_in_children() -> None:
-    import multiprocessing.spawn as spawn
+def _install_in_children(spawning: Any) -> None:
+    original = spawning.get_preparation_data
 
-    original = spawn.get_preparation_data
+    def get_preparation_data(*args: Any, **kwargs: Any) -> dict:
+        return {"rushlight": _Installed(), **original(*args, **kwargs)}
 
-    def get_preparation_data(name: str) -> dict:
-        return {**original(name), "rushlight": _Installed()}
+    spawning.get_preparation_data = get_preparation_data
 
-    spawn.get_preparation_data = get_preparation_data
+
+def _send_tensors(reduction: Any) -> None:
+    """Let the standard library's queues and pipes send tensors in shared memory, as PyTorch's import does."""
+    from rushlight.core.storage import TypedStorage, UntypedStorage
+    from rushlight.nn.parameter import Buffer, Parameter
+
+    def reduce(sent: Any) -> tuple:
+        from rushlight.multiprocessing import (
+            reductions,  # which registers them in the place of this one
+        )
+
+        return reductions.REDUCERS[type(sent)](sent)
+
+    for kind in (rushlight.Tensor, Parameter, Buffer, UntypedStorage, TypedStorage):
+        reduction.ForkingPickler.register(kind, reduce)
+
+
+# Modules of others -> what is done once they are loaded
+_PROCESSES = {
+    "multiprocessing.reduction": _send_tensors,
+    "multiprocessing.spawn": _install_in_children,
+    "loky.backend.spawn": _install_in_children,
+    "joblib.externals.loky.backend.spawn": _install_in_children,
+}
 
 
 # -- running a program -----------------------------------------------------------------------------
@@ -300,11 +423,11 @@ def run(argv: list[str]) -> None:
     import os
     import tokenize
 
-    script = argv[0]
+    script = os.path.abspath(argv[0])  # as Python does it: programs look for files beside them
     with tokenize.open(script) as file:  # in the encoding that the file declares
         source = file.read()
     sys.argv[:] = argv
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path[0] = os.path.dirname(script)
     # A new module that is kept: its classes can be pickled, also at exit.
     main = ModuleType("__main__")
     main.__file__ = script

@@ -1,6 +1,6 @@
 """Undocumented names of PyTorch's modules that programs import: `from torch.nn.modules.transformer import _get_clones`.
 
-The import hook adds them (`add`) when a program imports a module by PyTorch's name. Rushlight does not use them.
+`private_names` says which module has which. Rushlight does not use them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import copy
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from types import ModuleType
 from typing import Any
 
 import rushlight as torch
@@ -18,53 +17,12 @@ from rushlight.core.tensor import Tensor
 from rushlight.nn import attention, lazy
 from rushlight.nn.state import IncompatibleKeys
 from rushlight.nn.tuples import ntuple
-
-# PyTorch's module -> the additional names
-NAMES = {
-    "torch.nn.modules.module": "_IncompatibleKeys _addindent",
-    "torch.nn.modules.container": "_addindent",
-    "torch.nn.modules.utils": "_ntuple _list_with_default consume_prefix_in_state_dict_if_present",
-    "torch.nn.modules.activation": (
-        "MultiheadAttention NonDynamicallyQuantizableLinear constant_ xavier_normal_ xavier_uniform_"
-    ),
-    "torch.nn.modules.loss": "PairwiseDistance",
-    "torch.nn.modules.batchnorm": "LazyModuleMixin",
-    "torch.nn.modules.conv": "LazyModuleMixin",
-    "torch.nn.modules.linear": "LazyModuleMixin NonDynamicallyQuantizableLinear",
-    "torch.nn.modules.transformer": (
-        "_get_clones _get_seq_len _detect_is_causal_mask _generate_square_subsequent_mask xavier_uniform_"
-    ),
-    "torch.nn.modules.rnn": "apply_permutation",
-    "torch.nn.modules.pooling": (
-        "_MaxPoolNd _MaxUnpoolNd _AvgPoolNd _LPPoolNd _AdaptiveMaxPoolNd _AdaptiveAvgPoolNd"
-    ),
-    "torch.nn.modules.padding": "_CircularPadNd _ConstantPadNd _ReflectionPadNd _ReplicationPadNd",
-    "torch.nn.functional": "_in_projection _in_projection_packed _canonical_mask _none_or_dtype _get_softmax_dim",
-    "torch.nn.init": "_no_grad_uniform_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_fill_ _no_grad_zero_",
-    "torch.optim.optimizer": (
-        "_default_to_fused_or_foreach _disable_dynamo_if_unsupported _get_scalar_dtype _get_value "
-        "_stack_if_compiling _to_scalar _use_grad_for_differentiable _view_as_real"
-    ),
-    "torch._utils": (
-        "_element_size _flatten_dense_tensors _get_all_device_indices _get_device_index _take_tensors "
-        "_unflatten_dense_tensors classproperty is_compiling"
-    ),
-}
-# Package -> its submodules that are available as attributes: `import torch.nn as nn; nn.functional...`
-_WITH = {"torch.nn": ("torch.nn.functional", "torch.nn.init")}
-
-
-def add(fullname: str, module: ModuleType) -> None:
-    """Add to `module`, which a program imports as `fullname`, the additional names of PyTorch's module."""
-    for name in NAMES.get(fullname, "").split():
-        vars(module).setdefault(name, globals()[name])
-    for inner in _WITH.get(fullname, ()):
-        add(inner, getattr(module, inner.rpartition(".")[2]))
-
+from rushlight.serialization import copying, rebuild
 
 # -- nn.modules ------------------------------------------------------------------------------------
 
 MultiheadAttention, PairwiseDistance = nn.MultiheadAttention, nn.PairwiseDistance
+LinearCrossEntropyLoss = nn.LinearCrossEntropyLoss
 LazyModuleMixin = lazy.LazyModuleMixin
 NonDynamicallyQuantizableLinear = attention.NonDynamicallyQuantizableLinear
 constant_, xavier_normal_ = nn.init.constant_, nn.init.xavier_normal_
@@ -279,6 +237,17 @@ def _view_as_real(params: list, *state_and_grads: list) -> None:
             params[i] = torch.view_as_real(p)
             for each in state_and_grads:
                 each[i] = torch.view_as_real(each[i])
+
+
+# -- what pickles name -----------------------------------------------------------------------------
+
+_load_from_bytes = copying.storage_from_bytes
+_rebuild_from_type_v2, _get_layout = rebuild.from_type, rebuild.layout
+ProfilerActivity = torch.profiler.ProfilerActivity
+_VariableFunctionsClass, Generator = (
+    torch,
+    torch.Generator,
+)  # pickles say `torch._C._VariableFunctionsClass.relu`
 
 
 # -- _utils ----------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ class Capture(Changes):
         return f(*args, **kwargs)
 
     def call_function(self, f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
-        module = f.__module__ or ""
+        module = module_of(f)
         if f is Function.apply.__func__:
             return self.apply_function(args, kwargs)
         if hasattr(f, "_torchdynamo_disable"):
@@ -203,7 +203,7 @@ class Capture(Changes):
 
     def take_function(self, f: types.FunctionType) -> None:
         """A function that is interpreted must keep its code and defaults; the defaults are objects from outside."""
-        if id(f) not in self.inside and not (f.__module__ or "").startswith("rushlight."):
+        if id(f) not in self.inside and not module_of(f).startswith("rushlight."):
             name = self.guards.name(f)
             self.guards.identical(f"{name}.__code__", f.__code__)
             for part in ("__defaults__", "__kwdefaults__"):
@@ -266,7 +266,12 @@ class Capture(Changes):
         if issubclass(cls, Tensor):
             self.stop(f"a {cls.__name__} is made")
         elif cls.__module__.startswith(
-            ("rushlight.autograd.grad_mode", "rushlight.amp.autocast_mode")
+            (
+                "rushlight.autograd.grad_mode",
+                "rushlight.amp.autocast_mode",
+                "torch.autograd.grad_mode",
+                "torch.amp.autocast_mode",
+            )
         ):
             return self.new(cls(*args, **kwargs))
         elif (
@@ -485,6 +490,12 @@ class Capture(Changes):
             self.stop(f"the length of a {type(v).__name__}")
         elif f in (str, repr, format, hash):
             self.stop(f"{f.__name__} of {type(v).__name__}")
+
+
+def module_of(f: types.FunctionType) -> str:
+    """The module of a function, under the name that it has here: see Note [Names of classes] of the import hook."""
+    module = f.__module__ or ""
+    return "rushlight" + module[5:] if hasattr(f, "op") and module.startswith("torch") else module
 
 
 def tensors_alone(f: Any, args: tuple) -> bool:

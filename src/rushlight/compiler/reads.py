@@ -467,7 +467,7 @@ def has_methods(v: Any) -> bool:
 
 def changes(cls: type) -> bool:
     """Whether guards ask for what a class has: for those of users, who may give them other attributes."""
-    return not (cls.__flags__ & IMMUTABLE or cls.__module__.startswith("rushlight."))
+    return not (cls.__flags__ & IMMUTABLE or cls.__module__.startswith(("rushlight.", "torch.")))
 
 
 def is_value(v: Any) -> bool:

@@ -61,7 +61,7 @@ def plain_instance(v: Any) -> bool:
         cls.__new__ is object.__new__
         and all(c.__flags__ & (1 << 9) and "__slots__" not in vars(c) for c in own)
         and not isinstance(v, (rushlight.nn.Module, rushlight.optim.Optimizer))
-        and not any(c.__module__.startswith("rushlight.") for c in own)
+        and not any(c.__module__.startswith(("rushlight.", "torch.")) for c in own)
     )
 
 

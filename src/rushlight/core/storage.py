@@ -126,6 +126,11 @@ class _Storage:
     def __copy__(self: Any) -> Any:
         return self.clone()
 
+    def __reduce__(self: Any) -> Any:
+        from rushlight import serialization
+
+        return serialization.reduce_storage(self)
+
     def cpu(self: Any) -> Any:
         return self._to(CPU)
 
@@ -157,9 +162,6 @@ class UntypedStorage(_Storage):
         self._memory = memory(tensor._array)
         self._meta = tensor.is_meta
         return self
-
-    def __reduce__(self) -> Any:
-        return _restored, (self.cpu()._memory.tobytes(),)
 
     @property
     def device(self) -> device:
@@ -251,10 +253,10 @@ class UntypedStorage(_Storage):
 
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
         if id(self) not in memo:
-            from rushlight.serialization.copying import copied_memory
+            from rushlight import serialization
 
             copy = memo[id(self)] = UntypedStorage.__new__(UntypedStorage)
-            copy._memory, copy._meta = copied_memory(self._memory, memo), self._meta
+            copy._memory, copy._meta = serialization.copied_memory(self._memory, memo), self._meta
         return memo[id(self)]
 
     def resize_(self, size: int) -> UntypedStorage:
@@ -378,9 +380,6 @@ class TypedStorage(_Storage):
     @classmethod
     def _of(cls, tensor: Tensor) -> TypedStorage:
         return cls(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype)
-
-    def __reduce__(self) -> Any:
-        return _restored_typed, (self._untyped_storage.cpu()._memory.tobytes(), self.dtype)
 
     @property
     def _elements(self) -> np.ndarray:
@@ -587,10 +586,6 @@ def _restored(content: bytes) -> UntypedStorage:
     storage = UntypedStorage(0)
     storage._memory = np.frombuffer(content, np.uint8).copy()
     return storage
-
-
-def _restored_typed(content: bytes, dtype: dtypes.dtype) -> TypedStorage:
-    return TypedStorage(wrap_storage=_restored(content), dtype=dtype)
 
 
 _device = device

@@ -12,6 +12,8 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import index
 
+# What functions say that they are of: where Rushlight stands for PyTorch, "torch".
+PACKAGE = "rushlight"
 # Python operator -> (operator, which form of it)
 OPERATORS = {
     "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div",
@@ -61,7 +63,7 @@ def function(path: str) -> Any:
         found.declared.__annotations__ = made.__annotations__
     if not found.where.startswith(("internal", "_", "Tensor")):
         # Where a pickle finds it again: models keep functions, `self.activation = torch.tanh`.
-        made.__module__ = f"rushlight.{found.where}" if found.where else "rushlight"
+        made.__module__ = f"{PACKAGE}.{found.where}" if found.where else PACKAGE
         made.__qualname__ = found.path.rpartition(".")[2]
     return made
 

@@ -128,7 +128,7 @@ def call_of(func: Any, name: str, args: tuple, kwargs: dict, result: Any = None)
             args += (kwargs.pop(parameter.name),)
     if (at := _SIZES.get(name)) is not None and len(args) > at and type(args[at]) is int:
         args = (*args[:at], [*args[at:]])
-    if func.__module__ == "rushlight.nn.functional" and name in _ORDERS:
+    if func.__module__ in ("rushlight.nn.functional", "torch.nn.functional") and name in _ORDERS:
         args, kwargs = _ORDERS[name](*args, **kwargs), {}
     if name in ("split", "tensor_split", "chunk", "unbind") and len(args) + len(kwargs) < 3:
         args = (*args, *kwargs.values(), *[0] * (name == "split"))

@@ -6,6 +6,7 @@ in shared memory moves there when it is sent, together with all tensors that sha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from multiprocessing import context, reduction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -48,8 +49,7 @@ def _sent(tensor: Tensor) -> tuple[Any, ...]:
     kind, requires_grad, state = type(tensor), tensor.requires_grad, dict(tensor.__dict__)
     block = _block(tensor._array)
     if block is None:  # a mapped file, or a system without descriptors
-        _, content, order, _, _ = copying.reduce_tensor(tensor.detach())[1]
-        return copying.rebuild, (kind, content, order, requires_grad, state)
+        return copying.reduce_tensor(tensor)
     size = storage.memory(tensor._array).size
     place = (tensor.dtype.name, storage.offset(tensor), tuple(tensor.shape), tensor.stride())
     return rebuild, (kind, _descriptor(block), size, place, requires_grad, state)
@@ -59,7 +59,7 @@ def reduce_storage(source: UntypedStorage) -> tuple[Any, ...]:
     """Reduce a storage for multiprocessing's pickler: the other process gets one on the same memory."""
     block = _block(source.share_memory_()._memory) if len(source) else None
     if block is None:
-        return source.__reduce__()
+        return storage._restored, (source.cpu()._memory.tobytes(),)
     memory = source._memory
     start = storage.address(memory) - storage.address(storage.root(memory))
     return rebuild_storage, (_descriptor(block), start, memory.size)
@@ -113,9 +113,14 @@ def rebuild(
     return made.requires_grad_(requires_grad)
 
 
+REDUCERS: dict[type, Callable] = {
+    **dict.fromkeys((Tensor, Parameter, Buffer), reduce_tensor),
+    UntypedStorage: reduce_storage,
+    TypedStorage: reduce_typed_storage,
+}
+
+
 def init_reductions() -> None:
     """Let the standard library's queues, pipes and processes send tensors and storages so."""
-    for kind in (Tensor, Parameter, Buffer):
-        reduction.ForkingPickler.register(kind, reduce_tensor)
-    reduction.ForkingPickler.register(UntypedStorage, reduce_storage)
-    reduction.ForkingPickler.register(TypedStorage, reduce_typed_storage)
+    for kind, reducer in REDUCERS.items():
+        reduction.ForkingPickler.register(kind, reducer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import rushlight
@@ -94,10 +95,10 @@ class _ConvNd(Module):
             first, second = second, first
         return (first, second // self.groups, *self.kernel_size)
 
-    def _padding_for_pad(self) -> list[int]:
+    def _padding_for_pad(self) -> Sequence[int]:
         """The padding as `F.pad` takes it: last dimension first, before and after."""
         if not isinstance(self.padding, str):
-            return list(_reverse_repeat_tuple(self.padding, 2))
+            return _reverse_repeat_tuple(self.padding, 2)
         sizes = [0, 0] * len(self.kernel_size)
         if self.padding == "same":
             for i, (d, k) in enumerate(zip(self.dilation, self.kernel_size, strict=False)):

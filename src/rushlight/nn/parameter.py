@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import rushlight
@@ -73,28 +72,12 @@ class Parameter(Tensor, metaclass=_MarkedType):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        hooks: OrderedDict[int, Any] = OrderedDict()
-        if self.__dict__:
-            state = dict(self.__dict__)
-            return _rebuild_parameter_with_state, (self.data, self.requires_grad, hooks, state)
-        return _rebuild_parameter, (self.data, self.requires_grad, hooks)
+        return rushlight.serialization.reduce_parameter(self)
 
 
 def _with_attributes(copy: Tensor, source: Tensor) -> Tensor:
     copy.__dict__.update(source.__dict__)
     return copy
-
-
-def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Parameter:
-    return Parameter(data, requires_grad)
-
-
-def _rebuild_parameter_with_state(
-    data: Tensor, requires_grad: bool, hooks: Any, state: dict[str, Any]
-) -> Parameter:
-    made = Parameter(data, requires_grad)
-    made.__dict__.update(state)
-    return made
 
 
 class Buffer(Tensor, metaclass=_MarkedType):
@@ -124,11 +107,8 @@ class Buffer(Tensor, metaclass=_MarkedType):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild_buffer, (self.data, self.requires_grad, self.persistent)
-
-
-def _rebuild_buffer(data: Tensor, requires_grad: bool, persistent: bool) -> Buffer:
-    return Buffer(data.requires_grad_(requires_grad), persistent=persistent)
+        # PyTorch's buffers are plain tensors with the attribute `_is_buffer`
+        return rushlight.serialization.reduce_tensor(self, Tensor)
 
 
 class UninitializedTensorMixin:

@@ -133,6 +133,13 @@ class RNNBase(Module):
     def flatten_parameters(self) -> None:
         """No effect: the parameters need no common memory block here."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch keeps the list: its classes need it in what they load
+        return {**self.__dict__, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__({k: v for k, v in saved.items() if k != "_flat_weights"})
+
     @property
     def _flat_weights(self) -> list[Tensor]:
         own: dict[str, Any] = self._parameters

@@ -10,6 +10,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.activation import GELU, ReLU
 from rushlight.nn.attention import MultiheadAttention
 from rushlight.nn.container import ModuleList
 from rushlight.nn.dropout import Dropout
@@ -86,6 +87,12 @@ class _Layer(Module):
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
+        if (
+            len(self._attentions) == 1
+        ):  # PyTorch's encoder layers keep it, and need it in what they load
+            relu = self.activation is F.relu or isinstance(self.activation, ReLU)
+            gelu = self.activation is F.gelu or isinstance(self.activation, GELU)
+            self.activation_relu_or_gelu = 1 if relu else 2 if gelu else 0
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rushlight.serialization.copying import deepcopy_tensor, reduce_tensor
+    from rushlight.serialization.copying import deepcopy_tensor, reduce_parameter, reduce_tensor
     from rushlight.serialization.loading import get_unsafe_globals_in_checkpoint, load
     from rushlight.serialization.names import (
         add_safe_globals,
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_safe_globals", "clear_safe_globals", "deepcopy_tensor", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "reduce_tensor", "safe_globals", "save",
+    "get_unsafe_globals_in_checkpoint", "load", "reduce_parameter", "reduce_tensor", "safe_globals", "save",
 ]  # fmt: skip
 
 # Loaded at first use: a deep copy of a tensor needs neither zip files nor `nn`.
 _MODULES = {
-    "copying": ("deepcopy_tensor", "reduce_tensor"),
+    "copying": ("copied_memory", "deepcopy_tensor", "reduce_parameter", "reduce_storage", "reduce_tensor"),
     "loading": ("get_unsafe_globals_in_checkpoint", "load"),
     "names": (
         "StorageType", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals",

@@ -3,76 +3,93 @@
 from __future__ import annotations
 
 import copy
+import io
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 
+from rushlight import serialization
 from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse, own
 from rushlight.autograd.state import thread
 from rushlight.autograd.tensor_hooks import warn_if_has_hooks
 from rushlight.core import dtypes, storage
+from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import handlers
 
 
-def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
-    """The parts that pickle stores of a tensor: its elements, in memory order, and its attributes.
+def reduce_tensor(tensor: Tensor, kind: type | None = None) -> tuple[Any, ...]:
+    """How pickle makes a tensor of a class, its own: a function of `rebuild` and its arguments, as in PyTorch's pickles.
 
-    Unlike `save`, it does not keep tensors on one storage together.
+    Unlike `save`, it does not keep tensors on one storage together; of a view the whole storage is written.
     """
+    from rushlight.serialization import rebuild
+
     warn_if_has_hooks(tensor)
-    array: np.ndarray = tensor._array
-    if isinstance(array, Sparse):
-        content: Any = array
-        order: tuple[int, ...] = ()
+    kind, state = kind or type(tensor), attributes(tensor)
+    if tensor.layout is not dtypes.strided:
+        made: Any = rebuild.sparse_tensor, (tensor.layout, sparse_parts(tensor))
     elif tensor.is_meta:
-        content = _shape_only(tensor)
-        order = ()
+        shape = tuple(tensor.shape), tensor.stride()
+        made = rebuild.meta_tensor, (tensor.dtype, *shape, tensor.requires_grad)
     else:
-        array = devices.of(array).to_numpy(array)
-        # Innermost dimension last; np.argsort is stable, so equal strides keep their order.
-        order = tuple(int(d) for d in np.argsort([-s for s in array.strides], kind="stable"))
-        content = np.ascontiguousarray(array.view(np.ndarray).transpose(order))
-        content = content.reshape(
-            [array.shape[d] for d in order]
-        )  # ascontiguousarray makes 0-d 1-d
-    state = attributes(tensor)
-    where = () if tensor.is_cpu or tensor.is_meta else (str(tensor.device),)
-    return rebuild, (type(tensor), content, order, tensor.requires_grad, state, *where)
+        where = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad
+        if tensor.dtype in dtypes.WITHOUT_STORAGE:
+            more = UntypedStorage._of(tensor), *where, OrderedDict(), tensor.dtype
+            made = rebuild.tensor_v3, more
+        else:
+            made = rebuild.tensor_v2, (TypedStorage._of(tensor), *where, OrderedDict())
+    if kind is Tensor and not state:
+        return made
+    return rebuild.from_type, (made[0], kind, made[1], state)
 
 
-def rebuild(
-    kind: type,
-    content: Any,
-    order: tuple[int, ...],
-    requires_grad: bool,
-    state: dict[str, Any],
-    device: str = "cpu",
-) -> Tensor:
-    """The tensor from the parts of `reduce_tensor`."""
-    if isinstance(content, np.ndarray):
-        # an unpickled array has a new dtype object; tensors compare theirs by identity
-        content = content.view(dtypes.OF[content.dtype].np)
-        if not content.flags.writeable:
-            content = content.copy()  # pickle's out-of-band buffers may be read-only
-        content = content.transpose(np.argsort(order)) if order else content
-        made = _wrap(devices.for_device(device).from_numpy(content))
-    elif isinstance(content, Sparse):
-        made = _wrap(own(content))  # type: ignore[arg-type]
-    elif devices.is_array(content):
-        made = _wrap(content)
-    else:
+def reduce_parameter(parameter: Tensor) -> tuple[Any, ...]:
+    """The same of a parameter; as in PyTorch, one of a class of the user's becomes a plain parameter."""
+    from rushlight.serialization import rebuild
+
+    parts = parameter.data, parameter.requires_grad, OrderedDict()
+    if parameter.__dict__:
+        return rebuild.parameter_with_state, (*parts, dict(parameter.__dict__))
+    return rebuild.parameter, parts
+
+
+def reduce_storage(storage: Any) -> tuple[Any, ...]:
+    """The same of a storage: the bytes of a file, in the older format where that knows the type of its elements."""
+    if isinstance(storage, UntypedStorage):
+        return TypedStorage.untyped, (TypedStorage(wrap_storage=storage, dtype=dtypes.uint8),)
+    buffer, zipped = io.BytesIO(), storage.dtype in dtypes.WITHOUT_STORAGE
+    serialization.save(storage, buffer, _use_new_zipfile_serialization=zipped)
+    return storage_from_bytes, (buffer.getvalue(),)
+
+
+def storage_from_bytes(content: bytes) -> Any:
+    """The storage of `reduce_storage`, also of a pickle that PyTorch wrote: the bytes can make nothing but tensors and storages."""
+    return serialization.load(io.BytesIO(content), weights_only=True)
+
+
+def sparse_parts(t: Tensor) -> tuple[Any, ...]:
+    """The component tensors of a sparse tensor, its size, and for COO whether it is coalesced."""
+    a: Any = t._array
+    if t.is_sparse:
+        return _wrap(a.indices), _wrap(a.values), t.size(), a.coalesced
+    return _wrap(a.pointers), _wrap(a.plain), _wrap(a.values), t.size()
+
+
+def copied(kind: type, content: Any, requires_grad: bool) -> Tensor:
+    """A tensor of this class with a new array; (shape, strides, dtype) makes one on the meta device."""
+    if isinstance(content, tuple):
         import rushlight
 
         shape, stride, dtype = content
         made = rushlight.empty_strided(shape, stride, dtype=dtype, device="meta")
+    else:
+        made = _wrap(content)
     if kind is not Tensor:
-        made = Tensor._make_subclass(kind, made, requires_grad)
-    elif requires_grad:
-        made.requires_grad_()
-    set_attributes(made, state)
-    return made
+        return Tensor._make_subclass(kind, made, requires_grad)
+    return made.requires_grad_() if requires_grad else made
 
 
 def attributes(tensor: Tensor) -> dict[str, Any]:
@@ -122,7 +139,7 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
         content: Any = own(array)
     else:
         content = _shape_only(tensor) if tensor.is_meta else _copied(array, memo)
-    made = rebuild(type(tensor), content, (), tensor.requires_grad, {})
+    made = copied(type(tensor), content, tensor.requires_grad)
     memo[id(tensor)] = made
     set_attributes(made, copy.deepcopy(attributes(tensor), memo))
     if tensor.grad is not None:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.size import Size
+from rushlight.serialization.pytorch_modules import MODULES
 
 # The element type of each storage class PyTorch's files name. UntypedStorage holds bytes.
 STORAGE_DTYPES: dict[str, dtypes.dtype] = {
@@ -200,12 +201,16 @@ def is_allowed(obj: Any) -> bool:
 def torch_name(obj: Any) -> tuple[str, str] | None:
     """(module, name) under which PyTorch has the counterpart of a class or function; None if it is not Rushlight's.
 
-    It is the outermost package that has it: `rushlight.nn.linear.Linear` is saved as `torch.nn.Linear`.
+    Of a class it is where PyTorch defines it, of a function the outermost package that has it.
     """
     module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
     if not module or not name or module.partition(".")[0] != "rushlight":
         return None
     parts = module.split(".")
+    if isinstance(obj, type):
+        for theirs, names in MODULES.get(".".join(parts[1:]), {}).items():
+            if name in names.split():
+                return theirs, name
     for end in range(1, len(parts) + 1):
         found = sys.modules.get(".".join(parts[:end]))
         if found is not None and _lookup(found, name) is obj:

@@ -23,6 +23,7 @@ from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.nn.parameter import Buffer, Parameter, UninitializedTensorMixin
 from rushlight.serialization.archive import ArchiveWriter
+from rushlight.serialization.copying import sparse_parts
 from rushlight.serialization.names import Name, plain_names, torch_name
 
 
@@ -88,14 +89,6 @@ def _save_path(obj: Any, path: str, write: Callable[[Any, Any, str], None]) -> N
         if os.path.exists(temporary):
             os.remove(temporary)
         raise
-
-
-def sparse_parts(t: Tensor) -> tuple[Any, ...]:
-    """The component tensors of a sparse tensor, its size, and for COO whether it is coalesced."""
-    a: Any = t._array
-    if t.is_sparse:
-        return _wrap(a.indices), _wrap(a.values), t.size(), a.coalesced
-    return _wrap(a.pointers), _wrap(a.plain), _wrap(a.values), t.size()
 
 
 def _writer(protocol: int, order: bool, zipped: bool) -> Callable[[Any, Any, str], None]:

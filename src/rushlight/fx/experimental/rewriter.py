@@ -85,7 +85,7 @@ def _rewritten(root: Any) -> Any:
     made = copy.copy(root)
     made._modules = {
         name: module
-        if module is None or module.__module__.startswith("rushlight.nn")
+        if module is None or module.__module__.startswith(("rushlight.nn", "torch.nn"))
         else _rewritten(module)
         for name, module in root._modules.items()
     }
