@@ -44,50 +44,55 @@ def modules() -> list[str]:
     return found
 
 
-def classes(names: list[str]) -> dict[str, tuple[str, str]]:
-    """{public path of a class: (the module that it says it is of, its qualified name)}."""
-    warnings.simplefilter("ignore")
-    found = {}
+def listed(names: list[str]) -> list[str]:
+    """The public path of each name in PyTorch's modules."""
+    found = []
     for name in names:
         try:
-            module = importlib.import_module(name)
-            listed = dir(module)
+            found += [f"{name}.{each}" for each in dir(importlib.import_module(name))]
         except BaseException:  # a module that asks for more than is installed
             continue
-        for each in listed:
-            try:
-                obj: Any = getattr(module, each, None)
-            except BaseException:
-                continue
-            if isinstance(obj, type) and named(obj) is obj:
-                found[f"{name}.{each}"] = (obj.__module__, obj.__qualname__)
     return found
 
 
-def named(obj: type) -> Any:
-    """What stands under the name that a class says it has."""
-    return getattr(sys.modules.get(obj.__module__), obj.__qualname__, None)
+def classes(paths: list[str]) -> dict[str, tuple[str, str]]:
+    """{public path of a class: (the module that it says it is of, its qualified name)}."""
+    warnings.simplefilter("ignore")
+    found = {}
+    for path in paths:
+        module, _, name = path.rpartition(".")
+        try:
+            obj: Any = getattr(importlib.import_module(module), name, None)
+        except BaseException:
+            continue
+        if isinstance(obj, type):
+            found[path] = (obj.__module__, obj.__qualname__)
+    return found
 
 
-def own_classes(names: list[str]) -> dict[str, tuple[str, str]]:
+def own_name(module: str, name: str) -> bool:
+    """Whether a class stands in PyTorch's module where it says it is, so that pickles find it."""
+    return module.startswith("torch") and name in vars(sys.modules.get(module, object))
+
+
+def own_classes(paths: list[str]) -> dict[str, tuple[str, str]]:
     """The same of Rushlight, read where it stands for PyTorch but its classes say where they are."""
     from rushlight.compat import import_hook
 
     import_hook.MODULES.clear()
     import_hook.install_as_torch()
-    return classes(names)
+    return classes(paths)
 
 
 def main() -> None:
     if sys.argv[1:]:
-        names = json.loads(sys.stdin.read())
-        sys.stdout.write("\n" + json.dumps(own_classes(names)))
+        paths = json.loads(sys.stdin.read())
+        sys.stdout.write("\n" + json.dumps(own_classes(paths)))
         return
-    names = modules()
-    theirs = classes(names)
+    theirs = {p: names for p, names in classes(listed(modules())).items() if own_name(*names)}
     done = subprocess.run(
         [sys.executable, __file__, "own"],
-        input=json.dumps(names),
+        input=json.dumps([*theirs]),
         capture_output=True,
         text=True,
         check=False,
@@ -96,7 +101,7 @@ def main() -> None:
     table: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for path, (module, name) in theirs.items():
         own = ours.get(path)
-        if own and own[1] == name and module.startswith("torch") and own[0].startswith("rushlight"):
+        if own and own[1] == name and own[0].startswith("rushlight"):
             rows = table[own[0].removeprefix("rushlight").lstrip(".")]
             others = [each for each, names in rows.items() if name in names and each != module]
             if any(len(each) > len(module) for each in others):
@@ -108,7 +113,9 @@ def main() -> None:
     table.pop("compat.private_api", None)  # stand-ins
     for own_module in sorted(table):
         found = {
-            module: " ".join(sorted(names)) for module, names in sorted(table[own_module].items())
+            module: " ".join(sorted(names))
+            for module, names in sorted(table[own_module].items())
+            if names
         }
         text += f'    "{own_module}": {json.dumps(found)},\n'
     TARGET.write_text(text + "}  # fmt: skip\n")

@@ -119,7 +119,7 @@ _ELSEWHERE = {  # public name -> module
     "is_anomaly_enabled": "_C",
     "set_anomaly_enabled": "_C",
     "compiled_with_cxx11_abi": "_C",
-    "PyTorchFileReader": "_C",
+    **dict.fromkeys(("DispatchKey", "Graph", "Node", "PyTorchFileReader", "Value"), "_C"),
     "Future": "futures",
     **dict.fromkeys(("ScriptFunction", "ScriptModule", "fork", "wait"), "jit"),
     "GradScaler": "amp.grad_scaler",

@@ -267,7 +267,11 @@ is_anomaly_check_nan_enabled: Any
 is_anomaly_enabled: Any
 set_anomaly_enabled: Any
 compiled_with_cxx11_abi: Any
+DispatchKey: Any
+Graph: Any
+Node: Any
 PyTorchFileReader: Any
+Value: Any
 Future: Any
 ScriptFunction: Any
 ScriptModule: Any
@@ -535,7 +539,7 @@ def _lerp_half(input: Tensor, end: Tensor, weight: _Number, *, out: Any = None) 
     """`lerp` of a half type by one number, which is not rounded to half before."""
 def _load_exponent(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`ldexp` for integer exponents."""
-def _log_softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+def _log_softmax(input: Tensor, dim: _int, half_to_float: _bool = False, *, out: Any = None) -> Tensor:
     """x - log(sum(exp(x))) along `dim`."""
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, input_dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
@@ -557,7 +561,7 @@ def _sample_dirichlet(input: Any, generator: Any = None) -> Tensor:
     """Points of the simplex with the concentrations in `input` [..., k]."""
 def _segment_reduce(data: Tensor, reduce: _str, *, lengths: Tensor | None = None, indices: Any = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _float | None = None) -> Tensor:
     """The sum, mean, max, min or prod of consecutive segments of `data` along `axis`."""
-def _softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+def _softmax(input: Tensor, dim: _int, half_to_float: _bool = False, *, out: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`."""
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, input_dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """The gradient of softmax from its output: y * (g - sum(g * y))."""

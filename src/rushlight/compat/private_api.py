@@ -244,10 +244,8 @@ def _view_as_real(params: list, *state_and_grads: list) -> None:
 _load_from_bytes = copying.storage_from_bytes
 _rebuild_from_type_v2, _get_layout = rebuild.from_type, rebuild.layout
 ProfilerActivity = torch.profiler.ProfilerActivity
-_VariableFunctionsClass, Generator = (
-    torch,
-    torch.Generator,
-)  # pickles say `torch._C._VariableFunctionsClass.relu`
+_VariableFunctionsClass = torch  # pickles say `torch._C._VariableFunctionsClass.relu`
+Generator = torch.Generator
 
 
 # -- _utils ----------------------------------------------------------------------------------------

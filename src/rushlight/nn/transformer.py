@@ -87,9 +87,8 @@ class _Layer(Module):
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
-        if (
-            len(self._attentions) == 1
-        ):  # PyTorch's encoder layers keep it, and need it in what they load
+        # PyTorch's encoder layers keep which it is, and need it in what they load
+        if len(self._attentions) == 1:
             relu = self.activation is F.relu or isinstance(self.activation, ReLU)
             gelu = self.activation is F.gelu or isinstance(self.activation, GELU)
             self.activation_relu_or_gelu = 1 if relu else 2 if gelu else 0

@@ -37,7 +37,7 @@ def reduce_tensor(tensor: Tensor, kind: type | None = None) -> tuple[Any, ...]:
     else:
         where = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad
         if tensor.dtype in dtypes.WITHOUT_STORAGE:
-            more = UntypedStorage._of(tensor), *where, OrderedDict(), tensor.dtype
+            more: tuple[Any, ...] = UntypedStorage._of(tensor), *where, OrderedDict(), tensor.dtype
             made = rebuild.tensor_v3, more
         else:
             made = rebuild.tensor_v2, (TypedStorage._of(tensor), *where, OrderedDict())
@@ -50,7 +50,7 @@ def reduce_parameter(parameter: Tensor) -> tuple[Any, ...]:
     """The same of a parameter; as in PyTorch, one of a class of the user's becomes a plain parameter."""
     from rushlight.serialization import rebuild
 
-    parts = parameter.data, parameter.requires_grad, OrderedDict()
+    parts: tuple[Any, ...] = parameter.data, parameter.requires_grad, OrderedDict()
     if parameter.__dict__:
         return rebuild.parameter_with_state, (*parts, dict(parameter.__dict__))
     return rebuild.parameter, parts

@@ -59,6 +59,8 @@ def tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     """As `tensor_v2` for dtypes without a storage class: the storage holds bytes of `dtype`."""
+    if type(source) is UntypedStorage:  # in plain pickles, which PyTorch itself cannot read
+        source = TypedStorage(wrap_storage=source, dtype=dtypes.uint8)
     _check_storage(source)
     _check(isinstance(dtype, dtypes.dtype), "dtype is {}", dtype)
     return _finished(_tensor(source, dtype, offset, size, stride), requires_grad, metadata)
