@@ -194,3 +194,19 @@ def test_the_general_entropy_of_exponential_families_is_their_own(name):
 
 def test_wishart_of_whole_degrees_of_freedom():
     assert D.Wishart(T(2), rushlight.eye(1)).sample().shape == (1, 1)
+
+
+def test_a_subclass_may_keep_settings_in_its_parts():
+    """Pyro's Independent asks its base for `_validate_args`: `expand` sets it last."""
+
+    class Asking(D.Independent):
+        @property
+        def _validate_args(self):
+            return self.base_dist._validate_args
+
+        @_validate_args.setter
+        def _validate_args(self, value):
+            self.base_dist._validate_args = value
+
+    wide = Asking(D.Normal(rushlight.zeros(3), 1.0), 1).expand((2,))
+    assert wide.batch_shape == (2,) and wide.base_dist.batch_shape == (2, 3)

@@ -173,9 +173,13 @@ class Distribution:
                     shape = batch_shape if inner else batch_shape + own[name].shape[batch:]
                     new.__dict__[name] = own[name].expand(shape)
             new.__dict__.update({name: own[name] for name in cls.__dict__.get("_kept", ())})
+        self._expand_parts(new, batch_shape)
         Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
+
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        """Give `new` what is expanded in another way than parameters; it has these, and no shape yet."""
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]

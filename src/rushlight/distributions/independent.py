@@ -41,11 +41,9 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
         more = self.event_shape[: self.reinterpreted_batch_ndims]
-        new.base_dist = self.base_dist.expand(new.batch_shape + more)
-        return new
+        new.base_dist = self.base_dist.expand(batch_shape + more)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 

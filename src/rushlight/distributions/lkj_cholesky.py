@@ -43,10 +43,8 @@ class LKJCholesky(Distribution):
         self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
         super().__init__(batch_shape, (dim, dim), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._beta = self._beta.expand(new.batch_shape + (self.dim,))
-        return new
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        new._beta = self._beta.expand(batch_shape + (self.dim,))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with rushlight.no_grad():

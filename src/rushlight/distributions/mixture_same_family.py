@@ -58,11 +58,9 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(event_shape)
         super().__init__(parts, event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        shape = new.batch_shape + (self._num_component,)
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        shape = batch_shape + (self._num_component,)
         new._component_distribution = self._component_distribution.expand(shape)
-        return new
 
     @constraints.dependent_property
     def support(self) -> Any:

@@ -33,10 +33,8 @@ class Multinomial(CategoricalVectors):
         super().__init__(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
         new._binomial = Binomial(total_count=self.total_count, probs=new.probs)
-        return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:

@@ -63,14 +63,12 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        shape = new.batch_shape + self.event_shape
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        shape = batch_shape + self.event_shape
         for t in reversed(self.transforms):
             shape = t.inverse_shape(shape)
         base_batch = shape[: len(shape) - len(self.base_dist.event_shape)]
         new.base_dist = self.base_dist.expand(base_batch)
-        return new
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:

@@ -81,10 +81,8 @@ class Wishart(WithCovariance, ExponentialFamily):
         p = self._event_shape[-1]
         return Chi2(df=df.unsqueeze(-1) - rushlight.arange(p, dtype=df.dtype, device=df.device))
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._dist_chi2 = new._diagonal(new.df)
-        return new
+    def _expand_parts(self, new: Any, batch_shape: Any) -> None:
+        new._dist_chi2 = self._diagonal(new.df)
 
     @property
     def mean(self) -> Tensor:
