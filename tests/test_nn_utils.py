@@ -200,6 +200,23 @@ def test_functional_call_gives_back_what_the_module_assigns():
     )
 
 
+def test_a_module_has_other_tensors_for_several_calls():
+    """Zuko asks for this undocumented name."""
+    module = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+    own, given = (
+        module[0].weight,
+        {"0.weight": torch.zeros(1, 1), "1.num_batches_tracked": torch.tensor(5)},
+    )
+    with nn.utils.stateless._reparametrize_module(module, given):
+        assert module[0].weight is given["0.weight"]
+        module(torch.ones(2, 1)), module(torch.ones(2, 1))
+    assert module[0].weight is own and module[1].num_batches_tracked == 0
+    assert given["1.num_batches_tracked"] == 7
+    strictly = nn.utils.stateless._reparametrize_module(module, given, strict=True)
+    with pytest.raises(RuntimeError, match="Missing key"), strictly:
+        pass
+
+
 def test_functional_call_of_modules_that_contain_themselves():
     module = Counting()
     module.inner.outer = module

@@ -99,6 +99,40 @@ def _tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
     return tied
 
 
+def _check_names(module: Module, given: Any) -> None:
+    """RuntimeError unless `given` has all names of the module's parameters and buffers, and no others."""
+    named = _named(module).keys()
+    missing, unexpected = named - given.keys(), given.keys() - named
+    if missing or unexpected:
+        text = f"Error(s) in reparametrizing for {type(module).__name__}:"
+        if unexpected:
+            text += f"\n\tUnexpected key(s): {', '.join(map(repr, sorted(unexpected)))}."
+        if missing:
+            text += f"\n\tMissing key(s): {', '.join(map(repr, sorted(missing)))}."
+        raise RuntimeError(text)
+
+
+@contextlib.contextmanager
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:
+    """Inside, the module has the given tensors, as for a `functional_call`. Libraries use it for several calls.
+
+    What was there comes back in the opposite order, with `stack_weights` or without.
+    """
+    tensors = parameters_and_buffers
+    if tie_weights:
+        tensors = _tied(module, tensors)
+    if strict:
+        _check_names(module, tensors)
+    with _with_tensors(module, tensors, parameters_and_buffers):
+        yield
+
+
 def functional_call(
     module: Module,
     parameters_and_buffers: Any,
@@ -125,22 +159,9 @@ def functional_call(
                 )
             merged.update(part)
         parameters_and_buffers = merged
-    tensors = parameters_and_buffers
-    if tie_weights:
-        tensors = _tied(module, tensors)
-    if strict:
-        named = _named(module).keys()
-        missing, unexpected = named - tensors.keys(), tensors.keys() - named
-        if missing or unexpected:
-            text = f"Error(s) in reparametrizing for {type(module).__name__}:"
-            if unexpected:
-                text += f"\n\tUnexpected key(s): {', '.join(map(repr, sorted(unexpected)))}."
-            if missing:
-                text += f"\n\tMissing key(s): {', '.join(map(repr, sorted(missing)))}."
-            raise RuntimeError(text)
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _with_tensors(module, tensors, parameters_and_buffers):
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
