@@ -14,6 +14,7 @@ from rushlight._codegen.kernels import libm
 from rushlight._codegen.kernels import rejection as kernels
 from rushlight._codegen.language import external
 from rushlight._codegen.types import f64
+from rushlight.core.dtype_sets import F64
 
 TAKES = {"pow": 2}  # numbers; other functions take one
 
@@ -30,11 +31,22 @@ def with_library(name: str, *functions: str) -> Any:
         return None
 
 
+def fit(a: Any, *columns: int) -> bool:
+    """Whether it is an array of rows such as kernels read."""
+    return (
+        a.__class__ is np.ndarray
+        and a.dtype is F64
+        and bool(a.size)
+        and a.shape[1:] == columns
+        and a.flags.carray
+    )
+
+
 @implements("random_poissons")
 def random_poissons(generator: Any, rates: np.ndarray) -> np.ndarray:
     """A Poisson count for each of `rates`, float64 [n], none negative."""
     kernel = with_library("poissons", "exp", "log", "lgamma")
-    if kernel is None or not rates.size:
+    if kernel is None or not fit(rates):
         return reference.random_poissons(generator, rates)
     out = np.empty(rates.size)
     drawn(generator, kernel, rates, out, rates.size)
@@ -45,10 +57,10 @@ def random_poissons(generator: Any, rates: np.ndarray) -> np.ndarray:
 def random_binomials(generator: Any, rows: np.ndarray) -> np.ndarray:
     """A binomial count for each row, float64 [n, 8]: see the reference."""
     kernel = with_library("binomials", "log")
-    if kernel is None or not rows.size:
+    if kernel is None or not fit(rows, 8):
         return reference.random_binomials(generator, rows)
     out = np.empty(len(rows))
-    drawn(generator, kernel, np.ascontiguousarray(rows), out, len(rows))
+    drawn(generator, kernel, rows, out, len(rows))
     return out
 
 
@@ -56,9 +68,8 @@ def random_binomials(generator: Any, rows: np.ndarray) -> np.ndarray:
 def random_gammas(generator: Any, rows: np.ndarray, squeeze: float) -> np.ndarray:
     """A gamma number for each row, float64 [n, 3]: see the reference."""
     kernel = with_library("gammas", "pow", "log", "log1p", "cos", "sin")
-    if kernel is None or not rows.size:
+    if kernel is None or not fit(rows, 3):
         return reference.random_gammas(generator, rows, squeeze)
     out = np.empty(len(rows))
-    rows = np.ascontiguousarray(rows)
     drawn(generator, kernel, rows, out, len(rows), squeeze, generator.spare_pair)
     return out
