@@ -102,13 +102,16 @@ def main() -> None:
     for path, (module, name) in theirs.items():
         own = ours.get(path)
         if own and own[1] == name and own[0].startswith("rushlight"):
-            rows = table[own[0].removeprefix("rushlight").lstrip(".")]
+            ours_in = own[0].removeprefix("rushlight").lstrip(".")
+            rows = table[ours_in]
             others = [each for each, names in rows.items() if name in names and each != module]
-            if any(len(each) > len(module) for each in others):
-                continue  # `torch.jit._script.ScriptModule`, not `torch.ScriptModule`
+            # The module of the same path; else `torch.jit._script.ScriptModule`, not `torch.ScriptModule`.
+            rank = lambda each, same=f"torch.{ours_in}": (each == same, len(each))
+            if any(rank(each) > rank(module) for each in others):
+                continue
             for each in others:
                 rows[each].discard(name)
-            table[own[0].removeprefix("rushlight").lstrip(".")][module].add(name)
+            rows[module].add(name)
     text = HEADER
     table.pop("compat.private_api", None)  # stand-ins
     for own_module in sorted(table):

@@ -729,6 +729,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "random_integers": drawing([np.dtype(np.int64)], 3, 17), "random_normals": normals(np.float32),
     "random_wide_normals": normals(np.float64), "random_scalar_normals": drawing([F32, F64], 0.5, 2.0),
     "random_permutation": drawing([np.dtype(np.int64)], least=2), "random_choices": chosen,
+    "laid_out": lambda rng, d: (lambda a, b: (a + b, a, b))(*elements(2)(rng, d)),
     "random_poissons": rates, "random_binomials": trials, "random_gammas": shapes_of_gammas,
     "random_exponentials": drawing([F32, F64], -0.5),
     "faults_of_weights": lambda rng, d: (weights_of(rng, d),),

@@ -545,7 +545,7 @@ def test_a_timeout_tells_who_waits_elsewhere():
 
     group = types.SimpleNamespace(
         ranks=[4, 5, 6, 7], rank=lambda: 0, store=dist.HashStore(), group_name="0", gone=dict,
-        timeout=timedelta(seconds=6),
+        timeout=timedelta(seconds=6), engine="mpi",
     )  # fmt: skip
     request = types.SimpleNamespace(Test=lambda: False)
     watch = work.Watch(work.Work(group, "all_reduce", 27, request, None, []), 6.0)

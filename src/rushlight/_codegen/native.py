@@ -267,13 +267,12 @@ def _parsed(text: str) -> Any:
 def _optimise(module: Any, text: str) -> None:
     """Run the passes of LLVM that a module has use for.
 
-    Note [Passes of LLVM]
-        All of them take as long as the code generator, and most look for work that kernels do not have. The
-        vectoriser and what prepares loops for it are for `lanes` loops, and for sums in any order (`fast`). Loops over
-        vectors that a kernel writes itself keep what does not change in them (masks above all) unless it is moved out
-        of them: their functions are simplified. Kernels that do so themselves (`quick`) and code without vectors, such
-        as native entries, get by with a fifth of the time. Loops are written out several times where the kernel says
-        so: LLVM's own copies made no kernel faster.
+    All of them take as long as the code generator, and most look for work that kernels do not have. The
+    vectoriser and what prepares loops for it are for `lanes` loops, and for sums in any order (`fast`). Loops over
+    vectors that a kernel writes itself keep what does not change in them (masks above all) unless it is moved out
+    of them: their functions are simplified. Kernels that do so themselves (`quick`) and code without vectors, such
+    as native entries, get by with a fifth of the time. Loops are written out several times where the kernel says
+    so: LLVM's own copies made no kernel faster.
     """
     llvm, machine, _ = _machine()
     # Level 1 leaves out what looks for work that kernels do not have (functions to write out within

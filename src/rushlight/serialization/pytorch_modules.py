@@ -50,7 +50,7 @@ MODULES: dict[str, dict[str, str]] = {
     "distributed.checkpoint.default_planner": {"torch.distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner"},
     "distributed.checkpoint.filesystem": {"torch.distributed.checkpoint.filesystem": "FileSystemReader FileSystemWriter _StorageInfo _StoragePrefix"},
     "distributed.checkpoint.hf_storage": {"torch.distributed.checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter"},
-    "distributed.checkpoint.metadata": {"torch.distributed._shard.sharded_tensor.metadata": "TensorProperties", "torch.distributed.checkpoint.metadata": "BytesStorageMetadata ChunkStorageMetadata Metadata MetadataIndex StorageMeta TensorStorageMetadata _MEM_FORMAT_ENCODING"},
+    "distributed.checkpoint.metadata": {"torch.distributed.checkpoint.metadata": "BytesStorageMetadata ChunkStorageMetadata Metadata MetadataIndex StorageMeta TensorProperties TensorStorageMetadata _MEM_FORMAT_ENCODING"},
     "distributed.checkpoint.planner": {"torch.distributed.checkpoint.planner": "LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner TensorWriteData WriteItem WriteItemType"},
     "distributed.checkpoint.state_dict": {"torch.distributed.checkpoint.state_dict": "StateDictOptions"},
     "distributed.checkpoint.stateful": {"torch.distributed.checkpoint.stateful": "Stateful"},

@@ -263,17 +263,17 @@ def _finished(made: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
 
 
 def _with_state(made: Any, state: Any) -> Any:
-    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[0], dict):
-        _check(not state[1], "a tensor has slots")
-        state = state[0]
+    """`made` with its attributes set: a dictionary of them, or (dictionary, those in slots of its class)."""
+    from rushlight.serialization.copying import set_attributes
+
+    plain, own = state if isinstance(state, tuple) and len(state) == 2 else (state, {})
     _check(
-        isinstance(state, dict) and all(isinstance(key, str) for key in state),
+        all(isinstance(d, dict) and all(isinstance(k, str) for k in d) for d in (plain, own or {})),
         "a tensor's state is {}",
         state,
     )
-    for key, value in state.items():
-        # Straight into the attributes: setattr would run properties of the class.
-        made.__dict__[key] = value
+    # Straight into the attributes: setattr would run properties of the class.
+    set_attributes(made, {**plain, **(own or {})})
     return made
 
 
