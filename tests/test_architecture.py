@@ -330,12 +330,6 @@ def ops():
     return OPS
 
 
-def test_gradient_rules_name_what_they_may_read():
-    """What the first call of an operator checks, for all of them."""
-    for operator in ops().values():
-        operator.check()
-
-
 def public(path: str) -> bool:
     """Has the operator a public name of its own? The functions the others are behind have the rows."""
     parts = path.split(".")

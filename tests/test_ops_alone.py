@@ -159,25 +159,6 @@ def test_an_import_that_is_done_again():
         OPS.pop("twice", None)
 
 
-def test_a_wrong_rule_is_told_at_the_first_call():
-    from rushlight.dispatch.registry import OPS, Array, op
-
-    def ruled(xp, input: Array):
-        return input
-
-    for rule, words in (
-        ({"other": lambda g: g}, "gradient rule for 'other', inputs"),
-        ({"input": lambda g, wide: g}, "bad gradient rule input"),
-    ):
-        try:
-            declared = op()(ruled)
-            declared.grad(**rule)
-            with pytest.raises(TypeError, match=words):
-                declared(torch.ones(2))
-        finally:
-            OPS.pop("ruled", None)
-
-
 def test_a_parameter_with_a_name_of_printed_code():
     from rushlight.dispatch.registry import OPS, Array, op
 

@@ -172,36 +172,13 @@ def on_copy(write: Callable, order: str) -> Callable:
     return update_wrapper(forward, write)
 
 
-FROM_SIGNATURE = frozenset(
-    "has_body params n_positional defaults notes inputs numbers lists statics scalars varargs".split()
-)
 SCALARS = frozenset(
     {"int", "float", "bool", "Number"}
 )  # annotations of parameters that are numbers
 
 
 class Op:
-    """One operator: its forward, its gradient rules, and what is known about both.
-
-    What the signature says (the attributes from `has_body` to `varargs`) is read when it is first asked for, and
-    rules are checked at the first call: most operators that a program imports are never called.
-    """
-
-    has_body: (
-        bool  # it computes its result by kernels or by other operators, not by the one `kernel`
-    )
-    params: tuple[str, ...]
-    n_positional: int
-    defaults: dict[str, Any]
-    notes: dict[str, Any]  # annotations
-    inputs: tuple[str, ...]  # parameters that are tensors
-    numbers: tuple[str, ...]  # inputs of an elementwise operator that may be Python numbers
-    lists: frozenset[str]  # inputs that are lists of tensors
-    statics: tuple[str, ...]  # parameters that are not tensors
-    scalars: tuple[
-        str, ...
-    ]  # parameters that are numbers; a call may have a tensor without dimensions for them
-    varargs: str | None  # the parameter that may be given as several arguments
+    """One operator: its forward, its gradient rules, and what is known about both."""
 
     def __init__(
         self,
@@ -257,10 +234,10 @@ class Op:
         # of an operator on a list: a kernel that is tried before the forward; it gives None where the arrays
         # are not plain, or not what it is made for
         self.first = first
-        self._signature = declared, numbers
-        # the inputs of an elementwise operator that its result lies in memory like (None: all), in their order, or a
-        # function that gives them for the inputs that are numbers; () for a row-major result
-        self._operands = operands
+        self._read_parameters(declared, numbers)
+        # the inputs of an elementwise operator that its result lies in memory like, in their order, or a function that
+        # gives them for the inputs that are numbers; () for a row-major result; None for one as the kernel makes it
+        self._operands = self.inputs if operands is None and elementwise else operands
         self.rules: dict[str, Rule] = {}
         self.rule_all: Rule | None = None
         # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
@@ -279,13 +256,7 @@ class Op:
             raise TypeError(f"[{self.path}] is declared twice")
         OPS[self.path] = self
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in FROM_SIGNATURE:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self._read_signature(*self._signature)
-        return self.__dict__[name]
-
-    def _read_signature(self, declared: Callable, numbers: tuple[str, ...] | None) -> None:
+    def _read_parameters(self, declared: Callable, numbers: tuple[str, ...] | None) -> None:
         """What the signature says: names, defaults, which parameters are tensors and which are numbers."""
         code = declared.__code__
         names = parameters(declared)
@@ -304,9 +275,11 @@ class Op:
         self.defaults.update(declared.__kwdefaults__ or {})
         self.notes = notes = declared.__annotations__
         self.inputs = tuple(p for p in self.params if str(notes.get(p, "")).startswith("Array"))
+        # inputs of an elementwise operator that may be Python numbers: all but the first
         self.numbers = self.inputs[1:] if numbers is None else numbers
         self.lists = frozenset(p for p in self.inputs if str(notes[p]).startswith("Arrays"))
         self.statics = tuple(p for p in self.params if p not in self.inputs)
+        # parameters that are numbers; a call may have a tensor without dimensions for them
         self.scalars = tuple(
             p for p in self.statics if str(notes.get(p)).removesuffix(" | None") in SCALARS
         )
@@ -343,13 +316,15 @@ class Op:
         if kernel is not None and len(rules) != 1:
             raise TypeError(f"[{self.path}] a kernel belongs to one rule, not to {len(rules)}")
         for wrt, rule in rules.items():
-            self.rules[wrt] = Rule(rule, kernel)
+            if wrt not in self.inputs:
+                raise TypeError(f"[{self.path}] gradient rule for {wrt!r}, inputs: {self.inputs}")
+            self.rules[wrt] = self._checked(Rule(rule, kernel), wrt)
         return self.function
 
     def grad_all(self, rule: Callable, kernel: Callable | None = None) -> Any:
         """Declare one rule for all inputs, or one rule and one kernel: they return a tuple of gradients and
         may name `needs`, a tuple of whether each input needs one."""
-        self.rule_all = Rule(rule, kernel)
+        self.rule_all = self._checked(Rule(rule, kernel), "*", "needs")
         return self.function
 
     def alias(self, *paths: str) -> Any:
@@ -358,19 +333,16 @@ class Op:
             ALIASES[path] = self
         return self.function
 
-    def check(self) -> None:
-        """TypeError for a gradient rule of what is no input, or one that names what no rule may read."""
-        known = {"g", "result", *self.params, *self.intermediates}
+    def _checked(self, rule: Rule, wrt: str, *more: str) -> Rule:
+        known = {"g", "result", *self.params, *self.intermediates, *more}
         known |= {f"{i}_shape" for i in self.inputs} | {f"{i}_dtype" for i in self.inputs}
         if isinstance(self.outputs, tuple):
             known |= set(self.outputs) | {f"g_{o}" for o in self.outputs}
-        for wrt, rule in (*self.rules.items(), *([("*", self.rule_all)] if self.rule_all else ())):
-            if wrt not in ("*", *self.inputs):
-                raise TypeError(f"[{self.path}] gradient rule for {wrt!r}, inputs: {self.inputs}")
-            if not (known | {"needs"} if wrt == "*" else known).issuperset(rule.reads):
-                raise TypeError(
-                    f"[{self.path}] bad gradient rule {wrt}={rule.reads}: may only name {sorted(known)}"
-                )
+        if not known.issuperset(rule.reads):
+            raise TypeError(
+                f"[{self.path}] bad gradient rule {wrt}={rule.reads}: may only name {sorted(known)}"
+            )
+        return rule
 
     # -- what follows from the declaration ---------------------------------------------------------
 
@@ -437,8 +409,6 @@ class Op:
         """The inputs that the result lies in memory like, where `numbers` are Python numbers: Note [Layouts of
         results]."""
         found = self._operands
-        if found is None and self.elementwise:
-            return self.inputs
         return found(numbers) if callable(found) else found
 
     def taken_over(self, named: dict) -> Op | None:
@@ -469,7 +439,6 @@ class Op:
                 if not self.built and self not in _unfinished:
                     _unfinished.add(self)
                     try:
-                        self.check()
                         specialise.build(self)
                         self.built = True
                     finally:  # Ctrl-C: the next call begins again
