@@ -17,8 +17,8 @@ def names(
 
     >>> space = {"__name__": "rushlight.optim"}
     >>> __getattr__, __dir__ = names(space, {"Adam": "adam"})
-    >>> __getattr__("Adam").__module__
-    'rushlight.optim.adam'
+    >>> __getattr__("Adam").__name__
+    'Adam'
     >>> "Adam" in space, __getattr__("Madam")
     Traceback (most recent call last):
     AttributeError: module 'rushlight.optim' has no attribute 'Madam': not implemented here; docs/coverage.md lists what is
