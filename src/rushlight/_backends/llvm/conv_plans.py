@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._codegen import native
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels.conv import DEPTH, ROWS, Plan
 from rushlight._codegen.kernels.conv_direct import (
@@ -172,14 +173,13 @@ def depth(k: int, lanes: int) -> int:
 
 def direct_tile(r: int, each: int, k: int, taps: int, high: int, wide: int, lanes: int) -> Ints:
     """Channels, lines and vectors of a tile of `direct`, as they were fastest."""
-    many = many_registers()
-    if many and k > 200 and each % 8 == 0:
+    most = 16 if many_registers() else 8  # sums, which stay in registers
+    if most == 16 and k > 200 and each % 8 == 0:
         r = 8
     found = [n for n in TILE_LINES.get(r, (2,)) if n <= high and n * r * taps <= CODE]
     found = found or [max(1, min(high, CODE // (r * taps)))]
     lines = min(found, key=lambda n: rounded_up(high, n))  # fewest that do not exist
     vectors = 1
-    most = 16 if many else 8  # sums
     while wide > vectors * lanes and 2 * vectors * r * lines <= most and vectors < 4:
         if 2 * vectors * r * lines * taps > CODE or (vectors == 2 and lines > 1):
             break
@@ -220,14 +220,15 @@ def direct_plan(problem: Problem) -> tuple[Any, np.ndarray] | None:
     if transposed and not flipped:
         if d != 1 or each > 6 or max(kernel) > 7:
             return None
-        rows = max(r for r in range(1, 6 if many_registers() else 4) if each % r == 0)
-        lines = 2 if rows <= (2 if many_registers() else 1) else 1  # 4 sums for each
+        most = 5 if many_registers() else 3  # rows of 4 sums
+        rows = max(r for r in range(1, most + 1) if each % r == 0)
+        lines = 2 if 2 * rows < most else 1
         run = direct_transposed.compiled(R=rows, PAIRS=lines, **known)
         work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
     else:
         rows, lines, vectors = direct_tile(rows, each, c * taps, taps, y[2], y[3], lanes)
         known |= {"R": rows, "LINES": lines, "V": vectors, "S": s, "D": d}
-        apart = not many_registers() and y[3] > vectors * lanes
+        apart = not native.has_masks() and y[3] > vectors * lanes
         run = direct.compiled(FLIP=flipped, APART=apart, **known)
         work = lines * rows * taps * c * rounded_up(y[3], lanes)
     w_steps = (taps, each * taps) if transposed else (c * taps, taps)

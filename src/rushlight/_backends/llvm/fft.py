@@ -13,7 +13,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import fft as reference
 from rushlight._codegen.kernels import fft as kernels
-from rushlight._codegen.kernels import fft_lines as side
+from rushlight._codegen.kernels import fft_lines
 from rushlight._codegen.native_entry import bind
 from rushlight._codegen.types import f32, f64
 from rushlight.core.dtype_sets import C64, C128, F32, F64
@@ -70,48 +70,48 @@ def halves(n: int, lanes: int, real: np.dtype) -> np.ndarray:
 
 
 @lru_cache(64)
-def side_tables(n: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray] | None:
-    """(the roots of unity of all passes, how many passes there are and their factors); None for a number with
-    other factors."""
-    factors, roots, m = [], [np.empty((0, 0))], n
-    for r in (4, 2, 3, 5, 7):
+def passes(n: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray] | None:
+    """(the roots of unity of all passes of `fft_lines`, how many passes there are and their factors); None for a
+    number with other factors."""
+    factors, roots, m = [], [], n
+    for r in fft_lines.FACTORS:
         while m % r == 0:
             m //= r
             factors.append(r)
-            roots.append(unity(np.outer(np.arange(m), np.arange(1, r)) * (n // (m * r)), n))
+            roots.append(unity(np.outer(np.arange(m), np.arange(1, r)) * (n // (m * r)), n).ravel())
     if m > 1:
         return None
-    flat = np.concatenate([w.reshape(-1) for w in roots]).astype(np.complex128)
-    return flat.view(np.float64).astype(real), np.array([len(factors), *factors], np.int64)
+    flat = np.concatenate(roots).view(np.float64).astype(real)
+    return flat, np.array([len(factors), *factors], np.int64)
 
 
 @lru_cache(64)
-def side_halves(n: int, real: np.dtype) -> np.ndarray:
-    """`halves`, each real part before its imaginary part."""
+def halves_in_turns(n: int, real: np.dtype) -> np.ndarray:
+    """`halves`, each real part before its imaginary part, one by one."""
     return unity(np.arange(n // 2 + 1), 2 * n).view(np.float64).astype(real)
 
 
 def side_by_side(a: np.ndarray, out: np.ndarray, d: int, name: str, n: int, scale: float) -> bool:
-    """Transforms of many lines of contiguous arrays; False where there are fewer lines than lanes, or n, the
-    complex numbers of a line, has factors that they do not know."""
+    """Transforms of many lines of contiguous arrays along dimension d; False where there are fewer lines than lanes,
+    or n, the complex numbers of a line, has factors that `fft_lines` does not know."""
     t = REALS[a.dtype]
-    lanes, inner, last = side.lanes_of(t), prod(a.shape[d + 1 :]), d == a.ndim - 1
+    lanes, inner, last = fft_lines.lanes_of(t), prod(a.shape[d + 1 :]), d == a.ndim - 1
     rows = a.size // a.shape[d]
-    if not lanes // 2 <= n <= side.MOST or (rows if last else inner) < lanes:
+    if not lanes // 2 <= n <= fft_lines.MOST or (rows if last else inner) < lanes:
         return False
-    known = side_tables(n, t.np)
+    known = passes(n, t.np)
     if known is None:
         return False
     if name == "fft" or name == "ifft":
         sign = 1 if name == "fft" else -1
         if last:
-            side.rows.compiled(T=t)(a, out, *known, rows, n, sign, scale)
+            fft_lines.rows.compiled(T=t)(a, out, *known, rows, n, sign, scale)
         else:
-            outer = rows // inner
-            side.columns.compiled(T=t)(a, out, *known, outer, n, inner, sign, scale)
+            run = fft_lines.columns.compiled(T=t)
+            run(a, out, *known, rows // inner, n, inner, sign, scale)
     else:
-        run = (side.rows_to_real if name == "irfft" else side.real_rows).compiled(T=t)
-        run(a, out, *known, side_halves(n, t.np), rows, n, scale)
+        run = (fft_lines.rows_to_real if name == "irfft" else fft_lines.real_rows).compiled(T=t)
+        run(a, out, *known, halves_in_turns(n, t.np), rows, n, scale)
     return True
 
 
@@ -148,12 +148,16 @@ def transform_lines(
 
 FEW = 64  # points of a transform that may be a product with a matrix
 VECTORS = 512  # that such a product takes of a line at most
-WORK = 1 << 16  # multiplications from which `side_by_side` is faster, where it knows the sizes
+WORK = (
+    1 << 17
+)  # multiplications from which `side_by_side` is faster, as was measured for 16 to 64 points
 Ints = tuple[int, ...]
 
 
-def smooth(n: int) -> bool:
-    return n >= 16 and side_tables(n, np.dtype(np.float64)) is not None
+def smooth(n: int, kind: str) -> bool:
+    """Whether `fft_lines` takes lines of n numbers: n has no prime factors above 7, and is even for real lines."""
+    even = kind == "c2c" or n % 2 == 0
+    return n >= 16 and even and passes(n, np.dtype(np.float64)) is not None
 
 
 def matrix(kind: str, parts: int, sizes: Ints, inverse: bool, factor: float) -> np.ndarray:
@@ -204,9 +208,9 @@ def few(
         sizes = (*sizes[:-1], n)
     if d not in REALS or not 0 < len(dims) < 3 or prod(sizes) > FEW or not prod(shape):
         return None
-    if 2 * prod(shape) * prod(sizes) > WORK and all(map(smooth, sizes)):
-        return None
     parts = 2 if d.kind == "c" else 1
+    if 2 * parts * prod(shape) * prod(sizes) > WORK and all(smooth(n, kind) for n in sizes):
+        return None
     w = matrix(kind, parts, sizes, inverse, reference.factor(scale, prod(sizes)))
     p, lanes = w.shape[1], kernels.width(REALS[d])
     vectors = -(-p // lanes)

@@ -112,23 +112,27 @@ def store_tile(to, bias, sums, lines, oh_size, ow_size, left, L):
 
 
 @inline
-def tile_sums(x, w, step, masks, top, source, plan, R, LINES, V, KH, KW, S, D, FLIP, T, L):
-    """The sums of a tile [lines][R][V][chains]: over all channels of the image at x, whose lines are read
-    from `top` and columns from `source` on."""
+def tile(INNER, x, w, bias, y, step, top, left, plan, R, LINES, V, KH, KW, S, D, FLIP, T, L):
+    """A tile of `direct` goes to y: over all channels of the image at x, whose lines are read from `top` and
+    columns from `left` on. INNER: the tile and all columns that it reads exist."""
     CHAINS = chains(LINES * R * V, KW)
     height, width = plan[Plan.HEIGHT], plan[Plan.WIDTH]
+    masks = None if INNER else tile_masks(left, width, V, KW, S, D, L)
     sums = [
         [[[splat(T(0), L) for _ in range(CHAINS)] for _ in range(V)] for _ in range(R)]
         for _ in range(LINES)
     ]
     for c in range(plan[Plan.CHANNELS]):
-        at = x + (c * height * width + source)
+        at = x + (c * height * width + left)
         p = w + c * plan[Plan.W_IN]
         for row in unroll(lines_read(LINES, KH, S, D)):
             ih = top + row
             if (ih >= 0) & (ih < height):
                 add_line(row, at + ih * width, p, step, masks, sums, KH, KW, S, D, FLIP, L)
-    return sums
+    oh_size, ow_size = plan[Plan.OUT_HEIGHT], plan[Plan.OUT_WIDTH]
+    oh, ow = (top + plan[Plan.TOP]) // S, (left + plan[Plan.LEFT]) // S
+    columns = None if INNER else ow_size - ow
+    store_tile(y + ow, bias, sums, oh_size - oh, oh_size, ow_size, columns, L)
 
 
 @kernel(quick=True)
@@ -139,7 +143,7 @@ def direct(
     """y [N, groups, blocks * R, OH, OW] = x [N, groups, C, H, W] convolved with w, plus bias.
 
     FLIP: the taps stand in reverse. APART: tiles that no border touches have code of their own, without
-    masks, which take registers where these are few.
+    masks, for machines without instructions for these.
     """
     blocks, channels, step = plan[Plan.BLOCKS], plan[Plan.CHANNELS], plan[Plan.W_OUT]
     height, width = plan[Plan.HEIGHT], plan[Plan.WIDTH]
@@ -155,52 +159,13 @@ def direct(
             of_bias = bias + (group * blocks + block) * R
             for ow in range(0, ow_size, L * V):
                 left = ow * S - plan[Plan.LEFT]
-                inside = (left >= 0) & (left + (L * V * S + (KW - 1) * D) <= width)
-                if APART and inside:
-                    sums = tile_sums(
-                        of_x,
-                        of_w,
-                        step,
-                        None,
-                        top,
-                        left,
-                        plan,
-                        R,
-                        LINES,
-                        V,
-                        KH,
-                        KW,
-                        S,
-                        D,
-                        FLIP,
-                        T,
-                        L,
-                    )
-                    store_tile(to + ow, of_bias, sums, oh_size - first, oh_size, ow_size, None, L)
+                inner = (left >= 0) & (left + (L * V * S + (KW - 1) * D) <= width)
+                if APART and inner:
+                    tile(True, of_x, of_w, of_bias, to, step, top, left, plan,
+                         R, LINES, V, KH, KW, S, D, FLIP, T, L)  # fmt: skip
                 else:
-                    masks = tile_masks(left, width, V, KW, S, D, L)
-                    sums = tile_sums(
-                        of_x,
-                        of_w,
-                        step,
-                        masks,
-                        top,
-                        left,
-                        plan,
-                        R,
-                        LINES,
-                        V,
-                        KH,
-                        KW,
-                        S,
-                        D,
-                        FLIP,
-                        T,
-                        L,
-                    )
-                    store_tile(
-                        to + ow, of_bias, sums, oh_size - first, oh_size, ow_size, ow_size - ow, L
-                    )
+                    tile(False, of_x, of_w, of_bias, to, step, top, left, plan,
+                         R, LINES, V, KH, KW, S, D, FLIP, T, L)  # fmt: skip
 
 
 def pair_meetings(

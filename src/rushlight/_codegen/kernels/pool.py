@@ -124,7 +124,8 @@ def max_windows(PLACES, APART, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], 
         for r in range(lo, hi):
             for j in range(0, ow, L):
                 left, to = j * sw - pw, r * ow + j
-                if APART & (left >= 0) & (left + (kw - 1) * dw + L * sw <= W):
+                inner = (left >= 0) & (left + (kw - 1) * dw + L * sw <= W)
+                if APART and inner:
                     best, place = largest(
                         PLACES, True, KW, S, p, z, y, left, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
                     )
