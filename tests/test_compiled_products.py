@@ -544,3 +544,14 @@ def test_sums_with_products_of_a_few_elements(dtype):
         assert (entry(a, a, a, 0.5, True) is None) and entry(a, a, a, 0.5, 0.25).tolist() == [
             [1.0] * 2
         ] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize(("m", "k", "n"), [(1000, 513, 40), (97, 1100, 33), (6, 3000, 20)])
+def test_columns_that_lie_pages_apart(m: int, k: int, n: int, dtype: torch.dtype) -> None:
+    """Their rows are packed, which changes no sum and no order of sums."""
+    torch.manual_seed(0)
+    a, b, c = (torch.randint(-9, 9, s).to(dtype) / 8 for s in ((k, m), (k, n), (m, n)))
+    a, b, c = (t.to(dtype) for t in (a, b, c))
+    assert torch.equal(a.t() @ b, a.t().contiguous() @ b)
+    assert torch.equal(torch.addmm(c, a.t(), b), torch.addmm(c, a.t().contiguous(), b))

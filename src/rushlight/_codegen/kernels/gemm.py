@@ -4,9 +4,10 @@ The result is computed in tiles of `MR` rows by `V` vectors, which stay in regis
 the inner dimension passes by: for every k, V vectors of B are multiplied by MR numbers of A. A chunk
 of the work is some panels of C, each as wide as a tile; its part of B is packed into memory that
 stays in the second-level cache, and row after row of tiles passes over it. A is read where it is,
-number by number: packing it too made every product slower. (Blocking and packing are those of
-K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; the roles of
-the two operands are exchanged.)
+number by number, and packed only where its numbers for one row lie pages apart (the first factor of
+a gradient of weights): packing it always made every product slower. (Blocking and packing are those
+of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; the roles
+of the two operands are exchanged.)
 
 An element of C is a sum of blocks of at most `DEPTH` products each, added in order, whatever the
 number of threads and wherever in C it stands.
@@ -25,8 +26,14 @@ from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
 
 DEPTH = 512  # of a packed panel of B: 64 KiB
-GROUP = 4  # panels that are packed at once and lie in the second-level cache together
+PACKED = (
+    1 << 18
+)  # bytes of panels that are packed at once and lie in the second-level cache together
 CHUNKS = 8  # that a large product is cut into at least
+HIGH = 48  # rows of A that are packed at once, of types of 4 bytes: whole lines of the cache
+FAR = (
+    1 << 18
+)  # bytes over which a row of A is spread, from which it is packed: more pages than a processor finds at once
 SET, ADD, BIAS, SCALE = 0, 1, 2, 3  # C: the product; C or a row + alpha * it; alpha * it
 LAST = 4  # more than these: the sums are complete, and the activation follows
 
@@ -131,6 +138,12 @@ def tile(
         for r in unroll(MR):
             for v in unroll(V):
                 store(to[r] + v * L, sums[r][v], masks[v])
+    elif begin == ADD:
+        for r in unroll(MR):
+            if r < rows:
+                for v in unroll(V):
+                    more = sums[r][v] * splat(T(alpha), L)
+                    store(to[r] + v * L, load(to[r] + v * L, L, masks[v]) + more, masks[v])
     else:
         own = array(T, MR * V * L)
         for r in unroll(MR):
@@ -285,6 +298,46 @@ def pack(b, bks, bcs, to, k, columns, W, L):
             pack_columns(b + j * bcs, bcs, to + j * DEPTH, k, min(W, columns - j), W=W, L=L)
 
 
+def tile_distance(MR: int, L: int) -> int:
+    """From a packed tile of A to the next, in numbers; they share no lines of the cache's first level."""
+    return (DEPTH * -(-MR // L) + 4) * L
+
+
+def packed_rows(T: Type, MR: int) -> int:
+    """How many rows of A are packed at once, so many whole tiles."""
+    return min(HIGH, 4 * HIGH // T.size) // MR * MR
+
+
+@routine(apart=True)
+def pack_tiles(a, aks, to, k, rows, T, MR, L):
+    """Rows of A [rows, k], at most `packed_rows`, whose columns are contiguous, as tiles of MR rows: for each k as
+    many vectors as hold MR numbers."""
+    high, line = packed_rows(T, MR), 64 // T.size
+    each = -(-MR // L)
+    first = [i // each * MR + i % each * L for i in range(high // MR * each)]
+    masks = [iota(i32, L) < i32(rows - row) for row in first]
+    for p in range(k):
+        for i in unroll(high // line + 1):  # no processor foresees what lies pages apart
+            prefetch(a + ((p + 8) * aks + i * line))
+        for i in unroll(len(first)):
+            there = load(a + (p * aks + first[i]), L, masks[i])
+            store(to + (i // each * tile_distance(MR, L) + (p * each + i % each) * L), there)
+
+
+@routine(apart=True)
+def block_apart(a, aks, packed, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
+                alpha, ACT, back):  # fmt: skip
+    """A `block`, of A whose columns are contiguous and far apart: some rows at a time are packed first."""
+    wide = -(-MR // L) * L
+    for i in range(0, rows, packed_rows(T, MR)):
+        here = min(rows - i, packed_rows(T, MR))
+        pack_tiles(a + i, aks, packed, k, here, T=T, MR=MR, L=L)
+        for r in range(0, here, MR):
+            block(packed + r // MR * tile_distance(MR, L), i64(1), i64(wide), b, panel, bks, c + (i + r) * ldc,
+                  ldc, row, k, min(here - r, MR), columns, begin, T=T, MR=MR, V=V, L=L, alpha=alpha, ACT=ACT,
+                  back=back)  # fmt: skip
+
+
 @kernel
 def convert(a: Ptr[A], out: Ptr[B], n: i64):
     """The numbers of one array in another."""
@@ -352,6 +405,7 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     type than the sums' holds no sums: then k is at most DEPTH.
     """
     W = V * L
+    GROUP = PACKED // (DEPTH * W * T.size)
     a_dims, a_shape, a_strides = shape_of(a)
     b_dims, b_shape, b_strides = shape_of(b)
     c_dims, c_shape, c_strides = shape_of(c)
@@ -373,11 +427,14 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
         batch = batch * c_shape[d]
 
     # The chunks of a matrix: `down` times `pieces`, for each span.
+    a_apart = (ars == 1) & (aks * depth > FAR // E.size) & (n > W)
     across = rounded_up(n, W) // W
     wanted = rounded_up(min(1 + m * n * k * batch // 524288, CHUNKS), batch) // batch
     if spans > 1:
         wanted = i64(1)
     group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
+    if a_apart:
+        group = min(across, GROUP)
     pieces = rounded_up(across, group) // group
     down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
     down = max(down, rounded_up(m, 1024) // 1024)
@@ -391,6 +448,7 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     b_in_place &= (min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048))
     for lo, hi in parallel(batch * chunks, grain):
         panels = array(E.loaded, DEPTH * W * GROUP)
+        packed = array(E.loaded, tile_distance(MR, L) * (packed_rows(T, MR) // MR))
         for t in range(lo, hi):
             z, s, i, first = t, i64(0), i64(0), i64(0)
             if chunks > 1:
@@ -421,8 +479,12 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
                         source, panel, step, back = by + p * bks, i64(1), bks, i64(1)
                 if back == 0:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
-                block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep, rows,
-                      columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
+                if a_apart:
+                    block_apart(at + p * aks, aks, packed, source, panel, step, to, ldc, row + first, deep, rows,
+                                columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
+                else:
+                    block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep, rows,
+                          columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
                 p += depth
                 start = i64(ADD)
 
