@@ -13,6 +13,7 @@ from rushlight.nn import _reduction, scatter_gather
 
 PROGRAM = """
 import torch
+assert torch._utils._element_size(torch.float64) == 8  # without an import of it
 from torch.nn.modules.module import _IncompatibleKeys, _addindent
 from torch.nn.modules.utils import _ntuple, _pair, consume_prefix_in_state_dict_if_present
 from torch.nn.modules.activation import MultiheadAttention
@@ -27,7 +28,7 @@ from torch.nn.init import _no_grad_trunc_normal_
 from torch.nn.functional import _canonical_mask
 from torch.optim.optimizer import Optimizer, required, _use_grad_for_differentiable
 from torch.optim.adamw import AdamW
-from torch._utils import _flatten_dense_tensors, _rebuild_tensor_v2
+from torch._utils import ExceptionWrapper, _flatten_dense_tensors, _rebuild_tensor_v2
 import torch.nn as nn
 
 assert MultiheadAttention is nn.MultiheadAttention and AdamW is torch.optim.AdamW
@@ -83,6 +84,17 @@ def test_functions():
     assert inner._no_grad_fill_(p, 2.0) is p
     assert p.tolist() == [2, 2, 2]
     assert p.grad_fn is None
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError])
+def test_an_exception_of_another_thread(kind):
+    try:
+        raise kind("the reason")
+    except kind:
+        caught = inner.ExceptionWrapper(where="in replica 0")
+    assert caught.exc_type is kind
+    with pytest.raises(kind, match=f"Caught {kind.__name__} in replica 0(.|\n)*the reason"):
+        caught.reraise()
 
 
 def test_tensors_in_one_piece():

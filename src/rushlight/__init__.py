@@ -217,6 +217,8 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'rushlight' has no submodule {name!r} yet") from None
     elif name in _CONSTANTS:
         found = _CONSTANTS[name]
+    elif name == "_utils" and _sys.modules.get("torch") is _sys.modules[__name__]:
+        return _import_module("torch._utils")  # which compat/import_hook.py makes
     elif name in _INNER:
         found = getattr(_import_module("rushlight.ops").aten, name)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from rushlight._ops import DispatchKey, _AutoDispatchBelowAutograd
@@ -38,6 +39,22 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     import rushlight
 
     rushlight.autograd.set_detect_anomaly(enabled, check_nan)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded for backward."""
+    return thread.grad
+
+
+class _WeakTensorRef:
+    """A reference that does not keep its tensor."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._ref = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._ref() is None
 
 
 def compiled_with_cxx11_abi() -> bool:

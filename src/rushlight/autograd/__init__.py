@@ -23,6 +23,7 @@ _NAMES = {
     "inference_mode": "grad_mode",
     "set_multithreading_enabled": "grad_mode",
     "Variable": "variable",
+    "kineto_available": "profiler",
 }
 _MODULES = (
     "anomaly_mode",

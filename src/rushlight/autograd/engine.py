@@ -63,19 +63,16 @@ def run(
     at_leaves = captures if captures is not None and not accumulate_into else ()
     add = Tensor.__add__ if not sparse.made else plus
     leaves: list = []
+    outer, thread.task = thread.task, waits
     try:
         while ready:
             node = ready.pop()
             g = flowing.pop(node, None)
             edges = node.edges if pruned is None else pruned.get(node, ())
             if g is None or special or node.hooks is not None or captures and node in captures:
-                outer, thread.task = thread.task, waits
-                try:
-                    gradients = run_special(
-                        node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
-                    )  # fmt: skip
-                finally:
-                    thread.task = outer
+                gradients = run_special(
+                    node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
+                )  # fmt: skip
             else:
                 gradients = node.apply(g, edges, keep, create_graph)
             for e, gx in zip(edges, gradients):
@@ -95,10 +92,11 @@ def run(
                 gx = gradients = None
                 ready += leaves
                 leaves.clear()
+        if AT_END in waits:
+            for function in waits[AT_END]:  # type: ignore[attr-defined]  # which may add others
+                function()
     finally:
-        thread.grad = recording
-    for function in waits.get(AT_END, ()):
-        function()
+        thread.grad, thread.task = recording, outer
 
 
 def plus(a: Tensor, b: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 _level: list[Level] = []  # the open one
+_current_level = -1  # its number, 0; -1 while none is open
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -37,6 +38,7 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Open the level. RuntimeError if it is open: there is only one."""
+    global _current_level
     if _level:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment: a dual level is open already"
@@ -45,14 +47,17 @@ def enter_dual_level() -> int:
     level.functional, level.history = False, True  # programs may record what they like
     level.__enter__()
     _level.append(level)
+    _current_level = 0
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level and forget its tangents."""
+    global _current_level
     if not _level:
         raise RuntimeError("Trying to exit a forward AD level that was not entered")
     _level.pop().__exit__()
+    _current_level = -1
 
 
 class dual_level:

@@ -399,7 +399,14 @@ def with_tangents(
             raise RuntimeError(
                 f"{cls.__name__}.jvp returned a tangent of shape {list(t.shape)} for an output of shape {list(o.shape)}"
             )
+        if contains(ctx._non_differentiable, o):
+            raise RuntimeError(
+                f"{cls.__name__}.jvp returned a tangent for output {nr}, which forward marked as not differentiable. "
+                "You should return None at that position instead."
+            )
         at = next((k for k, a in enumerate(given) if a is o), None)
+        if not level.functional:
+            check_tangent(o, t, at, given, moved)
         if at is not None:  # written in place: the caller's tensor is the result
             results[nr] = args[at]
             results[nr]._edge = o._edge
@@ -412,6 +419,37 @@ def with_tangents(
         made = tuple(fresh) if several else fresh[0]
         return recorded(cls, args, kwargs, with_setup, lambda: made)
     return ctx, tuple(results) if several else results[0]
+
+
+def check_tangent(o: Tensor, t: Tensor, at: int | None, given: tuple, moved: list) -> None:
+    """RuntimeError unless the tangent `t` of a result stands to those of the inputs as the result to the inputs.
+
+    What is written in place (input `at`) has its tangent written in place, a view of an input a view of its tangent.
+    """
+    if at is not None:
+        if t is not moved[at]:
+            raise RuntimeError(
+                "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+                "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
+            )
+        return
+    base = o._base
+    for a, own in zip(given, moved, strict=True):
+        if not isinstance(a, Tensor) or own is None or not (base is a or o._array is a._array):
+            continue
+        problem = None
+        if not t._is_view():
+            problem = "a view"
+        elif own._is_view():
+            problem = "a view of the same base" if t._base is not own._base else None
+        elif t._base is not own:
+            problem = "a view of the given inputs"
+        if problem:
+            raise RuntimeError(
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
+                f"{problem}."
+            )
+        return
 
 
 Dual.function = staticmethod(with_tangents)

@@ -348,6 +348,14 @@ def grad_batched(
     import rushlight
 
     present = [k for k, g in enumerate(given) if g is not None]
+    for k in present:
+        if given[k].shape[1:] != outputs[k].shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{k}] has a shape of {given[k].shape} and "
+                f"output[{k}] has a shape of {outputs[k].shape}."
+            )
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(f"is_grads_batched: the batch sizes of grad_outputs differ: {sizes}")

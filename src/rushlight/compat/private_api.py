@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -286,6 +287,24 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
 
 def _get_all_device_indices() -> list[int]:
     return []
+
+
+class ExceptionWrapper:
+    """An exception that was caught in another thread or process, to be raised again by `reraise`."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        import traceback
+
+        kind, error, trace = exc_info or sys.exc_info()
+        self.exc_type, self.where = kind, where
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+
+    def reraise(self) -> None:
+        """Raise it, with the place where it was caught."""
+        from rushlight.utils.data.worker import raised_elsewhere
+
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        raise raised_elsewhere(self.exc_type, text)
 
 
 def _element_size(dtype: Any) -> int:

@@ -43,7 +43,7 @@ NAMES = {
     "torch.serialization": "_get_layout",
     "torch._utils": (
         "torch "  # pickles say `torch._utils.torch.channels_last`
-        "_element_size _flatten_dense_tensors _get_all_device_indices _get_device_index _take_tensors "
+        "ExceptionWrapper _element_size _flatten_dense_tensors _get_all_device_indices _get_device_index _take_tensors "
         "_unflatten_dense_tensors classproperty is_compiling"
     ),
 }

@@ -37,7 +37,7 @@ _FIELDS = {
 }
 
 
-class _Results(tuple):
+class Results(tuple):
     """A tuple of results with named fields; `make` makes its subclasses."""
 
     __slots__ = ()
@@ -77,7 +77,7 @@ def make(name: str, fields: tuple[str, ...]) -> Any:
         getters = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
         _made[name] = type(
             name,
-            (_Results,),
+            (Results,),
             {
                 "__slots__": (),
                 "__module__": "torch.return_types",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +28,7 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec, exact_structural_match: bool 
     """The leaves of `pytree` at the places where `spec` has leaves."""
     if spec.is_leaf():
         return [pytree]
-    found = _FLATTEN.get(tuple if hasattr(spec.type, "_make") else spec.type)
+    found = _FLATTEN.get(tuple if spec.type is namedtuple else spec.type)
     if found is None:  # of a class that was registered as a node alone
         leaves, real = tree_flatten(pytree)
         if real != spec:

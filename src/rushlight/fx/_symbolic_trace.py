@@ -298,7 +298,7 @@ class Tracer(TracerBase):
         shown = in_spec
         if is_module:  # the module itself is no argument of the generated code
             children = in_spec.children_specs[1:]
-            shown = pytree.TreeSpec(in_spec.type, in_spec.context, tuple(children))
+            shown = pytree.TreeSpec(in_spec.type, in_spec.context, children)
             names = names[1:]
         self.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, shown, None))
 

@@ -165,3 +165,6 @@ def functional_call(
         args = (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
+
+
+_functional_call = functional_call

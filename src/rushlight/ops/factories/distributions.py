@@ -18,6 +18,7 @@ from rushlight.core.device import CPU
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
+from rushlight.dispatch.dual import Dual
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.factories import arguments, creation
@@ -45,13 +46,17 @@ normal_of_tensors.grad(
 
 
 def recorded(result: Tensor, recorder: Any, *inputs: Tensor) -> Tensor:
-    """`result` with history if one of the tensors it was drawn from has any."""
+    """`result` with history, and with a tangent of zeros, if one of the tensors it was drawn from has that."""
     if thread.grad:
         for t in inputs:
             if t.requires_grad:
                 named = dict(zip(recorder.op.inputs, inputs, strict=True))
                 result._edge = make_node(recorder.op, named, [result])
                 break
+    if thread.tangents and recorder not in (bernoulli_p_node, binomial_node, dirichlet_node):
+        level = next((t._array.level for t in inputs if isinstance(t._array, Dual)), None)
+        if level is not None:
+            result._array = Dual(result._array, result.new_zeros(result.shape), level)
     return result
 
 

@@ -29,6 +29,7 @@ def no_derivative(name: str) -> Any:
     def rule(g: Tensor) -> Tensor:
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
+    rule.absent = name.partition(":")[0]  # type: ignore[attr-defined]  # what forward mode says
     return rule
 
 

@@ -110,19 +110,21 @@ class WorkerError:
         """Raise the worker's exception, in its own class if that takes a message as the only argument."""
         import pickle
 
-        message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
         try:
             kind = pickle.loads(self.kind) if self.kind else RuntimeError
         except Exception:
             kind = RuntimeError
-        if kind is KeyError:
-            message = _Text(message)
-        try:
-            error = kind(message)
-        except Exception:
-            # UnicodeDecodeError, for instance, needs five arguments.
-            error = RuntimeError(message)
-        raise error
+        raise raised_elsewhere(kind, f"Caught {self.name} {self.where}.\nOriginal {self.text}")
+
+
+def raised_elsewhere(kind: type, message: str) -> BaseException:
+    """An exception with that message, of its class if that takes a message as the only argument."""
+    if kind is KeyError:
+        message = _Text(message)
+    try:
+        return kind(message)
+    except Exception:
+        return RuntimeError(message)  # UnicodeDecodeError, for instance, needs five arguments
 
 
 class _Text(str):
