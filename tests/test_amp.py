@@ -26,6 +26,15 @@ def test_products_run_in_bfloat16_and_losses_in_float32():
     assert (a @ a).dtype is f32
 
 
+def test_losses_of_the_top_namespace_run_in_float32():
+    low = torch.ones(3, dtype=torch.bfloat16)
+    with torch.autocast("cpu"):
+        for name in ("margin_ranking_loss", "hinge_embedding_loss", "kl_div", "poisson_nll_loss"):
+            more = {"margin_ranking_loss": (low,), "poisson_nll_loss": (True, False, 1e-8, 1)}
+            loss = getattr(torch, name)(low, low, *more.get(name, ()))
+            assert loss.dtype == torch.float32, name
+
+
 def test_state_is_asked_and_comes_back_after_an_error():
     with pytest.raises(ZeroDivisionError), torch.amp.autocast("cpu"):
         assert torch.is_autocast_enabled("cpu")

@@ -32,7 +32,8 @@ _WHERE = {
 }
 LOWER = frozenset(f"{w}.{n}" if w else n for w, names in _WHERE.items() for n in names.split())
 _WHERE = {
-    "": "prod max_pool3d ctc_loss cdist pdist inverse cholesky svd "
+    "": "binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss "
+    "poisson_nll_loss triplet_margin_loss prod max_pool3d ctc_loss cdist pdist inverse cholesky svd "
     "qr polar quantile nanquantile trace view_as_complex slogdet geqrf orgqr lu lu_solve "
     "cholesky_inverse cholesky_solve triangular_solve",
     "aten": "stft",
