@@ -7,7 +7,7 @@ File of Rushlight -> PyTorch's module -> names of classes. Files and programs na
 from __future__ import annotations
 
 MODULES: dict[str, dict[str, str]] = {
-    "_C": {"torch": "Graph Node PyTorchFileReader Value"},
+    "_C": {"torch": "Graph Node PyTorchFileReader Value", "torch._C": "_WeakTensorRef"},
     "_ops": {"torch": "DispatchKey", "torch._C": "_AutoDispatchBelowAutograd"},
     "_subclasses.fake_tensor": {"torch._subclasses.fake_tensor": "FakeTensor FakeTensorMode"},
     "accelerator": {"torch.accelerator": "device_index"},
@@ -235,7 +235,8 @@ MODULES: dict[str, dict[str, str]] = {
     "sparse": {"torch.sparse": "check_sparse_tensor_invariants"},
     "torch_version": {"torch.torch_version": "TorchVersion"},
     "utils._python_dispatch": {"torch.utils._python_dispatch": "TorchDispatchMode"},
-    "utils._pytree": {"torch.utils._pytree": "GetAttrKey LeafSpec MappingKey SequenceKey TreeSpec"},
+    "utils._pytree": {"torch.utils._pytree": "LeafSpec TreeSpec"},
+    "utils._pytree_nodes": {"torch.utils._pytree": "ConstantNode GetAttrKey MappingKey NodeDef SequenceKey"},
     "utils.benchmark": {"torch.utils.benchmark.utils.common": "Measurement", "torch.utils.benchmark.utils.compare": "Compare", "torch.utils.benchmark.utils.timer": "Timer"},
     "utils.checkpoint": {"torch.utils.checkpoint": "CheckpointError CheckpointPolicy DefaultDeviceType SelectiveCheckpointContext"},
     "utils.collect_env": {"torch.utils.collect_env": "SystemEnv"},
