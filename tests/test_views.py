@@ -267,3 +267,38 @@ def test_gradients_of_as_strided_without_and_with_repeated_places():
     x.grad = None
     x.as_strided((2, 2), (1, 1)).sum().backward()
     assert x.grad.tolist() == [[1, 1, 0], [2, 0, 0]]
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("other", [2.0, torch.tensor([1.0, 2.0, 3.0])])
+def test_a_comparison_in_place_ends_the_history_of_what_it_overwrites(name, other):
+    leaf = torch.arange(6.0).reshape(2, 3).clone().requires_grad_()
+    base = leaf * 2
+    getattr(base[1], name + "_")(other)
+    base.sum().backward()
+    assert leaf.grad.tolist() == [[2, 2, 2], [0, 0, 0]]
+    whole = leaf * 2
+    getattr(whole, name + "_")(other)
+    number = "01"[isinstance(other, torch.Tensor)]
+    assert whole.grad_fn.name() == f"{name.capitalize()}Backward{number}"
+    assert torch.autograd.grad(whole.sum(), leaf)[0].tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_logic_in_place_is_not_recorded_as_in_pytorch():
+    leaf = torch.ones(2, requires_grad=True)
+    x = leaf * 2
+    assert x.logical_not_().grad_fn.name() == "MulBackward0"
+    x.sum().backward()
+    assert leaf.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("write", [lambda leaf, row: leaf.mul_(2), lambda leaf, row: row.mul_(2)])
+def test_views_of_a_leaf_that_is_a_view_keep_their_history_at_a_write(write):
+    leaf = torch.arange(6.0).view(2, 3).requires_grad_()  # a view of a tensor without history
+    row = leaf[0]
+    part = row[1:]
+    with torch.no_grad():
+        write(leaf, row)
+    assert row.requires_grad and part.requires_grad
+    ((row * row).sum() + part.sum()).backward()
+    assert leaf.grad.tolist() == [[0, 5, 9], [0, 0, 0]]

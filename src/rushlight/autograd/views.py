@@ -86,8 +86,10 @@ class View:
         """
         if self.seen != self.version.n:
             base_edge = self.base._edge
-            if base_edge is None:  # a leaf view keeps its AccumulateGrad; others have no history
-                if self.node.__class__ is not AccumulateGrad:
+            if (
+                base_edge is None
+            ):  # a leaf view keeps its AccumulateGrad, its views their nodes: no write to them is
+                if self.node.__class__ is not AccumulateGrad and not self.of_leaf():  # recorded
                     self.node = None
             else:
                 self.check_replay()
@@ -277,15 +279,19 @@ def check_writable(t: Tensor, name: str) -> None:
 
 
 def rebase(t: Tensor, node: Node | None, self_at: int = 0) -> None:
-    """Make `node` the history of `t` after a write by it. The version of `t` is already the new one."""
+    """Make `node` the history of `t` after a write by it. The version of `t` is already the new one.
+
+    None: of such a write (`logical_not_`) PyTorch's graph does not know either.
+    """
     e = t._edge
+    if node is None:
+        return
     if e.__class__ is View:
-        if node is not None:
-            base = e.base
-            before = base._edge
-            base._edge = CopySlices(before, e, node, self_at)
-            keep_retaining(before, base._edge)
-            e.seen = ~e.version.n  # negative: known to be stale
+        base = e.base
+        before = base._edge
+        base._edge = CopySlices(before, e, node, self_at)
+        keep_retaining(before, base._edge)
+        e.seen = ~e.version.n  # negative: known to be stale
     else:
         t._edge = node
         keep_retaining(e, node)

@@ -339,9 +339,10 @@ FUNCTIONS = {
         "fmax fmin maximum minimum "
     ),
     "pointwise.comparison": (
-        "_close allclose eq equal ge greater greater_equal gt isclose isfinite isinf isnan "
-        "isneginf isposinf isreal le less less_equal logical_and logical_not logical_or "
-        "logical_xor lt ne not_equal signbit "
+        "Tensor._eq_written Tensor._ge_written Tensor._gt_written Tensor._le_written "
+        "Tensor._lt_written Tensor._ne_written _close allclose eq equal ge greater "
+        "greater_equal gt isclose isfinite isinf isnan isneginf isposinf isreal le less "
+        "less_equal logical_and logical_not logical_or logical_xor lt ne not_equal signbit "
     ),
     "pointwise.elementwise": (
         "Tensor.__div__ Tensor.__idiv__ Tensor.__rdiv__ Tensor.__rtruediv__ "
@@ -503,13 +504,15 @@ SAME = (
 
 # operators under `Tensor.` that are no methods
 NO_METHODS = (
-    "Tensor._sample_dirichlet_draw Tensor.bernoulli_draw Tensor.bernoulli_from "
-    "Tensor.bernoulli_number Tensor.bernoulli_tensor Tensor.binomial_draw Tensor.cauchy "
-    "Tensor.copy Tensor.exponential Tensor.fill_diagonal Tensor.fill_number "
-    "Tensor.fill_number_ Tensor.fill_tensor Tensor.fill_tensor_ Tensor.geometric "
-    "Tensor.log_normal Tensor.normal Tensor.normal_1 Tensor.normal_2 Tensor.normal_3 "
-    "Tensor.poisson_draw Tensor.random_0 Tensor.random_1 Tensor.random_2 "
-    "Tensor.standard_gamma_draw Tensor.uniform Tensor.zero "
+    "Tensor._eq_written Tensor._ge_written Tensor._gt_written Tensor._le_written "
+    "Tensor._lt_written Tensor._ne_written Tensor._sample_dirichlet_draw "
+    "Tensor.bernoulli_draw Tensor.bernoulli_from Tensor.bernoulli_number "
+    "Tensor.bernoulli_tensor Tensor.binomial_draw Tensor.cauchy Tensor.copy "
+    "Tensor.exponential Tensor.fill_diagonal Tensor.fill_number Tensor.fill_number_ "
+    "Tensor.fill_tensor Tensor.fill_tensor_ Tensor.geometric Tensor.log_normal "
+    "Tensor.normal Tensor.normal_1 Tensor.normal_2 Tensor.normal_3 Tensor.poisson_draw "
+    "Tensor.random_0 Tensor.random_1 Tensor.random_2 Tensor.standard_gamma_draw "
+    "Tensor.uniform Tensor.zero "
 )
 
 # operators that have an in-place form

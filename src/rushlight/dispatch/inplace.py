@@ -111,14 +111,17 @@ def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
             f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
             f"{list(shape)}"
         )
-    old = former(op, named, t) if recording else None
-    if recording and op.differentiable:
+    if not recording:
+        write(t, r)
+        return t
+    op = op.recorded_in_place or op
+    old = former(op, named, t)
+    if op.differentiable:
         for i in op.inputs[1:]:
             if isinstance(x := named[i], Tensor) and is_written_with(x, t):
                 named[i] = as_it_is(x)
     write(t, r)
-    if recording:
-        record_write(op, named, t, old)
+    record_write(op, named, t, old)
     return t
 
 

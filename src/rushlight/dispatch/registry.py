@@ -240,6 +240,8 @@ class Op:
         self._operands = self.inputs if operands is None and elementwise else operands
         self.rules: dict[str, Rule] = {}
         self.rule_all: Rule | None = None
+        # the operator that is recorded of the in-place form, where results of this one have no gradients: `lt_`
+        self.recorded_in_place: Op | None = None
         # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
         # order of dimensions `writes`.
         self.write = declared if writes else None

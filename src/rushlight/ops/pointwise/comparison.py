@@ -13,6 +13,7 @@ from rushlight.dispatch import results
 from rushlight.dispatch.handlers import asked
 from rushlight.dispatch.registry import Array, composite, elementwise, public
 from rushlight.dispatch.transforms import Lifted, top
+from rushlight.ops.pointwise.elementwise import zero
 
 
 def declare(name: str, kernel: str, meaning: str, *aliases: str, **options: Any) -> Any:
@@ -33,12 +34,29 @@ def test(name: str, meaning: str, **options: Any) -> None:
         pass
 
 
-eq = declare("eq", "equal", "`input == other`.")
-declare("ne", "not_equal", "`input != other`.", "not_equal")
-declare("lt", "less", "`input < other`.", "less", accepts="bif")
-declare("le", "less_equal", "`input <= other`.", "less_equal", accepts="bif")
-declare("gt", "greater", "`input > other`.", "greater", accepts="bif")
-declare("ge", "greater_equal", "`input >= other`.", "greater_equal", accepts="bif")
+def order(name: str, kernel: str, meaning: str, *aliases: str, **options: Any) -> Any:
+    """Declare a comparison whose in-place form is recorded: the numbers of former times are gone, their gradients 0."""
+    declared = declare(name, kernel, meaning, *aliases, **options)
+    node = name.capitalize() + "Backward"
+
+    @elementwise(
+        kernel, "bool", name=f"_{name}_written", where="Tensor", doc=f"What is recorded of `{name}_`.",
+        node=node + "1", scalar_nodes=(node + "0",), inplace=False, out=False, method=False, **options,
+    )  # fmt: skip
+    def written(input: Array, other: Array):
+        pass
+
+    written.grad(input=zero, other=zero)
+    declared.op.recorded_in_place = written.op
+    return declared
+
+
+eq = order("eq", "equal", "`input == other`.")
+order("ne", "not_equal", "`input != other`.", "not_equal")
+order("lt", "less", "`input < other`.", "less", accepts="bif")
+order("le", "less_equal", "`input <= other`.", "less_equal", accepts="bif")
+order("gt", "greater", "`input > other`.", "greater", accepts="bif")
+order("ge", "greater_equal", "`input >= other`.", "greater_equal", accepts="bif")
 declare("logical_and", "logical_and", "Whether both are not zero.", numbers=())
 declare("logical_or", "logical_or", "Whether either is not zero.", numbers=())
 declare("logical_xor", "logical_xor", "Whether exactly one is not zero.", numbers=())
