@@ -214,3 +214,46 @@ def test_outputs_that_are_resized():
 def test_matrix_functions_name_the_dtypes_of_out(call, out, text):
     with pytest.raises(RuntimeError, match=text):
         call(torch.empty(2, 2, dtype=out))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: torch.mm(x, x, out=out),
+        lambda x, out: torch.cumsum(x, 0, out=out),
+        lambda x, out: torch.softmax(x, 0, out=out),
+        lambda x, out: torch.tril(x, out=out),
+        lambda x, out: torch.linalg.inv(x, out=out),
+        lambda x, out: torch.sort(x, out=(out, torch.empty(0, dtype=torch.int64))),
+        lambda x, out: torch.sum(x, 0, keepdim=True, out=out),
+    ],
+)
+def test_an_expanded_out_is_refused_by_all(call):
+    memory = torch.zeros(1, 2)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        call(torch.eye(2), memory.expand(2, 2))
+    assert memory.tolist() == [[0, 0]]
+
+
+def test_an_input_as_out_gets_no_other_shape():
+    for call in (
+        lambda x, y: torch.add(x, y, out=x),
+        lambda x, y: torch.mul(y, x, out=x),
+        lambda x, y: torch.where(y > 0, x, y, out=x),
+    ):
+        x = torch.ones(3)
+        with pytest.raises(
+            RuntimeError, match=r"output with shape \[3\] doesn't match .* \[2, 3\]"
+        ):
+            call(x, torch.ones(2, 3))
+        assert x.shape == (3,)
+    x = torch.ones(3)
+    assert torch.add(x, 1, out=x) is x and x.tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        torch.linalg.cross(x, torch.ones(3), out=x)
+
+
+def test_absolute_values_convert_for_complex_numbers_alone():
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        torch.abs(torch.ones(2), out=torch.empty(0, dtype=double))
+    assert torch.abs(torch.ones(2) + 0j, out=torch.empty(0, dtype=double)).tolist() == [1, 1]

@@ -22,7 +22,6 @@ from rushlight.dispatch.older_orders import FACTORS_FIRST, factors_last, ordered
 from rushlight.dispatch.overrides import NUMPY_NAMES
 from rushlight.dispatch.record import NUMBERS, record
 from rushlight.dispatch.results import (
-    APART,
     SUMS,
     bump,
     check_apart,
@@ -171,8 +170,7 @@ def computed_apart(op: Op, values: list, out: Tensor) -> bool:
     if a.shape != b.shape or a.dtype is not b.dtype or out._counter is INFERENCE:
         write_out(op, out, r, inputs)
         return True
-    if op.elementwise or op.name in APART:
-        check_apart(op, a, inputs)
+    check_apart(op, out, inputs, r)
     xp.copy_into(a, b)
     bump(out)
     return True
@@ -420,7 +418,9 @@ def compute(op: Op, values: list, space: Any) -> Any:
             raise
         a = next(v for v in values if devices.is_array(v))
         name = dtypes.OF[a.dtype].scalar_name
-        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{name}'") from None
+        raise NotImplementedError(
+            f"\"{op.name.lstrip('_')}_cpu\" not implemented for '{name}'"
+        ) from None
 
 
 def common_dtype(arrays: dict[str, Any]) -> dtypes.dtype:
@@ -447,7 +447,9 @@ def promote(op: Op, arrays: dict[str, Any], space: Any) -> None:
     if op.promote == "float" and d.kind < 2:
         d = modes.get_default_dtype()
     if op.accepts is not None and "bifc"[d.kind] not in op.accepts:
-        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{d.scalar_name}'")
+        raise NotImplementedError(
+            f"\"{op.name.lstrip('_')}_cpu\" not implemented for '{d.scalar_name}'"
+        )
     for i, a in arrays.items():
         if a.__class__ is list:
             arrays[i] = [b if b.dtype is d.np else space.cast(b, d.np) for b in a]

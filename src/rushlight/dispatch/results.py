@@ -96,7 +96,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
             )
         which = op.outputs[nr] if type(op.outputs) is tuple else "result"
         if r._array.dtype is not o._array.dtype:
-            check_dtype(op, r, o, which)
+            check_dtype(op, r, o, which, inputs)
         if not dtypes.can_cast(r.dtype, o.dtype):
             if op.path in ("cat", "stack"):
                 raise TypeError(
@@ -108,9 +108,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
             )
             names = {"r": r.dtype.scalar_name, "o": o.dtype.scalar_name}
             raise RuntimeError(text.format(which=which, **names))
-    if op.elementwise or op.name in APART:
-        for o in outs:
-            check_apart(op, o._array, inputs)
+    for o, r in zip(outs, results, strict=True):
+        check_apart(op, o, inputs, r)
     for o, r in zip(outs, results, strict=True):
         if active.modes and thread.mutation is not None:
             thread.mutation.before_write(o)
@@ -181,7 +180,7 @@ def grown(memory: Any, n: int) -> Any:
 
 
 # Operators that read at places other than those they write: `out=` may not be an input of theirs.
-APART = {"cat", "stack", "gather", "take", "index_select", "masked_select", "scatter", "kthvalue"}
+APART = frozenset("cat cross gather index_select kthvalue masked_select scatter stack take".split())
 # Elementwise operators convert into `out=`, except these; others do not, except those below.
 UNCONVERTED = frozenset(
     "abs bitwise_not ceil complex conj_physical frac floor gelu hardshrink heaviside isneginf isposinf "
@@ -234,10 +233,10 @@ for _name in ("tensorinv", "tensorsolve", "matrix_power"):
 SAFELY["linalg.eigvals"] = SAFELY["linalg.eigvals"].replace("{which}", "eigenvalues")
 
 
-def check_dtype(op: Op, r: Tensor, o: Tensor, which: str) -> None:
+def check_dtype(op: Op, r: Tensor, o: Tensor, which: str, inputs: Sequence) -> None:
     """RuntimeError where an operator does not convert its result into `out=`, and the dtypes differ."""
     if (
-        op.name not in UNCONVERTED or op.name == "abs" and o.dtype.is_floating_point
+        op.name not in UNCONVERTED or op.name == "abs" and inputs[0].is_complex()
         if op.elementwise
         else op.path in CONVERTED or op.where == "fft"
     ):
@@ -275,18 +274,27 @@ def out_dtype(op: Op, named: dict, out: Tensor) -> None:
         raise RuntimeError(dtypes_in(text, op.name, _wrap(xp.empty(0, named["dtype"].np)), out))
 
 
-def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
-    """RuntimeError when elements of `out=` share memory with each other, or with an input."""
+def check_apart(op: Op, o: Tensor, inputs: Sequence, r: Tensor) -> None:
+    """RuntimeError when elements of `out=` share memory with each other, and of some operators where it shares memory
+    with an input, or is one and would get another shape: that of the result `r`."""
+    out = o._array
     if 0 in out.strides and geometry.has_internal_overlap(out.shape, out.strides):
         raise RuntimeError(
             f"{op.name}(): unsupported operation: more than one element of the written-to tensor refers "
             "to a single memory location. Please clone() the tensor before performing the operation."
         )
+    if not op.elementwise and op.name not in APART:
+        return
     for t in inputs:
         for x in t if t.__class__ in (list, tuple) else (t,):
             if not isinstance(x, Tensor):
                 continue
             a = x._array
+            if x is o and op.elementwise and a.shape != r._array.shape:
+                raise RuntimeError(
+                    f"{op.name}(): output with shape {list(a.shape)} doesn't match the broadcast shape "
+                    f"{list(r.shape)}: the tensor given as out= is an input, too"
+                )
             if devices.of(a) is devices.of(out):
                 refuse_overlap(op.name, a, out, whole=not op.elementwise)
 
