@@ -245,6 +245,12 @@ def test_values_follow_memory():
     assert np.array_equal(flat, with_gaps)
 
 
+def test_indices_of_transposed_weights_are_drawn_in_the_order_of_memory():
+    weights = np.arange(1, 13, dtype=np.float32).reshape(4, 3).T
+    drawn = rejection.multinomial(weights, 2, False, Generator().manual_seed(0))
+    assert drawn.tolist() == [[2, 3], [2, 3], [3, 2]]
+
+
 def test_counts_are_the_stored_ones():
     g = Generator().manual_seed(7)
     rates = np.array([0.0, 0.5, 3.0, 9.9, 10.0, 50.0, 1e6], np.float32)
