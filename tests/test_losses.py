@@ -29,3 +29,44 @@ def test_margin_ranking_loss_of_the_top_namespace_broadcasts():
     assert torch.margin_ranking_loss(a, b, y, 0.5).tolist() == [[0, 2.5], [0, 4.5]]
     with pytest.raises(RuntimeError, match="same dimension"):
         F.margin_ranking_loss(a, b, y)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", ["huber_loss", "soft_margin_loss"])
+def test_these_are_of_the_dtype_of_the_input_whatever_the_target_is(name, reduction):
+    loss, x = getattr(F, name), torch.ones(3)
+    assert loss(x, x.double(), reduction=reduction).dtype is torch.float32
+    assert loss(x.half(), x, reduction=reduction).dtype is torch.float16
+    with pytest.raises(RuntimeError, match="Float can't be cast to the desired output type Long"):
+        loss(x.long(), x, reduction=reduction)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        torch.relu,
+        torch.relu_,
+        lambda x: F.prelu(x, torch.ones(1, dtype=x.dtype)),
+        lambda x: torch.softmax(x, 0),
+        lambda x: F.log_softmax(x, 0),
+        lambda x: F.softmin(x, 0),
+        lambda x: F.smooth_l1_loss(x, x),
+        lambda x: F.binary_cross_entropy_with_logits(x, x),
+        lambda x: x.index_reduce(0, torch.tensor([0]), x[:1], "amax"),
+        lambda x: x.clamp(0, 1),
+    ],
+)
+def test_what_has_no_meaning_for_complex_numbers_is_refused(call):
+    with pytest.raises(
+        NotImplementedError, match="complex types|not implemented for 'ComplexFloat'"
+    ):
+        call(torch.ones(2, dtype=torch.complex64))
+
+
+def test_divergences_and_distances_refuse_what_pytorch_refuses():
+    x = torch.ones(2, 2)
+    for t in (x.long(), x + 0j):
+        with pytest.raises(RuntimeError, match="(Integral|Complex) inputs not supported"):
+            F.kl_div(x, t, reduction="sum")
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        torch.cdist(x, x.double())

@@ -18,17 +18,19 @@ KERNELS = (
 largest, added = np.maximum.reduce, np.add.reduce
 
 
-def shifted(a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
+def shifted(a: np.ndarray, dim: int, name: str = "softmax") -> tuple[np.ndarray, int]:
     """`a - max(a)` along `dim` (in float32 for half types), and the dimension counted from zero.
 
     It is C-contiguous, as PyTorch's softmax is: what follows may depend on it (`view`; a dropout mask is drawn in
     the order of memory).
     """
-    if a.dtype.kind not in "fcV":
-        name = dtypes.OF[a.dtype].scalar_name
-        raise NotImplementedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{name}'")
     n = a.ndim
     axis = dim if 0 <= dim < n else geometry.wrap_dim(dim, n)
+    if a.dtype.kind not in "fV":
+        where = "_lastdim" if axis == n - 1 or not n else ""
+        raise NotImplementedError(
+            f"\"{name}{where}_kernel_impl\" not implemented for '{dtypes.OF[a.dtype].scalar_name}'"
+        )
     a = a if a.flags.c_contiguous else a.copy()
     wide = a if a.dtype.itemsize >= 4 else a.astype(np.float32)
     if not wide.size:
@@ -49,7 +51,7 @@ def softmax(a: np.ndarray, dim: int) -> np.ndarray:
 
 def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """a - log(sum(exp(a))) along `dim`, C-contiguous."""
-    s, axis = shifted(a, dim)
+    s, axis = shifted(a, dim, "log_softmax")
     if s.size and s.ndim:
         s -= np.log(added(np.exp(s), axis, None, None, True))
     return s if s.dtype is a.dtype else s.astype(a.dtype)

@@ -233,6 +233,10 @@ def index_reduce(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
+    if input.dtype.kind in "bc":
+        raise NotImplementedError(
+            f"\"index_func_\" not implemented for '{dtypes.OF[input.dtype].scalar_name}'"
+        )
     d, i = check_slices("index_reduce", input, dim, index, source, False)
     if source.size:
         if not xp.reduce_slices(as_vector(input), i, d, as_vector(source), reduce, include_self):

@@ -39,11 +39,16 @@ def refuse_gradient(result: Any, name: str) -> Any:
 
 
 def refuse_bool(input: Any) -> None:
-    if isinstance(input, Tensor) and input._array.dtype.kind == "b":
-        raise RuntimeError("Boolean inputs not supported for relu")
+    if isinstance(input, Tensor):
+        if input._array.dtype.kind == "b":
+            raise RuntimeError("Boolean inputs not supported for relu")
+        if input.is_complex():
+            raise NotImplementedError(
+                "clamp is not supported for complex types, and relu is a clamp"
+            )
 
 
-@elementwise(node="ReluBackward0", accepts="ifc", variant=refuse_bool, keyed="bifc")
+@elementwise(node="ReluBackward0", accepts="if", variant=refuse_bool, keyed="bifc")
 def relu(xp, input: Array):
     """max(x, 0), element by element.
 
@@ -417,7 +422,9 @@ def glu_rule(g: Any, input: Any, dim: int) -> Any:
 glu_halves.grad(input=glu_rule, kernel="glu_gradient")
 
 
-@elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)
+@elementwise(
+    name="_prelu_kernel", node="PreluKernelBackward0", accepts="f", method=False, inplace=False
+)
 def prelu_kernel(xp, input: Array, weight: Array):
     return xp.prelu(input, weight)
 

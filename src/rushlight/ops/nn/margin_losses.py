@@ -8,7 +8,7 @@ from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.loss import reduced, reduction_of
 from rushlight.ops.nn.pool import check_dtype
-from rushlight.ops.nn.regression_losses import paired
+from rushlight.ops.nn.regression_losses import in_dtype_of, paired
 
 
 @composite(where="nn.functional", inplace=False)
@@ -50,7 +50,7 @@ def soft_margin_loss(
 ):  # fmt: skip
     """log(1 + exp(-y x))."""
     reduction = reduction_of(size_average, reduce, reduction)
-    return reduced((input * -target).exp().log1p(), reduction)
+    return reduced(in_dtype_of(input, (input * -target).exp().log1p()), reduction)
 
 
 @composite(where="nn.functional", inplace=False)

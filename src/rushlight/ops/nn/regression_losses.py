@@ -10,6 +10,7 @@ import math
 import warnings
 from typing import Any
 
+from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.nn.loss import REDUCTIONS, reduced, reduction_of, weighted
@@ -24,6 +25,18 @@ def same_sizes(input: Any, target: Any) -> None:
             "same size.",
             stacklevel=4,
         )
+
+
+def in_dtype_of(input: Any, loss: Any) -> Any:
+    """The losses of the elements in the dtype of `input`, as some functions give them whatever the target's is."""
+    if loss.dtype is input.dtype:
+        return loss
+    if not dtypes.can_cast(loss.dtype, input.dtype):
+        raise RuntimeError(
+            f"result type {loss.dtype.scalar_name} can't be cast to the desired output type "
+            f"{input.dtype.scalar_name}"
+        )
+    return loss.to(input.dtype)
 
 
 # -- squared error ---------------------------------------------------------------------------------
@@ -109,7 +122,7 @@ def l1_loss(
 
 
 @elementwise(
-    where="nn.functional", name="_smooth_l1_loss", node="SmoothL1LossBackward0", accepts="fc",
+    where="nn.functional", name="_smooth_l1_loss", node="SmoothL1LossBackward0", accepts="f",
     inplace=False, holomorphic=False, out=False,
 )  # fmt: skip
 def smooth_error(xp, input: Array, target: Array, beta: float):
@@ -171,7 +184,7 @@ def huber_loss(
     same_sizes(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    return weighted(huber_error(input, target, delta), weight, reduction)
+    return weighted(in_dtype_of(input, huber_error(input, target, delta)), weight, reduction)
 
 
 # -- cross entropies of yes and no -----------------------------------------------------------------
@@ -282,6 +295,10 @@ def binary_cross_entropy_with_logits(
             f"result type {input.dtype.scalar_name} can't be cast to the desired output type "
             f"{target.dtype.scalar_name}: the target must be floating-point, target.float()"
         )
+    if input.dtype.is_complex:
+        raise NotImplementedError(
+            f"\"log_sigmoid_cpu\" not implemented for '{input.dtype.scalar_name}'"
+        )
     if weight is None and pos_weight is None:
         if reduction != "none" and input.dtype is target.dtype and input.numel():
             return reduced_bce_with_logits(input, target, reduction)
@@ -313,6 +330,10 @@ def kl_div(
             stacklevel=4,
         )
     reduction = reduction_of(size_average, reduce, reduction, (*REDUCTIONS, "batchmean"))
+    for t in (input, target):
+        if not t.dtype.is_floating_point:
+            kind = "Complex" if t.dtype.is_complex else "Integral"
+            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:

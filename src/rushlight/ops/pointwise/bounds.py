@@ -50,7 +50,7 @@ def bounds_are_tensors(input: Any, min: Any, max: Any) -> Any:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(input, Tensor) and input.is_complex():
-        raise RuntimeError("clamp is not supported for complex types")
+        raise NotImplementedError("clamp is not supported for complex types")
     return _clamp_tensors if isinstance(min, Tensor) or isinstance(max, Tensor) else None
 
 
