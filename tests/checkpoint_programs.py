@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
-import sys
 import warnings
 from datetime import timedelta
 
@@ -14,6 +13,7 @@ import pytest
 import rushlight as torch
 import rushlight.distributed as dist
 import rushlight.distributed.checkpoint as dcp
+from processes import run_programs
 from rushlight.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -33,7 +33,8 @@ FOLDER = pathlib.Path(os.environ.get("CHECKPOINT", "."))
 
 
 def start():
-    dist.init_process_group("mpi", timeout=timedelta(seconds=60))
+    if not dist.is_initialized():
+        dist.init_process_group("mpi", timeout=timedelta(seconds=60))
     return dist.get_rank(), dist.get_world_size()
 
 
@@ -218,6 +219,4 @@ def goes_on():
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("error")
-    globals()[sys.argv[1]]()
-    print("done", dist.get_rank())
+    run_programs(globals())

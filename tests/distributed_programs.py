@@ -6,13 +6,13 @@ import os
 import pickle
 import signal
 import sys
-import warnings
 from datetime import timedelta
 
 import pytest
 
 import rushlight as torch
 import rushlight.distributed as dist
+from processes import run_programs
 
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -21,7 +21,8 @@ DTYPES = [
 
 
 def start(backend="mpi", **options):
-    dist.init_process_group(backend, timeout=timedelta(seconds=120), **options)
+    if not dist.is_initialized():
+        dist.init_process_group(backend, timeout=timedelta(seconds=120), **options)
     return dist.get_rank(), dist.get_world_size()
 
 
@@ -772,6 +773,4 @@ def trouble():
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("error")
-    globals()[sys.argv[1]]()
-    print("done", dist.get_rank() if dist.is_initialized() else "")
+    run_programs(globals())

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
+import warnings
 from datetime import timedelta
 
 import pytest
 
 import rushlight as torch
 import rushlight.distributed as dist
+from processes import run_programs
 from rushlight._C._distributed_c10d import _create_work_from_future
 from rushlight.distributed import work
 from rushlight.nn.parallel import DistributedDataParallel
 
 
 def start(backend="gloo"):
-    dist.init_process_group(backend, timeout=timedelta(seconds=120))
+    warnings.filterwarnings("ignore", "backend 'gloo' means MPI")
+    if not dist.is_initialized():
+        dist.init_process_group(backend, timeout=timedelta(seconds=120))
     return dist.get_rank(), dist.get_world_size()
 
 
@@ -546,5 +549,4 @@ def groups_of_its_own():
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
-    print("done", flush=True)
+    run_programs(globals())

@@ -67,7 +67,7 @@ def started(command: list[str], **more: object) -> subprocess.Popen:
 
 
 def job(name: str, ranks: int, programs: pathlib.Path = PROGRAMS) -> list[tuple[int, str]]:
-    """Run a function of distributed_programs.py in plain processes that meet by env://."""
+    """Run functions of a file in plain processes that meet by env://."""
     port = free_port()
     return ended([
         started([sys.executable, str(programs), name], RANK=k, WORLD_SIZE=ranks, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
@@ -85,32 +85,19 @@ def left_in_memory() -> list[str]:
     return sorted(p.name for p in folder.glob("mpich_shm_*")) if folder.is_dir() else []
 
 
-@needs_mpi
-@pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize(
-    "name", ["reductions", "long_rows", "moves", "asynchronous", "objects", "groups", "functional"]
+CALLS = "reductions,long_rows,moves,asynchronous,objects,functional,groups"
+GRADIENTS = (
+    "data_parallel,ways_to_reduce,unused_parameters,evaluated,sparse_gradients,hooks_that_are_none,"
+    "recorded,batch_statistics"
 )
-def test_job(name, ranks):
-    check(job(name, ranks))
 
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "data_parallel",
-        "ways_to_reduce",
-        "unused_parameters",
-        "evaluated",
-        "sparse_gradients",
-        "hooks_that_are_none",
-        "recorded",
-        "batch_statistics",
-    ],
-)
-def test_data_parallel(name, ranks):
-    check(job(name, ranks))
+@pytest.mark.parametrize("names", [CALLS, GRADIENTS])
+def test_job(names, ranks):
+    """One start of the processes runs several programs."""
+    check(job(names, ranks))
 
 
 @needs_mpi

@@ -13,8 +13,6 @@ PROGRAMS = pathlib.Path(__file__).parent / "spread_programs.py"
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "name", ["operators", "placements", "prepared", "tensor_parallel", "counted"]
-)
-def test_job(name, ranks):
-    check(job(name, ranks, PROGRAMS))
+@pytest.mark.parametrize("names", ["operators", "placements,prepared,tensor_parallel,counted"])
+def test_job(names, ranks):
+    check(job(names, ranks, PROGRAMS))

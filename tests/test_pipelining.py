@@ -14,15 +14,15 @@ PROGRAMS = pathlib.Path(__file__).parent / "pipeline_programs.py"
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["one_stage_each", "by_hand"])
-def test_job(name, ranks):
-    check(job(name, ranks, PROGRAMS))
-
-
-@needs_mpi
-def test_several_stages_each():
-    check(job("several_stages_each", 2, PROGRAMS))
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        ("one_stage_each,by_hand,several_stages_each", 2),
+        pytest.param("one_stage_each,by_hand", 4, marks=pytest.mark.slow),
+    ],
+)
+def test_job(names, ranks):
+    check(job(names, ranks, PROGRAMS))
 
 
 class Net(torch.nn.Module):

@@ -14,32 +14,25 @@ from test_distributed import check, job, needs_mpi
 PROGRAMS = pathlib.Path(__file__).parent / "group_programs.py"
 
 
+CALLS = "reduced_lists,moved_lists,refused_lists,many_at_once,gathered_together"
+GRADIENTS = "reducers,gradients_of_steps_without_reduction"
+OF_FOUR = "numbered,saved_modules,groups_in_groups,local_steps,replicated"
+
+
 @needs_mpi
-@pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(
-    "name",
+    ("names", "ranks"),
     [
-        "reduced_lists",
-        "moved_lists",
-        "refused_lists",
-        "made_by_itself",
-        "many_at_once",
-        "reducers",
-        "gathered_together",
-        "gradients_of_steps_without_reduction",
-        "compared",
+        (f"{CALLS},{GRADIENTS}", 2),
+        (f"{CALLS},{GRADIENTS}", 4),
+        ("compared", 2),
+        ("compared", 4),
+        (OF_FOUR, 4),
+        ("made_by_itself", 4),
     ],
 )
-def test_job(name, ranks):
-    check(job(name, ranks, PROGRAMS))
-
-
-@needs_mpi
-@pytest.mark.parametrize(
-    "name", ["saved_modules", "numbered", "groups_in_groups", "local_steps", "replicated"]
-)
-def test_job_of_four(name):
-    check(job(name, 4, PROGRAMS))
+def test_job(names, ranks):
+    check(job(names, ranks, PROGRAMS))
 
 
 def test_groups_of_a_program_s_own():
