@@ -22,7 +22,7 @@ from rushlight.dispatch.results import bump
 from rushlight.distributed import collectives
 from rushlight.distributed.groups import _resolve
 from rushlight.distributed.process_group import MPIProcessGroup
-from rushlight.distributed.shared_rows import shared_rows
+from rushlight.distributed.shared_rows import LINE, SharedRows, shared_rows
 from rushlight.distributed.sparse import sparse_sum
 from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
@@ -31,7 +31,6 @@ __all__ = ["GradBucket", "Reducer"]
 
 MEBIBYTE = 1 << 20
 _DEFAULT_FIRST_BUCKET_BYTES = MEBIBYTE  # small, so that the first reduction starts early
-LINE = 64  # bytes; rows begin at lines of the cache
 
 
 class GradBucket:
@@ -147,9 +146,10 @@ class Reducer:
         # forwards of a module that trains since the last reduction, and of those before it how many had no backward
         self.forwards = self.ahead = 0
         self.iterations, self.error = 0, ""
-        self.read: Work | None = None  # is done when all have read what is in shared memory
+        self.shared: SharedRows | None = None
+        self.read: Any = None  # a request that is done when all have read what is in shared memory
         if not gradient_as_bucket_view and isinstance(self.group, MPIProcessGroup):
-            share(self.buckets, self.group)  # those that are views stay, and are reduced in place
+            self.shared = share(self.buckets, self.group)  # views stay, and are reduced in place
         self.divisor = self.group.size()
         self.used = rushlight.zeros(len(self.place), dtype=rushlight.int32)
         self.used_before: set[int] = set()  # what had a gradient in backwards without reduction
@@ -220,7 +220,8 @@ class Reducer:
     def wait_for_readers(self) -> None:
         """Wait until the buckets may be written."""
         if self.read is not None:
-            self.read.wait()
+            if not self.read.Test():
+                Work(self.group, "barrier", self.shared.number, self.read, None, []).wait()  # type: ignore[union-attr]
             self.read = None
 
     def ready(self, parameter: Tensor) -> None:
@@ -265,7 +266,7 @@ class Reducer:
         if bucket.sparse:
             return  # it is reduced at the end
         if bucket.shared is not None:
-            bucket.reduction = self.group.rows_written(bucket.buffer())
+            bucket.reduction = self.group.rows_written(self.shared.meet(), bucket.buffer())  # type: ignore[union-attr]
             return
         work = self.group.start_all_reduce(bucket.buffer())
         bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
@@ -290,8 +291,8 @@ class Reducer:
                     add_rows([row[k] for row in bucket.shared], parameter.grad)
                 elif parameter.grad is not averages[k]:
                     parameter.grad.copy_(averages[k])
-        if self.hook is None and any(bucket.shared is not None for bucket in self.buckets):
-            self.read = self.group.start_barrier()
+        if self.hook is None and self.shared is not None:
+            self.read = self.shared.meet()
         self.active = self.begun = False
         self.used_before.clear()
         self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
@@ -322,15 +323,16 @@ class Reducer:
         return bucket.views(found[0] if isinstance(found, list | tuple) else found)
 
 
-def share(buckets: Sequence[GradBucket], group: Any) -> None:
+def share(buckets: Sequence[GradBucket], group: Any) -> SharedRows | None:
     """Put the rows of buckets into memory that all processes see, if they are on one machine."""
     dense = [bucket for bucket in buckets if not bucket.sparse]
     ends = [*itertools.accumulate(-(-b.buffer().nbytes // LINE) * LINE for b in dense)]
-    rows = shared_rows(ends[-1], group) if dense else None
-    if rows is not None:
+    shared = shared_rows(ends[-1], group) if dense else None
+    if shared is not None:
         for bucket, start in zip(dense, [0, *ends]):
             end, dtype = start + bucket.buffer().nbytes, bucket.buffer().dtype
-            bucket.share([row[start:end].view(dtype) for row in rows], group.rank())
+            bucket.share([row[start:end].view(dtype) for row in shared.rows], group.rank())
+    return shared
 
 
 def add_rows(rows: Sequence[Tensor], target: Tensor) -> None:

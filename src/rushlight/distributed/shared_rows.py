@@ -1,19 +1,22 @@
 """Memory that the processes of one machine share: each writes its own row and reads those of all.
 
 Note [Rows in shared memory]
-On one machine a reduction needs no messages. Each process writes its row, a barrier says that all rows are there, and each
-process adds them up, straight to where the sum is wanted, in the order of ranks: all get the same bits. A second barrier says
-that all have read; only after it a row is written again. The bytes pass through memory once; with messages they are copied
-several times. Each process adds up everything, so this is for few processes.
+On one machine a reduction needs no messages. Each process writes its row, all meet, and each process adds the rows up, straight
+to where the sum is wanted, in the order of ranks: all get the same bits. Before a row is written again all have met once more. The
+bytes pass through memory once; with messages they are copied several times. Each process adds up everything, so this is for few
+processes.
+Where processors keep the order of stores, processes meet without messages, too: each counts its meetings in the shared memory,
+and all are there when no count is lower than one's own.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import threading
 from typing import Any
 
 import rushlight
-from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives, objects
 from rushlight.distributed.reductions import ReduceOp
 from rushlight.multiprocessing import shared_memory
@@ -21,25 +24,61 @@ from rushlight.multiprocessing import shared_memory
 __all__ = ["shared_rows"]
 
 MOST = 4  # processes
+LINE = 64  # bytes of a line of the cache, and before each row: a count of meetings
+ORDERED = platform.machine() in (
+    "x86_64",
+    "AMD64",
+)  # others see stores in the order in which they are made
 
 
-def shared_rows(size: int, group: Any) -> list[Tensor] | None:
+class Meeting:
+    """A barrier as the request of a call: whether all have met so often."""
+
+    def __init__(self, counts: list[memoryview], number: int) -> None:
+        self.counts, self.number = counts, number
+
+    def Test(self) -> bool:
+        """Whether all have come."""
+        return all(count[0] >= self.number for count in self.counts)
+
+
+class SharedRows:
+    """The rows of all processes of a group, and barriers between these."""
+
+    def __init__(self, blocks: list[Any], size: int, group: Any) -> None:
+        self.rows = [
+            rushlight.from_numpy(shared_memory.bytes_of(block, LINE + size)[LINE:])
+            for block in blocks
+        ]
+        self.group, self.number, self.lock = group, 0, threading.Lock()
+        self.counts = [memoryview(block)[:8].cast("q") for block in blocks]
+
+    def meet(self) -> Any:
+        """Say that this process is there, and all that it wrote before: a request that is done when all are."""
+        communicator = self.group.communicator  # raises if the group cannot be used any more
+        self.number += 1
+        if not ORDERED:
+            return communicator.Ibarrier()
+        with self.lock:  # its atomic instruction ends stores that go around the cache
+            self.counts[self.group.rank()][0] = self.number
+        return Meeting(self.counts, self.number)
+
+
+def shared_rows(size: int, group: Any) -> SharedRows | None:
     """A row of `size` bytes of each process of a group, all zero; None if they do not share memory."""
     if not 1 < group.size() <= MOST:
         return None
-    block = shared_memory.block_of(size)
+    block = shared_memory.block_of(LINE + size)
     place = (_namespace(), os.getpid(), block.descriptor)
     places: list = [None] * group.size()
     objects.all_gather_object(places, place, group)
     blocks = [
-        block if k == group.rank() else _opened(place[0], each, size)
+        block if k == group.rank() else _opened(place[0], each, LINE + size)
         for k, each in enumerate(places)
     ]
     everywhere = rushlight.tensor([int(None not in blocks)])
     collectives.all_reduce(everywhere, ReduceOp.MIN, group)
-    if not everywhere.item():
-        return None
-    return [rushlight.from_numpy(shared_memory.bytes_of(each, size)) for each in blocks]
+    return SharedRows(blocks, size, group) if everywhere.item() else None
 
 
 def _namespace() -> str | None:
