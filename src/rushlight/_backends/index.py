@@ -30,10 +30,10 @@ REFERENCE = {
     "elementwise": (
         "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign copysign_gradient "
         "deg2rad fill floor floor_divide fmod frac frexp heaviside hypot is_exact is_float "
-        "isfinite isinf isnan ldexp left_shift lerp logaddexp logaddexp2 logit logit_gradient "
-        "nan_to_num negative nextafter power rad2deg remainder reverse_subtract right_shift "
-        "rint round_to rsqrt sgn sigmoid sign signbit sinc threshold_gradient trunc "
-        "trunc_divide with_wide_number "
+        "isfinite isinf isnan isneginf isposinf ldexp left_shift lerp logaddexp logaddexp2 "
+        "logit logit_gradient nan_to_num negative nextafter power rad2deg remainder "
+        "reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign signbit sinc "
+        "threshold_gradient trunc trunc_divide with_wide_number "
     ),
     "fft": (
         "c2c c2r r2c transform_lines "
@@ -172,10 +172,10 @@ LLVM = {
     "elementwise": (
         "add_scaled addcdiv addcmul angle cast ceil clip clip_arrays copysign "
         "copysign_gradient deg2rad erf erfc fill floor floor_divide fmod frac heaviside hypot "
-        "isfinite isinf isnan left_shift lerp logaddexp logaddexp2 logit logit_gradient "
-        "nan_to_num nextafter power rad2deg remainder reverse_subtract right_shift rint "
-        "round_to rsqrt sgn sigmoid sign sinc threshold_gradient trunc trunc_divide where "
-        "with_wide_number xlogy "
+        "isfinite isinf isnan isneginf isposinf left_shift lerp logaddexp logaddexp2 logit "
+        "logit_gradient nan_to_num nextafter power rad2deg remainder reverse_subtract "
+        "right_shift rint round_to rsqrt sgn sigmoid sign sinc threshold_gradient trunc "
+        "trunc_divide where with_wide_number xlogy "
     ),
     "extremes": (
         "amax amin argmax argmin max_with_index min_with_index "
@@ -253,7 +253,8 @@ LLVM = {
         "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient "
     ),
     "sorting": (
-        "bincount isin kthvalue median median_with_index mode searchsorted sort topk unique "
+        "bincount histogram isin kthvalue median median_with_index mode searchsorted sort "
+        "topk unique "
     ),
     "special": (
         "airy_ai chebyshev_t chebyshev_u chebyshev_v chebyshev_w digamma entr erfcx erfinv "

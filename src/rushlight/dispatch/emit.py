@@ -359,9 +359,9 @@ def straight(op: Op) -> bool:
 
 
 def straight_several(op: Op) -> bool:
-    """Whether to print the call that returns several named outputs."""
-    several = op.outputs.__class__ is tuple and not op.view and not op.names_node
-    return several and not op.lists and 1 <= len(op.inputs) <= MOST
+    """Whether to print the call that returns several outputs, named or a list of them."""
+    several = op.outputs is not None and not op.view and not op.names_node
+    return several and op.lists.isdisjoint(op.wanted()) and 1 <= len(op.inputs) <= MOST
 
 
 def function_source(op: Op, quiet: bool = False) -> str:
@@ -399,7 +399,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
         *run,
         *split_lines(op),
     ]
-    if op.outputs == "list":
+    if op.outputs == "list" and op.view:
         return "\n".join(
             [*lines, *record_lines(op, op.inputs, "N", again), *several_view_lines(op)]
         )

@@ -125,8 +125,10 @@ def several_view_lines(op: Op) -> list[str]:
 
 def several_lines(op: Op) -> list[str]:
     """Lines that wrap the arrays `r` of several outputs and record them."""
-    lines = []
-    names = [f"t{k}" for k in range(len(op.outputs))]
+    listed = op.outputs == "list"
+    lines = ["    made = wrap(op, {}, r)"] if listed else []
+    names = [] if listed else [f"t{k}" for k in range(len(op.outputs))]
+    made = "made" if listed else f"[{', '.join(names)}]"
     for k, t in enumerate(names):
         lines += [
             f"    a = r[{k}]",
@@ -140,6 +142,8 @@ def several_lines(op: Op) -> list[str]:
         named = ", ".join(f"'{p}': {p}" for p in (*op.params, *op.intermediates))
         lines += [
             f"    if {recorded_text(op)}:",
-            f"        record(op, {{{named}}}, [{', '.join(names)}])",
+            f"        record(op, {{{named}}}, {made})",
         ]
+    if listed:
+        return [*lines, "    return tuple(made)"]
     return [*lines, f"    return tuple_of(results, ({', '.join(names)},))"]

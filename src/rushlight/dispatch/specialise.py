@@ -134,7 +134,7 @@ def entry_of(op: Op) -> Callable | None:
     several = emit.straight_several(op)
     if not llvm.active or op.composite or not (emit.straight(op) or several) or op.lists:
         return None
-    if op.intermediates or op.first or bound_to() is None:
+    if op.intermediates or op.first or (several and op.outputs == "list") or bound_to() is None:
         return None
     from rushlight._codegen.kernels import calls
 
@@ -297,8 +297,10 @@ def scope_of(op: Op) -> dict[str, Any]:
             names["NS"] = number_class(op, op.inputs[:1])
         if op.node_pair:
             names["N1"] = node_class(op, op.node_name({"dim": 0}))[0]
+    if op.outputs is not None and not op.view:
+        names |= {"record": record, "wrap": results.wrap, "tuple_of": tuple.__new__}
     if op.outputs.__class__ is tuple:
-        names |= {"results": results.named_tuple(op), "tuple_of": tuple.__new__, "record": record}
+        names["results"] = results.named_tuple(op)
     if op.accepts is not None:
         names["accepted"] = frozenset(d.np for d in dtypes.ALL if "bifc"[d.kind] in op.accepts)
     if op.has_body:

@@ -507,6 +507,8 @@ isinf = implements("isinf")(
 isfinite = implements("isfinite")(
     Elementwise(arithmetic.isfinite, 1, 0, CHEAP, types=(f16, bf16), output=b1)
 )
+isposinf = implements("isposinf")(Elementwise(arithmetic.isposinf, 1, 0, CHEAP, output=b1))
+isneginf = implements("isneginf")(Elementwise(arithmetic.isneginf, 1, 0, CHEAP, output=b1))
 
 
 MANY = threshold(32768)  # elements that two threads fill sooner

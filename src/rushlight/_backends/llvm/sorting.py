@@ -31,7 +31,7 @@ from rushlight._codegen.kernels.shape_inference import (
 )
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import Type, b1, f32, f64, i32, i64, of, u8
-from rushlight.core.dtype_sets import BOOL, F32, FLOATING, I8, I16, I32, I64, REDUCED, U8
+from rushlight.core.dtype_sets import BOOL, F32, F64, FLOATING, I8, I16, I32, I64, REDUCED, U8
 
 SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes
 SORTED = FLOATING | {BOOL, U8, I8, I16, I32, I64}
@@ -399,3 +399,22 @@ def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.nd
         tables = tables[:1].copy()
     r = tables.reshape(bins)
     return r.astype(np.float32) if weights is not None and weights.dtype == np.float32 else r
+
+
+@implements("histogram", dtypes=(F32, F64))
+def histogram(
+    points: np.ndarray, edges: list, weights: np.ndarray | None, density: bool
+) -> np.ndarray:
+    """Counts (or weights) of the rows of `points` between the edges of each column."""
+    begins = [0]
+    for e in edges:
+        begins.append(begins[-1] + e.size)
+        if e.dtype is not points.dtype or e.size < 2:
+            return reference.histogram(points, edges, weights, density)
+    out = np.zeros([e.size - 1 for e in edges])
+    x, e = contiguous(points), contiguous(edges[0]) if len(edges) == 1 else np.concatenate(edges)
+    w = x if weights is None else contiguous(weights)
+    run = bags.histogram.compiled(WEIGHTED=weights is not None, T=of(points.dtype))
+    run(x, e, np.array(begins, np.int64), w, out, len(x), len(edges))
+    r = out.astype(points.dtype, copy=False)
+    return reference.densities(r, edges) if density else r

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 KERNELS = (
     "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign copysign_gradient "
     "deg2rad fill floor floor_divide fmod frac frexp heaviside hypot is_exact is_float "
-    "isfinite isinf isnan ldexp left_shift lerp logaddexp logaddexp2 logit logit_gradient "
-    "nan_to_num negative nextafter power rad2deg remainder reverse_subtract right_shift rint round_to "
-    "rsqrt sgn sigmoid sign signbit sinc threshold_gradient trunc trunc_divide "
-    "with_wide_number"
+    "isfinite isinf isnan isneginf isposinf ldexp left_shift lerp logaddexp logaddexp2 logit "
+    "logit_gradient nan_to_num negative nextafter power rad2deg remainder reverse_subtract right_shift rint "
+    "round_to rsqrt sgn sigmoid sign signbit sinc threshold_gradient trunc trunc_divide with_wide_number"
 ).split()
 
 ZERO = np.zeros((), F32)
@@ -477,6 +476,22 @@ def isinf(a: Any) -> Any:
 def isfinite(a: Any) -> Any:
     """Neither infinite nor NaN."""
     return np.ones(a.shape, bool) if a.dtype.kind in "iub" else np.isfinite(a)
+
+
+def isposinf(a: Any) -> Any:
+    """+infinity."""
+    return _is_infinity(a, np.inf)
+
+
+def isneginf(a: Any) -> Any:
+    """-infinity."""
+    return _is_infinity(a, -np.inf)
+
+
+def _is_infinity(a: Any, which: float) -> Any:
+    if a.dtype.kind == "c":
+        raise RuntimeError("isposinf and isneginf do not support complex inputs.")
+    return np.equal(a, which) if is_float(a) else np.zeros(a.shape, bool)
 
 
 def signbit(a: Any) -> Any:

@@ -265,8 +265,12 @@ def histogram(
     w = None if weights is None else weights[inside]
     n = int(np.prod(shape))
     r = np.bincount(flat[inside], w, n).astype(points.dtype).reshape(shape)
-    if density:
-        r = r / r.sum()
-        for d, e in enumerate(edges):
-            r = r / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
-    return r.astype(points.dtype, copy=False)
+    return densities(r, edges) if density else r
+
+
+def densities(r: np.ndarray, edges: list) -> np.ndarray:
+    """Counts over their sum and the volume of their bins."""
+    dtype, r = r.dtype, r / r.sum()
+    for d, e in enumerate(edges):
+        r = r / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
+    return r.astype(dtype, copy=False)

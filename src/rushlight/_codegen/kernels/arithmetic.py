@@ -251,6 +251,16 @@ def isfinite(a):
     return abs(a) < float("inf")
 
 
+@inline
+def isposinf(a):
+    return a == float("inf")
+
+
+@inline
+def isneginf(a):
+    return a == -float("inf")
+
+
 # Division with a remainder, of float32 by float64.
 
 

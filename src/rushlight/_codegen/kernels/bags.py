@@ -1,11 +1,11 @@
-"""Rows of a table added up in bags, and numbers counted."""
+"""Rows of a table added up in bags, numbers counted, and points between edges."""
 
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, b1, i64, u64
+from rushlight._codegen.types import Ptr, b1, f64, i64, u64
 
 TABLES = 4  # tables that numbers are counted in, so that equal neighbours do not wait
 CHUNK = 65536  # numbers whose largest is found in one go
@@ -207,3 +207,45 @@ def counts(WEIGHTED, x: Ptr[T], weights: Ptr[W], tables: Ptr[R], n: i64, bins: i
     for t in range(1, parts * many):
         for b in lanes(0, bins):
             tables[b] = tables[b] + tables[t * bins + b]
+
+
+@inline
+def bin_of(x, edges, bins, T):
+    """The bin that x is in, of `bins` between edges that go up, where edges[0] <= x <= edges[bins]: the last of those
+    that begin at or before x. Where edges are evenly spaced the first guess is right, but for rounding."""
+    low = edges[0]
+    guess = (x - low) / (edges[bins] - low) * T(bins)
+    at = i64(0)
+    if guess >= T(bins):
+        at = bins - 1
+    elif guess > T(0):
+        at = i64(guess)
+    if (x < edges[at]) | (x >= edges[at + 1]):
+        first, last = i64(0), bins + 1
+        while first < last:
+            middle = (first + last) // 2
+            if edges[middle] <= x:
+                first = middle + 1
+            else:
+                last = middle + 0
+        at = min(first - 1, bins - 1)
+    return at
+
+
+@kernel
+def histogram(
+    WEIGHTED, points: Ptr[T], edges: Ptr[T], begins: Ptr[i64], weights: Ptr[T], out: Ptr[f64], n: i64, dims: i64
+):  # fmt: skip
+    """out[the bins that the row points[i] is in] += 1 (WEIGHTED: weights[i]); rows outside of the edges, or with a
+    NaN, are left out. Those of column d stand from edges[begins[d]] to the beginning of the next ones."""
+    for i in range(n):
+        place, inside = i64(0), b1(True)
+        for d in range(dims):
+            x, e = points[i * dims + d], edges + begins[d]
+            bins = begins[d + 1] - begins[d] - 1
+            if (x >= e[0]) & (x <= e[bins]):
+                place = place * bins + bin_of(x, e, bins, T)
+            else:
+                inside = b1(False)
+        if inside:
+            out[place] += f64(weights[i]) if WEIGHTED else f64(1)

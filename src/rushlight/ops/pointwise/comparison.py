@@ -7,7 +7,7 @@ from typing import Any
 from numpy import ndarray
 
 from rushlight.autograd.state import active
-from rushlight.core.dtype_sets import BOOL, compute_dtype
+from rushlight.core.dtype_sets import BOOL
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.handlers import asked
@@ -64,27 +64,9 @@ test("logical_not", "Whether it is zero.", promote="bool", inplace=True)
 test("isnan", "Whether it is NaN.", out=False)
 test("isinf", "Whether it is infinite.", out=False)
 test("isfinite", "Whether it is neither infinite nor NaN.", out=False)
+test("isposinf", "Whether it is +infinity.")
+test("isneginf", "Whether it is -infinity.")
 test("signbit", "Whether the sign is set: true for -0.0 too.", accepts="bif")
-
-
-def infinite(xp, input: Array, which: float) -> Array:
-    if input.dtype.kind == "c":
-        raise RuntimeError("isposinf and isneginf do not support complex inputs.")
-    if not xp.is_float(input):
-        return xp.zeros(input.shape, BOOL)
-    return xp.equal(xp.cast(input, compute_dtype(input.dtype)), which)
-
-
-@elementwise(promote=None, inplace=False)
-def isposinf(xp, input: Array):
-    """Whether it is +infinity."""
-    return infinite(xp, input, float("inf"))
-
-
-@elementwise(promote=None, inplace=False)
-def isneginf(xp, input: Array):
-    """Whether it is -infinity."""
-    return infinite(xp, input, -float("inf"))
 
 
 @elementwise(promote=None, inplace=False, out=False)

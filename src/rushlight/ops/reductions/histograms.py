@@ -81,12 +81,55 @@ def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
 
 
 @op(where="_all", name="histogramdd", outputs="list", node="NotImplemented")
-def histogram_parts(xp, input: Array, edges: Arrays, weight: Array | None, density: bool):
-    """The histogram, and the edges, which have its history."""
+def between(xp, input: Array, edges: Arrays, weight: Array | None, density: bool):
+    """The histogram of rows, and the edges, which have its history."""
+    return xp.histogram(input, edges, weight, density), *[xp.copy_like(e, e) for e in edges]
+
+
+@op(where="_all", name="histogramdd_of_counts", outputs="list", node="NotImplemented")
+def counted(xp, input: Array, weight: Array | None, counts: list, given: Any, density: bool):
+    """As `between`, for so many equal bins in every dimension, from `given` or of all elements."""
+    edges = even_edges(xp, input, counts, given)
     return xp.histogram(input, edges, weight, density), *edges
 
 
-histogram_parts.grad(input=no_gradients("histogram"), weight=no_gradients("histogram"))
+between.grad(input=no_gradients("histogram"), weight=no_gradients("histogram"))
+counted.grad(input=no_gradients("histogram"), weight=no_gradients("histogram"))
+
+
+def even_edges(xp: Any, input: Any, counts: list, given: Any) -> list:
+    """The edges of equal bins in every column of an array."""
+    n = len(counts)
+    if given is not None and len(given) != 2 * n:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but "
+            f"got {len(given)}"
+        )
+    lows, highs = [0.0] * n, [1.0] * n
+    if given is not None:
+        lows, highs = given[::2], given[1::2]
+    elif input.size:
+        lows, highs = xp.amin(input, 0, False).tolist(), xp.amax(input, 0, False).tolist()
+    result = []
+    for d, (count, low, high) in enumerate(zip(counts, lows, highs)):
+        if count <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}"
+            )
+        if not (abs(low) < float("inf") and abs(high) < float("inf")):
+            raise RuntimeError(
+                f"torch.histogramdd: dimension {d}'s range [{low:g}, {high:g}] is not finite"
+            )
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
+            )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges = xp.empty(count + 1, input.dtype)
+        xp.linspace_into(edges, float(low), float(high))
+        result.append(edges)
+    return result
 
 
 def c_name(t: Tensor) -> str:
@@ -115,10 +158,10 @@ def check_histogram(input: Tensor, weight: Tensor | None) -> None:
             )
 
 
-def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
-    """The edges of the bins in every dimension; `bins`: how many in each, or the edges themselves."""
-    from rushlight import linspace
-
+def counts_and_edges(
+    input: Tensor, weight: Tensor | None, bins: Any, given: Any, density: Bool
+) -> Any:
+    """The histogram of rows and its edges; `bins`: how many in each dimension, or the edges themselves."""
     n = input.shape[-1]
     if bins.__class__ is int:
         bins = [bins] * n
@@ -127,54 +170,25 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
             f"torch.histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram but got "
             f"{len(bins)}"
         )
-    if hasattr(bins[0], "_array"):
-        for d, edges in enumerate(bins):
-            if edges.dtype is not input.dtype:
-                raise RuntimeError(
-                    "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
-                    f"input with dtype {c_name(input)} and bins for dimension {d} with dtype "
-                    f"{c_name(edges)}"
-                )
-            if edges.ndim != 1:
-                raise RuntimeError(
-                    f"torch.histogramdd: bins tensor should have one dimension, but got {edges.ndim} "
-                    f"dimensions in the bins tensor for dimension {d}"
-                )
-            if not edges.numel():
-                raise RuntimeError(
-                    f"torch.histogramdd: bins tensor should have at least 1 element, dimension {d}"
-                )
-        return [edges.detach().clone() for edges in bins]
-    if given is not None and len(given) != 2 * n:
-        raise RuntimeError(
-            f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but "
-            f"got {len(given)}"
-        )
-    flat = input.detach().reshape(-1, n)
-    result = []
-    for d, count in enumerate(bins):
-        if count <= 0:
+    if not hasattr(bins[0], "_array"):
+        return counted(input, weight, bins, given, density)
+    for d, edges in enumerate(bins):
+        if edges.dtype is not input.dtype:
             raise RuntimeError(
-                f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}"
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
+                f"input with dtype {c_name(input)} and bins for dimension {d} with dtype "
+                f"{c_name(edges)}"
             )
-        if given is not None:
-            low, high = given[2 * d], given[2 * d + 1]
-        elif not flat.numel():
-            low, high = 0.0, 1.0
-        else:
-            low, high = (t.item() for t in flat[:, d].aminmax())
-        if not (abs(low) < float("inf") and abs(high) < float("inf")):
+        if edges.ndim != 1:
             raise RuntimeError(
-                f"torch.histogramdd: dimension {d}'s range [{low:g}, {high:g}] is not finite"
+                f"torch.histogramdd: bins tensor should have one dimension, but got {edges.ndim} "
+                f"dimensions in the bins tensor for dimension {d}"
             )
-        if low > high:
+        if not edges.numel():
             raise RuntimeError(
-                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
+                f"torch.histogramdd: bins tensor should have at least 1 element, dimension {d}"
             )
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        result.append(linspace(low, high, count + 1, dtype=input.dtype, device=input.device))
-    return result
+    return between(input, bins, weight, density)
 
 
 @public(method=True, overridable=True)
@@ -195,8 +209,8 @@ def histogram(
     if weight is not None:
         weight = weight.reshape(-1)
     check_histogram(flat, weight)
-    edges = bin_edges(flat, bins if bins.__class__ is int else [bins], range)
-    hist, *edges = histogram_parts(flat, edges, weight, density)
+    bins = bins if bins.__class__ is int else [bins]
+    hist, *edges = counts_and_edges(flat, weight, bins, range, density)
     made = return_types.make("histogram", ("hist", "bin_edges"))
     if out is not None:
         for o, r in zip(out, (hist, edges[0]), strict=True):
@@ -220,8 +234,7 @@ def histogramdd(
             [2., 0.]])
     """
     check_histogram(input, weight)
-    edges = bin_edges(input, bins, range)
     flat = input.reshape(-1, input.shape[-1])
     weight = None if weight is None else weight.reshape(-1)
-    hist, *edges = histogram_parts(flat, edges, weight, density)
+    hist, *edges = counts_and_edges(flat, weight, bins, range, density)
     return return_types.make("histogramdd", ("hist", "bin_edges"))((hist, tuple(edges)))
