@@ -121,6 +121,9 @@ def test_random_slopes_in_place():
     assert torch.equal(given, wanted)
     with pytest.raises(RuntimeError, match="Lower bound"):
         torch.rrelu_(x.detach(), 1.0, 0.5)
+    torch.manual_seed(0)
+    with torch.inference_mode():  # operator by operator, as under any mode
+        assert torch.equal(F.rrelu(x.detach(), training=True), expected)
 
 
 def test_the_numbers_of_threshold_are_those_of_whole_dtypes():

@@ -448,6 +448,21 @@ def test_the_mean_beside_a_spread_that_is_not_a_number_has_a_gradient():
         assert g.tolist() == [2.0]
 
 
+@pytest.mark.parametrize("last", [2.0, float("inf")])
+def test_histogram_of_points_on_edges_of_any_spacing(last):
+    """The first guess of a bin takes edges for evenly spaced; equal ones, and infinite ones, are not."""
+    edges = np.array([-1.0, -1.0, 0.25, 0.5, 0.5, 1.75, last], np.float32)
+    points = np.concatenate([np.linspace(-2, 3, 200, dtype=np.float32), edges, [np.float32("nan")]])
+    weights = np.arange(len(points), dtype=np.float32)
+    inside = (points >= edges[0]) & (points <= edges[-1])
+    at = np.minimum(np.searchsorted(edges, points, "right") - 1, 5)
+    for w in (None, weights):
+        expected = np.bincount(at[inside], None if w is None else w[inside], 6)
+        given = None if w is None else torch.tensor(w)
+        hist = torch.histogram(torch.tensor(points), torch.tensor(edges), weight=given).hist
+        np.testing.assert_array_equal(hist.numpy(), expected)
+
+
 def test_backward_from_a_histogram_raises():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     counted = torch.bincount(torch.tensor([1, 0]), x)

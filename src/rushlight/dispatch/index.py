@@ -403,7 +403,7 @@ FUNCTIONS = {
         "min "
     ),
     "reductions.histograms": (
-        "_all.histogramdd bincount histc histogram histogramdd "
+        "_all.histogramdd _all.histogramdd_of_counts bincount histc histogram histogramdd "
     ),
     "reductions.reduce": (
         "Tensor.sum_to_size _all.expand _all.sum_to_size all any count_nonzero logsumexp mean "

@@ -6,6 +6,7 @@ before one of its names is used: a method is a small placeholder until then.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -50,6 +51,7 @@ def load(path: str) -> Any:
     return OPS.get(path) or ALIASES.get(path) or PUBLIC[path][0]
 
 
+@cache
 def function(path: str) -> Any:
     """The public function behind a path such as `add` or `nn.functional.relu`."""
     from rushlight.dispatch.registry import Op, annotate, types_of

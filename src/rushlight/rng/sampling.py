@@ -81,7 +81,8 @@ def _write(out: np.ndarray, values: np.ndarray) -> None:
     if out.flags.c_contiguous and (values.dtype is out.dtype or values.dtype.kind == "b"):
         out.reshape(-1)[...] = values
         return
-    view = out.transpose(memory_order(out))
+    whole = out.flags.c_contiguous
+    view = out.reshape(-1) if whole else out.transpose(memory_order(out))
     with np.errstate(all="ignore"):
         if out.dtype in REDUCED and values.dtype == F64:
             values = values.astype(np.float32)
@@ -140,6 +141,18 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
             if reached.any():
                 some[reached] = least
     _write(out, u)
+
+
+@np.errstate(all="ignore")
+def slopes(a: np.ndarray, low: float, high: float, generator: Generator) -> np.ndarray:
+    """Ones; for each element of `a` up to 0, in row-major order, a uniform number of [`low`, `high`) of 53 bits. In
+    float32, in float64 for float64."""
+    below = a <= 0
+    r = np.ones(a.shape, F64 if a.dtype is F64 else F32)
+    drawn = np.empty(np.count_nonzero(below))
+    uniform_(drawn, low, high, generator)
+    r[below] = drawn
+    return r
 
 
 @functools.cache
@@ -413,7 +426,8 @@ def bernoulli_(
     if p.dtype not in FLOATING:
         refuse("bernoulli_tensor_cpu_p_", p.dtype)
     one = p.size == out.size == 1  # Python's numbers are compared in less time
-    if not (0 <= p.item() <= 1 if one else ((p >= 0).all() and (p <= 1).all())):
+    ends = (p, p) if one or not p.size else (xp.amin(p, None, False), xp.amax(p, None, False))
+    if p.size and not (ends[0].item() >= 0 and ends[1].item() <= 1):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     u = (generator.doubles if p.dtype == np.float64 else generator.floats)(out.size)
     if one:

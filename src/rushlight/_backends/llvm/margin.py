@@ -19,15 +19,12 @@ ONE_CLASS, ONE_CLASS_GRADIENT, LABELS, LABELS_GRADIENT = map(
 
 def fits(x: Any, y: Any, *others: Any) -> bool:
     """Whether rows of x, classes and further arrays of x's dtype are for the kernels."""
-    arrays = [a for a in (x, y, *others) if a is not None]
-    return (
-        all(a.__class__ is np.ndarray for a in arrays)
-        and y.dtype == I64
-        and x.ndim == 2
-        and len(y) == len(x)
-        and x.size > 0
-        and all(a.dtype is x.dtype for a in others if a is not None)
-    )
+    if x.__class__ is not np.ndarray or y.__class__ is not np.ndarray or y.dtype != I64:
+        return False
+    for a in others:
+        if a is not None and (a.__class__ is not np.ndarray or a.dtype is not x.dtype):
+            return False
+    return x.ndim == 2 and len(y) == len(x) and x.size > 0
 
 
 def one_of(g: Any, x: np.ndarray) -> bool:

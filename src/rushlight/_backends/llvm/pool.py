@@ -363,27 +363,36 @@ def fractional_maxima(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(maxima, places) of (N, C, *sizes), in steps of random length: samples (N, C, len(sizes)) are uniform, order
     tells which of them is which dimension's."""
-    nd, sizes, planes = len(kernel), x.shape[2:], prod(x.shape[:2])
     good = x.__class__ is np.ndarray and samples.__class__ is np.ndarray
-    good = good and len(sizes) == nd == len(out) == len(order) and sorted(order) == [*range(nd)]
-    if (
-        good
-        and samples.dtype in FLOATING
-        and samples.shape == (*x.shape[:2], nd)
-        and 0 < prod(sizes) < LARGE
-        and all(
-            0 < k <= n < LARGE and 0 < m < LARGE for k, n, m in zip(kernel, sizes, out, strict=True)
-        )
-    ):
-        arrays = fractional_spans(samples, planes, sizes, kernel, out, order)
-        if arrays is not None:
-            if nd == 2:
-                arrays.insert(0, np.tile(np.array([0, 1]), planes))
-            numbers = (*three(sizes, 1), *three(out, 1))
+    if good and samples.dtype in FLOATING and samples.shape == (*x.shape[:2], len(kernel)):
+        sizes, planes = x.shape[2:], x.shape[0] * x.shape[1]
+        numbers = fractional_numbers(sizes, tuple(kernel), tuple(out), tuple(order))
+        arrays = numbers and fractional_spans(samples, planes, sizes, kernel, out, order)
+        if numbers and arrays:
+            if len(kernel) == 2:
+                arrays.insert(0, whole(planes))
             found = maxima_of(in_order(x), out, numbers, arrays, 1)
             if found:
                 return found
     return reference.fractional_maxima(x, samples, kernel, out, order)
+
+
+@lru_cache(maxsize=1024)
+def fractional_numbers(sizes: Ints, kernel: Ints, out: Ints, order: Ints) -> Ints | None:
+    """The sizes of planes and of their results, which the kernel takes; None where it does not."""
+    nd = len(kernel)
+    if not (len(sizes) == nd == len(out) == len(order) and sorted(order) == [*range(nd)]):
+        return None
+    for k, n, m in zip(kernel, sizes, out, strict=True):
+        if not (0 < k <= n < LARGE and 0 < m < LARGE):
+            return None
+    return (*three(sizes, 1), *three(out, 1)) if 0 < prod(sizes) < LARGE else None
+
+
+@lru_cache(maxsize=64)
+def whole(planes: int) -> np.ndarray:
+    """Of each plane one window of one element."""
+    return np.tile(np.array([0, 1]), planes)
 
 
 def fractional_spans(

@@ -229,10 +229,8 @@ def isin(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
 def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
     """Counts (int64), or sums of weights in their dtype if that is float32, else float64. ValueError for
     negative numbers, OverflowError for the largest int64: NumPy writes in front of its counts."""
-    if a.size and a.min() < 0:
-        raise ValueError("negative numbers")
-    if a.size and a.max() >= np.iinfo(np.int64).max:
-        raise OverflowError(a.max())
+    if a.size and (top := a.max()) >= (1 << 63) - 1:
+        raise ValueError("negative numbers") if a.min() < 0 else OverflowError(top)
     if weights is None:
         return np.bincount(a, None, minlength)
     r = np.bincount(a, weights.astype(np.float64), minlength)

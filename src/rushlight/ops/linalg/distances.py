@@ -96,8 +96,10 @@ def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
     check.floating("linalg.vector_norm", input, half=True)
     x = xp.upcast(input)
     lengths = length(xp, x, p, slices(dim, input.ndim), True)
-    factor = xp.where(lengths > maxnorm, maxnorm / (lengths + 1e-7), xp.ones((), lengths.dtype))
-    return xp.contiguous(xp.multiply(input, xp.cast(factor, input.dtype)))
+    factor = xp.where(lengths > maxnorm, maxnorm / (lengths + 1e-7), lengths.dtype.type(1))
+    if factor.dtype is not input.dtype:
+        factor = xp.cast(factor, input.dtype)
+    return xp.contiguous(xp.multiply(input, factor))
 
 
 def renorm_backward(g: Tensor, input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:

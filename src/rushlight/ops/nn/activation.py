@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import ndarray
+
 from rushlight._backends.meta import Meta
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, composite, elementwise, op, public
 from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.factories.arguments import converted
+from rushlight.ops.factories.random import source
 from rushlight.ops.layout.joining import cat
+from rushlight.rng import sampling
 
 
 def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
@@ -485,9 +490,12 @@ def rrelu(
     if not training:
         return leaky(input, slope)
     wide = dtypes.float64 if input.dtype is dtypes.float64 else dtypes.float32
+    low, high = float(wide.np.type(lower)), float(wide.np.type(upper))
+    if input._array.__class__ is ndarray and not active.modes:
+        slopes = _wrap(sampling.slopes(input._array, low, high, source(generator)))
+        return (input.to(wide) * slopes).to(input.dtype)
     x = input.detach()
     slopes = x.new_ones(x.shape, dtype=wide)
-    low, high = (float(wide.np.type(bound)) for bound in (lower, upper))
     if isinstance(x._array, (Lifted, Meta)):
         slopes = slopes.where(x > 0, slopes.clone().uniform_(low, high, generator=generator))
     else:  # as PyTorch: a double for each of them in order, none for the others

@@ -7,8 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, settings
-from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.ops.factories.random import rand
 from rushlight.ops.nn.conv import is_channels_last
 from rushlight.ops.nn.pool import (
     SHAPES,
@@ -424,7 +424,7 @@ def fractional_max_pool(
     out = all_or_one(name, "output_size", output_size, n)
     if samples is None:
         lead = (1, input.shape[0]) if input.ndim == n + 1 else tuple(input.shape[:2])
-        samples = function("rand")(*lead, n, dtype=input.dtype, device=input.device)
+        samples = rand(*lead, n, dtype=input.dtype, device=input.device)
     y = fractional[n](input, samples, kernel, out)
     return tuple(y) if indices else y[0]
 
