@@ -146,7 +146,9 @@ class DistributedDataParallel(Module, Joinable):
 
     def _post_forward(self, outputs: Any) -> Any:
         """The outputs of a forward, whose gradients are averaged in backward."""
-        self.require_forward_param_sync = synchronized = self._synchronizes()  # before the next one
+        synchronized = self._synchronizes()
+        if self.require_forward_param_sync != synchronized:  # before the next one
+            self.require_forward_param_sync = synchronized
         if synchronized:
             if self.training:
                 self.reducer.prepare_for_forward()

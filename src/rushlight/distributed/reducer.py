@@ -42,7 +42,7 @@ class GradBucket:
         count = 0 if sparse else sum(p.numel() for p in parameters)
         self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
         self._gradients = self.views(self._buffer)
-        self.shared: list[list[Tensor]] | None = None  # the gradients of each process
+        self.shared: list[tuple[Tensor, ...]] | None = None  # each gradient, of all processes
         self.missing = 0  # how many gradients are not there yet
         self.reduction: Work | Future | None = None
 
@@ -62,7 +62,7 @@ class GradBucket:
     def share(self, rows: list[Tensor], rank: int) -> None:
         """Take the rows of all processes in shared memory; its own is that of `rank`."""
         self.set_buffer(rows[rank])
-        self.shared = [self.views(row) for row in rows]
+        self.shared = list(zip(*map(self.views, rows)))
 
     def parameters(self) -> list[Tensor]:
         """The parameters whose gradients it holds."""
@@ -288,7 +288,7 @@ class Reducer:
                 if parameter.grad is None:
                     parameter.grad = rushlight.empty_like(parameter)
                 if bucket.shared is not None and self.hook is None:
-                    add_rows([row[k] for row in bucket.shared], parameter.grad)
+                    add_rows(bucket.shared[k], parameter.grad)
                 elif parameter.grad is not averages[k]:
                     parameter.grad.copy_(averages[k])
         if self.hook is None and self.shared is not None:

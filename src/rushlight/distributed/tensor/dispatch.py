@@ -209,25 +209,24 @@ def wrapped(found: Any, plan: Plan, call: SpreadCall, copied: bool) -> Any:
 
 def spread(kind: type, func: Any, args: tuple, kwargs: dict) -> tuple[SpreadCall, list]:
     """(the call with specs in the place of tensors, the tensors)."""
-    call, tensors, mesh = SpreadCall(kind, func, args, kwargs), [], None
-
-    def find(t: Any) -> Any:
-        nonlocal mesh
-        if mesh is not None and t._spec.mesh != mesh:
-            raise NotImplementedError(
-                f"{func}: DTensor does not support cross-mesh operation yet! Got meshes: {mesh} {t._spec.mesh}"
-            )
-        mesh = t._spec.mesh
-        return t
-
-    mapped((args, kwargs), kind, find)
+    call, tensors = SpreadCall(kind, func, args, kwargs), []
+    mesh = args[0]._spec.mesh if args and isinstance(args[0], kind) else None
+    if mesh is None:
+        found: list[Any] = []
+        mapped((args, kwargs), kind, found.append)
+        mesh = found[0]._spec.mesh
 
     def taken(t: Any) -> Any:
         if not isinstance(t, kind):
             t = replicated(kind, func, t, mesh)
+        spec = t._spec
+        if spec.mesh is not mesh and spec.mesh != mesh:
+            raise NotImplementedError(
+                f"{func}: DTensor does not support cross-mesh operation yet! Got meshes: {mesh} {spec.mesh}"
+            )
         tensors.append(t)
-        call.specs.append(t._spec)
-        return t._spec
+        call.specs.append(spec)
+        return spec
 
     call.mesh = mesh
     call.args = mapped(args, Tensor, taken)
