@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight._backends import llvm
 
 A = np.arange(24.0).reshape(2, 3, 4)
 I, J = np.array([1, 0, -1]), np.array([[0], [2]])
@@ -340,3 +341,37 @@ def test_index_copy_refuses_sources_without_a_slice_for_each_index(shape, source
 def test_index_copy_takes_a_number_for_an_element():
     assert torch.zeros(3).index_copy(0, torch.tensor([1]), torch.tensor(5.0)).tolist() == [0, 5, 0]
     assert torch.zeros(()).index_copy(0, torch.tensor([0]), torch.ones(1)).item() == 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("rows", [2, 40])
+def test_sums_of_half_types_are_rounded_where_pytorch_rounds(compiled, dtype, rows):
+    if compiled:
+        llvm.work(10**9)
+    big = 2048.0 if dtype is torch.float16 else 256.0
+    once, each = big + 2, big
+    i = torch.tensor([0, 0, 0])
+
+    def total(write, shape, d):
+        z = torch.zeros([rows if k == d else n for k, n in enumerate(shape)], dtype=dtype)
+        values = torch.ones(shape, dtype=dtype)
+        values.select(d, 0).fill_(big)
+        every = i.view([3 if k == d else 1 for k in range(len(shape))]).expand(shape)
+        return write(z, d, every, values).flatten()[0].item()
+
+    def add(z, d, every, v):
+        return z.index_add_(d, i, v)
+
+    assert total(add, (3, 2), 0) == total(add, (2, 3), 1) == total(add, (2, 2, 3), 2) == once
+    assert total(add, (3,), 0) == total(add, (2, 3, 2), 1) == each
+    assert total(lambda z, d, every, v: z.index_add_(d, i.int(), v), (3, 2), 0) == each
+    assert total(lambda z, d, every, v: z.index_add_(d, i, v, alpha=2), (3, 2), 0) == 2 * each
+    assert total(lambda z, d, every, v: z.index_put_((i,), v, accumulate=True), (3, 2), 0) == each
+    for shape, d in (((3,), 0), ((3, 2), 0), ((2, 3, 2), 1)):
+        assert total(lambda z, d, every, v: z.scatter_add_(d, every, v), shape, d) == once
+        assert total(lambda z, d, every, v: z.scatter_reduce_(d, every, v, "sum"), shape, d) == once
+        mean = total(lambda z, d, every, v: z.scatter_reduce_(d, every, v, "mean"), shape, d)
+        assert mean == torch.tensor(once / 4, dtype=dtype).item()
+        mean = total(lambda z, d, every, v: z.index_reduce_(d, i, v, "mean"), shape, d)
+        assert mean == each / 4

@@ -302,3 +302,11 @@ def test_views_of_a_leaf_that_is_a_view_keep_their_history_at_a_write(write):
     assert row.requires_grad and part.requires_grad
     ((row * row).sum() + part.sum()).backward()
     assert leaf.grad.tolist() == [[0, 5, 9], [0, 0, 0]]
+
+
+def test_views_as_larger_elements_check_the_offset_before_strides_and_keep_strides_of_nothing():
+    view = torch.zeros(0, 5, 64, dtype=torch.int32).view(torch.int64)
+    assert view.shape == (0, 5, 32) and view.stride() == (160, 32, 1)
+    assert torch.zeros(0, 5, 64, dtype=torch.int32).view(torch.int8).stride() == (1280, 256, 1)
+    with pytest.raises(RuntimeError, match=r"self.storage_offset\(\) must be divisible by 2"):
+        torch.zeros(4, 4, 3)[:, :, 1:].view(torch.float64)

@@ -153,13 +153,10 @@ def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | No
 
 
 def widely(z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
-    """What `add(z, values)` gives, with the sums of a half type made in float32 and rounded once, as PyTorch makes
-    them; None for a large `z` that few numbers go into, and for what kernels do not write."""
-    if values.size < z.size or not plain(z) or not z.flags.writeable or not z.size:
-        return None
+    """What `add(z, values)` gives, with the sums of a half type made in float32 and rounded once; see the reference."""
     wide = cpu.cast(z, F32)
     done = add(wide, cpu.cast(values, F32) if values.size < SHORT else values)
-    if done:
+    if done is not False:
         z[...] = cpu.cast(wide, z.dtype)
     return done
 
@@ -178,10 +175,6 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, how: st
     if not (index.flags.c_contiguous and values.flags.c_contiguous):
         return put(z, contiguous(index), axis, contiguous(values), how)
     t, dtype, shape = index_type(index), z.dtype, z.shape
-    if how == "add" and dtype in REDUCED and values.dtype is dtype:
-        done = widely(z, values, lambda wide, given: put(wide, index, axis, given, how))
-        if done is not None:
-            return done
     halves = how == "add" and dtype is F32 and values.dtype in REDUCED
     if t is None or not plain(z) or not z.flags.writeable:
         return None
@@ -216,8 +209,23 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, how: st
 def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
     """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
     and nothing is written, where an index is out of range."""
+    if add and values.dtype is z.dtype and reference.sums_are_wide(z, index, axis):
+        if z.size > values.size:  # the slices that are written to alone
+            return into_touched(z, index, axis, values)
+        return widely(z, values, lambda wide, given: put_slices(wide, index, axis, given, True))
     done = put(z, index, axis, values, "add" if add else "put")
     return reference.put_slices(z, index, axis, values, add) if done is None else done
+
+
+def into_touched(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bool:
+    """`put_slices` of sums on a copy of the slices that `index` names."""
+    if reference.out_of_range(index, z.shape[axis]) is not None:
+        return False
+    touched, places = np.unique(index, return_inverse=True)
+    part = z.take(touched, axis)
+    widely(part, values, lambda wide, given: put_slices(wide, places, axis, given, True))
+    z[(*(slice(None),) * axis, touched)] = part
+    return True
 
 
 def added(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bool:
@@ -347,7 +355,9 @@ def index_select_gradient(
     if values.dtype.itemsize not in UNITS:
         return reference.index_select_gradient(shape, index, axis, values)
     z = cleared(shape, values.dtype)
-    if not added(z, index, axis, values):
+    if reference.sums_are_wide(z, index, axis):
+        put_slices(z, index, axis, values, True)
+    elif not added(z, index, axis, values):
         reference.index_add_at(z, (*(slice(None),) * axis, index), values)
     return z
 

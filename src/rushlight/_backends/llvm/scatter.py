@@ -104,6 +104,8 @@ def scatter(
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
     nothing is written, where an index is out of range."""
+    if add and z.dtype in REDUCED and values.dtype is z.dtype:
+        return widely(z, values, lambda wide, given: scatter(wide, index, dim, given, True))
     done = written(z, index, dim, values, "add" if add else "put")
     return reference.scatter(z, index, dim, values, add) if done is None else done
 
@@ -136,10 +138,6 @@ def written(
         return written(z, contiguous(index), dim, contiguous(values), how)
     dtype = z.dtype
     kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
-    if how == "add" and dtype in REDUCED and values.dtype is dtype:
-        done = widely(z, values, lambda wide, given: written(wide, index, dim, given, how))
-        if done is not None:
-            return done
     halves = how == "add" and dtype is F32 and values.dtype in REDUCED
     if (
         kind is not None
@@ -174,6 +172,11 @@ def scatter_reduce(
     """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
     False: without what stood there. False, and nothing is written, where an index is out of range."""
     word = WORDS[reduce]
+    if reduce in ("sum", "prod") and z.dtype in REDUCED and values.dtype is z.dtype:
+        return widely(
+            z, cpu.cast(values, F32),
+            lambda wide, given: scatter_reduce(wide, index, dim, given, reduce, include),
+        )  # fmt: skip
     if include and reduce != "mean":
         done = written(z, index, dim, values, word)
         return (
@@ -186,7 +189,12 @@ def scatter_reduce(
     index, values = contiguous(index), contiguous(values)
     if not include and not scatter(z, index, dim, first_of(reduce, z.dtype)):
         return False
-    if not written(z, index, dim, values, word):
+    done = (
+        scatter(z, index, dim, values, True)
+        if word == "add"
+        else written(z, index, dim, values, word)
+    )
+    if not done:
         return False
     if reduce == "mean":
         count = np.zeros(z.shape, np.int64)
@@ -216,7 +224,7 @@ def gather_gradient(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray
         index, values = np.ascontiguousarray(index), np.ascontiguousarray(values)
         t, found = index_type(index), sizes(shape, index, dim)
         if t is not None and found is not None and values.flags.aligned:
-            halves = values.dtype in REDUCED and values.size >= prod(shape)  # see `widely`
+            halves = values.dtype in REDUCED  # see `widely`
             to = f32 if halves else kind
             z, bad = np.empty(shape, to.np), np.zeros(1, np.int64)
             run = kernels.write_along.compiled(

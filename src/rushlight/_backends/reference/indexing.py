@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from rushlight._backends.reference.views import as_strided, element_strides, extent
+from rushlight.core.dtype_sets import REDUCED
 
 KERNELS = (
     "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key index_add_at "
@@ -143,6 +146,27 @@ def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | No
     return a.take(index, axis, mode="clip")  # faster than the mode that looks at the range again
 
 
+def widely(z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+    """What `add(z, values)` gives, with the sums of a half type made in float32 and rounded once.
+
+    PyTorch does so for places that an index names for each element, and for slices where `sums_are_wide`. Sums at single
+    indices, and those of `index_reduce`, are rounded at each step.
+    """
+    if z.dtype not in REDUCED:
+        return add(z, values)
+    wide = z.astype(np.float32)
+    done = add(wide, values.astype(np.float32))
+    if done is not False:
+        z[...] = wide.astype(z.dtype)
+    return done
+
+
+def sums_are_wide(z: np.ndarray, index: np.ndarray, axis: int) -> bool:
+    """Whether `put_slices` rounds the sums of a half type once: those along the first or the last dimension of two or
+    more, by an index of int64."""
+    return z.dtype in REDUCED and z.ndim > 1 and axis in (0, z.ndim - 1) and index.dtype == np.int64
+
+
 def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
     """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
     and nothing is written, where an index is out of range."""
@@ -151,7 +175,10 @@ def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, 
     key = (*(slice(None),) * axis, index)
     if add:
         with np.errstate(all="ignore"):
-            index_add_at(z, key, values)
+            if sums_are_wide(z, index, axis):
+                widely(z, values, lambda wide, given: index_add_at(wide, key, given))
+            else:
+                index_add_at(z, key, values)
     else:
         z[key] = values
     return True
@@ -162,7 +189,7 @@ def index_select_gradient(
 ) -> np.ndarray:
     """Zeros of `shape`; along `axis` at index[k] += the k-th slice of `values`, one after the other."""
     z = np.zeros(shape, values.dtype)
-    index_add_at(z, (*(slice(None),) * axis, index), values)
+    put_slices(z, index, axis, values, True)
     return z
 
 
@@ -313,6 +340,13 @@ def reduce_at(z: np.ndarray, key: tuple, values: np.ndarray, reduce: str, includ
 
     `include` False: what stands at those places is left out.
     """
+    reduce_places(z, key, values, reduce, include, False)
+
+
+def reduce_places(
+    z: np.ndarray, key: tuple, values: np.ndarray, reduce: str, include: bool, wide: bool
+) -> None:
+    """`reduce_at`; `wide`: half types are rounded once, see `widely`."""
     shape = z.shape
     places = np.zeros((), np.int64)
     for n, k in zip(shape, key):
@@ -327,6 +361,8 @@ def reduce_at(z: np.ndarray, key: tuple, values: np.ndarray, reduce: str, includ
     values = values.reshape(-1)
     if reduce == "sum" and not include and len(np.unique(places)) == len(places):
         flat[places] = values
+    elif wide:
+        widely(flat, values, lambda z, given: UFUNC[reduce].at(z, places, given))
     else:
         UFUNC[reduce].at(flat, places, values)
     if count is not None and count.size:
@@ -347,8 +383,9 @@ def scatter_reduce(
     False: without what stood there. False, and nothing is written, where an index is out of range."""
     if out_of_range(index, z.shape[dim]) is not None:
         return False
+    key = gather_key(z.shape, index, dim)
     with np.errstate(all="ignore"):
-        reduce_at(z, gather_key(z.shape, index, dim), values, reduce, include)
+        reduce_places(z, key, values, reduce, include, True)
     return True
 
 
@@ -357,8 +394,13 @@ def reduce_slices(
 ) -> bool:
     """`z` along `axis` at index[k], and the k-th slice of `values`, reduced in place; `include` False: without what
     stood there. False, and nothing is written, where an index is out of range."""
-    wide = index.reshape((1,) * axis + (-1,) + (1,) * (values.ndim - axis - 1))
-    return scatter_reduce(z, np.broadcast_to(wide, values.shape), axis, values, reduce, include)
+    if out_of_range(index, z.shape[axis]) is not None:
+        return False
+    each = index.reshape((1,) * axis + (-1,) + (1,) * (values.ndim - axis - 1))
+    key = gather_key(z.shape, np.broadcast_to(each, values.shape), axis)
+    with np.errstate(all="ignore"):
+        reduce_at(z, key, values, reduce, include)
+    return True
 
 
 def gather_gradient(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
@@ -368,7 +410,7 @@ def gather_gradient(shape: tuple, index: np.ndarray, dim: int, values: np.ndarra
     if index.ndim and index.shape[dim] == 1:  # no place twice
         z[key] = values
     elif values.size:
-        reduce_at(z, key, values, "sum", True)
+        reduce_places(z, key, values, "sum", True, True)
     return z
 
 
@@ -382,7 +424,7 @@ def scatter(
     key = gather_key(z.shape, index, dim)
     if add:
         with np.errstate(all="ignore"):
-            reduce_at(z, key, np.broadcast_to(values, index.shape), "sum", True)
+            reduce_places(z, key, np.broadcast_to(values, index.shape), "sum", True, True)
     else:
         z[key] = values
     return True

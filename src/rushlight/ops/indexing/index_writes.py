@@ -106,7 +106,10 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
     d, i = check_slices("index_add", input, dim, index, source, False)
     if alpha != 1:
         source = xp.multiply(source, fill_number(alpha, input))
-    if not xp.put_slices(as_vector(input), i, d, as_vector(source), True):
+        done = xp.reduce_slices(as_vector(input), i, d, as_vector(source), "sum", True)
+    else:
+        done = xp.put_slices(as_vector(input), i, d, as_vector(source), True)
+    if not done:
         check_slices("index_add", input, dim, index, source)
 
 

@@ -211,21 +211,19 @@ def view_as_dtype(xp, input: Array, dtype: DType):
         )
     if b > a:
         ratio = b // a
-        for what, values in (("size", input.shape[-1:]), ("stride", strides[:-1])):
-            for i, v in enumerate(values):
-                if v % ratio:
-                    where = "(-1)" if what == "size" else f"({i})"
-                    raise RuntimeError(
-                        f"self.{what}{where} must be divisible by {ratio} to view "
-                        f"{dtypes.OF[input.dtype].scalar_name} as {dtype.scalar_name} (different "
-                        f"element sizes), but got {v}"
-                    )
-        if (xp.address(input) - xp.address(xp.root(input))) % b:
-            raise RuntimeError(
-                f"self.storage_offset() must be divisible by {ratio} to view "
-                f"{dtypes.OF[input.dtype].scalar_name} as {dtype.scalar_name} (different element "
-                "sizes)"
-            )
+        offset = (xp.address(input) - xp.address(xp.root(input))) // a
+        checked = [("size(-1)", input.shape[-1]), ("storage_offset()", offset)]
+        checked += [(f"stride({i})", stride) for i, stride in enumerate(strides[:-1])]
+        for what, v in checked:
+            if v % ratio:
+                raise RuntimeError(
+                    f"self.{what} must be divisible by {ratio} to view {dtypes.OF[input.dtype].scalar_name} as "
+                    f"{dtype.scalar_name} (different element sizes), but got {v}"
+                )
+    if not input.size:  # NumPy forgets the strides of what has no element
+        shape = (*input.shape[:-1], input.shape[-1] * a // b)
+        strides = (*[s * a for s in strides[:-1]], b)
+        return xp.as_strided(input.view(d), shape, strides)
     return input.view(d)
 
 
