@@ -231,3 +231,11 @@ def test_an_encoder_zeros_padding_at_the_end_only():
         )
         between = encoder(x, src_key_padding_mask=torch.tensor([[False, True, False], [False] * 3]))
     assert (at_the_end[0, 1:] == 0).all() and (between[0, 1] != 0).any()
+
+
+@pytest.mark.parametrize("total_length", [-1, 0, 2])
+def test_a_packed_sequence_is_not_cut(total_length):
+    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
+    with pytest.raises(ValueError, match="total_length to be at least the length of the longest"):
+        torch.nn.utils.rnn.pad_packed_sequence(packed, total_length=total_length)
+    assert torch.nn.utils.rnn.pad_packed_sequence(packed, total_length=4)[0].shape == (4, 2)

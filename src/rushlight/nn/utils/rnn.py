@@ -165,13 +165,25 @@ def pad_packed_sequence(
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the padded tensor and the lengths, in the order before packing."""
+    if total_length is None:
+        total_length = -1
+    else:
+        _check_total_length(total_length, sequence.batch_sizes.size(0))
     padded, lengths = rushlight._pad_packed_sequence(
-        sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length or -1
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length
     )
     order = sequence.unsorted_indices
     if order is not None:
         return padded.index_select(0 if batch_first else 1, order), lengths[order]
     return padded, lengths
+
+
+def _check_total_length(total_length: int, steps: int) -> None:
+    if total_length < steps:
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in input, but "
+            f"got total_length={total_length} and max sequence length being {steps}"
+        )
 
 
 @overrides.overridable
@@ -181,11 +193,8 @@ def _pad_packed_sequence(
     """The padded tensor and the lengths, in the order of the packed sequences."""
     counts = batch_sizes.tolist()
     steps = len(counts)
-    if 0 < total_length < steps:
-        raise ValueError(
-            "Expected total_length to be at least the length of the longest sequence in input, but "
-            f"got total_length={total_length} and max sequence length being {steps}"
-        )
+    if total_length > 0:
+        _check_total_length(total_length, steps)
     length = max(total_length, steps)
     padded = data.new_full((length, counts[0], *data.shape[1:]), padding_value)
     start = begin = 0
