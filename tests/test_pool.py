@@ -284,3 +284,29 @@ def test_fold_of_tiles_is_the_inverse_of_unfold():
     x = torch.arange(2 * 3 * 8 * 12.0).view(2, 3, 8, 12)
     columns = F.unfold(x, (2, 3), stride=(2, 3))
     assert torch.equal(F.fold(columns, (8, 12), (2, 3), stride=(2, 3)), x)
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: F.avg_pool1d(x, 2),
+        lambda x: F.max_pool1d(x.requires_grad_(), 2),
+        lambda x: F.max_pool1d(x, 2, return_indices=True)[1],
+        lambda x: F.adaptive_avg_pool1d(x, 2),
+        lambda x: F.adaptive_max_pool1d(x, 2),
+        lambda x: F.lp_pool1d(x, 2, 2),
+    ],
+)
+def test_lines_whose_channels_lie_innermost_give_such_lines(pool):
+    x = torch.arange(24.0).reshape(2, 4, 3).transpose(1, 2)
+    y = pool(x)
+    assert y.shape == (2, 3, 2) and y.stride() == (6, 1, 3)
+    assert y.tolist() == pool(x.detach().contiguous()).tolist()
+    assert y.transpose(1, 2).view(2, 6).shape == (2, 6)
+    assert pool(x.detach().contiguous()).is_contiguous()
+    assert pool(x.detach()[0]).is_contiguous()
+
+
+def test_max_pool1d_without_a_gradient_gives_contiguous_lines():
+    x = torch.arange(24.0).reshape(2, 4, 3).transpose(1, 2)
+    assert F.max_pool1d(x, 2).is_contiguous()

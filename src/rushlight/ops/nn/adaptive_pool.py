@@ -64,13 +64,13 @@ def declare_adaptive(n: int) -> tuple:
 
     @op(where="internal", name=name, node=f"AdaptiveAvgPool{max(n, 2)}DBackward0")
     def averages(xp, input: Array, output_size: Ints):
-        x, last = regular(xp, input, n < 3)
+        x, last = regular(xp, input, n < 3, n == 1)
         return placed(xp, xp.adaptive_averages(x, output_size), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"AdaptiveAvgPool{n}DBackwardBackward0")
     def gradient(xp, grad_output: Array, sizes: Ints):
         check_filled(f"{name}_backward", "grad_output", grad_output.shape)
-        g, last = regular(xp, grad_output)
+        g, last = regular(xp, grad_output, lines=n == 1)
         return placed(xp, xp.adaptive_averages_adjoint(g, sizes), last)
 
     averages.grad(input=lambda g, input_shape: gradient(g, input_shape[-n:]))
@@ -83,7 +83,7 @@ def declare_adaptive(n: int) -> tuple:
         outputs=("output", "indices"),
     )
     def maxima(xp, input: Array, output_size: Ints):
-        x, last = regular(xp, input)
+        x, last = regular(xp, input, lines=n == 1)
         found = xp.adaptive_maxima(x, output_size)
         if n == 3:  # PyTorch's is always contiguous
             return tuple(a if a.flags.c_contiguous else a.copy() for a in found)

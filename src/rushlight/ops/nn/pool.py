@@ -15,7 +15,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.overrides import overriding
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.conv import is_channels_last
+from rushlight.ops.nn.conv import is_channels_last, is_channels_last_in_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,12 +136,22 @@ def windows_over(
     return Windows(sizes, kernel, stride, padding, dilation, out)
 
 
-def regular(xp: Any, a: np.ndarray, keep_last: bool = True) -> tuple[np.ndarray, bool]:
-    """The array contiguous or, with `keep_last`, channels last, and whether it is the latter."""
+def regular(
+    xp: Any, a: np.ndarray, keep_last: bool = True, lines: bool = False
+) -> tuple[np.ndarray, bool]:
+    """The array contiguous or, with `keep_last`, channels last, and whether it is the latter.
+
+    `lines`: it is (N, C, L) or (C, L). Channels that lie innermost, as after `x.transpose(1, 2)`, are so in the result,
+    too: in PyTorch such an input is one of images (N, C, 1, L). It is made contiguous nevertheless.
+    """
     if a.flags.c_contiguous:
         return a, False
     if keep_last and is_channels_last(a):
         return a, True
+    if lines and a.ndim == 3:
+        (n, c, length), (outer, channel, step) = a.shape, a.strides
+        images = (n, c, 1, length), (outer, channel, length * step, step)
+        return xp.row_major(a), is_channels_last_in_bytes(*images, a.itemsize)
     return xp.row_major(a), False
 
 
@@ -156,7 +166,10 @@ def placed(xp: Any, a: np.ndarray, last: bool) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def channels_last_steps(shape: Ints, size: int) -> Ints:
-    """The strides of channels last in bytes."""
+    """The strides of channels last in bytes; those of lines (N, C, L) are those of images of one row."""
+    if len(shape) == 3:
+        n, c, _, step = channels_last_steps((*shape[:2], 1, shape[2]), size)
+        return n, c, step
     return tuple([s * size for s in geometry.channels_last_strides(shape)])
 
 
@@ -193,7 +206,7 @@ def declare_max_pool(n: int) -> tuple:
 
     @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
     def indexed(xp, input: Array, windows: Windows):
-        x, last = regular(xp, input)
+        x, last = regular(xp, input, lines=n == 1)
         return tuple(placed(xp, a, last) for a in xp.max_pool_places(x, windows))
 
     @op(where="internal", name=name, node=node, intermediates=("indices",))
@@ -226,6 +239,10 @@ def max_pool(
         name, input.shape, input.dtype, kernel, stride, padding, dilation, ceil_mode
     )
     if not indices:
+        if (
+            n == 1 and not input.requires_grad
+        ):  # PyTorch computes these lines by themselves, not as images
+            input = input.contiguous()
         return max_pools[n][0](input, windows)
     return tuple(max_pools[n][1](input, windows))
 
@@ -335,12 +352,12 @@ def declare_avg_pool(n: int) -> Any:
 
     @op(where="internal", name=name, node=f"{node}0")
     def forward(xp, input: Array, windows: Windows, divisor: tuple):
-        x, last = regular(xp, input, n < 3)
+        x, last = regular(xp, input, n < 3, n == 1)
         return placed(xp, xp.window_averages(x, windows, divisor), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}Backward0")
     def gradient(xp, grad_output: Array, windows: Windows, divisor: tuple):
-        g, last = regular(xp, grad_output)
+        g, last = regular(xp, grad_output, lines=n == 1)
         return placed(xp, xp.window_averages_adjoint(g, windows, divisor), last)
 
     forward.grad(input=lambda g, windows, divisor: gradient(g, windows, divisor))
