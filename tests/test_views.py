@@ -310,3 +310,18 @@ def test_views_as_larger_elements_check_the_offset_before_strides_and_keep_strid
     assert torch.zeros(0, 5, 64, dtype=torch.int32).view(torch.int8).stride() == (1280, 256, 1)
     with pytest.raises(RuntimeError, match=r"self.storage_offset\(\) must be divisible by 2"):
         torch.zeros(4, 4, 3)[:, :, 1:].view(torch.float64)
+
+
+def test_a_saved_tensor_that_is_put_on_other_memory_is_refused_in_backward():
+    weight, x = torch.ones(3, requires_grad=True), torch.tensor([1.0, 2.0, 3.0])
+    y = weight * x
+    x.set_(torch.zeros(3))
+    assert x._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    view = (weight * 2)[:2]
+    with torch.no_grad():
+        view.set_(
+            torch.ones(2)
+        ).abs_()  # it counted its writes no more, and asked a view for its node
+    assert view._version == 2

@@ -72,6 +72,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         return self
     if source is None:
         self._array = devices.of(self._array).empty(0, self._array.dtype)
+        results.bump(self)
         return self
     if self._edge is not None and general.thread.grad and self.requires_grad:
         raise RuntimeError(
@@ -86,7 +87,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
             )
         if size is None:
             self._array = _array_for(self.__class__, source._array)
-            self._counter = None
+            results.bump(self)
             return self
         memory = storage.memory(source._array)
     else:
@@ -108,7 +109,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         if not isinstance(source, Tensor):
             source.untyped()._memory = memory
     self._array = _array_for(self.__class__, storage.strided(memory, d, at, shape, steps))
-    self._counter = None
+    results.bump(self)  # what was saved for backward is no more
     return self
 
 
