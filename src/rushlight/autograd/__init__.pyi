@@ -10,6 +10,7 @@ from rushlight.autograd.engine import grad as grad
 from rushlight.autograd.gradcheck import gradcheck as gradcheck
 from rushlight.autograd.gradcheck import gradgradcheck as gradgradcheck
 from rushlight.autograd.grad_mode import inference_mode as inference_mode
+from rushlight.autograd.profiler import kineto_available as kineto_available
 from rushlight.autograd.grad_mode import no_grad as no_grad
 from rushlight.autograd.anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from rushlight.autograd.grad_mode import set_grad_enabled as set_grad_enabled
