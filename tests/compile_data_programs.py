@@ -456,3 +456,17 @@ def numbers_in_views_of_leaves():
         return x
 
     return f, [(R(3, 4).requires_grad_(k == 2),) for k in range(4)]
+
+
+@program
+def writes_to_a_view_between_equal_reads():
+    base = torch.zeros(4)
+    view = base[1:]
+
+    def f(x):
+        for _ in range(2):
+            view.add_(1)
+            x = x + base.sum() * base[0:3].mean()
+        return x
+
+    return f, rows()

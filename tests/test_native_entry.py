@@ -52,9 +52,12 @@ def test_results_are_those_of_the_way_behind():
     assert r.__class__ is np.ndarray and r.shape == () and r.flags.owndata and r.flags.writeable
 
 
+@pytest.mark.parametrize("python", [False, True])
 @pytest.mark.parametrize("name", ["sum", "argmax", "both"])
-def test_all_else_is_left_alone(name):
+def test_all_else_is_left_alone(name, python):
     call, a = calls()[name], np.ones((4, 6), F32)
+    if python:
+        call = native_entry.python_entry(native_entry.bound_of(call))
 
     class Own(np.ndarray):
         pass
@@ -436,3 +439,25 @@ def test_attributes_stay_the_objects_that_overrides_know():
         "assert before[2].shape == (2,)",
     )
     printed("\n".join(lines))
+
+
+def test_programs_that_are_looked_at_make_no_entries(monkeypatch):
+    """Inside of `in_python` entries are functions of Python with the same results, and are forgotten."""
+    a = np.random.default_rng(0).standard_normal((3, 40)).astype(F32)
+    expected = [call(a, 1, False) for call in calls().values()]
+    tables = reduce.SUM, extremes.ARGMAX, extremes.LARGEST_AT, elementwise.sigmoid.entries
+    for table in tables:
+        monkeypatch.delitem(table, F32, raising=False)
+    with native_entry.in_python() as outer:
+        with native_entry.in_python():
+            pass
+        found = [call(a, 1, False) for call in calls().values()]
+        assert tables[3][F32](a) is None  # what is behind it does that
+        assert not any(F32 in table for table in tables)
+        outer.leave()
+        assert native_entry.bound_of(reduce.SUM[F32]) is not None
+    assert F32 in reduce.SUM
+    for one, other in zip(expected, found, strict=True):
+        for x, y in zip(np.atleast_2d(one), np.atleast_2d(other), strict=True):
+            assert np.array_equal(x, y)
+    assert reduce.SUM[F32](a, 5, False) is None

@@ -32,6 +32,7 @@ from rushlight._codegen.native_entry import (
     NONE,
     NOTHING,
     USED,
+    in_python,
     new_reference,
     plain,
     table_of,
@@ -293,7 +294,7 @@ def bind_loop(
     from rushlight._codegen.runtime import abi
 
     (t, count), (becomes, absent) = arrays, numbers
-    if not abi.available() or count + len(absent) >= OPERANDS_MOST:
+    if in_python.now.makes or not abi.available() or count + len(absent) >= OPERANDS_MOST:
         return unbound
     native.keep((t.np, output.np))
     stand = [

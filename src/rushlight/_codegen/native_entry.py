@@ -17,6 +17,9 @@ A list of arrays is told by `ListOf(dtype)`: shape inference and the runs get th
 the plan's first two numbers are what each array must have as its type and its dtype
 (`kernels/shape_inference.py`, `listed`).
 
+Inside of `in_python` entries that are not there yet do the same as functions of Python, and nothing is compiled for them:
+a program that runs once, to be looked at, has no use for more.
+
 Before shape inference it is checked that arrays are plain, aligned and of the dtypes said, and that the
 other arguments are ints, bools, or None, which is NONE for it; floats and ints where it takes a f64. Nothing else may be taken for granted.
 """
@@ -24,7 +27,9 @@ other arguments are ints, bools, or None, which is NONE for it; floats and ints 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -305,6 +310,8 @@ def bind(
 
     if not abi.available():
         return unbound
+    if in_python.now.makes:
+        return python_entry(Bound(infer, tuple(arrays), tuple(results), runs), in_python.block())
     types = list(infer[0]._types(infer[1]).values())
     assert types[: len(arrays)] == [Header] * len(arrays)
     kinds = ["l" if isinstance(a, ListOf) else "a" for a in arrays]
@@ -356,6 +363,67 @@ def bound_of(entry: Callable[..., Any]) -> Bound | None:
     return _bound.get(entry)
 
 
+def python_entry(bound: Bound, block: Any = None) -> Callable[..., Any]:
+    """What a native entry does: infer the results, make them, run a kernel. None for what it does not take.
+
+    `block`, a `recording`: it does not hear of shape inference, and is told of the arrays in which kernels say that
+    something is wrong.
+    """
+    infer, arrays, results, runs = bound
+    takes_floats = [t.is_float for t in infer[0]._types(infer[1]).values()]
+    block = block or SimpleNamespace(silent=False, wrong=[])
+
+    def entry(*given: Any) -> Any:
+        passed = [*given[: len(arrays)]]
+        if not _used or len(given) != len(takes_floats) - 1:
+            return None
+        if not all(map(takes, passed, arrays)):
+            return None
+        for v, real in zip(given[len(arrays) :], takes_floats[len(arrays) :], strict=False):
+            if v is not None and v.__class__ not in ((int, float) if real else (int, bool)):
+                return None
+            if v is None and real or v.__class__ is int and not -(1 << 63) <= v < 1 << 63:
+                return None
+            passed.append(NONE if v is None else v)
+        plan = np.zeros(PLAN, np.int64)
+        for d in [a.dtype for a in arrays if isinstance(a, ListOf)]:
+            plan[NUMBERS : NUMBERS + 2] = id(np.ndarray), id(d)
+        block.silent = True
+        try:
+            infer[0].compiled(**infer[1])(*passed, plan)
+        finally:
+            block.silent = False
+        if not plan[RUN]:
+            return None
+        kernel, known = runs[plan[RUN] - 1]
+        shape = plan[SHAPE : SHAPE + plan[NDIM]].tolist()
+        made = [
+            np.empty(r[1], r[0]) if isinstance(r, tuple) else np.empty(shape, r) for r in results
+        ]
+        types = [*kernel._types(known).values()]
+        pointers = sum(t.kind == "p" for t in types)
+        wrong = [np.zeros(1, np.int64)] * (pointers - len(arrays) - len(made))
+        block.wrong += wrong
+        words = plan[NUMBERS : NUMBERS + len(types) - pointers]
+        numbers = [
+            w.view(np.float64).item() if t.is_float else w.item()
+            for w, t in zip(words, types[pointers:], strict=True)
+        ]
+        kernel.compiled(**known)(*given[: len(arrays)], *made, *wrong, *numbers)
+        if wrong and wrong[0][0]:
+            return None
+        return True if not made else made[0] if len(made) == 1 else tuple(made)
+
+    return entry
+
+
+def takes(v: Any, kind: Any) -> bool:
+    """Whether an entry takes an array, or a list of arrays, for one of a dtype."""
+    if isinstance(kind, ListOf):
+        return v.__class__ is list
+    return v.__class__ is np.ndarray and v.dtype is kind and v.flags.aligned
+
+
 def table_of(compile_run: Any, *words: int) -> np.ndarray:
     """What an entry is bound to: what stands at fixed places, and some more words."""
     from rushlight._codegen.runtime import abi
@@ -379,8 +447,48 @@ class ByDtype(dict):
         self.every.append(self)
 
     def __missing__(self, dtype: np.dtype) -> Callable[..., Any]:
+        now = in_python.now
+        if now.blocks:
+            before, now.makes = now.makes, True
+            try:
+                return self.make(dtype)
+            finally:
+                now.makes = before
         found = self[dtype] = self.make(dtype)
         return found
+
+
+class _InPython(threading.local):
+    """`blocks`: those of `in_python` that a thread is in; `makes`: whether it makes an entry there."""
+
+    blocks: tuple[in_python, ...] = ()
+    makes = False
+
+
+class in_python:
+    """A block in which this thread makes functions of Python in the place of native entries that are not there yet, and
+    forgets them. `recording`: what hears of their kernels."""
+
+    now: ClassVar[_InPython] = _InPython()
+
+    def __init__(self, recording: Any = None) -> None:
+        self.recording = recording
+
+    def __enter__(self) -> in_python:
+        self.now.blocks = (*self.now.blocks, self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """End the block, if it has not ended yet."""
+        self.now.blocks = tuple([b for b in self.now.blocks if b is not self])
+
+    @classmethod
+    def block(cls) -> Any:
+        """The innermost recording; None where there is none."""
+        return next((b.recording for b in cls.now.blocks[::-1] if b.recording is not None), None)
 
 
 def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -8,7 +8,7 @@ tensors, as the public operator.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,7 @@ RESHAPING = frozenset(
 # Operators that also write to some of their arguments where the argument TRAINING says so: the places of these.
 TRAINING = 5
 FILLS = dict.fromkeys(("_batch_norm", "native_batch_norm", "_native_batch_norm_legit"), (3, 4))
+LEAVES = frozenset((int, float, bool, str, type(None), dtypes.dtype))  # that hold no nodes
 NESTED = frozenset(
     (tuple, list, immutable_list)
 )  # arguments that hold arguments; named tuples are values
@@ -117,7 +118,7 @@ class Call:
         """The nodes whose memory is written to."""
         return self.fills if self.writes is None else [*self.fills, self.writes]
 
-    def reads(self) -> Iterator[Node]:
+    def reads(self) -> list[Node]:
         """The nodes among its arguments."""
         return nodes_in((self.args, self.kwargs))
 
@@ -127,20 +128,30 @@ class Call:
         return self.function(*args, **kwargs)
 
 
-def nodes_in(value: Any) -> Iterator[Node]:
+def nodes_in(value: Any) -> list[Node]:
     """The nodes in nested arguments."""
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, Cast):
-        yield value.node
-    elif value.__class__ in NESTED:
+    found: list[Node] = []
+    gather(value, found)
+    return found
+
+
+def gather(value: Any, found: list[Node]) -> None:
+    """Append the nodes in nested arguments."""
+    kind = value.__class__
+    if kind in LEAVES:
+        return
+    if kind is Node:
+        found.append(value)
+    elif kind in NESTED:
         for v in value:
-            yield from nodes_in(v)
+            gather(v, found)
+    elif kind is Cast:
+        found.append(value.node)
     elif isinstance(value, dict):
         for v in value.values():
-            yield from nodes_in(v)
-    elif isinstance(value, slice):
-        yield from nodes_in((value.start, value.stop, value.step))
+            gather(v, found)
+    elif kind is slice:
+        gather((value.start, value.stop, value.step), found)
 
 
 class Unseen:

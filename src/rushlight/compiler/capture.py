@@ -31,7 +31,7 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
 from rushlight.compiler.changes import Changes, method_of
-from rushlight.compiler.decisions import STREAMS, has_runtime
+from rushlight.compiler.decisions import has_runtime, is_stream
 from rushlight.compiler.guards import constant
 from rushlight.compiler.handlers import HANDLED, again
 from rushlight.compiler.interpreter import Frame, frame_of, in_frame, looks, run
@@ -105,7 +105,7 @@ class Capture(Changes):
                 args = self.given_away(args, set())
                 kwargs = {k: self.given_away(v, set()) for k, v in kwargs.items()}
             return f(*args, **kwargs)
-        if isinstance(getattr(f, "__self__", None), STREAMS) and self.reached(f):
+        if is_stream(getattr(f, "__self__", None)) and self.reached(f):
             return self.drawn(f, args, kwargs)
         if isinstance(f, types.MethodType):
             return self.call(frame, f.__func__, (f.__self__, *args), kwargs)

@@ -15,11 +15,10 @@ import collections
 import contextlib
 import operator
 import random
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 import rushlight
 from rushlight.compiler.attributes import Attributes
@@ -45,7 +44,14 @@ ARITHMETIC = frozenset(
     "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
     "true_divide setitem".split()
 )
-STREAMS = (random.Random, np.random.RandomState, np.random.Generator)
+
+
+def is_stream(o: Any) -> bool:
+    """Whether an object is a stream of random numbers of Python or NumPy, whose own are imported when they are used."""
+    if isinstance(o, random.Random):
+        return True
+    numpys = sys.modules.get("numpy.random")
+    return numpys is not None and isinstance(o, (numpys.RandomState, numpys.Generator))
 
 
 class Decisions(Attributes):

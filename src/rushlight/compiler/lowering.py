@@ -20,6 +20,8 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
+from rushlight._codegen.native_entry import in_python
+from rushlight._codegen.runtime import memory
 from rushlight.autograd.state import thread
 from rushlight.compiler.calls import (
     MAKERS,
@@ -97,7 +99,8 @@ class Program:
         self.steps: list[Any] = []  # its calls and loops, in their order
         self._run: Callable[..., tuple] | None = None
         self._running: Node | None = None  # in the first call
-        self._written = [k for k, n in enumerate(self.inputs) if n in self._targets]
+        shared = self._shared()
+        self._written = [k for k, n in enumerate(self.inputs) if shared.get(n, n) in self._targets]
         self.written: set[Node] = set()  # roots that calls write to, from the first call on
 
     # -- graph ---------------------------------------------------------------------------------------
@@ -120,7 +123,7 @@ class Program:
                 calls.append(call_of(n))
         written = {c.node: c.writes for c in calls if c.writes is not None}
         self._returned = [self._input(o, written) for o in self.outputs]
-        roots: dict[Node, Node] = {}  # whose memory a node may view, as far as the graph tells
+        roots = self._shared()  # whose memory a node may view, as far as the graph tells
         for call in calls:
             read = [n for n in call.reads() if n is not call.node]
             target = call.writes or next(iter(read), None)
@@ -155,6 +158,20 @@ class Program:
                 needed.update(call.reads())
                 alive.append(call)
         return joined(alive[::-1], set(nodes_in(self.outputs)), lambda n: roots.get(n, n))
+
+    def _shared(self) -> dict[Node, Node]:
+        """Inputs that shared memory with others when they were captured, each with the same one of these."""
+        found: dict[Node, Node] = {}
+        groups: list[tuple[int, int, Node]] = []
+        spans = [(*n.meta["span"], k, n) for k, n in enumerate(self.inputs) if "span" in n.meta]
+        for low, high, _, n in sorted(spans, key=lambda s: s[:3]):
+            if groups and low < groups[-1][1]:
+                start, end, first = groups[-1]
+                groups[-1] = start, max(end, high), first
+                found[n] = first
+            else:
+                groups.append((low, high, n))
+        return found
 
     def _input(self, output: Any, written: dict[Node, Node]) -> int | None:
         """The number of the input that an output is itself, or None."""
@@ -219,7 +236,7 @@ class Program:
         over = self._over(values)
         as_captured = all(map(lies_as_captured, self.inputs, arrays))
         nowhere = Nowhere()
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), in_python():
             for call in self.calls:
                 self._running = call.node
                 a = call.run(values.__getitem__)
@@ -234,6 +251,7 @@ class Program:
                 for n in over.get(call.node, ()):
                     values[n] = nowhere.like(values[n])
         self._running = None
+        memory.empty_cache()  # what ran until now kept memory in other sizes than the program will ask for
         from rushlight.compiler.straight_line import write
 
         self.source, self.loops, self._run = write(self, values)

@@ -18,9 +18,10 @@ import numpy as np
 
 import rushlight
 from rushlight._backends import meta
+from rushlight._codegen.native_entry import in_python
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import edge_of
-from rushlight.compiler.guards import constant
+from rushlight.compiler.guards import constant, span
 from rushlight.compiler.steps import Decision, Step
 from rushlight.compiler.templates import containers_in, takes_tensors, template
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
@@ -96,6 +97,8 @@ class Segment:
             with where:
                 node = self.graph.placeholder(v.name)
             gone = v.array is None and v.node is not None
+            if not gone and v.array.__class__ is np.ndarray:
+                node.meta["span"] = span(v.array)  # whose memory it shares, lowering asks
             node.meta["val"] = v.node.meta["val"] if gone else described(of_array(v.array))  # type: ignore[union-attr]
             self.inputs[v] = node
             v.kept = True
@@ -135,10 +138,14 @@ class Recorder(TorchDispatchMode):
         self.reads: list[str] = []  # the lines with which a run begins
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
+        self.entries = (
+            in_python()
+        )  # what runs once, or by other entries later, needs none of its own
 
     def start(self) -> None:
         """Record from here on."""
         self.on = self.entered = True
+        self.entries.__enter__()
         self.__enter__()
         before_draw.append(self.draws)
 
@@ -148,10 +155,11 @@ class Recorder(TorchDispatchMode):
     def off(self) -> None:
         """Record no more; the mode may be in the middle of a call, so that it is left later (`leave`)."""
         self.on = False
+        self.entries.leave()
 
     def leave(self) -> None:
         """Record no more, and leave the mode."""
-        self.on = False
+        self.off()
         if self.entered:
             self.entered = False
             self.__exit__()

@@ -73,11 +73,11 @@ def build(op: Op) -> None:
 def print_public(op: Op) -> None:
     """Print the public function and the Python operator, with machine code before them where it is active."""
     name = op.name.rpartition(".")[2]
-    entry = entry_of(op)
-    if entry is not None:
-        op.scope["entry"] = entry
+    entries = {"entry": entry_of(op)}
+    if entries["entry"] is not None:
         if op.kernel and len(op.inputs) == 2 and op.path in OPERATORS:
-            op.scope |= entries_for_numbers(op)
+            entries |= entries_for_numbers(op)
+        op.scope |= {k: when_called(op, k, make) for k, make in entries.items()}
     if op.composite:
         source = f"def {name}(*args, **kwargs): return bound(op, args, kwargs)"
         if not op.declared.__code__.co_flags & 0x0C:  # takes no *args nor **kwargs
@@ -126,9 +126,9 @@ def bound_to() -> list[int] | None:
 
 
 def entry_of(op: Op) -> Callable | None:
-    """The native entry for the commonest calls of an operator, once machine code is active; else None.
+    """What makes the native entry for the commonest calls of an operator, once machine code is active; else None.
 
-    It asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion. It answers None
+    The entry asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion. It answers None
     where one of these does not hold, and the lines go on.
     """
     several = emit.straight_several(op)
@@ -147,7 +147,8 @@ def entry_of(op: Op) -> Callable | None:
         at = 1 + (function == "forward")
         if values[at - 1 :] != [*op.params] or op.params[:1] != op.inputs:
             return None
-        return calls.bind(op, bound_to(), calls.Taken(at), recorded(op, places, "N", op.inputs))
+        how = recorded(op, places, "N", op.inputs)
+        return partial(calls.bind, op, bound_to(), calls.Taken(at), how)
     if any(v not in op.inputs and re.search(rf"\b{i}\b", v) for i in op.inputs for v in values):
         return None  # arithmetic on arrays
     alike = op.elementwise and op.promote is not None
@@ -163,11 +164,24 @@ def entry_of(op: Op) -> Callable | None:
     how = recorded(op, places, "N", op.inputs)
     lies = None if (inputs := op.operands()) is None else (0, [places[i] for i in inputs])
     results = op.scope["results"] if several else None
-    return calls.bind(op, bound_to(), calls.Taken(*bits, alike, kinds, lies), how, results)
+    taken = calls.Taken(*bits, alike, kinds, lies)
+    return partial(calls.bind, op, bound_to(), taken, how, results)
+
+
+def when_called(op: Op, name: str, make: Callable) -> Callable:
+    """What is the entry `name` of an operator until the first call that it may take: programs that are captured have none."""
+
+    def first(*values: Any, **options: Any) -> Any:
+        if active.modes:
+            return None
+        entry = op.scope[name] = make()
+        return entry(*values, **options)
+
+    return first
 
 
 def entries_for_numbers(op: Op) -> dict[str, Callable]:
-    """The native entries of `tensor <op> number`, for a float and an int, where the operator has an entry."""
+    """What makes the native entries of `tensor <op> number`, for a float and an int, where the operator has an entry."""
     from rushlight._codegen.kernels import calls
 
     first, other = op.inputs
@@ -177,7 +191,9 @@ def entries_for_numbers(op: Op) -> dict[str, Callable]:
     inputs = op.operands((other,)) or ()
     lies = (int(other in inputs), [0] if first in inputs else [])
     return {
-        f"entry_{n}": calls.bind(op, bound_to(), calls.Taken(1, 0, wanted, True, kind, lies), how)
+        f"entry_{n}": partial(
+            calls.bind, op, bound_to(), calls.Taken(1, 0, wanted, True, kind, lies), how
+        )
         for n, kind in kinds.items()
     }
 

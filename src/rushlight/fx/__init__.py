@@ -19,9 +19,9 @@ Note [How a program is traced]
 
 from __future__ import annotations
 
+from rushlight.core import lazy
 from rushlight.fx import annotate as annotate
 from rushlight.fx import operator_schemas as operator_schemas
-from rushlight.fx import passes as passes
 from rushlight.fx._symbolic_trace import (
     PH,
     PHWithMeta,
@@ -42,3 +42,5 @@ __all__ = [
     "ProxyableClassMeta", "Tracer", "Transformer", "has_side_effect", "map_arg",
     "replace_pattern",    "symbolic_trace", "wrap",
 ]  # fmt: skip
+
+__getattr__, __dir__ = lazy.names(globals(), {}, ("passes",))

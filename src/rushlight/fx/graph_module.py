@@ -12,7 +12,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -404,6 +403,8 @@ class GraphModule(Module):
 
     def to_folder(self, folder: str | os.PathLike, module_name: str = "FxModule") -> None:
         """Write the module as a Python package: `from folder import FxModule`; tensors go into files beside it."""
+        from pathlib import Path
+
         folder = Path(folder)
         folder.mkdir(exist_ok=True, parents=True)
         rushlight.save(self.state_dict(), folder / "state_dict.pt")
