@@ -7,8 +7,9 @@ one example. Each side of a case is a process of its own. They run turn and turn
 the others wait; the median of the stretches counts.
 
 Columns: milliseconds of a step of each side, then how often as long as ours compiled each other side takes (above 1: the
-compiled step is ahead). Behind them, of our compiled side: seconds of the first call, and the most MiB that it held
-beyond the import, compared with our side as written.
+compiled step is ahead). Behind them, of our compiled side and of our side as written: the seconds by which the first
+three steps took longer than later ones, which is what compiling takes; then, compared with our side as written, the most
+that the process held beyond the import, code included, and the most that large arrays held in a later step.
 
 Sides: `rushlight`, `compiled`, `torch`, `torch.compile` (needs a C++ compiler), `jax` (`jax.jit` with donated arguments;
 `--jax` names a Python that has it).
@@ -31,6 +32,7 @@ import alternation
 
 SIDES = ("rushlight", "compiled", "torch", "torch.compile", "jax")
 STRETCH = 0.3  # seconds
+FIRST = 3  # steps in which a program is captured, lowered, and takes over
 
 
 def step_of(side: str, case: str, threads: int) -> Callable[[], Any]:
@@ -63,19 +65,25 @@ def work(side: str, case: str, threads: int) -> None:
     before = most_held()
     step = step_of(side, case, threads)
     begin = time.perf_counter()
-    step()
-    first = time.perf_counter() - begin
-    for _ in range(3):
+    for _ in range(FIRST):
         step()
-    say(
-        {
-            "first": first,
-            "count": alternation.calls_that_take(step, STRETCH),
-            "held": most_held() - before,
-        }
-    )
+    first = time.perf_counter() - begin
+    step()
+    about = {"first": first, "held": most_held() - before, "arrays": arrays_of(side, step)}
+    say({**about, "count": alternation.calls_that_take(step, STRETCH)})
     for line in sys.stdin:
         say(alternation.stretch_of(step, int(line)))
+
+
+def arrays_of(side: str, step: Callable[[], Any]) -> int:
+    """The most bytes that large arrays of ours held in a step."""
+    if side not in ("rushlight", "compiled"):
+        return 0
+    from rushlight._codegen.runtime import memory
+
+    memory.empty_cache()  # forgets the peak, too
+    step()
+    return memory.memory_stats()["peak"]
 
 
 def say(value: Any) -> None:
@@ -126,12 +134,15 @@ def measure(case: str, options: argparse.Namespace) -> list[float]:
     for side in sides:
         side.end()
     medians = [statistics.median(side.times) for side in sides]
-    ours = names.index("compiled")
+    ours, written = names.index("compiled"), names.index("rushlight")
     ratios = [m / medians[ours] for m in medians]
-    held = sides[ours].about["held"] / max(1, sides[names.index("rushlight")].about["held"])
+    first = [sides[k].about["first"] - FIRST * medians[k] for k in (ours, written)]
+    held, arrays = (
+        sides[ours].about[what] / max(1, sides[written].about[what]) for what in ("held", "arrays")
+    )
     print(
         f"{case:8}", *[f"{1e3 * m:9.3f}" for m in medians], " ", *[f"{r:6.2f}" for r in ratios],
-        f"  first {sides[ours].about['first']:.2f} s, memory {held:.2f}", flush=True,
+        f"  first {first[0]:.2f} s ({first[1]:.2f}), memory {held:.2f}, arrays {arrays:.2f}", flush=True,
     )  # fmt: skip
     return ratios
 
