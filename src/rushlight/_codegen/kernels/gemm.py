@@ -394,6 +394,23 @@ def rounded_up(a, by):
     return (a + (by - 1)) // by * by
 
 
+@inline
+def cut(m, n, k, batch, spans, a_apart, W, MR, GROUP):
+    """The chunks of a matrix [m, n]: `pieces` of `group` panels each, `down` times, `height` rows each."""
+    across = rounded_up(n, W) // W
+    wanted = rounded_up(min(1 + m * n * k * batch // 524288, CHUNKS), batch) // batch
+    if spans > 1:
+        wanted = i64(1)
+    group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
+    if a_apart:
+        group = min(across, GROUP)
+    pieces = rounded_up(across, group) // group
+    down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
+    down = max(down, rounded_up(m, 1024) // 1024)
+    height = rounded_up(rounded_up(m, down) // down, MR)
+    return group, pieces, height, rounded_up(m, height) // height
+
+
 @kernel(quick=True)
 def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i64,
             alpha: f64):  # fmt: skip
@@ -426,20 +443,8 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     for d in range(lead):
         batch = batch * c_shape[d]
 
-    # The chunks of a matrix: `down` times `pieces`, for each span.
     a_apart = (ars == 1) & (aks * depth > FAR // E.size) & (n > W)
-    across = rounded_up(n, W) // W
-    wanted = rounded_up(min(1 + m * n * k * batch // 524288, CHUNKS), batch) // batch
-    if spans > 1:
-        wanted = i64(1)
-    group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
-    if a_apart:
-        group = min(across, GROUP)
-    pieces = rounded_up(across, group) // group
-    down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
-    down = max(down, rounded_up(m, 1024) // 1024)
-    height = rounded_up(rounded_up(m, down) // down, MR)
-    down = rounded_up(m, height) // height
+    group, pieces, height, down = cut(m, n, k, batch, spans, a_apart, W, MR, GROUP)
     each = pieces * down
     chunks = each * spans
     grain = max(131072 * chunks // (m * n * k), 1)
