@@ -36,6 +36,7 @@ from odd_places import (
     fill_masked,
     gather,
     gather_gradient,
+    histogram,
     index_add_at,
     index_put,
     index_select,
@@ -700,7 +701,7 @@ def update_running_stats(rng, d):
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
     add_at_places, grid_sample_gradients, grid_sample, scatter_reduce,
-    embedding_bag, embedding_bag_gradient, bag_factors_gradient, bincount, masked_expand, masked_place, cumulative_extreme, searchsorted, isin, unique, nonzero,
+    embedding_bag, embedding_bag_gradient, bag_factors_gradient, bincount, masked_expand, masked_place, cumulative_extreme, histogram, searchsorted, isin, unique, nonzero,
     put_slices, reduce_slices, pad_constant, pad_edges, pad_edges_adjoint, copy_into, cat, roll, tile, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
     accumulate_activated, outer_added,

@@ -210,6 +210,13 @@ def bincount(rng, d):
     return a, weights, small(rng, 0, 20)
 
 
+def histogram(rng, d):
+    n, columns = long_or(rng, 1, 300), int(rng.integers(1, 4))
+    edges = [np.sort(some(rng, (int(rng.integers(2, 9)),), d)) for _ in range(columns)]
+    weights = some(rng, (n,), d) if rng.integers(2) else None
+    return some(rng, (n, columns), d), edges, weights, False
+
+
 def searchsorted(rng, d):
     shape = shape_of(rng, 0, 2)
     n, m = long_or(rng, 1, 17), long_or(rng, 1, 17)

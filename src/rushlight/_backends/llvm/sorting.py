@@ -406,6 +406,9 @@ def histogram(
     points: np.ndarray, edges: list, weights: np.ndarray | None, density: bool
 ) -> np.ndarray:
     """Counts (or weights) of the rows of `points` between the edges of each column."""
+    n = len(points)
+    if points.shape != (n, len(edges)) or weights is not None and weights.shape != (n,):
+        return reference.histogram(points, edges, weights, density)
     begins = [0]
     for e in edges:
         begins.append(begins[-1] + e.size)
@@ -415,6 +418,6 @@ def histogram(
     x, e = contiguous(points), contiguous(edges[0]) if len(edges) == 1 else np.concatenate(edges)
     w = x if weights is None else contiguous(weights)
     run = bags.histogram.compiled(WEIGHTED=weights is not None, T=of(points.dtype))
-    run(x, e, np.array(begins, np.int64), w, out, len(x), len(edges))
+    run(x, e, np.array(begins, np.int64), w, out, n, len(edges))
     r = out.astype(points.dtype, copy=False)
     return reference.densities(r, edges) if density else r
