@@ -371,7 +371,7 @@ def test_conversions_of_all_kinds(source):
             np.testing.assert_array_equal(got.astype("d"), want.astype("d"), f"{d} to {to}")
 
 
-@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "isposinf", "isneginf"])
 @pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.int32])
 def test_kinds_of_numbers(name, dtype):
     x = np.float32([0, -0.0, 1, np.nan, np.inf, -np.inf, 65504, -1e-7] * 40)

@@ -64,7 +64,7 @@ def putting(how: str) -> ByDtype:
     return entries(make, TAKEN[how])
 
 
-WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in REDUCED}  # halves: see `widely`
+WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in REDUCED}  # halves: see `added_widely`
 TAKEN = {"put": UNITS, "add": WIDE_ADDED, "times": ADDED, "most": ADDED, "least": ADDED}
 TAKE = taking(shape_inference.taken, kernels.take_slices)
 PAIRS = entries(pairing, UNITS)
@@ -152,7 +152,9 @@ def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | No
     return None if bad[0] else out
 
 
-def widely(z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+def added_widely(
+    z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray, np.ndarray], Any]
+) -> Any:
     """What `add(z, values)` gives, with the sums of a half type made in float32 and rounded once; see the reference."""
     wide = cpu.cast(z, F32)
     done = add(wide, cpu.cast(values, F32) if values.size < SHORT else values)
@@ -212,7 +214,9 @@ def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, 
     if add and values.dtype is z.dtype and reference.sums_are_wide(z, index, axis):
         if z.size > values.size:  # the slices that are written to alone
             return into_touched(z, index, axis, values)
-        return widely(z, values, lambda wide, given: put_slices(wide, index, axis, given, True))
+        return added_widely(
+            z, values, lambda wide, given: put_slices(wide, index, axis, given, True)
+        )
     done = put(z, index, axis, values, "add" if add else "put")
     return reference.put_slices(z, index, axis, values, add) if done is None else done
 
@@ -223,7 +227,7 @@ def into_touched(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray
         return False
     touched, places = np.unique(index, return_inverse=True)
     part = z.take(touched, axis)
-    widely(part, values, lambda wide, given: put_slices(wide, places, axis, given, True))
+    added_widely(part, values, lambda wide, given: put_slices(wide, places, axis, given, True))
     z[(*(slice(None),) * axis, touched)] = part
     return True
 

@@ -25,7 +25,7 @@ from rushlight._backends.llvm.indexing import (
     index_type,
     plain,
     taking,
-    widely,
+    added_widely,
 )
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
@@ -105,7 +105,7 @@ def scatter(
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
     nothing is written, where an index is out of range."""
     if add and z.dtype in REDUCED and values.dtype is z.dtype:
-        return widely(z, values, lambda wide, given: scatter(wide, index, dim, given, True))
+        return added_widely(z, values, lambda wide, given: scatter(wide, index, dim, given, True))
     done = written(z, index, dim, values, "add" if add else "put")
     return reference.scatter(z, index, dim, values, add) if done is None else done
 
@@ -173,7 +173,7 @@ def scatter_reduce(
     False: without what stood there. False, and nothing is written, where an index is out of range."""
     word = WORDS[reduce]
     if reduce in ("sum", "prod") and z.dtype in REDUCED and values.dtype is z.dtype:
-        return widely(
+        return added_widely(
             z, cpu.cast(values, F32),
             lambda wide, given: scatter_reduce(wide, index, dim, given, reduce, include),
         )  # fmt: skip
@@ -224,7 +224,7 @@ def gather_gradient(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray
         index, values = np.ascontiguousarray(index), np.ascontiguousarray(values)
         t, found = index_type(index), sizes(shape, index, dim)
         if t is not None and found is not None and values.flags.aligned:
-            halves = values.dtype in REDUCED  # see `widely`
+            halves = values.dtype in REDUCED  # see `added_widely`
             to = f32 if halves else kind
             z, bad = np.empty(shape, to.np), np.zeros(1, np.int64)
             run = kernels.write_along.compiled(
