@@ -16,6 +16,7 @@ from rushlight._backends.llvm.indexing import (
     TAKEN,
     WORDS,
     Ints,
+    added_widely,
     apart,
     averaged,
     both,
@@ -25,7 +26,6 @@ from rushlight._backends.llvm.indexing import (
     index_type,
     plain,
     taking,
-    added_widely,
 )
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
