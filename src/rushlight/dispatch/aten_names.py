@@ -92,6 +92,8 @@ NAMES = {
     "internal.eigvals": "_linalg_eigvals",
     "internal.eigvalsh": "_linalg_eigh",
     "internal.frames": "as_strided",
+    "_all.histogramdd_of_counts": "histogramdd",
+    **{f"Tensor._{name}_written": name + "_" for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "internal.householder_product": "linalg_householder_product",
     "internal.overlap_add": "unfold_backward",
     "internal.r2c": "_fft_r2c",

@@ -151,7 +151,8 @@ def multinomial(weights: np.ndarray, n: int, replacement: bool, generator: Gener
         if empty:
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if n == 1 or not replacement:
-        times = np.empty_like(weights)  # drawn in the order that the weights lie in
+        # Drawn in the order that the weights lie in, if they have one.
+        times = np.empty_like(weights, order="K" if all(weights.strides) else "C")
         exponential_(times, 1.0, generator)
         with np.errstate(all="ignore"):
             keys = weights / times
