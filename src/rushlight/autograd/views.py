@@ -86,10 +86,9 @@ class View:
         """
         if self.seen != self.version.n:
             base_edge = self.base._edge
-            if (
-                base_edge is None
-            ):  # a leaf view keeps its AccumulateGrad, its views their nodes: no write to them is
-                if self.node.__class__ is not AccumulateGrad and not self.of_leaf():  # recorded
+            if base_edge is None:
+                # A leaf keeps its AccumulateGrad and views of it their nodes: no write to them is recorded.
+                if self.node.__class__ is not AccumulateGrad and not self.of_leaf():
                     self.node = None
             else:
                 self.check_replay()

@@ -138,9 +138,7 @@ class Recorder(TorchDispatchMode):
         self.reads: list[str] = []  # the lines with which a run begins
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
-        self.entries = (
-            in_python()
-        )  # what runs once, or by other entries later, needs none of its own
+        self.entries = in_python()  # what runs once needs no native entries
 
     def start(self) -> None:
         """Record from here on."""

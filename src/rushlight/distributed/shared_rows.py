@@ -25,10 +25,8 @@ __all__ = ["shared_rows"]
 
 MOST = 4  # processes
 LINE = 64  # bytes of a line of the cache, and before each row: a count of meetings
-ORDERED = platform.machine() in (
-    "x86_64",
-    "AMD64",
-)  # others see stores in the order in which they are made
+# Whether processors see each other's stores in the order in which they are made.
+ORDERED = platform.machine() in ("x86_64", "AMD64")
 
 
 class Meeting:

@@ -13,7 +13,6 @@ import numpy as np
 
 from rushlight._backends import llvm
 from rushlight._backends.llvm.candidates import Candidate, first_fit, remembered
-from rushlight._backends.llvm.views import contiguous
 from rushlight._codegen import types
 from rushlight._codegen.kernels import gemm, gemv
 from rushlight.core.dtype_sets import BF16, F16, F32, F64, I8, I16, I32, I64, REDUCED, U8
@@ -31,7 +30,6 @@ ELEMENTS = {
 }  # dtype -> what a kernel takes it for; whole numbers wrap around whether signed or not  # fmt: skip
 DEEP, FEW, SOME = gemm.DEPTH, gemv.FEW, gemv.SOME
 SET, ADD, BIAS = gemm.SET, gemm.ADD, gemm.BIAS  # what a product is added to
-APART = 2048  # bytes: lines of the cache whole multiples of it apart have few places there
 
 
 # Half types are read as they are below this; above it converting them first, or for bfloat16 making
@@ -286,29 +284,6 @@ class GemmSplitK(ProductCandidate):
         return c
 
 
-class GemmOfTransposes(ProductCandidate):
-    """Columns of the first matrix are contiguous, a multiple of APART from each other: its transpose comes second.
-
-    `gemm.product` reads its first factor where it is, number by number, and packs the second. All sums
-    are the same, in the same order.
-    """
-
-    name = "gemm_of_transposes"
-
-    @staticmethod
-    def applies(p: Product) -> bool:
-        if p.dtype in REDUCED or p.begin != SET or p.act or len(p.shape) != 2 or p.a[-1] < DEEP:
-            return False
-        across, along = p.a_strides
-        return across == p.dtype.itemsize and along % APART == 0 and SOME < p.shape[1] < p.shape[0]
-
-    @staticmethod
-    def run(a: np.ndarray, b: np.ndarray, c: Any, alpha: float, p: Product) -> np.ndarray:
-        turned = np.empty(p.shape[::-1], p.dtype)
-        COMPILED[p.dtype](readable(b).T, a.T, turned, turned, turned, SET, 1.0)
-        return contiguous(turned.T)
-
-
 class GemmOfHalves(ProductCandidate):
     """Small matrices of half types, which are converted as they are read, and rounded once."""
 
@@ -407,5 +382,5 @@ def paired(a: np.ndarray) -> np.ndarray:
 
 
 TABLE: tuple[type[ProductCandidate], ...] = (
-    Gemv, GemmSplitK, GemmOfTransposes, GemmOfHalves, GemmOfPairs, GemmInFloat32, Gemm,
+    Gemv, GemmSplitK, GemmOfHalves, GemmOfPairs, GemmInFloat32, Gemm,
 )  # fmt: skip

@@ -227,7 +227,7 @@ def bin_of(x, edges, bins, T):
             if edges[middle] <= x:
                 first = middle + 1
             else:
-                last = middle + 0
+                last = middle
         at = min(first - 1, bins - 1)
     return at
 

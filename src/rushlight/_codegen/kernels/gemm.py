@@ -26,14 +26,10 @@ from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
 
 DEPTH = 512  # of a packed panel of B: 64 KiB
-PACKED = (
-    1 << 18
-)  # bytes of panels that are packed at once and lie in the second-level cache together
+PANELS = 1 << 18  # bytes of panels of B that are packed at once: they lie in the second-level cache
 CHUNKS = 8  # that a large product is cut into at least
-HIGH = 48  # rows of A that are packed at once, of types of 4 bytes: whole lines of the cache
-FAR = (
-    1 << 18
-)  # bytes over which a row of A is spread, from which it is packed: more pages than a processor finds at once
+HIGH = 192  # bytes of a column of A that are packed at once: three lines of the cache
+FAR = 1 << 18  # bytes from which a row of A spreads over more pages than a processor finds at once
 SET, ADD, BIAS, SCALE = 0, 1, 2, 3  # C: the product; C or a row + alpha * it; alpha * it
 LAST = 4  # more than these: the sums are complete, and the activation follows
 
@@ -304,8 +300,8 @@ def tile_distance(MR: int, L: int) -> int:
 
 
 def packed_rows(T: Type, MR: int) -> int:
-    """How many rows of A are packed at once, so many whole tiles."""
-    return min(HIGH, 4 * HIGH // T.size) // MR * MR
+    """How many rows of A are packed at once: whole tiles, 48 rows at most."""
+    return min(HIGH // T.size, 48) // MR * MR
 
 
 @routine(apart=True)
@@ -325,9 +321,9 @@ def pack_tiles(a, aks, to, k, rows, T, MR, L):
 
 
 @routine(apart=True)
-def block_apart(a, aks, packed, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
+def block_packed(a, aks, packed, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
                 alpha, ACT, back):  # fmt: skip
-    """A `block`, of A whose columns are contiguous and far apart: some rows at a time are packed first."""
+    """A `block`, of A whose columns are contiguous and far from each other: some rows at a time are packed first."""
     wide = -(-MR // L) * L
     for i in range(0, rows, packed_rows(T, MR)):
         here = min(rows - i, packed_rows(T, MR))
@@ -395,14 +391,14 @@ def rounded_up(a, by):
 
 
 @inline
-def cut(m, n, k, batch, spans, a_apart, W, MR, GROUP):
+def cut(m, n, k, batch, spans, a_far, W, MR, GROUP):
     """The chunks of a matrix [m, n]: `pieces` of `group` panels each, `down` times, `height` rows each."""
     across = rounded_up(n, W) // W
     wanted = rounded_up(min(1 + m * n * k * batch // 524288, CHUNKS), batch) // batch
     if spans > 1:
         wanted = i64(1)
     group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
-    if a_apart:
+    if a_far:
         group = min(across, GROUP)
     pieces = rounded_up(across, group) // group
     down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
@@ -422,7 +418,7 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     type than the sums' holds no sums: then k is at most DEPTH.
     """
     W = V * L
-    GROUP = PACKED // (DEPTH * W * T.size)
+    GROUP = PANELS // (DEPTH * W * T.size)
     a_dims, a_shape, a_strides = shape_of(a)
     b_dims, b_shape, b_strides = shape_of(b)
     c_dims, c_shape, c_strides = shape_of(c)
@@ -443,8 +439,8 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     for d in range(lead):
         batch = batch * c_shape[d]
 
-    a_apart = (ars == 1) & (aks * depth > FAR // E.size) & (n > W)
-    group, pieces, height, down = cut(m, n, k, batch, spans, a_apart, W, MR, GROUP)
+    a_far = (ars == 1) & (aks * depth > FAR // E.size) & (n > W)
+    group, pieces, height, down = cut(m, n, k, batch, spans, a_far, W, MR, GROUP)
     each = pieces * down
     chunks = each * spans
     grain = max(131072 * chunks // (m * n * k), 1)
@@ -484,8 +480,8 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
                         source, panel, step, back = by + p * bks, i64(1), bks, i64(1)
                 if back == 0:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
-                if a_apart:
-                    block_apart(at + p * aks, aks, packed, source, panel, step, to, ldc, row + first, deep, rows,
+                if a_far:
+                    block_packed(at + p * aks, aks, packed, source, panel, step, to, ldc, row + first, deep, rows,
                                 columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
                 else:
                     block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep, rows,
