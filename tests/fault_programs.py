@@ -69,13 +69,10 @@ def interrupted() -> int:
     wrong, results, heard = 0, {}, []
 
     def on_interrupt(number, frame):
-        if (
-            frame.f_code.co_filename == "<frozen importlib._bootstrap>"
-            and frame.f_code.co_name == "cb"
-        ):
-            os.kill(
-                os.getpid(), signal.SIGINT
-            )  # Python loses what callbacks of weak references raise
+        code = frame.f_code
+        if (code.co_filename, code.co_name) == ("<frozen importlib._bootstrap>", "cb"):
+            # Python loses what callbacks of weak references raise: once more.
+            os.kill(os.getpid(), signal.SIGINT)
             return
         heard.append(1)
         raise KeyboardInterrupt

@@ -100,7 +100,7 @@ def compared(schedule, stages, last, steps):
 
 def one_stage_each():
     rank, size = start()
-    for kind, steps in ((ScheduleGPipe, 4), (Schedule1F1B, 12)):
+    for kind, steps in ((ScheduleGPipe, 10), (Schedule1F1B, 50)):
         stage = cut(size).build_stage(rank)
         compared(kind(stage, n_microbatches=4, loss_fn=loss_of), [stage], size - 1, steps)
     with pytest.raises(ValueError, match="Number of microbatches"):
@@ -112,7 +112,7 @@ def several_stages_each():
     for kind in (ScheduleLoopedBFS, ScheduleInterleaved1F1B):
         pipe = cut(4)
         stages = [pipe.build_stage(k) for k in range(rank, 4, 2)]
-        compared(kind(stages, 4, loss_fn=loss_of), stages, 1, 4)
+        compared(kind(stages, 4, loss_fn=loss_of), stages, 1, 10)
 
 
 class Part(torch.nn.Module):

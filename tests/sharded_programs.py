@@ -179,7 +179,7 @@ def fully_sharded():
         kinds = [ShardingStrategy.HYBRID_SHARD, ShardingStrategy.FULL_SHARD]
     for kind, original in ((kind, original) for kind in kinds for original in (False, True)):
         sharded = made(kind, original)
-        steps = 20 if kind is ShardingStrategy.FULL_SHARD else 8
+        steps = 50 if kind is ShardingStrategy.FULL_SHARD else 8
         ours, theirs, plain, (x, y) = train(
             sharded, lambda m: m.clip_grad_norm_(0.5), halves, steps, rank, size
         )
@@ -260,7 +260,7 @@ def fully_shard():
         up.shape == (49, 16)
         and up.to_local().shape[0] == {2: (25, 24), 4: (13, 13, 13, 10)}[size][rank]
     )
-    ours, theirs, plain, (x, y) = train(sharded, clip, halves, 20, rank, size)
+    ours, theirs, plain, (x, y) = train(sharded, clip, halves, 50, rank, size)
     for (name, p), q in zip(sharded.state_dict().items(), plain.state_dict().values()):
         torch.testing.assert_close(p.full_tensor(), q, atol=1e-5, rtol=0, msg=name)
     moment = ours.state_dict()["state"][2]["exp_avg"]
@@ -484,7 +484,7 @@ def zero():
 
     spread = made(models[1])
     schedules = [torch.optim.lr_scheduler.StepLR(o, 10, 0.5) for o in (whole, spread)]
-    for step, (x, y) in enumerate(batches(20, rank, size)):
+    for step, (x, y) in enumerate(batches(50, rank, size)):
         losses = []
         for m, o in zip(models, (whole, spread)):
             o.zero_grad()

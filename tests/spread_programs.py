@@ -103,8 +103,8 @@ OPERATORS = {
 }  # fmt: skip
 
 
-def check_operator(name, mesh, about):
-    """The values and gradients of an operator do not depend on how its arguments lie, in about so many of the ways."""
+def check_operator(name, mesh, most):
+    """The values and gradients of an operator do not depend on how its arguments lie, in so many of the ways."""
     function, shapes = OPERATORS[name]
     whole = [torch.randn(shape, requires_grad=True) for shape in shapes]
     expected = function(*whole)
@@ -113,11 +113,9 @@ def check_operator(name, mesh, about):
     total = sum((out * w).sum() for out, w in zip(outs, weights))
     gradients = torch.autograd.grad(total, whole)
     ways = [[Replicate(), *map(Shard, range(len(shape)))] for shape in shapes]
-    every = [*itertools.product(*[itertools.product(way, repeat=mesh.ndim) for way in ways])]
-    for placements in every:
+    every = itertools.product(*[itertools.product(way, repeat=mesh.ndim) for way in ways])
+    for placements in sorted(every, key=lambda p: zlib.crc32(repr((name, p)).encode()))[:most]:
         what = name, placements
-        if zlib.crc32(repr(what).encode()) % -(-len(every) // about):
-            continue
         spread = [
             distribute_tensor(w.detach(), mesh, p).requires_grad_()
             for w, p in zip(whole, placements)
@@ -333,7 +331,7 @@ def tensor_parallel():
         assert cut.layers[0].w1.weight.to_local().shape == (32 // size, 16)
         sequence = "norm" in plan
         optimizers = [torch.optim.AdamW(m.parameters(), lr=1e-2) for m in (alone, cut)]
-        for step in range(12 if sequence else 4):
+        for step in range(50 if sequence else 10):
             tokens, target = torch.randint(24, (2, 8)), torch.randint(24, (16,))
             losses = []
             loss = F.cross_entropy(alone(tokens).view(-1, 24), target)

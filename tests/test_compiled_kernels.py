@@ -211,13 +211,8 @@ def pointwise(name):
 
 
 DIVISIONS = ("fmod", "remainder", "floor_divide", "trunc_divide")
-KINDS = (
-    "isnan",
-    "isinf",
-    "isfinite",
-    "isposinf",
-    "isneginf",
-)  # truth values; see test_compiled_elementwise.py
+# Truth values; see test_compiled_elementwise.py.
+KINDS = ("isnan", "isinf", "isfinite", "isposinf", "isneginf")
 SHIFTS = ("left_shift", "right_shift")  # of integers only; see test_compiled_elementwise.py
 OF_ELEMENTS = [
     name

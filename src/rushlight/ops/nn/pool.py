@@ -239,9 +239,7 @@ def max_pool(
         name, input.shape, input.dtype, kernel, stride, padding, dilation, ceil_mode
     )
     if not indices:
-        if (
-            n == 1 and not input.requires_grad
-        ):  # PyTorch computes these lines by themselves, not as images
+        if n == 1 and not input.requires_grad:  # lines by themselves, as in PyTorch, not images
             input = input.contiguous()
         return max_pools[n][0](input, windows)
     return tuple(max_pools[n][1](input, windows))
