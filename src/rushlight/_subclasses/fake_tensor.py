@@ -57,6 +57,10 @@ SHAPES = frozenset(
 )
 
 
+class MetadataMismatchError(RuntimeError):
+    """Two tensors that should be alike differ in shape, dtype, device or strides."""
+
+
 class FakeTensor(Tensor):
     """A tensor without memory. `fake_mode` makes it: `FakeTensorMode().from_tensor(x)`."""
 
@@ -80,6 +84,11 @@ class FakeTensor(Tensor):
         if constant is not None:
             made.constant = constant
         return made
+
+    @staticmethod
+    def from_tensor(t: Tensor, fake_mode: FakeTensorMode) -> FakeTensor:
+        """The fake tensor of the mode that stands for `t`."""
+        return fake_mode.from_tensor(t)
 
     @property
     def fake_device(self) -> Device:
@@ -140,7 +149,9 @@ class FakeTensorConverter:
         if t.layout is not rushlight.strided:
             raise UnsupportedFakeTensorException("sparse tensors cannot be fake")
         with Undispatched(), rushlight.no_grad():
-            meta = rushlight.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+            held = t.untyped_storage().nbytes() // t.element_size()  # a view may ask for all of it
+            meta = rushlight.empty(held, dtype=t.dtype, device="meta")
+            meta = meta.as_strided(t.shape, t.stride(), t.storage_offset())
         made = FakeTensor(fake_mode, meta, t.device)
         if t.requires_grad:
             made._set_leaf_edge(AccumulateGrad(made))

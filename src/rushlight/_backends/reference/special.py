@@ -313,7 +313,7 @@ def oscillating(v: Any, order: int, second: bool) -> Any:
     b = b / v
     c = v - (2 * order + 1) * math.pi / 4
     r = a * np.sin(c) + b * np.cos(c) if second else a * np.cos(c) - b * np.sin(c)
-    return np.where(np.isinf(v), 0.0, r * np.sqrt(2 / (math.pi * v)))
+    return r * np.sqrt(2 / (math.pi * v))
 
 
 def bessel_j(x: Any, order: int) -> Any:

@@ -133,7 +133,7 @@ def oscillating(v, order, second, T):
     q = chebyshev("PHASE0_Q" if order == 0 else "PHASE1_Q", 0.0, 1 / SPLIT**2, u, T) / v
     s, c = trigonometry.sine_and_cosine(v - (2 * order + 1) * pi / 4)
     r = p * s + q * c if second else p * c - q * s
-    return 0 if v == INFINITY else r * sqrt(2 / (pi * v))
+    return r * sqrt(2 / (pi * v))  # NaN at infinity
 
 
 @inline

@@ -297,8 +297,8 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -
     start, end = _real(name, start, 1, "start"), _real(name, end, 2, "end")
     if isinstance(steps, bool) or not hasattr(steps, "__index__"):
         raise TypeError(
-            f"{name}() received an invalid combination of arguments: steps must be int, got "
-            f"{type(steps).__name__}"
+            f"{name}() received an invalid combination of arguments - got ({type(start).__name__}, "
+            f"{type(end).__name__}, {type(steps).__name__}): steps must be int"
         )
     n = steps.__index__()
     if n < 0:

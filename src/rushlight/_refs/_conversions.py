@@ -1,0 +1,5 @@
+"""`torch._refs._conversions`: the methods of a tensor that change its dtype, as functions."""
+
+from rushlight._refs import door
+
+__all__, __getattr__ = door(__name__)
