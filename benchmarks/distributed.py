@@ -5,8 +5,8 @@
 Both libraries are in every process and take turns: the processes meet, time one stretch of calls of one side, meet again.
 The number of calls of a stretch is the same for all. Medians over the rounds, of the slowest process.
 The column "scaling" is weak scaling: the time of the same step in one process, while the others rest, over that of the job.
-"machine" is what it would be if communication took no time: the same over all processes at once, which say nothing to each
-other but share memory and caches.
+"machine" is what it would be if communication took no time: the same over all processes at once, which share memory and
+caches, and only wait for each other after each step.
 """
 
 from __future__ import annotations
@@ -99,12 +99,24 @@ def scaling(
 
     The fastest of the rounds, turn and turn about: other work on the machine only ever adds.
     """
+    from rushlight.distributed.shared_rows import shared_rows
+    from rushlight.distributed.work import give_way
+
+    rows = shared_rows(64, ranks.torch.distributed.group.WORLD)
+
+    def together() -> None:
+        alone()
+        if rows is not None:  # or one takes the machine while the others have paused
+            meeting = rows.meet()
+            while not meeting.Test():
+                give_way()
+
     times = ranks.calls(in_job)
     single, side, job = [], [], []
     for _ in range(rounds):
         ranks.most(0.0)
         single.append(ranks.most(alternation.stretch_of(alone, times) if ranks.rank == 0 else 0.0))
-        side.append(ranks.seconds(alone, times))
+        side.append(ranks.seconds(together, times))
         job.append(ranks.seconds(in_job, times))
     return min(single) / min(side), min(single) / min(job)
 

@@ -403,21 +403,22 @@ def ways_to_reduce():
     """Averages of gradients are the same through shared memory, by messages and in place."""
     import time
 
-    from rushlight.distributed import reducer, shared_rows
+    from rushlight.distributed import shared_rows
 
     rank, size = start()
-    DDP, most, added = (
+    DDP, most, shares = (
         torch.nn.parallel.DistributedDataParallel,
         shared_rows.MOST,
-        reducer.add_rows,
+        shared_rows.SharedGradients,
     )
+    added = shares.add
 
-    def late(rows, target):  # it reads when the others are about to write the next ones
+    def late(*args):  # it reads when the others are about to write the next ones
         time.sleep(0.002)
-        added(rows, target)
+        added(*args)
 
     if rank == 0:
-        reducer.add_rows = late
+        shares.add = late
     for largest, options in ((most, {}), (1, {}), (most, {"gradient_as_bucket_view": True})):
         shared_rows.MOST = largest
         for dtype in (torch.float32, torch.bfloat16):
@@ -430,7 +431,55 @@ def ways_to_reduce():
                 assert layer.weight.grad.tolist() == [[step * (size + 1)] * 5] * 3
                 assert layer.bias.grad.tolist() == [1] * 3
                 layer.zero_grad(set_to_none=step % 2 == 0)
-    reducer.add_rows, shared_rows.MOST = added, most
+    shares.add, shared_rows.MOST = added, most
+
+
+def bits_of_averages():
+    """Averages are the sums of shares in the order of ranks, bit for bit, with machine code and without; what users' hooks
+    do to a gradient counts, whenever they were registered; what is done to it between is lost, as messages would."""
+    from rushlight._backends import llvm
+
+    rank, size = start()
+    for compiled in (False, True):
+        if compiled:
+            llvm.activate()
+        torch.manual_seed(rank)
+        gradients = [torch.randn(shape) for shape in ((3, 7), (301, 57), (1,), (5,))]
+        every = [[torch.empty_like(g) for _ in range(size)] for g in gradients]
+        for rows, gradient in zip(every, gradients):
+            dist.all_gather(rows, gradient)
+        layer = torch.nn.ParameterList([torch.zeros_like(g) for g in gradients])
+        module = torch.nn.Module()
+        module.layer = layer
+        module.forward = lambda layer=layer, g=gradients: sum(
+            (a * b).sum() for a, b in zip(layer, g)
+        )
+        parallel = torch.nn.parallel.DistributedDataParallel(module)
+        layer[1].register_post_accumulate_grad_hook(lambda p: p.grad.data.mul_(2))
+        write = parallel.reducer.write
+
+        def written(bucket, write=write, layer=layer):
+            write(bucket)
+            if rank == 0:
+                layer[0].grad.mul_(3)
+
+        parallel.reducer.write = written
+        for _ in range(2):
+            parallel.zero_grad()
+            parallel().backward()
+            for k, (p, rows) in enumerate(zip(layer, every)):
+                shares = [(2 if k == 1 else 1) * row * (1 / size) for row in rows]
+                expected = shares[0]
+                for share in shares[1:]:
+                    expected = expected + share
+                assert torch.equal(p.grad, expected), (compiled, k)
+        layer[0].grad = layer[0].grad.t().contiguous().t()  # with gaps: NumPy takes it
+        before = [p.grad.clone() for p in layer]
+        parallel().backward()
+        assert not torch.equal(before[0], layer[0].grad) and layer[0].grad.stride() == (1, 3)
+        everywhere = [torch.empty_like(before[0]) for _ in range(size)]
+        dist.all_gather(everywhere, layer[0].grad.contiguous())
+        assert all(torch.equal(each, layer[0].grad) for each in everywhere)
 
 
 def functional():

@@ -190,10 +190,13 @@ def run_special(
         else:
             gradients = thread.node_watch(node, lambda: run(node, g, edges, keep, record))
     if hooks is not None:
-        for hook in tuple(hooks.post.values()):
-            gradients = replaced_all(gradients, hook(tuple(gradients), tuple(gs)), hook)
         if node.__class__ is AccumulateGrad and arrived:
             for hook in tuple(hooks.accumulated.values()):
+                hook(node.variable)
+        for hook in tuple(hooks.post.values()):
+            gradients = replaced_all(gradients, hook(tuple(gradients), tuple(gs)), hook)
+        if arrived:
+            for hook in tuple(hooks.reduced.values()):
                 hook(node.variable)
     return gradients
 

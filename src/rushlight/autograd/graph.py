@@ -71,6 +71,7 @@ class Hooks:
         "pre",
         "post",
         "accumulated",
+        "reduced",
         "metadata",
         "trace",
         "parent",
@@ -82,6 +83,9 @@ class Hooks:
         self.pre: dict[int, Callable] = HookTable()
         self.post: dict[int, Callable] = HookTable()
         self.accumulated: dict[int, Callable] = HookTable()  # post-accumulate-grad hooks of a leaf
+        self.reduced: dict[
+            int, Callable
+        ] = {}  # what gives its gradient to other processes, in the end
         self.metadata: dict[Any, Any] = {}
         self.trace: str | None = None  # anomaly mode: the forward line that made the node
         self.parent: Node | None = None  # anomaly mode: the node whose backward made this one

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight.autograd.graph import hooks_of
+from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.results import bump
 from rushlight.distributed import collectives
 from rushlight.distributed.groups import _resolve
 from rushlight.distributed.process_group import MPIProcessGroup
-from rushlight.distributed.shared_rows import LINE, SharedRows, shared_rows
+from rushlight.distributed.shared_rows import LINE, SharedGradients, SharedRows, shared_rows
 from rushlight.distributed.sparse import sparse_sum
 from rushlight.distributed.work import Work, progress
 from rushlight.futures import Future
@@ -31,6 +32,9 @@ __all__ = ["GradBucket", "Reducer"]
 
 MEBIBYTE = 1 << 20
 _DEFAULT_FIRST_BUCKET_BYTES = MEBIBYTE  # small, so that the first reduction starts early
+AT_ONCE = (
+    1 << 18
+)  # bytes of gradients that are written to a shared row in one call: they are still in the cache
 
 
 class GradBucket:
@@ -42,7 +46,9 @@ class GradBucket:
         count = 0 if sparse else sum(p.numel() for p in parameters)
         self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
         self._gradients = self.views(self._buffer)
-        self.shared: list[tuple[Tensor, ...]] | None = None  # each gradient, of all processes
+        self.shared: SharedGradients | None = None
+        self.arrived: list[int] = []  # the gradients that are to be written to the shared row
+        self.arrived_bytes = 0
         self.missing = 0  # how many gradients are not there yet
         self.reduction: Work | Future | None = None
 
@@ -62,7 +68,7 @@ class GradBucket:
     def share(self, rows: list[Tensor], rank: int) -> None:
         """Take the rows of all processes in shared memory; its own is that of `rank`."""
         self.set_buffer(rows[rank])
-        self.shared = list(zip(*map(self.views, rows)))
+        self.shared = SharedGradients([*map(self.views, rows)], rank)
 
     def parameters(self) -> list[Tensor]:
         """The parameters whose gradients it holds."""
@@ -156,7 +162,7 @@ class Reducer:
         self.is_wanted: Callable[[], bool] = lambda: True  # whether gradients are to be averaged
         for each in params:
             if id(each) in self.place:
-                each.register_post_accumulate_grad_hook(self.ready)
+                hooks_of(edge_of(each)).reduced[id(self)] = self.ready
 
     def failed(self, text: str, kind: type[Exception] = RuntimeError) -> Exception:
         """An error, whose text is kept."""
@@ -198,6 +204,9 @@ class Reducer:
             self.used.fill_(1)
         for bucket in self.buckets:
             bucket.missing, bucket.reduction = len(bucket._parameters), None
+            if bucket.shared is not None:
+                bucket.arrived, bucket.arrived_bytes = [], 0
+                bucket.shared.seen.clear()
         for parameter in unused:
             bucket, k, number = self.place[id(parameter)]
             self.used[number] = id(parameter) in self.used_before
@@ -243,6 +252,11 @@ class Reducer:
             )
         if bucket.sparse:
             bucket.set_buffer(parameter.grad)
+        elif bucket.shared is not None and self.hook is None:
+            bucket.arrived.append(k)
+            bucket.arrived_bytes += parameter.nbytes
+            if bucket.missing == 1 or bucket.arrived_bytes >= AT_ONCE:
+                self.write(bucket)
         else:
             self.put(parameter.grad, bucket._gradients[k])
         if self.gradient_as_bucket_view:
@@ -256,6 +270,12 @@ class Reducer:
                 self.next += 1
             if self.next == len(self.buckets):
                 self.finish()
+
+    def write(self, bucket: GradBucket) -> None:
+        """Write the gradients that have arrived to the row in shared memory."""
+        arrived, bucket.arrived, bucket.arrived_bytes = bucket.arrived, [], 0
+        gradients = [bucket._parameters[k].grad for k in arrived]
+        bucket.shared.write(arrived, gradients, 1 / self.divisor)  # type: ignore[union-attr]
 
     def start(self, bucket: GradBucket) -> None:
         """Start to reduce a bucket."""
@@ -275,21 +295,29 @@ class Reducer:
         """Wait for all buckets; the averages become the gradients."""
         everywhere = None
         if self.find_unused_parameters:
-            everywhere = self.used.clone()
-            collectives.all_reduce(everywhere, group=self.group)
+            used = self.used.clone()
+            collectives.all_reduce(used, group=self.group)
+            everywhere = used.tolist()
         for bucket in self.buckets:
             averages = self.averages(bucket)
-            for k, parameter in enumerate(bucket._parameters):
-                if everywhere is not None and not everywhere[self.place[id(parameter)][2]]:
-                    continue  # no process used it
-                if bucket.sparse:
+            numbers: Sequence[int] = range(len(bucket._parameters))
+            if everywhere is not None:  # some process used it
+                numbers = [
+                    k for k in numbers if everywhere[self.place[id(bucket._parameters[k])][2]]
+                ]
+            parameters = [bucket._parameters[k] for k in numbers]
+            if bucket.sparse:
+                for k, parameter in zip(numbers, parameters):
                     parameter.grad = averages[k]
-                    continue
+                continue
+            for parameter in parameters:
                 if parameter.grad is None:
                     parameter.grad = rushlight.empty_like(parameter)
-                if bucket.shared is not None and self.hook is None:
-                    add_rows(bucket.shared[k], parameter.grad)
-                elif parameter.grad is not averages[k]:
+            if bucket.shared is not None and self.hook is None:
+                bucket.shared.add(numbers, [p.grad for p in parameters], 1 / self.divisor)
+                continue
+            for k, parameter in zip(numbers, parameters):
+                if parameter.grad is not averages[k]:
                     parameter.grad.copy_(averages[k])
         if self.hook is None and self.shared is not None:
             self.read = self.shared.meet()
@@ -304,6 +332,8 @@ class Reducer:
         with rushlight.no_grad():
             for bucket in self.buckets:
                 bucket.buffer().zero_()
+                if bucket.shared is not None:
+                    bucket.shared.seen.clear()
                 self.start(bucket)
             self.finish()
 
@@ -333,16 +363,6 @@ def share(buckets: Sequence[GradBucket], group: Any) -> SharedRows | None:
             end, dtype = start + bucket.buffer().nbytes, bucket.buffer().dtype
             bucket.share([row[start:end].view(dtype) for row in shared.rows], group.rank())
     return shared
-
-
-def add_rows(rows: Sequence[Tensor], target: Tensor) -> None:
-    """Write the sum of rows, in their order."""
-    array = target._array
-    with np.errstate(all="ignore"):
-        np.add(rows[0]._array, rows[1]._array, out=array, casting="unsafe")
-        for row in rows[2:]:
-            np.add(array, row._array, out=array, casting="unsafe")
-    bump(target)
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

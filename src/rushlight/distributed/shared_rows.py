@@ -5,6 +5,8 @@ On one machine a reduction needs no messages. Each process writes its row, all m
 to where the sum is wanted, in the order of ranks: all get the same bits. Before a row is written again all have met once more. The
 bytes pass through memory once; with messages they are copied several times. Each process adds up everything, so this is for few
 processes.
+What a process has in its row stands in its gradients, too, and these are in its cache: the sum is made of them and the rows of the
+others, in place, as long as nobody has changed them since.
 Where processors keep the order of stores, processes meet without messages, too: each counts its meetings in the shared memory,
 and all are there when no count is lower than one's own.
 """
@@ -14,14 +16,20 @@ from __future__ import annotations
 import os
 import platform
 import threading
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import rushlight
+from rushlight._backends import llvm
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.results import bump
 from rushlight.distributed import collectives, objects
 from rushlight.distributed.reductions import ReduceOp
 from rushlight.multiprocessing import shared_memory
 
-__all__ = ["shared_rows"]
+__all__ = ["SharedGradients", "SharedRows", "shared_rows"]
 
 MOST = 4  # processes
 LINE = 64  # bytes of a line of the cache, and before each row: a count of meetings
@@ -60,6 +68,69 @@ class SharedRows:
         with self.lock:  # its atomic instruction ends stores that go around the cache
             self.counts[self.group.rank()][0] = self.number
         return Meeting(self.counts, self.number)
+
+
+class SharedGradients:
+    """Gradients of one dtype that each process writes to its row, and that become the sums of all rows."""
+
+    def __init__(self, rows: Sequence[Sequence[Tensor]], rank: int) -> None:
+        self.rows = [[view._array for view in views] for views in zip(*rows)]  # of each gradient
+        self.rank, self.dtype = rank, self.rows[0][0].dtype
+        # Gradients as they were written: by the array's id the array, its number, its version.
+        self.seen: dict[int, tuple[Any, int, int]] = {}
+        self.refused = np.empty(1 + len(self.rows), np.int64)
+
+    def write(self, numbers: Sequence[int], gradients: Sequence[Tensor], factor: float) -> None:
+        """Write gradients, times a factor, to this process's row."""
+        left: Sequence[int] = range(len(numbers))
+        if llvm.active and self.dtype.char in "fd":
+            from rushlight._codegen.kernels.shared_rows import kernels
+
+            write, _ = kernels(self.dtype, len(self.rows[0]), self.rank)
+            items = [
+                each
+                for k, g in zip(numbers, gradients)
+                for each in (g._array, self.rows[k][self.rank])
+            ]
+            write(items, np.ndarray, self.dtype, factor, self.refused, len(numbers))
+            for k, g in zip(numbers, gradients):
+                self.seen[id(g._array)] = (g._array, k, _version(g))
+            left = (
+                self.refused[1 : 1 + len(numbers)].nonzero()[0].tolist() if self.refused[0] else ()
+            )
+        with np.errstate(all="ignore"):
+            for j in left:
+                array, row = gradients[j]._array, self.rows[numbers[j]][self.rank]
+                np.multiply(array, factor, out=row, casting="unsafe")
+                self.seen.pop(id(array), None)
+
+    def add(self, numbers: Sequence[int], gradients: Sequence[Tensor], factor: float) -> None:
+        """Gradients become the sums of all rows; the factor is that by which they were written."""
+        items, left = [], []
+        for k, g in zip(numbers, gradients):
+            array, rows = g._array, self.rows[k]
+            if self.seen.get(id(array), ())[1:] == (k, _version(g)):
+                items += [*rows[: self.rank], array, *rows[self.rank + 1 :]]
+            else:
+                left.append((rows, array))
+        self.seen.clear()
+        if items:
+            from rushlight._codegen.kernels.shared_rows import kernels
+
+            _, add = kernels(self.dtype, len(self.rows[0]), self.rank)
+            add(items, factor, len(items) // len(self.rows[0]))
+        with np.errstate(all="ignore"):
+            for rows, array in left:
+                np.add(rows[0], rows[1], out=array, casting="unsafe")
+                for row in rows[2:]:
+                    np.add(array, row, out=array, casting="unsafe")
+        for g in gradients:
+            bump(g)
+
+
+def _version(tensor: Tensor) -> int:
+    """How often the memory of a tensor has been written."""
+    return getattr(tensor._counter, "n", 0)
 
 
 def shared_rows(size: int, group: Any) -> SharedRows | None:
