@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rushlight as torch
+from rushlight.utils._device import DeviceContext, set_device
 
 NESTED = st.recursive(
     st.one_of(st.booleans(), st.integers(-100, 100), st.floats(-1e3, 1e3)),
@@ -72,6 +73,22 @@ def test_options(name):
     if name not in ("zeros", "empty"):
         with pytest.raises(RuntimeError, match="sparse"):
             make(*size, layout=torch.sparse_coo)
+
+
+def test_a_device_for_a_function():
+    @set_device("meta")
+    def make():
+        return torch.empty(3)
+
+    @set_device("meta")
+    def make_some():
+        yield torch.empty(3)
+        yield torch.empty(3)
+
+    assert make().is_meta and all(t.is_meta for t in make_some())
+    with DeviceContext("meta"):
+        assert torch.empty(3).is_meta
+    assert not torch.empty(3).is_meta
 
 
 def test_out_is_filled_where_it_is():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,22 @@ def test_reductions_are_those_of_masked_arrays(name, dim):
     options = {"ddof": 1} if name in ("var", "std") else {}
     want = getattr(array, {"amax": "max", "amin": "min"}.get(name, name))(axis=dim, **options)
     np.testing.assert_allclose(got.numpy(), np.asarray(want))
+
+
+def test_the_identity_of_a_reduction():
+    def identity(name, dtype, *args):
+        found = torch.masked._reduction_identity(name, torch.ones(2, dtype=dtype), *args)
+        return None if found is None else (found.item(), found.dtype)
+
+    assert identity("masked.sum", torch.int8) == (0, torch.int8)
+    assert identity("prod", torch.bool) == (True, torch.bool)
+    assert identity("amax", torch.float16) == (-math.inf, torch.float16)
+    assert identity("logsumexp", torch.uint8) == (0, torch.uint8)
+    assert identity("norm", torch.float32, -math.inf) == (math.inf, torch.float32)
+    assert identity("mean", torch.float32) is None
+    for name, dtype in (("softmax", torch.float32), ("amax", torch.bool)):
+        with pytest.raises(NotImplementedError, match="identity of"):
+            identity(name, dtype)
 
 
 def test_nothing_left_gives_the_identity():

@@ -121,6 +121,28 @@ def test_weight_norm_keeps_the_weight():
     assert torch.allclose(layer.parametrizations.weight.original0, lengths)
 
 
+def test_amounts_of_pruning():
+    assert prune._compute_nparams_toprune(0.4, 17) == 7
+    assert prune._compute_nparams_toprune(10, 15) == 10
+    prune._validate_pruning_amount(19, 20)
+    with pytest.raises(ValueError, match="smaller than the number of parameters"):
+        prune._validate_pruning_amount(20, 19)
+    with pytest.raises(TypeError, match="Invalid type for amount"):
+        prune._validate_pruning_amount_init("many")
+    for amount in (1.1, -10):
+        with pytest.raises(ValueError, match="non-negative integer"):
+            prune._validate_pruning_amount_init(amount)
+
+
+def test_a_replica_has_dictionaries_of_its_own():
+    layer = nn.Linear(2, 3)
+    replica = layer._replicate_for_data_parallel()
+    assert not replica._parameters and replica._modules is not layer._modules
+    replica.weight, replica.bias = layer.weight.view_as(layer.weight), layer.bias * 1
+    replica(torch.ones(1, 2)).sum().backward()
+    assert layer.weight.grad.tolist() == [[1.0, 1.0]] * 3
+
+
 def test_pruned_elements_stay_zero_and_come_back():
     layer = nn.Linear(6, 4)
     original = layer.weight

@@ -7,7 +7,7 @@ import pytest
 import rushlight as torch
 from rushlight._refs import NAMES
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode, MetadataMismatchError
-from rushlight.compat import prims_common
+from rushlight.compat import older_vmap, prims_common, variable_functions
 
 
 @pytest.mark.parametrize("module", NAMES)
@@ -90,3 +90,35 @@ def test_a_fake_tensor_of_a_view_has_its_whole_memory():
     fake = FakeTensorMode().from_tensor(torch.arange(20.0)[5:15])
     assert fake.storage_offset() == 5 and fake.untyped_storage().nbytes() == 80
     assert fake.as_strided((2, 2), (1, 2), 16).shape == (2, 2)
+
+
+def test_operators_under_inner_names():
+    assert [t.item() for t in torch._aminmax(torch.tensor([3, 1]))] == [1, 3]
+    values, inverse = torch._unique(torch.tensor([3, 1, 1]))
+    assert values.tolist() == [1, 3] and inverse.shape == (0,)
+    assert torch._unique(torch.tensor([3, 1, 1]), return_inverse=True)[1].tolist() == [1, 0, 0]
+    x = torch.zeros(1, 2, 2, 2)
+    hidden = torch.tensor([[False, True]])
+    assert torch._masked_softmax(x, hidden, 3, 1).flatten().tolist() == [1.0, 0.0] * 4
+    above = torch.tensor([[False, True], [False, False]])
+    assert torch._masked_softmax(x, above, mask_type=0)[0, 0].tolist() == [[1, 0], [0.5, 0.5]]
+    with pytest.raises(RuntimeError, match="boolean"):
+        torch._masked_softmax(x, x)
+    with pytest.raises(RuntimeError, match="mask_type 2"):
+        torch._masked_softmax(x, above, 3, 2)
+
+
+def test_the_older_vmap():
+    with pytest.warns(FutureWarning, match="torch.vmap"):
+        mapped = older_vmap.vmap(torch.sin)
+    assert mapped(torch.zeros(3)).shape == (3,)
+    some = older_vmap._vmap(lambda x: (x, None, x + 1), allow_none_pass_through=True)
+    assert [r if r is None else r.tolist() for r in some(torch.zeros(2))] == [[0, 0], None, [1, 1]]
+
+
+def test_variable_functions():
+    assert variable_functions.lstm is torch.lstm
+    with pytest.raises(AttributeError, match="torch._VF"):
+        variable_functions.Tensor
+    with pytest.raises(AttributeError, match="torch._VF"):
+        variable_functions.nothing

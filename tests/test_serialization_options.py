@@ -42,6 +42,27 @@ def test_byte_order_of_files_that_do_not_say_it():
         serialization.set_default_load_endianness(None)
 
 
+def test_records_of_a_file_of_ones_own(tmp_path):
+    for target in (io.BytesIO(), str(tmp_path / "records.pt")):
+        with serialization._open_zipfile_writer(target) as archive:
+            archive.write_record("a", b"123", 3)
+            archive.write_record("data/0", torch.arange(3.0).untyped_storage(), 12)
+        with serialization._open_zipfile_reader(target) as archive:
+            assert archive.get_record("a") == b"123"
+            assert archive.get_record_size("data/0") == 12
+    with serialization._open_file_like(target, "rb") as file:
+        assert serialization._is_zipfile(file)
+    with pytest.raises(AttributeError, match="no callable attribute 'write'"):
+        serialization._open_zipfile_writer(3)
+
+
+def test_names_of_storages():
+    names = torch.storage._dtype_to_storage_type_map()
+    assert names[torch.bfloat16] == "BFloat16Storage"
+    for dtype in (torch.float32, torch.bool, torch.complex64):
+        assert isinstance(torch.ones(1, dtype=dtype).storage(), getattr(torch, names[dtype]))
+
+
 def test_mapping_shared(tmp_path):
     import mmap
 

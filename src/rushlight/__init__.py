@@ -133,6 +133,18 @@ _ELSEWHERE = {  # public name -> module
         ),
         "nested.padding",
     ),
+    **dict.fromkeys(
+        (
+            "_native_multi_head_attention",
+            "_transform_bias_rescale_qkv",
+            "_transformer_encoder_layer_fwd",
+        ),
+        "nn.fast_path",
+    ),
+    **dict.fromkeys(
+        ("_aminmax", "_grid_sampler_2d_cpu_fallback", "_masked_softmax", "_unique"),
+        "compat.inner_operators",
+    ),
     **dict.fromkeys(("_pack_padded_sequence", "_pad_packed_sequence"), "nn.utils.rnn"),
     "get_device_module": "accelerator",
     **dict.fromkeys(("Event", "Stream"), "accelerator.streams"),
@@ -169,6 +181,7 @@ _INNER = frozenset(
     "_is_all_true _is_any_true _native_batch_norm_legit _safe_softmax _unsafe_masked_index "
     "_unsafe_masked_index_put_accumulate".split()
 )
+_OF_TORCH = ("_VF", "_utils", "_vmap_internals")
 _CONSTANTS = {
     "torch": _sys.modules[__name__],  # annotations say `torch.torch.Tensor`
     "inf": float("inf"),
@@ -217,8 +230,8 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'rushlight' has no submodule {name!r} yet") from None
     elif name in _CONSTANTS:
         found = _CONSTANTS[name]
-    elif name == "_utils" and _sys.modules.get("torch") is _sys.modules[__name__]:
-        return _import_module("torch._utils")  # which compat/import_hook.py makes
+    elif name in _OF_TORCH and _sys.modules.get("torch") is _sys.modules[__name__]:
+        return _import_module(f"torch.{name}")  # which compat/import_hook.py makes
     elif name in _INNER:
         found = getattr(_import_module("rushlight.ops").aten, name)
     else:

@@ -177,6 +177,13 @@ from rushlight.compiler import compile as compile
 from rushlight.nested.padding import _nested_from_padded as _nested_from_padded
 from rushlight.nested.padding import _nested_tensor_from_mask as _nested_tensor_from_mask
 from rushlight.nested.padding import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
+from rushlight.nn.fast_path import _native_multi_head_attention as _native_multi_head_attention
+from rushlight.nn.fast_path import _transform_bias_rescale_qkv as _transform_bias_rescale_qkv
+from rushlight.nn.fast_path import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
+from rushlight.compat.inner_operators import _aminmax as _aminmax
+from rushlight.compat.inner_operators import _grid_sampler_2d_cpu_fallback as _grid_sampler_2d_cpu_fallback
+from rushlight.compat.inner_operators import _masked_softmax as _masked_softmax
+from rushlight.compat.inner_operators import _unique as _unique
 from rushlight.nn.utils.rnn import _pack_padded_sequence as _pack_padded_sequence
 from rushlight.nn.utils.rnn import _pad_packed_sequence as _pad_packed_sequence
 from rushlight.accelerator.streams import Event as Event

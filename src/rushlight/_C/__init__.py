@@ -159,6 +159,31 @@ class PyTorchFileReader:
         return torch.from_numpy(content).view(dtype)[:0]
 
 
+class PyTorchFileWriter:
+    """Writes the records of a file that `torch.load` and `PyTorchFileReader` read."""
+
+    def __init__(self, name_or_buffer: Any) -> None:
+        from pathlib import PurePath
+
+        from rushlight.serialization.archive import ArchiveWriter
+
+        self._own = None if hasattr(name_or_buffer, "write") else open(name_or_buffer, "wb")  # noqa: SIM115 - closed at the end
+        folder = PurePath(name_or_buffer).stem if self._own else "archive"
+        self._archive = ArchiveWriter(self._own or name_or_buffer, folder)
+
+    def write_record(self, name: str, data: Any, size: int) -> None:
+        """Add a record: the first `size` bytes of bytes, or of a storage."""
+        content = data if isinstance(data, bytes) else bytes(data.untyped())
+        self._archive.write(name, content[:size])
+
+    def write_end_of_file(self) -> None:
+        """Complete the file."""
+        self._archive.write("version", b"3\n")  # of the format
+        self._archive.close()
+        if self._own is not None:
+            self._own.close()
+
+
 def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
     """Whether calls with a tensor are handed to a `__torch_dispatch__`."""
     from rushlight.dispatch.handlers import asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -9,6 +10,8 @@ from rushlight import amp
 from rushlight.amp import autocast_mode, custom_bwd, custom_fwd, grad_scaler
 
 __all__ = ["GradScaler", "autocast", "autocast_mode", "custom_bwd", "custom_fwd", "grad_scaler"]
+
+common = sys.modules[__name__]  # in PyTorch a module of this package
 
 
 class autocast(amp.autocast):

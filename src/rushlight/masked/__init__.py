@@ -351,6 +351,22 @@ def _combine_input_and_mask(op: Any, input: Tensor, mask: Tensor | None, *args: 
     return input if mask is None else _fill(input, mask, _identity(op.__name__, input.dtype, *args))
 
 
+def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | None:
+    """What does not change a reduction, as a tensor of the dtype of the input; None for a mean, a variance."""
+    name, dtype = op_name.rpartition(".")[2], input.dtype
+    if name in ("mean", "var", "std"):
+        return None
+    if name in ("logaddexp", "logsumexp") and not dtype.is_complex:
+        name = "amax"
+    if name not in _REDUCTIONS:
+        raise NotImplementedError(f"identity of {name} on {dtype} input")
+    kept = None if name == "median" and not dtype.is_floating_point else dtype
+    return torch.tensor(_identity(name, dtype, *args), dtype=kept, device=input.device)
+
+
+_REDUCTIONS = frozenset(
+    "sum cumsum prod cumprod amax amin argmax argmin logaddexp logsumexp norm median".split()
+)
 _TENSORS = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
 
 

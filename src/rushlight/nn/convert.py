@@ -45,6 +45,13 @@ class Devices:
         """Raise AssertionError: Rushlight has no such device."""
         return self._apply(lambda t: t.xpu(device))
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """A copy that has the same things in dictionaries of its own, and no parameters: they are assigned to it."""
+        replica = self.__new__(type(self))
+        vars(replica).update(vars(self), _parameters={}, _is_replica=True)
+        vars(replica).update(_buffers=self._buffers.copy(), _modules=self._modules.copy())
+        return replica
+
     def share_memory(self) -> Any:
         """Move all parameters and buffers into shared memory."""
         for t in (*self.parameters(), *(p.grad for p in self.parameters()), *self.buffers()):

@@ -32,6 +32,9 @@ _MODULES = {
     "names": (
         "StorageType", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals",
     ),
+    "opened": (
+        "_is_path", "_is_zipfile", "_open_file_like", "_open_zipfile_reader", "_open_zipfile_writer",
+    ),
     "saving": ("save",),
     "options": (
         "DEFAULT_PROTOCOL", "LoadEndianness", "MAGIC_NUMBER", "PROTOCOL_VERSION", "STORAGE_KEY_SEPARATOR",

@@ -197,29 +197,43 @@ class PruningContainer(BasePruningMethod):
 # -- what to prune ---------------------------------------------------------------------------------
 
 
+# PyTorch's names of these three: pruning methods of others call them.
+def _validate_pruning_amount_init(amount: Any) -> None:
+    """An error unless `amount` is a number of units, or a share of them."""
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    whole = isinstance(amount, numbers.Integral)
+    if amount < 0 or (not whole and amount > 1.0):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
+        )
+
+
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    """ValueError if a number of units is more than there are."""
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """How many units an amount is of `tensor_size` units."""
+    if isinstance(amount, numbers.Integral):
+        return int(amount)
+    return round(amount * tensor_size)
+
+
 class _Amount(BasePruningMethod):
     """A method that prunes an amount: a number of units, or a share of them."""
 
     def __init__(self, amount: float) -> None:
-        if not isinstance(amount, numbers.Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        whole = isinstance(amount, numbers.Integral)
-        if amount < 0 or (not whole and amount > 1.0):
-            raise ValueError(
-                f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
-                "integer"
-            )
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _count(self, units: int) -> int:
-        if not isinstance(self.amount, numbers.Integral):
-            return round(self.amount * units)
-        if self.amount > units:
-            raise ValueError(
-                f"amount={self.amount} should be smaller than the number of parameters to "
-                f"prune={units}"
-            )
-        return int(self.amount)
+        _validate_pruning_amount(self.amount, units)
+        return _compute_nparams_toprune(self.amount, units)
 
 
 class _Structured(_Amount):

@@ -24,7 +24,7 @@ DATA, ERROR, END = range(3)
 LOOK, GRACE = 1.0, 5.0
 
 _thread = threading.local()
-_process_info: Any = None
+_worker_info: Any = None
 
 
 class WorkerInfo:
@@ -69,7 +69,7 @@ class RNG(NamedTuple):
 
 def get_worker_info() -> WorkerInfo | None:
     """The `WorkerInfo` of the worker that this is called in; None elsewhere."""
-    return getattr(_thread, "info", None) or _process_info
+    return getattr(_thread, "info", None) or _worker_info
 
 
 class Again(NamedTuple):
@@ -145,14 +145,19 @@ def seed(job: Job, worker: int) -> None:
     random.seed(job.base_seed + worker)
     rushlight.manual_seed(job.base_seed + worker)
     # The generator behind `np.random.rand` and its like, which data sets use.
-    np.random.seed(_numpy_seed(job, worker).generate_state(4))  # noqa: NPY002
+    np.random.seed(_generate_state(job.base_seed, worker))  # noqa: NPY002
 
 
-def _numpy_seed(job: Job, worker: int) -> Any:
+def _numpy_seed(base_seed: int, worker: int) -> Any:
     import numpy as np
 
-    words = [worker, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
+    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return np.random.SeedSequence(words)
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """The four words that seed NumPy in a worker; PyTorch's name."""
+    return _numpy_seed(base_seed, worker_id).generate_state(4).tolist()
 
 
 def own_generators(job: Job, worker: int) -> RNG:
@@ -165,7 +170,9 @@ def own_generators(job: Job, worker: int) -> RNG:
 
     number = job.base_seed + worker
     generator = rushlight.Generator().manual_seed(number)
-    return RNG(random.Random(number), generator, np.random.default_rng(_numpy_seed(job, worker)))
+    return RNG(
+        random.Random(number), generator, np.random.default_rng(_numpy_seed(job.base_seed, worker))
+    )
 
 
 def work(job: Job, worker: int, channel: Any, where: str) -> None:
@@ -310,7 +317,7 @@ def run_process(
     job: Job, worker: int, connection: Any, foreign: list[Any], limit: int, keep: int
 ) -> None:
     """The main function of a worker process; `foreign`: the parent's ends that a fork brought along."""
-    global _process_info
+    global _worker_info
     import signal
 
     import rushlight
@@ -325,7 +332,7 @@ def run_process(
         end.close()
     rushlight.set_num_threads(1)
     seed(job, worker)
-    _process_info = _info(job, worker, None, "multiprocessing")
+    _worker_info = _info(job, worker, None, "multiprocessing")
     channel = ProcessChannel(connection, limit, keep)
     try:
         work(job, worker, channel, f"in DataLoader worker process {worker}")
