@@ -132,3 +132,11 @@ def test_the_numbers_of_threshold_are_those_of_whole_dtypes():
     assert torch.nn.functional.threshold(x, 2, -9).tolist() == [247, 247, 247, 3]
     with pytest.raises(RuntimeError, match="without overflow"):
         torch.nn.functional.threshold(x, 2, 300)
+
+
+def test_random_slopes_are_rounded_twice():
+    """Not once, as uniform_ rounds: PyTorch draws them by other code."""
+    torch.manual_seed(4)
+    slopes = -F.rrelu(-torch.ones(1000, dtype=torch.float64), 0.1, 0.6, training=True)
+    torch.manual_seed(4)
+    assert torch.equal(slopes, torch.rand(1000, dtype=torch.float64) * (0.6 - 0.1) + 0.1)

@@ -88,10 +88,11 @@ REFERENCE = {
         "cross dot kron linear matmul mm mv outer outer_added times_adjoint trace vdot "
     ),
     "random": (
-        "by_c_library faults_of_weights random_bernoulli random_choices random_doubles "
-        "random_exponentials random_floats random_integers random_normal_floats "
-        "random_normals random_permutation random_scalar_normals random_seeded random_uniform "
-        "random_wide_normals random_wide_words random_words "
+        "by_c_library faults_of_weights random_bernoulli random_cauchys random_choices "
+        "random_doubles random_exponentials random_floats random_geometrics random_integers "
+        "random_normal_floats random_normals random_permutation random_scalar_normals "
+        "random_seeded random_slopes random_uniform random_wide_normals random_wide_words "
+        "random_words "
     ),
     "recurrent": (
         "recurrent_layer recurrent_layer_gradients "
@@ -223,10 +224,11 @@ LLVM = {
         "outer_added times_adjoint vdot "
     ),
     "random": (
-        "by_c_library faults_of_weights random_bernoulli random_choices random_doubles "
-        "random_exponentials random_floats random_integers random_normal_floats "
-        "random_normals random_permutation random_scalar_normals random_seeded random_uniform "
-        "random_wide_normals random_wide_words random_words "
+        "by_c_library faults_of_weights random_bernoulli random_cauchys random_choices "
+        "random_doubles random_exponentials random_floats random_geometrics random_integers "
+        "random_normal_floats random_normals random_permutation random_scalar_normals "
+        "random_seeded random_slopes random_uniform random_wide_normals random_wide_words "
+        "random_words "
     ),
     "recurrent": (
         "recurrent_layer recurrent_layer_gradients "

@@ -20,7 +20,6 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -39,11 +38,7 @@ from rushlight.core.dtype_sets import (
     STORED_ONLY,
 )
 from rushlight.core.dtypes import OF
-from rushlight.rng.fma import fused
 from rushlight.rng.generator import Generator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # The bits of the significand: integers up to 2**digits are exact.
 _DIGITS = {F16: 11, BF16: 8, F32: 24, F64: 53}
@@ -98,16 +93,6 @@ def refuse(kernel: str, dtype: np.dtype) -> None:
     raise NotImplementedError(f'"{kernel}" not implemented for {OF[dtype].scalar_name!r}')
 
 
-# -------------------------------------------------------------------------------------------------- arithmetic
-
-
-def _function(name: str, dtype: np.dtype, n: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The function `name` of float64 arrays of size `n`, good enough for results of `dtype`."""
-    if dtype == np.float64 or n < 16:
-        return lambda x: xp.by_c_library(name, x)
-    return getattr(np, name)  # an error in the last of 53 bits does not survive rounding to 24
-
-
 # ----------------------------------------------------------------------------------------- uniform and normal
 
 
@@ -143,16 +128,11 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     _write(out, u)
 
 
-@np.errstate(all="ignore")
 def slopes(a: np.ndarray, low: float, high: float, generator: Generator) -> np.ndarray:
     """Ones; for each element of `a` up to 0, in row-major order, a uniform number of [`low`, `high`) of 53 bits. In
     float32, in float64 for float64."""
-    below = a <= 0
-    r = np.ones(a.shape, F64 if a.dtype is F64 else F32)
-    drawn = np.empty(np.count_nonzero(below))
-    uniform_(drawn, low, high, generator)
-    r[below] = drawn
-    return r
+    _check_bounds(F64, low, high)
+    return xp.random_slopes(generator, xp.contiguous(a), low, high)
 
 
 @functools.cache
@@ -458,7 +438,6 @@ def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
         _write(out, drawn)
 
 
-@np.errstate(all="ignore")
 def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) -> None:
     """Cauchy numbers: median + sigma tan(pi (u - 1/2)). RuntimeError for a `sigma` not above 0."""
     if out.dtype not in FLOATING:
@@ -468,13 +447,13 @@ def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) 
         )
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    u = generator.doubles(out.size)
-    u -= 0.5
-    u *= math.pi
-    _write(out, fused(_function("tan", out.dtype, u.size)(u), float(sigma), float(median)))
+    direct = out.dtype in FULL and out.flags.c_contiguous
+    drawn = out if direct else np.empty(out.size, F64 if out.dtype == F64 else F32)
+    xp.random_cauchys(generator, drawn, float(median), float(sigma))
+    if not direct:
+        _write(out, drawn)
 
 
-@np.errstate(all="ignore")
 def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Numbers whose logarithm is normal. RuntimeError for a `std` not above 0."""
     if not std > 0.0:
@@ -483,16 +462,18 @@ def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) 
         refuse("log_normal_cpu", out.dtype)
     z = np.empty(out.size)
     xp.random_scalar_normals(generator, z, float(mean), float(std))
-    _write(out, _function("exp", out.dtype, z.size)(z))
+    z = xp.by_c_library("exp", z)
+    _write(out, xp.cast(z, F32) if out.dtype is F32 else z)
 
 
-@np.errstate(all="ignore")
 def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
     """How many trials of probability `p` until the first success. RuntimeError for `p` outside of (0, 1)."""
     if not 0.0 < p < 1.0:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if out.dtype.kind in "bc" or out.dtype in STORED_ONLY:
         refuse("geometric_cpu", out.dtype)
-    u = generator.doubles(out.size)
-    # The last bit of the logarithm is lost in the ceiling.
-    _write(out, np.ceil(np.log(u) / math.log1p(-p)))
+    direct = (out.dtype in FULL or out.dtype is I64) and out.flags.c_contiguous
+    drawn = out if direct else np.empty(out.size)
+    xp.random_geometrics(generator, drawn, p)
+    if not direct:
+        _write(out, drawn)

@@ -7,18 +7,20 @@ generator's lock, so that nobody else draws meanwhile; `with` would take as long
 
 from __future__ import annotations
 
+import math as math_of_python
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import random as reference
 from rushlight._codegen.kernels import libm, math
 from rushlight._codegen.kernels import random as kernels
 from rushlight._codegen.language import external
 from rushlight._codegen.types import f64, of
-from rushlight.core.dtype_sets import F32, F64, FULL, I64
+from rushlight.core.dtype_sets import F32, F64, FLOATING, FULL, I64, compute_dtype
 
 CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
 SMALL = 1  # who draws nothing starts nothing
@@ -254,6 +256,49 @@ def random_exponentials(generator: Any, out: np.ndarray, scale: float) -> None:
     if kernel is None:
         return reference.random_exponentials(generator, out, scale)
     return drawn(generator, kernel, out, out.size, scale)
+
+
+@cache
+def transformed(kernel: Any, dtype: np.dtype, function: str) -> Any:
+    """A kernel that calls a function of the C library, for results of a dtype; None where that is not Python's."""
+    if not libm.each(function):
+        return None
+    return kernel.compiled(**{function.upper(): external(function, f64, f64)}, T=of(dtype))
+
+
+@implements("random_cauchys")
+def random_cauchys(generator: Any, out: np.ndarray, median: float, sigma: float) -> None:
+    """median + sigma tan(pi (u - 1/2)) into `out`, float32 or float64."""
+    d = out.dtype
+    kernel = transformed(kernels.cauchys, d, "tan") if d in FULL and fits(out, d) else None
+    if kernel is None:
+        return reference.random_cauchys(generator, out, median, sigma)
+    return drawn(generator, kernel, out, out.size, median, sigma)
+
+
+@implements("random_geometrics")
+def random_geometrics(generator: Any, out: np.ndarray, p: float) -> None:
+    """The number of trials of probability `p` until the first success into `out`, float32, float64 or int64."""
+    d = out.dtype
+    known = (d in FULL or d is I64) and fits(out, d)
+    kernel = transformed(kernels.geometrics, d, "log") if known else None
+    if kernel is None:
+        return reference.random_geometrics(generator, out, p)
+    return drawn(generator, kernel, out, out.size, math_of_python.log1p(-p))
+
+
+SLOPES = Compiled(kernels.slopes)
+
+
+@implements("random_slopes")
+def random_slopes(generator: Any, a: np.ndarray, low: float, high: float) -> np.ndarray:
+    """1 for each element of `a` above 0; for the others a number of [low, high). See `reference`."""
+    d = a.dtype
+    if d not in FLOATING or not fits(a, d):
+        return reference.random_slopes(generator, a, low, high)
+    out = np.empty(a.shape, compute_dtype(d))
+    drawn(generator, SLOPES[(d,)], a, out, out.size, high - low, low)
+    return out
 
 
 @implements("random_choices")

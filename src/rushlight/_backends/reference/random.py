@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from rushlight.rng.generator import Generator
 
 KERNELS = (
-    "by_c_library faults_of_weights random_bernoulli random_choices random_doubles random_exponentials random_floats random_integers "
-    "random_normal_floats random_normals random_permutation random_scalar_normals random_seeded "
-    "random_uniform random_wide_normals random_wide_words random_words"
+    "by_c_library faults_of_weights random_bernoulli random_cauchys random_choices random_doubles "
+    "random_exponentials random_floats random_geometrics random_integers random_normal_floats "
+    "random_normals random_permutation random_scalar_normals random_seeded random_slopes random_uniform "
+    "random_wide_normals random_wide_words random_words"
 ).split()
 
 _LOW_24 = np.int32((1 << 24) - 1)
@@ -241,6 +242,32 @@ def random_exponentials(generator: Generator, out: np.ndarray, scale: float) -> 
     exact = out.dtype == np.float64 or out.size < 16
     log = by_c_library("log1p", -u) if exact else np.log1p(-u)
     out.reshape(-1)[...] = log * scale
+
+
+@np.errstate(all="ignore")
+def random_cauchys(generator: Generator, out: np.ndarray, median: float, sigma: float) -> None:
+    """median + sigma tan(pi (u - 1/2)) into `out`, float32 or float64."""
+    u = (generator.doubles(out.size) - 0.5) * math.pi
+    exact = out.dtype == np.float64 or out.size < 16
+    out.reshape(-1)[...] = fused(by_c_library("tan", u) if exact else np.tan(u), sigma, median)
+
+
+@np.errstate(all="ignore")
+def random_geometrics(generator: Generator, out: np.ndarray, p: float) -> None:
+    """The number of trials of probability `p` until the first success into `out`, float32, float64 or int64."""
+    u = generator.doubles(out.size)
+    # The last bit of the logarithm is lost in the ceiling.
+    out.reshape(-1)[...] = np.ceil(np.log(u) / math.log1p(-p))
+
+
+@np.errstate(all="ignore")
+def random_slopes(generator: Generator, a: np.ndarray, low: float, high: float) -> np.ndarray:
+    """1 for each element of `a` above 0; for the others, in row-major order, low + (high - low) * u, u in [0, 1) of 53
+    bits, rounded twice. In float32, in float64 for float64."""
+    below = a <= 0
+    r = np.ones(a.shape, np.float64 if a.dtype == np.float64 else np.float32)
+    r[below] = generator.doubles(np.count_nonzero(below)) * (high - low) + low
+    return r
 
 
 def random_choices(generator: Generator, weights: np.ndarray, n: int) -> np.ndarray:

@@ -365,6 +365,35 @@ def exponentials(LOG1P, state: i64, out: Ptr[T], n: i64, scale: f64):
     each_pair(state, n, lambda i, w: store(out + i, T(LOG1P(-unit_wide(w)) * scale)))
 
 
+# -- Cauchy and geometric numbers, and slopes ------------------------------------------------------
+
+
+@kernel
+def cauchys(TAN, state: i64, out: Ptr[T], n: i64, median: f64, sigma: f64):
+    """median + sigma tan(pi (u - 1/2)) of n uniform numbers of 53 bits."""
+    each_pair(
+        state, n,
+        lambda i, w: store(out + i, T(fma(TAN((unit_wide(w) - 0.5) * (TWO_PI / 2)), sigma, median))),
+    )  # fmt: skip
+
+
+@kernel
+def geometrics(LOG, state: i64, out: Ptr[T], n: i64, scale: f64):
+    """log(u) / scale of n uniform numbers of 53 bits, rounded up."""
+    each_pair(state, n, lambda i, w: store(out + i, T(ceil(LOG(unit_wide(w)) / scale))))
+
+
+@kernel
+def slopes(state: i64, x: Ptr[T], out: Ptr[R], n: i64, width: f64, low: f64):
+    """1 for each element above 0; for the others in turn low + width * u, u of 53 bits, rounded twice."""
+    key = bits(state, Ptr[u32])
+    for i in range(n):
+        slope = R(1)
+        if x[i] <= 0:
+            slope = R(next_wide(key) * width + low)
+        out[i] = slope
+
+
 # -- choices ---------------------------------------------------------------------------------------
 
 
