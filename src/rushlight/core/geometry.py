@@ -445,7 +445,7 @@ def wrap_dims(dims: int | Sequence[int], ndim: int) -> Ints:
         dims = (operator.index(dims),)  # type: ignore[arg-type]
     if len(dims) == 1:
         return (wrap_dim(dims[0], ndim),)
-    wrapped = tuple([wrap_dim(dim, ndim) for dim in dims])
+    wrapped = tuple([dim if 0 <= dim < ndim else wrap_dim(dim, ndim) for dim in dims])
     if len(set(wrapped)) < len(wrapped):
         twice = next(d for i, d in enumerate(wrapped) if d in wrapped[:i])
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims {list(dims)}")

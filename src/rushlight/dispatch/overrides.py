@@ -21,6 +21,7 @@ from rushlight._codegen import python_source
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes
 from rushlight.core.device import device as Device
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import handlers
 
@@ -255,7 +256,8 @@ def named(call: Any, function: Callable) -> Any:
 
 def asks(a: Any) -> bool:
     """Whether an argument, or an element of it, is overriding, or is missing."""
-    if a.__class__ is list or a.__class__ is tuple:
+    cls = a.__class__
+    if cls is tuple or cls is list or cls is Size:
         for v in a:
             if v.__class__ not in _PLAIN:
                 break
@@ -270,7 +272,7 @@ def all_plain(values: Iterable) -> bool:
     for a in values:
         cls = a.__class__
         if cls not in _PLAIN:
-            listed = cls is tuple or cls is list
+            listed = cls is tuple or cls is list or cls is Size
             if not (listed and _PLAIN.issuperset(map(type, a))):
                 return False
     return True

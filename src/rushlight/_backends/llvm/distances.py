@@ -90,6 +90,8 @@ def pdist(a: Any, p: float) -> Any:
         return NotImplemented
     n, k = a.shape
     out = np.empty(n * (n - 1) // 2, a.dtype)
+    if not out.size:
+        return out
     _own_distances[NORMS[p], a.dtype](in_order(a), turned(a), out, n, k)
     return out
 

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.operands import entries
-from rushlight._backends.llvm.reduce import PART, SMALL, fold_known, folded, in_one, kind, planned
+from rushlight._backends.llvm.reduce import (
+    PART,
+    SMALL,
+    fold_known,
+    folded,
+    in_one,
+    in_rows,
+    kind,
+    planned,
+)
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
 from rushlight._backends.reference import reduce as reference
@@ -52,8 +61,10 @@ def of_any_order(name: str) -> Callable:
     """`amax` or `amin` of arrays that are not C-contiguous, too."""
 
     def kernel(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
-        found = planned(a, axis, keepdims)
-        if (r := in_one(LARGEST if name == "amax" else SMALLEST, a, found)) is not None:
+        found, entries = planned(a, axis, keepdims), LARGEST if name == "amax" else SMALLEST
+        if (r := in_one(entries, a, found)) is not None:
+            return r
+        if (r := in_rows(entries, a, axis, keepdims)) is not None:
             return r
         if found is None and out_of_order(a) and a.size >= SMALL:
             return kernel(row_major(a), axis, keepdims)

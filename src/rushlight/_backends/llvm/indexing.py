@@ -394,6 +394,10 @@ def reduce_slices(
 ) -> bool:
     """`z` along `axis` at index[k], and the k-th slice of `values`, reduced in place; `include` False: without what
     stood there. False, and nothing is written, where an index is out of range."""
+    if include and reduce != "mean" and z.dtype not in REDUCED:
+        done = put(z, index, axis, values, WORDS[reduce])
+        if done is not None:
+            return done
     slices = (*z.shape[:axis], index.size, *z.shape[axis + 1 :])
     index = contiguous(index)
     if (

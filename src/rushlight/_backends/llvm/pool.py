@@ -344,6 +344,9 @@ def adaptive_maxima(x: np.ndarray, out: Ints) -> tuple[np.ndarray, np.ndarray]:
     return found or reference.adaptive_maxima(x, out)
 
 
+SPANS_MAXIMA, FRACTIONAL_SPANS = Compiled(spans.maxima), Compiled(spans.fractional_spans)
+
+
 def maxima_of(
     x: Any, out: Ints, numbers: Ints, arrays: Sequence[np.ndarray], apart: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -351,8 +354,9 @@ def maxima_of(
     if (given := laid_out(x, nd)) is None:
         return None
     rows, channels = given
-    y, at = (shaped(rows, out, channels, d) for d in (x.dtype, np.int64))
-    run = spans.maxima.compiled(LAST=channels > 1, T=of(x.dtype))
+    y = shaped(rows, out, channels, x.dtype)
+    at = np.empty(y.shape, np.int64)
+    run = SPANS_MAXIMA[channels > 1, x.dtype]
     run(rows, y, at, y.size // (prod(out) * channels), channels, *numbers, *arrays, apart)
     return (back(y), back(at)) if channels > 1 else (y, at)
 
@@ -408,7 +412,7 @@ def fractional_spans(
         return [np.stack([s, s + k], -1).reshape(planes, -1, 2) for s, k in pairs]
     samples, wrong = in_order(samples), np.zeros(1, np.int64)
     arrays = [np.empty((planes, m, 2), np.int64) for m in out]
-    run = spans.fractional_spans.compiled(T=of(samples.dtype))
+    run = FRACTIONAL_SPANS[(samples.dtype,)]
     for a, *of_one in zip(arrays, order, sizes, kernel, out, strict=True):
         run(samples, a, wrong, planes, len(out), *of_one)
     return None if wrong[0] else arrays

@@ -130,6 +130,31 @@ def in_one(entries: ByDtype, a: np.ndarray, found: Any) -> Any:
     return None if r is None else r.reshape(found[1])
 
 
+@lru_cache(maxsize=4096)
+def brought_last(shape: tuple, axis: tuple, keepdims: bool) -> tuple[tuple, tuple, tuple]:
+    """The order of dimensions with those that are reduced last, (rows, what is reduced in each), and the result's shape."""
+    over = {d % len(shape) for d in axis}
+    kept = [d for d in range(len(shape)) if d not in over]
+    rows = math.prod(shape[d] for d in kept), math.prod(shape[d] for d in over)
+    short = tuple(shape[d] for d in kept)
+    result = tuple(1 if d in over else n for d, n in enumerate(shape)) if keepdims else short
+    return (*kept, *sorted(over)), rows, result
+
+
+def in_rows(entries: ByDtype, a: Any, axis: Any, keepdims: bool, *more: Any) -> Any:
+    """What native entries give for few elements over several dimensions that do not lie side by side: those of a copy
+    in which they do; None for others."""
+    if axis.__class__ is not tuple or a.__class__ is not np.ndarray or not 0 < a.size <= PART:
+        return None
+    if not axis or not a.ndim:
+        return None
+    order, rows, shape = brought_last(a.shape, axis, keepdims)
+    r = entries[a.dtype](a.transpose(order).copy().reshape(rows), 1, False, *more)
+    if r.__class__ is tuple:
+        return tuple([each.reshape(shape) for each in r])
+    return None if r is None else r.reshape(shape)
+
+
 LEAST = {i64: -(1 << 63), i32: -(1 << 31), u8: 0}
 MOST = {i64: (1 << 63) - 1, i32: (1 << 31) - 1, u8: 255}
 # The step for an element, that for the result of a part, the start, and what makes the result.
@@ -275,6 +300,8 @@ def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None)
     found = planned(a, axis, keepdims, None if whole else dtype)
     if dtype is None and (r := in_one(SUM, a, found)) is not None:
         return r
+    if dtype is None and (r := in_rows(SUM, a, axis, keepdims)) is not None:
+        return r
     if found is None:
         return by_copy("sum", a, axis, keepdims, dtype)
     if whole:
@@ -402,6 +429,8 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
     if dtype is None and (r := in_one(MEAN, a, found)) is not None:
         return r
+    if dtype is None and (r := in_rows(MEAN, a, axis, keepdims)) is not None:
+        return r
     if found is None:
         return by_copy("mean", a, axis, keepdims, dtype)
     r = added(a, found, kind(a).loaded.np)
@@ -413,6 +442,8 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
 @of_copies(VARIANCE, any_order=True)
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean): the squared distances from the mean summed."""
+    if (r := in_rows(VARIANCE, a, axis, keepdims, correction)) is not None:
+        return r
     blocks = arranged(a, axis)
     if blocks is None or blocks[2] != 1 or blocks[1] <= correction:
         return reference.variance(a, axis, keepdims, correction)
@@ -452,6 +483,8 @@ def l2_norm(a: Any, axis: int | tuple[int, ...] | None, keepdims: bool) -> Any:
     """The square roots of the sums of squares along an axis, some or all (None)."""
     found = planned(a, axis, keepdims) if getattr(a, "dtype", None) in FLOATING else None
     if (r := in_one(LENGTHS, a, found)) is not None:
+        return r
+    if (r := in_rows(LENGTHS, a, axis, keepdims)) is not None:
         return r
     if found is None:
         return norms.l2_norm(a, axis, keepdims)

@@ -142,6 +142,9 @@ def solve_triangular(
     a: np.ndarray, b: np.ndarray, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> np.ndarray:
     """X of A X = B (or X A = B), reading one triangle of A only."""
+    if not b.size:
+        lead = geometry.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return columns(np.empty((*lead, *b.shape[-2:]), b.dtype))
     if not left:
         x = solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unitriangular)
         return columns(x.swapaxes(-1, -2))

@@ -17,7 +17,7 @@ from rushlight.autograd.views import View, edge_of, rebase
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.device import device as Device
 from rushlight.core.dtype_sets import COMPLEX
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
 from rushlight.dispatch.record import make_node, unbroadcast
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     DType = dtypes.dtype | None
     MemoryFormat = dtypes.memory_format | None
+
+CONTIGUOUS = dtypes.contiguous_format
+QUICK = frozenset({float, int, bool})  # classes of numbers that are looked at in one step
 
 
 # -- out of place ----------------------------------------------------------------------------------
@@ -95,14 +98,15 @@ def detach_(input):
 @public("Tensor")
 def contiguous(self, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
-    if self._array.__class__ is not np.ndarray or active.modes:
+    a = self._array
+    if a.__class__ is not np.ndarray or active.modes:
         got = overrides.call_overrides(contiguous, (self, memory_format), {})
         if got is not overrides.NOTHING:
             return got
-    if memory_format is dtypes.contiguous_format:
-        return self if self._array.flags.c_contiguous else clone(self, memory_format=memory_format)
+    if memory_format is CONTIGUOUS:
+        return self if a.flags.c_contiguous else clone(self, memory_format=memory_format)
     if memory_format is dtypes.preserve_format:
-        if self._array.flags.c_contiguous:
+        if a.flags.c_contiguous:
             return self
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if self.is_contiguous(memory_format=memory_format):
@@ -167,8 +171,15 @@ def to(self, *args, **kwargs):
             return self
         if first.__class__ is Device and first.type == "cpu":
             return self
-    elif (got := overrides.call_overrides(to, (self, *args), kwargs)) is not overrides.NOTHING:
-        return got
+    elif not (
+        a.__class__ is np.ndarray
+        and not active.modes
+        and overrides.all_plain(args)
+        and overrides.all_plain(kwargs.values())
+    ):
+        got = overrides.call_overrides(to, (self, *args), kwargs)
+        if got is not overrides.NOTHING:
+            return got
     return converted(self, *args, **kwargs)
 
 
@@ -406,7 +417,12 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Any, tensor_node:
 @public(overridable=True)
 def fill(input, value):
     """A copy of `input` with every element overwritten by `value`."""
-    if value.__class__ in (float, int, bool) and input._edge is None:
+    a = input._array
+    if value.__class__ in QUICK and input._edge is None and a.__class__ is np.ndarray:
+        made = None if active.modes or a.size > creation.LARGE else general.xp.empty_alike(a)
+        if made is not None:
+            made.fill(arguments.scalar(value, a.dtype))
+            return _wrap(made)
         return fill_(creation.empty_like(input), value)
     return _filled(input.clone(), value, "fill", fill_copy_node, fill_copy_tensor)
 

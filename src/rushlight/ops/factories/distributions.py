@@ -15,7 +15,7 @@ from rushlight._backends import devices, meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.device import CPU
-from rushlight.core.dtype_sets import I64
+from rushlight.core.dtype_sets import FULL, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.dual import Dual
@@ -88,6 +88,11 @@ def delivered(
         creation.check_out(name, out)
         results.warn_of_resizing(out, shape)
         return creation.filled_out(name, lambda s, d: values(), shape, out)
+    if like.__class__ is np.ndarray:
+        try:
+            return _wrap(values())
+        except MemoryError as e:
+            raise creation.too_large(shape, dtype, e) from None
     return _wrap(creation.filled(devices.of(like), lambda s, d: values(), shape, dtype))
 
 
@@ -102,10 +107,13 @@ def drawn_of(
     return recorded(result, recorder, parameters[-1])
 
 
+HELD = (np.ndarray, meta.Meta)  # classes of arrays that parameters are taken from as they are
+
+
 def plain(t: Tensor) -> np.ndarray:
     """The values of a tensor as a NumPy array; on the meta device its array."""
     a = t._array
-    return a if a.__class__ is meta.Meta else devices.of(a).to_numpy(a)
+    return a if a.__class__ in HELD else devices.of(a).to_numpy(a)
 
 
 # -- the functions ---------------------------------------------------------------------------------
@@ -143,13 +151,19 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
         s = plain(std)
         if s.dtype.kind == "c":
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if s.size and s.__class__ is not meta.Meta and not (s >= 0).all():
+        if s.size and s.__class__ is not meta.Meta and not xp.amin(s, None, False) >= 0:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     d = a.dtype if out is None else creation.check_out("normal", out)
 
     def values() -> np.ndarray:
         z = xp.empty(shape, d)
         sampling.normal_(z, 0.0, 1.0 if isinstance(std, Tensor) else std, g)
+        if {t._array.dtype for t in tensors} == {d} and d in FULL:
+            if std is tensors[-1]:
+                xp.multiply(z, plain(std), out=z)
+            if mean is tensors[0] or mean:
+                xp.add(z, a if mean is tensors[0] else d.type(mean), out=z)
+            return z
         t = _wrap(z)
         if isinstance(std, Tensor):
             t.mul_(_wrap(plain(std)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, settings
-from rushlight.core.dtype_sets import COMPLEX, I64
+from rushlight.core.dtype_sets import COMPLEX, I64, REDUCED
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import OPS, Array, composite, op, public
 from rushlight.dispatch.transforms import Lifted
@@ -106,6 +106,7 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
     d, i = check_slices("index_add", input, dim, index, source, False)
     if alpha != 1:
         source = xp.multiply(source, fill_number(alpha, input))
+    if alpha != 1 and input.dtype in REDUCED:
         done = xp.reduce_slices(as_vector(input), i, d, as_vector(source), "sum", True)
     else:
         done = xp.put_slices(as_vector(input), i, d, as_vector(source), True)
@@ -293,21 +294,21 @@ def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False)
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.size}, index.numel() = {index.size}"
         )
-    i = index.reshape(-1)
-    if i.size and not input.size:
+    i, n = index.reshape(-1), input.size
+    if i.size and not n:
         raise IndexError("put_(): Expected self to be non-empty")
-    if (bad := xp.out_of_range(i + input.size, 2 * input.size)) is not None:
-        raise IndexError(
-            f"out of range: tried to access index {bad - input.size} on a tensor of {input.size} elements."
-        )
     flat = input.reshape(-1)
     if not accumulate:
         settings.alert_not_deterministic("put_")
-    if accumulate:
-        xp.index_add_at(flat, (i,), source.reshape(-1))
-    else:
-        flat[i] = source.reshape(-1)
-    if not xp.shares_memory(flat, input):
+    write = xp.index_add_at if accumulate else xp.index_put
+    try:
+        write(flat, (i,), source.reshape(-1))
+    except IndexError:  # nothing was written
+        bad = xp.out_of_range(i + n, 2 * n)
+        raise IndexError(
+            f"out of range: tried to access index {bad - n} on a tensor of {n} elements."
+        ) from None
+    if not (input.flags.c_contiguous or xp.shares_memory(flat, input)):
         input[...] = flat.reshape(input.shape)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy import ndarray
+
 from rushlight._backends import complex32
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import COMPLEX, FULL
@@ -64,6 +68,16 @@ def view_as_real(xp, input: Array):
 view_as_real.grad(input=lambda g: complex_from(g))
 
 
+def is_whole(a: Any) -> bool:
+    """Whether a row-major array is all of the memory that it is in, as far as is seen at once."""
+    if not a.flags.c_contiguous:
+        return False
+    base = a.base
+    return base is None or (
+        base.__class__ is ndarray and base.base is None and base.nbytes == a.nbytes
+    )
+
+
 @op(view=True, method=False)
 def view_as_complex(xp, input: Array):
     """Pairs of reals in the last dimension as complex numbers.
@@ -73,9 +87,8 @@ def view_as_complex(xp, input: Array):
     tensor([1.+2.j])
     """
     shape, d = input.shape, dtypes.OF[input.dtype]
-    if input.base is None and d.np in FULL and shape and shape[-1] == 2 and 1 not in shape:
-        if input.flags.c_contiguous:  # of size 1 strides may be odd
-            return input.view(d.to_complex().np)[..., 0]
+    if d.np in FULL and shape and shape[-1] == 2 and 1 not in shape and is_whole(input):
+        return input.view(d.to_complex().np)[..., 0]  # of size 1 strides may be odd
     if d not in (dtypes.float16, dtypes.float32, dtypes.float64):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
@@ -91,7 +104,7 @@ def view_as_complex(xp, input: Array):
     if any(s % 2 for s in strides[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     c = d.to_complex().np
-    if (xp.address(input) - xp.address(xp.root(input))) % c.itemsize:
+    if not is_whole(input) and (xp.address(input) - xp.address(xp.root(input))) % c.itemsize:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     return complex32.tensor_array(xp.as_strided(input, input.shape[:-1], input.strides[:-1], 0, c))
 

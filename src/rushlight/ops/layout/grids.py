@@ -106,13 +106,14 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 def blocks(xp, tensors: Arrays):
     from rushlight.ops.layout.joining import promoted
 
-    matrices = [a.reshape((1,) * (2 - a.ndim) + a.shape) for a in promoted(xp, tensors)]
-    shape = sum(m.shape[0] for m in matrices), sum(m.shape[1] for m in matrices)
-    z = xp.zeros(shape, matrices[0].dtype)
-    i = j = 0
-    for m in matrices:
-        z[i : i + m.shape[0], j : j + m.shape[1]] = m
-        i, j = i + m.shape[0], j + m.shape[1]
+    matrices, rows, columns = [], 0, 0
+    for a in promoted(xp, tensors):
+        n, m = (1,) * (2 - a.ndim) + a.shape
+        matrices.append((a, slice(rows, rows + n), slice(columns, columns + m)))
+        rows, columns = rows + n, columns + m
+    z = xp.zeros((rows, columns), a.dtype)
+    for a, i, j in matrices:
+        z[i, j] = a
     return z
 
 

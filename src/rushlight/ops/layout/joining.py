@@ -216,7 +216,11 @@ def cat(xp, tensors: Arrays, dim: int = 0):
 
 def promoted(xp: Any, arrays: list) -> list:
     """The arrays in the dtype that all promote to; those without dimensions count less."""
-    if all(a.dtype is arrays[0].dtype for a in arrays):
+    first = arrays[0].dtype
+    for a in arrays:
+        if a.dtype is not first:
+            break
+    else:
         return arrays
     dim = zero = None
     for a in arrays:

@@ -9,6 +9,7 @@ from numpy import ndarray
 from rushlight.core import geometry, storage
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import OPS, Array, composite, op
+from rushlight.ops.layout.complex_parts import is_whole
 from rushlight.ops.layout.regions import slice_dim
 from rushlight.ops.layout.views import DIAGONAL, laid_out
 
@@ -32,11 +33,13 @@ def into_view(xp: Any, r: Any, src: Any, into: Any, name: str) -> Any:
 def copied_whole(xp: Any, a: Any) -> Any:
     """A copy of `a` at its place in a copy of the whole memory that it is a part of; a dense one where elements share
     memory."""
+    if a.__class__ is ndarray and is_whole(a):
+        made = xp.row_major(a)
+        if made.strides == a.strides:  # they may differ where a size is 1
+            return made
     if a.__class__ is not ndarray or geometry.has_internal_overlap(a.shape, a.strides):
         return xp.copy_like(a, a)
     root = xp.root(a)
-    if root is a and a.flags.c_contiguous:
-        return xp.row_major(a)
     memory = storage.memory(a).copy()
     at = xp.address(a) - xp.address(root)
     return xp.as_strided(memory, a.shape, a.strides, at, a.dtype)

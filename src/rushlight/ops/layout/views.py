@@ -349,7 +349,7 @@ def copied(view: Tensor) -> Tensor:
 
 def narrowed(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`narrow`, of a sparse tensor too, which has no views."""
-    if not input.is_sparse:
+    if input._array.__class__ is ndarray or not input.is_sparse:
         return narrow(input, dim, start, length)
     from rushlight.ops.sparse import coordinates
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from rushlight.core import dtypes, geometry
@@ -76,6 +77,17 @@ def slices(dim: int, ndim: int) -> tuple[int, ...]:
     return tuple([d for d in range(ndim) if d != dim])
 
 
+def lengths_of_slices(xp, x: Array, p: float, dim: int) -> Array:
+    """The `p`-norm of each slice along `dim`; of a row-major array by whole rows or columns."""
+    shape = x.shape
+    n, rows, columns = shape[dim], prod(shape[:dim]), prod(shape[dim + 1 :])
+    if min(rows, columns) > 1 or not x.size or not x.flags.c_contiguous or x.dtype.kind == "c":
+        return length(xp, x, p, slices(dim, len(shape)), True)
+    flat = x.reshape((n, columns) if rows == 1 else (rows, n))
+    lengths = length(xp, flat, p, (int(rows == 1),), False)
+    return lengths.reshape((*(1,) * dim, n, *(1,) * (len(shape) - dim - 1)))
+
+
 @op(inplace=True)
 def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
     """Every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it.
@@ -95,7 +107,7 @@ def renorm(xp, input: Array, p: float, dim: int, maxnorm: float):
         )
     check.floating("linalg.vector_norm", input, half=True)
     x = xp.upcast(input)
-    lengths = length(xp, x, p, slices(dim, input.ndim), True)
+    lengths = lengths_of_slices(xp, x, p, geometry.wrap_dim(dim, input.ndim))
     factor = xp.where(lengths > maxnorm, maxnorm / (lengths + 1e-7), lengths.dtype.type(1))
     if factor.dtype is not input.dtype:
         factor = xp.cast(factor, input.dtype)

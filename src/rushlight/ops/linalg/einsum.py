@@ -8,6 +8,7 @@ found once and kept.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -107,15 +108,20 @@ def contract(equation: str, operands: Arrays):
 
 def name_sizes_1(r: Tensor, equation: str, operands: list[Tensor]) -> None:
     """Give the result PyTorch's strides where these differ in dimensions of one element alone."""
-    from rushlight.ops.linalg.einsum_layout import result_strides
-
-    labels, out = parse(equation, [t.ndim for t in operands])
-    layouts = tuple([(t._array.shape, t._strides) for t in operands])
-    wanted = result_strides(tuple(map(tuple, labels)), tuple(out), layouts)
+    wanted = wanted_strides(equation, tuple([(t._array.shape, t._strides) for t in operands]))
     own = r._strides
     if wanted != own:
         if all(s == t or n == 1 for s, t, n in zip(wanted, own, r._array.shape, strict=True)):
             r._array = xp.with_strides(r._array, wanted)
+
+
+@lru_cache(1024)
+def wanted_strides(equation: str, layouts: tuple) -> tuple[int, ...]:
+    """The strides of PyTorch's result, for operands of these (shape, strides)."""
+    from rushlight.ops.linalg.einsum_layout import result_strides
+
+    labels, out = parse(equation, [len(shape) for shape, _ in layouts])
+    return result_strides(tuple(map(tuple, labels)), tuple(out), layouts)
 
 
 plans: dict[tuple, list] = {}
@@ -127,7 +133,10 @@ def product(x, y, x_order, x_shape, y_order, y_shape, matrices, shape=None, orde
         x = x.permute(x_order)
     if y_order is not None:
         y = y.permute(y_order)
-    x, y = x.reshape(x_shape), y.reshape(y_shape)
+    if x._array.shape != x_shape:
+        x = x.reshape(x_shape)
+    if y._array.shape != y_shape:
+        y = y.reshape(y_shape)
     r = x * y if not matrices else x.mm(y) if len(x_shape) == 2 else x.bmm(y)
     if shape is not None:
         r = r.reshape(shape)
@@ -334,7 +343,7 @@ def pair(steps: list, i: int, j: int, a: Term, b: Term, inner: list[int], kept: 
     result = [n if m == 1 else m for m, n in zip(x, y, strict=True)]
     if not inner:
         orders = [permuted([t.axes.index(d) for d in sorted(t.axes)]) for t in (a, b)]
-        steps.append(("pair", i, j, orders[0], x, orders[1], y, False))
+        steps.append(("pair", i, j, orders[0], tuple(x), orders[1], tuple(y), False))
         return Term(result, [*range(len(x))])
     free = [d for d in range(len(x)) if d not in inner and (d < kept or result[d] != 1)]
     batch = [d for d in free if x[d] != 1 and y[d] != 1]
@@ -349,8 +358,8 @@ def pair(steps: list, i: int, j: int, a: Term, b: Term, inner: list[int], kept: 
     shape = [result[d] for d in places]
     steps.append(
         ("pair", i, j,
-         brought(a, [*batch, *rows, *inner]), [*lead, n, k],
-         brought(b, [*batch, *inner, *columns]), [*lead, k, m], True,
+         brought(a, [*batch, *rows, *inner]), (*lead, n, k),
+         brought(b, [*batch, *inner, *columns]), (*lead, k, m), True,
          None if shape == [*lead, n, m] else shape, permuted([places.index(d) for d in free]))
     )  # fmt: skip
     return Term([1 if d in inner else r for d, r in enumerate(result)], free)

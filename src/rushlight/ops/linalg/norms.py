@@ -287,14 +287,15 @@ def matrix_rank(
         atol, rtol = tol, 0.0
     check.real_tolerances("linalg.matrix_rank", atol=atol, rtol=rtol)
     if hermitian:
+        check.square("linalg.matrix_rank", input)
+    if 0 in input._array.shape[-2:]:
+        return input.new_zeros(input.shape[:-2], dtype=dtypes.int64)
+    if hermitian:
         from rushlight.ops.linalg.spectra import eigvalsh
 
-        check.square("linalg.matrix_rank", input)
         s = eigvalsh(input.detach()).abs()
     else:
         s = svdvals(input.detach())
-    if not s.shape[-1]:
-        return s.sum(-1).to(dtypes.int64)
     eps = finfo(s.dtype).eps * max(input.shape[-2:])
     if rtol is None:
         if atol is None:

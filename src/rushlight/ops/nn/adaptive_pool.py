@@ -339,7 +339,6 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(declare_max_unpool, (1, 2, 3))
 def declare_fractional(n: int) -> Any:
     """The fractional max pooling over `n` dimensions, an operator."""
     name = f"fractional_max_pool{n}d"
-    words = ("time", "height", "width")[3 - n :]
 
     @op(
         where="internal",
@@ -348,26 +347,8 @@ def declare_fractional(n: int) -> Any:
         outputs=("output", "indices"),
     )
     def fractional(xp, input: Array, samples: Array, kernel: Ints, output_size: Ints):
-        out = output_size
-        if input.ndim not in (n + 1, n + 2):
-            raise RuntimeError(
-                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}"
-            )
-        lead = input.ndim - n - 1
-        for d in range(lead, input.ndim):
-            if not input.shape[d]:
-                raise RuntimeError(
-                    f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got"
-                    f"{list(input.shape)} with dimension {d} being empty."
-                )
-        check_dtype(name, dtypes.OF[input.dtype], "f")
-        check_samples(input, samples, n)
-        sizes = input.shape[lead + 1 :]
-        for word, size, k, m in zip(words, sizes, kernel, out, strict=True):
-            if m + k - 1 >= size + (n == 2):  # in three dimensions PyTorch wants one element more
-                raise RuntimeError(
-                    f"{name}(): pool {word} {k} too large relative to input {word} {size}"
-                )
+        out, lead = output_size, input.ndim - n - 1
+        check_fractional(n, input.shape, input.dtype, samples.shape, samples.dtype, kernel, out)
         x = input if lead else input[None]
         order = range(n) if n == 3 else (1, 0)  # in two dimensions the first sample is the width's
         y, places = xp.fractional_maxima(x, samples[: len(x)], kernel, out, order)
@@ -381,19 +362,41 @@ def declare_fractional(n: int) -> Any:
 fractional = {n: declare_fractional(n) for n in (2, 3)}
 
 
-def check_samples(input: np.ndarray, samples: np.ndarray, n: int) -> None:
-    """The shape and dtype of the random numbers of `fractional_max_pool`."""
-    batch, channels = (1, *input.shape)[-n - 2 : -n]
-    if samples.dtype != input.dtype:
+@lru_cache(maxsize=1024)
+def check_fractional(
+    n: int, shape: Ints, dtype: np.dtype, samples: Ints, samples_dtype: np.dtype, kernel: Ints, out: Ints
+) -> None:  # fmt: skip
+    """Raise for an input, random numbers or windows that `fractional_max_pool` does not take."""
+    name = f"fractional_max_pool{n}d"
+    if len(shape) not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(shape)}"
+        )
+    lead = len(shape) - n - 1
+    for d in range(lead, len(shape)):
+        if not shape[d]:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got"
+                f"{list(shape)} with dimension {d} being empty."
+            )
+    check_dtype(name, dtypes.OF[dtype], "f")
+    batch, channels = (1, *shape)[-n - 2 : -n]
+    if samples_dtype != dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
-    if samples.ndim != 3:
-        raise RuntimeError(f"Expect _random_samples to have 3 dimensions got {samples.ndim}")
-    if samples.shape[0] < batch:
+    if len(samples) != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions got {len(samples)}")
+    if samples[0] < batch:
         raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
-    if samples.shape[1] != channels:
+    if samples[1] != channels:
         raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
-    if samples.shape[2] != n:
-        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}.")
+    if samples[2] != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples[2]}.")
+    words = ("time", "height", "width")[3 - n :]
+    for word, size, k, m in zip(words, shape[lead + 1 :], kernel, out, strict=True):
+        if m + k - 1 >= size + (n == 2):  # in three dimensions PyTorch wants one element more
+            raise RuntimeError(
+                f"{name}(): pool {word} {k} too large relative to input {word} {size}"
+            )
 
 
 def all_or_one(name: str, argument: str, value: Any, n: int) -> Ints:

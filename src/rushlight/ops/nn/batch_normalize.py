@@ -160,9 +160,11 @@ def update_running(
     input: Any, mean: Any, var: Any, running_mean: Any, running_var: Any, momentum: float
 ) -> None:
     """Move the running statistics towards those of the batch (its unbiased variance)."""
-    if running_mean is None and running_var is None or not input.numel():
+    shape = input._array.shape
+    n = prod(shape)
+    if running_mean is None and running_var is None or not n:
         return
-    n = input.numel() // input.shape[1]
+    n //= shape[1]
     unbiased = n / (n - 1) if n > 1 else float("nan")
     if plain(running_mean) and plain(running_var) and mean._array.__class__ is np.ndarray:
         arrays = [t._array for t in (running_mean, running_var, mean, var)]
@@ -213,8 +215,13 @@ def native_batch_norm(
     d = input.dtype if weight is None else weight.dtype
     if not training:
         return result, input.new_empty(0, dtype=d), input.new_empty(0, dtype=d)
-    mean, var = mean.detach(), var.detach()  # these have no gradients
+    mean, var = without_history(mean), without_history(var)
     return result, mean.to(d), (var + eps).rsqrt().to(d)
+
+
+def without_history(t: Tensor) -> Tensor:
+    plainly = t._edge is None and t._array.__class__ is np.ndarray and not active.modes
+    return t if plainly else t.detach()
 
 
 @composite(where="nn.functional", name="batch_norm", inplace=False)

@@ -215,7 +215,8 @@ def layer_with_statistics(
     lead = input.shape[: input.ndim - len(normalized_shape)]
     shape = lead + (1,) * len(normalized_shape)
     d = input.dtype if weight is None else weight.dtype
-    return y, mean.reshape(shape).astype(d), rstd.reshape(shape).astype(d)
+    mean, rstd = mean.reshape(shape), rstd.reshape(shape)
+    return (y, mean, rstd) if mean.dtype is d else (y, mean.astype(d), rstd.astype(d))
 
 
 layer_with_statistics.grad_all(layer_rule, kernel=layer_gradients)
@@ -227,8 +228,9 @@ def native_layer_norm(
 ):
     """(layer_norm(input), mean, 1 / sqrt(var + eps)); the last two have sizes 1 where normalised."""
     shape = check_layer(input, normalized_shape, weight, bias)
-    refuse_exact(input, "LayerNormKernelImpl")
-    check_mixed(input, weight, bias)
+    if not usual(input._array.dtype, weight, bias):
+        refuse_exact(input, "LayerNormKernelImpl")
+        check_mixed(input, weight, bias)
     return tuple(layer_with_statistics(input, weight, bias, shape, eps))
 
 
@@ -270,7 +272,8 @@ def groups_with_statistics(
     xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float
 ):
     y, mean, rstd = xp.group_norm(input, weight, bias, num_groups, eps)
-    return y, mean.astype(input.dtype), rstd.astype(input.dtype)
+    d = input.dtype
+    return (y, mean, rstd) if mean.dtype is d else (y, mean.astype(d), rstd.astype(d))
 
 
 def group_statistics_rule(g, g_mean, g_rstd, input, weight, num_groups, eps, needs):
