@@ -144,6 +144,75 @@ def test_a_backend_of_a_program_s_own():
     check(job("own_backend", 2))
 
 
+class Threads(dist.ProcessGroup):
+    """A backend whose ranks are threads."""
+
+    met: dict[str, tuple[threading.Barrier, list]] = {}  # by the name of the group
+
+    def __init__(self, store, rank, size, timeout):
+        super().__init__(rank, size)
+        shared = threading.Barrier(size), [None] * size
+        self.meeting, self.rows = Threads.met.setdefault(store.prefix, shared)
+
+    def getBackendName(self):
+        return "threads"
+
+    def allreduce(self, tensors, options):
+        assert options.reduceOp.op is dist.ReduceOp.SUM
+        self.rows[self.rank()] = tensors[0].clone()
+        self.meeting.wait(60)
+        tensors[0].copy_(sum(self.rows))
+        self.meeting.wait(60)
+        return dist._Work()
+
+
+def test_ranks_as_threads(monkeypatch):
+    """With a table of groups for each thread, threads stand for processes: Note [Ranks as threads]."""
+    c10d = dist.distributed_c10d
+    of_process = type(c10d._world)
+
+    class OfThread(threading.local):
+        def __init__(self):
+            vars(self).update(vars(of_process()))
+
+    monkeypatch.setattr(c10d, "_world", OfThread())
+    monkeypatch.setattr(dist.Backend, "_plugins", {})
+    dist.Backend.register_backend("threads", Threads, devices="cpu")
+    store, found = dist.HashStore(), [None, None]
+
+    def run(rank):
+        dist.init_process_group("threads", store=store, rank=rank, world_size=2)
+        row = torch.tensor([rank + 1.0])
+        dist.all_reduce(row)
+        one, another = dist.new_group([0, 1]), c10d._new_group_with_tag([0, 1], pg_tag="mine")
+        again = c10d._new_group_with_tag([1, 0], pg_tag="mine")
+        alone = [dist.new_group([k], use_local_synchronization=True) for k in range(2)]
+        pairs = [one, another, dist.group.WORLD]
+        found[rank] = {
+            "sum": row.item(), "rank": dist.get_rank(), "known": dist.get_pg_count(), "same": another is again,
+            "names": [each.group_name for each in pairs], "tags": [*map(c10d._get_group_tag, pairs)],
+            "alone": alone[rank].ranks, "other": alone[1 - rank] == dist.GroupMember.NON_GROUP_MEMBER,
+            "by tag": [c10d._find_pg_by_ranks_and_tag(tag, [0, 1]) for tag in ("mine", "", "no")]
+            == [another, dist.group.WORLD, None],
+        }  # fmt: skip
+        dist.destroy_process_group(one)
+        assert dist.get_pg_count() == 3 and c10d._world.pg_group_ranks[another] == {0: 0, 1: 1}
+        dist.destroy_process_group()
+        assert not dist.is_initialized() and not c10d._world.pg_names
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(100)
+    for rank, row in enumerate(found):
+        assert row == {
+            "sum": 3.0, "rank": rank, "known": 4, "same": True, "names": ["1", "2", "0"], "tags": ["ptd:1", "mine", ""],
+            "alone": [rank], "other": True, "by tag": True,
+        }  # fmt: skip
+    assert not dist.is_initialized()
+
+
 def launch(*arguments: str) -> tuple[int, str]:
     (result,) = ended([started([sys.executable, "-m", "rushlight", *arguments])])
     return result

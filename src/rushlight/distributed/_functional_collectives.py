@@ -12,6 +12,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import groups
 from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.group_table import tag_of
 from rushlight.distributed.nn import functional
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reductions import ReduceOp
@@ -42,6 +43,18 @@ def _group(group: Any) -> ProcessGroup:
     if isinstance(group, list):
         return groups.of_ranks(group)
     return groups._resolve(group)
+
+
+def _expand_group(group: Any, tag: str = "") -> tuple[str, list[int], int]:
+    """(tag, ranks, size) of what a group may be given as; several lists of ranks stand for as many groups."""
+    if isinstance(group, list) and group and isinstance(group[0], list):
+        if len({len(row) for row in group}) > 1:
+            raise ValueError(f"group sizes must be identical found {[*map(len, group)]}")
+        return tag, [rank for row in group for rank in row], len(group[0])
+    if isinstance(group, list):
+        return tag, group, len(group)
+    found = _group(group)
+    return tag or tag_of(found), found.ranks, found.size()
 
 
 def _op(name: str) -> Any:

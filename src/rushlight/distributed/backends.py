@@ -143,6 +143,11 @@ class ExtensionGroup(ProcessGroup):
         self._number += 1
         return Work(self, name, self._number, Theirs(theirs), None, result)
 
+    def _either(self, name: str, older: str) -> Any:
+        """A method of the backend, which may have it under the name of older versions."""
+        found = getattr(self.made, name, None)
+        return getattr(self.made, older) if found is None else found
+
     def _options(self, kind: type, **fields: Any) -> Any:
         return options(kind, None, self.timeout, asyncOp=False, **fields)
 
@@ -173,7 +178,9 @@ class ExtensionGroup(ProcessGroup):
         """Each process gets the reduction of what all have for it."""
         chosen = self._options(ReduceScatterOptions, reduceOp=op)
         if len(inputs) == 1 and inputs[0].numel() != output.numel():
-            theirs = self.made._reduce_scatter_base(output, inputs[0], chosen)
+            theirs = self._either("reduce_scatter_single", "_reduce_scatter_base")(
+                output, inputs[0], chosen
+            )
         else:
             theirs = self.made.reduce_scatter([output], [list(inputs)], chosen)
         return self._work("reduce_scatter", theirs, [output])
@@ -186,7 +193,9 @@ class ExtensionGroup(ProcessGroup):
     def start_all_gather(self, outputs: Any, tensor: Tensor) -> Work:
         """All get what each has; `outputs` has a tensor for each process, or is one for all."""
         if isinstance(outputs, Tensor):
-            theirs = self.made._allgather_base(outputs, tensor, self._options(AllgatherOptions))
+            theirs = self._either("all_gather_single", "_allgather_base")(
+                outputs, tensor, self._options(AllgatherOptions)
+            )
             return self._work("all_gather", theirs, [outputs])
         theirs = self.made.allgather([list(outputs)], [tensor], self._options(AllgatherOptions))
         return self._work("all_gather", theirs, list(outputs))
@@ -223,7 +232,7 @@ class ExtensionGroup(ProcessGroup):
         self, output: Tensor, tensor: Tensor, output_rows: Sequence[int], input_rows: Sequence[int]
     ) -> Work:
         """As `alltoall`, with rows of one tensor."""
-        theirs = self.made.alltoall_base(
+        theirs = self._either("all_to_all_single", "alltoall_base")(
             output, tensor, list(output_rows), list(input_rows), self._options(AllToAllOptions)
         )
         return self._work("all_to_all_single", theirs, [output])

@@ -193,7 +193,7 @@ class DeviceMesh:
         if isinstance(mesh_dim, str) and mesh_dim in self._get_root_mesh()._flattened:
             return self._get_root_mesh()._flattened[mesh_dim].get_group()
         name = self._groups[self._number(mesh_dim or 0)]
-        return groups._groups[name] if name is not None else groups.GroupMember.NON_GROUP_MEMBER  # type: ignore[return-value]
+        return groups.named(name) if name is not None else groups.GroupMember.NON_GROUP_MEMBER  # type: ignore[return-value]
 
     def get_all_groups(self) -> list[ProcessGroup]:
         """The group of each dimension."""

@@ -12,10 +12,11 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from rushlight.core.device import device as Device
-from rushlight.distributed import world
+from rushlight.distributed import group_table, world
 from rushlight.distributed.backends import ExtensionGroup, on_cpu
 from rushlight.distributed.debug import DebugLevel, checked, get_debug_level
 from rushlight.distributed.gloo import ProcessGroupGloo
+from rushlight.distributed.group_table import GroupMember, group
 from rushlight.distributed.process_group import MPIProcessGroup, ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
 from rushlight.distributed.store import HashStore, PrefixStore, Store
@@ -77,24 +78,6 @@ class Backend(str):
 _TAKEN = {"mpi", "gloo", "nccl", "undefined"}
 
 
-class GroupMember:
-    """`NON_GROUP_MEMBER` is what `new_group` gives processes that are not in the group."""
-
-    NON_GROUP_MEMBER = -100
-    WORLD: ProcessGroup | None = None
-
-
-class _Group(type):
-    @property
-    def WORLD(cls) -> ProcessGroup | None:  # PyTorch's name
-        return GroupMember.WORLD
-
-
-class group(metaclass=_Group):
-    """`group.WORLD` is the default group."""
-
-
-_groups: dict[str, ProcessGroup] = {}
 _rounds = 0  # how often this process made a default group
 _said: set[str] = set()
 
@@ -134,7 +117,7 @@ def _plugin(name: str) -> BackendPlugin | None:
 
 def _extension(
     plugin: BackendPlugin, rank: int, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str,
-    desc: str, options: Any,
+    desc: str, options: Any, tag: str = "",
 ) -> ExtensionGroup:  # fmt: skip
     """A group that a program's own backend makes."""
     store = PrefixStore(f"group/{name}", store)
@@ -146,7 +129,8 @@ def _extension(
         group = plugin.creator_fn(asked, options)
     else:
         group = plugin.creator_fn(store, rank, len(ranks), timeout)
-    made = _groups[name] = ExtensionGroup(group, ranks, store, timeout, backend, name, desc)
+    made = ExtensionGroup(group, ranks, store, timeout, backend, name, desc)
+    group_table.register(made, name, tag, group)
     return made
 
 
@@ -203,6 +187,13 @@ def init_process_group(
     )
 
 
+def _store_based_barrier(
+    rank: int, store: Store, group_name: str, rendezvous_count: int, timeout: timedelta
+) -> None:
+    """Wait in a store until so many have come."""
+    world.meet(store, f"store_based_barrier_key:{group_name}", rank, rendezvous_count, timeout)
+
+
 def _is_mpi_s(size: int) -> bool:
     """Whether the job is the one that mpiexec started, and not one that a store makes."""
     if not world.launched():
@@ -227,14 +218,16 @@ def _store_of_mpi(job: world.World, timeout: timedelta) -> Store:
 
 
 def _group(
-    communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str, desc: str
+    communicator: Any, ranks: Sequence[int], store: Store, timeout: timedelta, backend: str, name: str, desc: str,
+    tag: str = "",
 ) -> ProcessGroup:  # fmt: skip
     kind = ProcessGroupGloo if "gloo" in backend else MPIProcessGroup
-    made = _groups[name] = kind.__new__(kind)
+    made = kind.__new__(kind)
     MPIProcessGroup.__init__(
         made, communicator, ranks, PrefixStore(f"group/{name}", store), timeout,
         "mpi" if backend == "undefined" else backend, name, desc,
     )  # fmt: skip
+    group_table.register(made, name, tag)
     return checked(made) if get_debug_level() is DebugLevel.DETAIL else made
 
 
@@ -253,7 +246,7 @@ def _resolve(group: Any) -> ProcessGroup:
         return _get_default_group()
     if not isinstance(group, ProcessGroup):
         _get_default_group()
-    elif _groups.get(group.group_name) is group:
+    elif group_table.is_known(group):
         return group
     elif isinstance(group, ProcessGroupGloo | ExtensionGroup) and not group.group_name:
         return group  # a program has made it itself
@@ -279,14 +272,15 @@ def _theirs(group: ProcessGroup) -> ExtensionGroup:
 
 def named(name: str) -> ProcessGroup:
     """The group of a name."""
-    if name not in _groups:
+    found = group_table.of_name(name)
+    if found is None:
         raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
-    return _groups[name]
+    return found
 
 
 def of_ranks(ranks: Sequence[int]) -> ProcessGroup:
     """The group of these ranks of the job."""
-    for known in _groups.values():
+    for known in group_table.known().pg_map:
         if known.ranks == list(ranks):
             return known
     raise ValueError(f"There is no group of the ranks {ranks}: make it with new_group")
@@ -299,13 +293,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     known = GroupMember.WORLD if group is None else group
     if known is None:
         raise AssertionError("Process group cannot be None")
-    if _groups.get(known.group_name) is not known:
+    if not group_table.is_known(known):
         raise ValueError("Invalid process group specified or has been destroyed")
-    if known is GroupMember.WORLD:
-        GroupMember.WORLD = None
-        _groups.clear()
-    else:
-        del _groups[known.group_name]
+    group_table.forget(known)
 
 
 def _rank_not_in_group(group: Any) -> bool:
@@ -395,7 +385,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 def get_pg_count() -> int:
     """How many groups there are."""
-    return len(_groups)
+    return len(group_table.known().pg_map)
 
 
 def new_group(
@@ -404,6 +394,18 @@ def new_group(
     sort_ranks: bool = True,
 ) -> Any:  # fmt: skip
     """A group of some processes. All processes of the job call it, in the same order."""
+    return _new_group_with_tag(
+        ranks, timeout, backend, pg_options, None, use_local_synchronization, group_desc, device_id,
+        sort_ranks,
+    )  # fmt: skip
+
+
+def _new_group_with_tag(
+    ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: Any = None, backend_options: Any = None,
+    pg_tag: str | None = None, use_local_synchronization: bool = False, group_desc: str | None = None, device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:  # fmt: skip
+    """As `new_group`; the group that exists where one of these ranks was made with the tag."""
     default = _get_default_group()
     size = default.size()
     members = list(range(size)) if ranks is None else [int(each) for each in ranks]
@@ -423,33 +425,51 @@ def new_group(
     name = _next_name(members, use_local_synchronization)
     if default.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
+    if pg_tag and (existing := group_table.of_tag(f"user:{pg_tag}", members)) is not None:
+        return existing
     limit = timeout or default.timeout
     mine, store = members.index(default.rank()), PrefixStore(f"of/{members[0]}", default.store)
     world.meet(PrefixStore(f"new/{name}", store), "joined", mine, len(members), limit)
     asked = default.backend if backend is None else _engine(backend)
     desc = group_desc or "undefined"
     if (plugin := _plugin(asked)) is not None:
-        return _extension(plugin, mine, members, store, limit, asked, name, desc, pg_options)
+        return _extension(
+            plugin, mine, members, store, limit, asked, name, desc, backend_options, pg_tag or ""
+        )
     if not isinstance(default, MPIProcessGroup):
         raise ValueError(f"a group of MPI needs a default group of MPI, which is {default.backend}")
     chosen = default._communicator.group.Incl(members)
     tag = int(name.rsplit("/", 1)[-1]) % 32767
     communicator = default._communicator.Create_group(chosen, tag)
-    return _group(communicator, members, store, limit, asked, name, desc)
+    return _group(communicator, members, store, limit, asked, name, desc, pg_tag or "")
+
+
+def _find_or_create_pg_by_ranks_and_tag(tag: str, ranks: list[int], stride: int) -> ProcessGroup:
+    """This process's group of `stride` neighbours in a list of ranks, with a tag."""
+    if len(ranks) % stride:
+        raise ValueError(f"Ranks length ({len(ranks)}) must be divisible by stride ({stride})")
+    rows = [ranks[k : k + stride] for k in range(0, len(ranks), stride)]
+    mine = sorted(next(row for row in rows if get_rank() in row))
+    found = group_table.of_tag(tag, mine)
+    if found is None and not tag:
+        raise ValueError("Cannot automatically create PG with empty tag")
+    return found or _new_group_with_tag(mine, pg_tag=tag)
 
 
 # Groups of different processes that are made at once have one name. They have no member in common: keys of stores have the first.
-_names = 0
-_local_names: dict[tuple[int, ...], int] = {}
+_local_names: weakref.WeakKeyDictionary[ProcessGroup, dict[tuple[int, ...], int]] = (
+    weakref.WeakKeyDictionary()  # by the default group
+)
 
 
 def _next_name(members: list[int], local: bool) -> str:
     """A name that all members make alike: groups are counted, or those of just these members."""
-    global _names
+    known = group_table.known()
     if not local:
-        _names += 1
-        return str(_names)
-    count = _local_names[tuple(members)] = _local_names.get(tuple(members), 0) + 1
+        known.group_count += 1
+        return str(known.group_count)
+    counts = _local_names.setdefault(known.default_pg, {})
+    count = counts[tuple(members)] = counts.get(tuple(members), 0) + 1
     return f"{'_'.join(map(str, members))}/{count}"
 
 

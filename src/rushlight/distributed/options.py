@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from rushlight.distributed.reductions import ReduceOp
+from rushlight.distributed.reductions import RedOpType, ReduceOp
 
 __all__ = [
     "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions",
@@ -30,12 +30,24 @@ class AllToAllOptions(Options):
     """Options of `alltoall`."""
 
 
+class Reduction:
+    """A field that holds a `ReduceOp`, also if it is given a kind of reductions."""
+
+    def __get__(self, made: Any, cls: type) -> Any:
+        return self if made is None else made._reduction
+
+    def __set__(self, made: Any, op: Any) -> None:
+        made._reduction = ReduceOp(op) if isinstance(op, RedOpType) else op
+
+
 class AllreduceOptions(Options):
     """Options of `allreduce`: the reduction."""
 
+    reduceOp = Reduction()
+
     def __init__(self) -> None:
         super().__init__()
-        self.reduceOp: Any = ReduceOp(ReduceOp.SUM)
+        self.reduceOp = ReduceOp.SUM
 
 
 class AllreduceCoalescedOptions(AllreduceOptions):
@@ -69,9 +81,11 @@ class BroadcastOptions(GatherOptions):
 class ReduceOptions(BroadcastOptions):
     """Options of `reduce`: the rank that gets the result, and the reduction."""
 
+    reduceOp = Reduction()
+
     def __init__(self) -> None:
         super().__init__()
-        self.reduceOp: Any = ReduceOp(ReduceOp.SUM)
+        self.reduceOp = ReduceOp.SUM
 
 
 class BarrierOptions(Options):
