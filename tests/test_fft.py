@@ -407,3 +407,16 @@ def test_a_cut_line_is_differentiated_where_it_was():
     y = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda y: torch.fft.irfft(y, 4), y)
     assert torch.autograd.gradgradcheck(lambda y: torch.fft.hfft(y, 3), y)
+
+
+def test_warnings_of_lengths():
+    out = torch.empty(())
+    with pytest.warns(UserWarning, match="out tensor will be resized"):
+        torch.fft.fftfreq(4, out=out)
+    assert out.shape == (4,)
+    spectrum = torch.stft(
+        torch.ones(20), 3, 2, center=False, return_complex=True, window=torch.ones(3)
+    )
+    with pytest.warns(UserWarning, match="length of signal is shorter than the length parameter"):
+        padded = torch.istft(spectrum, 3, 2, center=False, length=20, window=torch.ones(3))
+    assert padded.shape == (20,) and padded[-1] == 0

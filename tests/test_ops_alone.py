@@ -171,3 +171,39 @@ def test_a_parameter_with_a_name_of_printed_code():
             declared(torch.ones(2))
     finally:
         OPS.pop("turned", None)
+
+
+def test_too_little_memory_is_a_runtime_error():
+    """Programs that look for a batch size that fits read PyTorch's words."""
+    much = torch.ones(1).expand(1 << 60)
+    for make in (lambda: much + 1, lambda: much.exp(), lambda: much.contiguous()):
+        with pytest.raises(
+            RuntimeError,
+            match=r"DefaultCPUAllocator: can't allocate memory: you tried to allocate \d+",
+        ):
+            make()
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator: can't allocate memory"):
+        torch.empty(1 << 60)
+    for make in (
+        lambda: much.double(),
+        lambda: torch.nn.AdaptiveMaxPool1d(1 << 62)(torch.ones(4, 4, 4)),
+    ):
+        with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+            make()
+
+
+def test_names_that_follow_the_default_dtype():
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.Storage is torch.DoubleStorage
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.Storage is torch.FloatStorage
+    with pytest.raises(TypeError, match="Torch not compiled with CUDA enabled"):
+        torch.set_default_tensor_type(torch.cuda.FloatTensor)
+
+
+def test_a_condition_on_a_tensor_is_of_bools():
+    torch._check_tensor_all(torch.ones(2) > 0)
+    with pytest.raises(TypeError, match="must have dtype torch.bool"):
+        torch._check_tensor_all(torch.ones(2))

@@ -472,3 +472,14 @@ def test_backward_from_a_histogram_raises():
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=f"derivative for aten::{name} is not implemented"):
             result.sum().backward()
+
+
+def test_what_a_histogram_refuses():
+    one, wide = torch.ones(()), torch.ones((), dtype=torch.float64)
+    for out, name in (((wide, one), "hist"), ((one, wide), "bin_edges")):
+        with pytest.raises(
+            RuntimeError, match=f"input tensor and {name} tensor should have the same"
+        ):
+            torch.histogram(one, 1, out=out)
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        torch.histogram(one, torch.ones(2), range=(0, 1))

@@ -239,7 +239,8 @@ def __getattr__(name: str) -> Any:
             f"module 'rushlight' has no attribute {name!r}: not implemented here; docs/coverage.md lists "
             "what is"
         )
-    globals()[name] = found
+    if name != "Storage":  # it follows the default dtype
+        globals()[name] = found
     return found
 
 

@@ -47,6 +47,10 @@ def class_(device: str, name: str) -> type:
     """A class without instances: `isinstance` answers no, a call raises."""
 
     def __new__(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
+        if name.endswith("Tensor"):
+            raise TypeError(
+                f"type torch.{device}.{name} not available. Torch not compiled with {device.upper()} enabled. {_PAGE}"
+            )
         refuse(device, name)
 
     doc = f"Has no instances: needs a {device.upper()} device."

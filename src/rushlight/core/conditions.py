@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 
 
@@ -72,6 +73,8 @@ def _check_tensor_all_with(
     """Raise `error_type`, with what `message()` gives, unless all elements of a tensor are true."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype is not dtypes.bool_:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
     _check_with(error_type, bool(cond.all()), message)
 
 

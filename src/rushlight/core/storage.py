@@ -18,7 +18,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse
-from rushlight.core import dtypes
+from rushlight.core import dtypes, modes
 from rushlight.core.device import CPU, META, device
 from rushlight.core.dtype_sets import BF16, F32
 
@@ -545,9 +545,9 @@ class _OfDtype(type):
 
 
 def __getattr__(name: str) -> type:
-    """`FloatStorage`, `LongStorage`...: `TypedStorage` of one dtype."""
+    """`FloatStorage`, `LongStorage`...: `TypedStorage` of one dtype. `Storage` is that of the default dtype."""
     if name == "Storage":
-        name = "FloatStorage"
+        name = f"{modes.get_default_dtype().scalar_name}Storage"
     if name in globals():
         return globals()[name]
     for d in dtypes.NAMED:

@@ -28,7 +28,7 @@ from rushlight.dispatch.traced import kernel_call
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
-ERRORS = "(ValueError, RuntimeWarning, TypeError, OverflowError)"
+ERRORS = "(ValueError, RuntimeWarning, TypeError, OverflowError, MemoryError)"
 
 
 # -- bind ------------------------------------------------------------------------------------------

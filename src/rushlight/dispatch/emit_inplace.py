@@ -126,7 +126,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
         f"        {run_text(op, texts, 'target')}",
         "    except RuntimeWarning:",
         *overflow_lines(ufunc, f"target, {y}" if y else "", again),
-        "    except (ValueError, TypeError, OverflowError):",
+        "    except (ValueError, TypeError, OverflowError, MemoryError):",
         f"        {again}",
         f"    counter = {x}._counter or version_of({x})",
         "    counter.n += 1",

@@ -14,7 +14,7 @@ import numpy as np
 from rushlight._backends import complex32, devices, llvm, meta, sparse
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
-from rushlight.core import dtypes, geometry, modes
+from rushlight.core import dtypes, errors, geometry, modes
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch import handlers, overrides
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, carried_out, intercept
@@ -407,7 +407,11 @@ def compute(op: Op, values: list, space: Any) -> Any:
                 space, *values[:n], **dict(zip(op.params[n:], values[n:], strict=True))
             )
         return getattr(space, op.kernel)(*[v for p, v in zip(op.params, values) if p in op.inputs])
+    except MemoryError as e:
+        raise errors.no_memory(e) from None
     except ValueError as e:
+        if "array is too big" in str(e):
+            raise RuntimeError(f"{op.name}(): Storage size calculation overflowed") from None
         if "broadcast" not in str(e):
             raise
         shapes = [getattr(v, "shape", ()) for p, v in zip(op.params, values) if p in op.inputs]

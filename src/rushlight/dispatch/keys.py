@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OPERANDS = (Tensor, *NUMBERS)
 MOST = 64  # keys of one operator
-ERRORS = "(ValueError, RuntimeWarning, TypeError, OverflowError, RuntimeError)"
+ERRORS = "(ValueError, RuntimeWarning, TypeError, OverflowError, RuntimeError, MemoryError)"
 
 
 class Zero:

@@ -16,7 +16,7 @@ import numpy as np
 from rushlight._backends import complex32, compressed, devices, meta, sparse
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import thread
-from rushlight.core import dtypes, geometry, modes
+from rushlight.core import dtypes, errors, geometry, modes
 from rushlight.core.dtype_sets import BOOL, C32, C64, FULL, I8, I16, I32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
@@ -76,8 +76,7 @@ def empty_array(
 
 def too_large(shape: Shape, dtype: np.dtype, e: Exception) -> RuntimeError:
     if isinstance(e, MemoryError):
-        n = geometry.numel(shape) * dtype.itemsize
-        return RuntimeError(f"not enough memory: you tried to allocate {n} bytes for {list(shape)}")
+        return errors.no_memory(e, geometry.numel(shape) * dtype.itemsize)
     what = "Stride" if 0 in shape else "Storage size"
     return RuntimeError(f"{what} calculation overflowed with sizes={list(shape)}")
 

@@ -148,6 +148,8 @@ def dtype_named(kind: Any) -> dtypes.dtype:
 
             check_available(device("cuda"))
         raise ValueError(f"invalid type: {kind!r}")
+    if isinstance(kind, type) and kind.__module__.endswith(".cuda") and "Tensor" in kind.__name__:
+        kind()  # raises: there is no such device
     raise RuntimeError(f"invalid type object: {kind!r}")
 
 

@@ -43,6 +43,19 @@ def _refuse(name: str, d: np.dtype) -> None:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'")
 
 
+def warn_of_resizing(out: Tensor, n: int) -> None:
+    """Warn if `out` has elements, but not the `n` that are to be written to it."""
+    if out._array.size in (0, n):
+        return
+    warnings.warn(
+        f"The number of elements in the out tensor of shape {list(out.shape)} is {out._array.size} which does not "
+        f"match the computed number of elements {n}. Note that this may occur as a result of rounding error. "
+        f"The out tensor will be resized to a tensor of shape ({n},).",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
 def _deliver(
     name: str, make: Any, shape: tuple, d: np.dtype, out: Any, layout: Any, device: Any,
     pin_memory: bool, requires_grad: bool,
@@ -105,14 +118,8 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
         n = -((start - end) // step)
     else:
         n = math.ceil((float(end) - float(start)) / float(step))
-    if out is not None and out._array.size not in (0, n):
-        warnings.warn(
-            f"The number of elements in the out tensor of shape {list(out.shape)} is "
-            f"{out._array.size} which does not match the computed number of elements {n}. The out "
-            f"tensor will be resized to a tensor of shape ({n},).",
-            UserWarning,
-            stacklevel=4,
-        )
+    if out is not None:
+        warn_of_resizing(out, n)
     return _deliver(
         "arange", lambda: _arange(start, step, n, d), (n,), d, out, layout, device, pin_memory,
         requires_grad,

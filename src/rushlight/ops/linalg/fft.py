@@ -389,6 +389,7 @@ def declare_frequencies(name, values, meaning):
         device: Device = None,
         requires_grad: bool = False,
     ) -> Tensor:
+        from rushlight.ops.factories.sequences import warn_of_resizing
         from rushlight.ops.factories.windows import made
 
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -396,7 +397,10 @@ def declare_frequencies(name, values, meaning):
         t = made(values(n) / (n * d) if n else values(n), dtype, device, requires_grad)
         if out is None:
             return t
-        return out.resize_(t.shape).copy_(t) if out.shape != t.shape else out.copy_(t)
+        warn_of_resizing(out, t._array.size)
+        if out._array.size != t._array.size:
+            out.resize_(t.shape)
+        return out.copy_(t.reshape(out.shape))
 
 
 declare_frequencies(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from rushlight.core import settings
@@ -188,5 +189,11 @@ def istft(
         raise RuntimeError(f"{name} window overlap add min: 1: the windows do not cover the signal")
     signal = signal / weight
     if length is not None and signal.shape[-1] < length:
+        warnings.warn(
+            "The length of signal is shorter than the length parameter. Result is being padded with zeros in the "
+            "tail. Please check your center and hop_length settings.",
+            UserWarning,
+            stacklevel=3,
+        )
         signal = resized(signal, (signal.shape[0], length))
     return signal if input.ndim == 3 else signal.squeeze(0)

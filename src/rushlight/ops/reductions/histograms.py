@@ -205,6 +205,17 @@ def histogram(
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2).hist
     tensor([2., 1.])
     """
+    if range is not None and hasattr(bins, "_array"):
+        raise TypeError(
+            "histogram() received an invalid combination of arguments - got (Tensor, Tensor, range=tuple): the edges "
+            "say where the bins are"
+        )
+    for name, made in zip(("hist", "bin_edges"), out or (), strict=False):
+        if made.dtype is not input.dtype:
+            raise RuntimeError(
+                f"torch.histogram: input tensor and {name} tensor should have the same dtype, but got input "
+                f"{c_name(input)} and {name} {c_name(made)}"
+            )
     flat = input.reshape(-1, 1)
     if weight is not None:
         weight = weight.reshape(-1)
