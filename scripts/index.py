@@ -1,6 +1,6 @@
 """Writes src/rushlight/dispatch/index.py, which family file each public name is in,
 src/rushlight/_backends/index.py, which family file each kernel is in, and src/rushlight/nn/index.py, which file
-each class of `nn` is in.
+each class of `nn` is in, and src/rushlight/_codegen/kernel_index.py, the functions of each file of kernels.
 
 python scripts/index.py            # after adding an operator or a kernel
 python scripts/index.py --check    # fails when a file is not up to date
@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src" / "rushlight" / "ops"
 BACKENDS = ROOT / "src" / "rushlight" / "_backends"
+KERNEL_FILES = ROOT / "src" / "rushlight" / "_codegen" / "kernels"
 HEADER = '''"""Which family file each public name is in. Written by scripts/index.py; do not edit.
 
 Names are kept as words in strings, which load ten times faster than entries of dictionaries.
@@ -46,6 +47,11 @@ def spread(table: dict[str, str]) -> dict[str, str]:
 REFERENCE = spread(REFERENCE)  # those of cpu.py that are not NumPy's own
 LLVM = spread(LLVM)
 """
+
+
+FUNCTIONS_HEADER = '''"""The functions in each file of kernels: name, kind, the parameters that have a type. Written by scripts/index.py; do
+not edit."""
+'''
 
 
 CLASSES_HEADER = '''"""Which file each public class of `nn` is in. Written by scripts/index.py; do not edit."""
@@ -127,6 +133,24 @@ def llvm_kernels() -> dict[str, str]:
     return found
 
 
+def functions_of_kernels() -> str:
+    """`FUNCTIONS = {file: "name:kind:parameters ..."}`: the decorated functions of each file of kernels."""
+    text = f"{FUNCTIONS_HEADER}\nFUNCTIONS = {{\n"
+    for path in sorted(KERNEL_FILES.glob("*.py")):
+        found = []
+        for node in ast.parse(path.read_text()).body:
+            for how in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+                kind = ast.unparse(how).partition("(")[0]
+                if kind in ("kernel", "entry"):
+                    typed = [a.arg for a in node.args.args if a.annotation is not None]
+                    found.append(f"{node.name}:{kind}:{','.join(typed)}")
+                elif kind in ("inline", "routine"):
+                    found.append(f"{node.name}:{kind}:")
+        if path.stem != "__init__":
+            text += f'    "{path.stem}": (\n{lines(found, 8)}    ),\n'
+    return text + "}\n"
+
+
 def classes() -> dict[str, str]:
     """class -> the file in nn/ whose `__all__` has its name."""
     from rushlight import nn
@@ -147,8 +171,10 @@ def main() -> int:
         target.write_text("FUNCTIONS = {}\nMETHODS = {}\nINPLACE = {}\n")
     of_kernels = KERNELS_HEADER + table("REFERENCE", reference_kernels())
     written = {BACKENDS / "index.py": of_kernels + table("LLVM", llvm_kernels()) + KERNELS_FOOTER}
-    if "--check" not in sys.argv:  # operators need it
-        (BACKENDS / "index.py").write_text(written[BACKENDS / "index.py"])
+    written[KERNEL_FILES.parent / "kernel_index.py"] = functions_of_kernels()
+    if "--check" not in sys.argv:  # operators need them
+        for path, content in written.items():
+            path.write_text(content)
     from rushlight.dispatch.registry import ALIASES, PUBLIC
     from rushlight.dispatch.registry import OPS as DECLARED
 

@@ -281,17 +281,44 @@ def test_a_module_with_constants_and_state_of_its_own(folder):
 
 
 @pytest.mark.skipif(not linker.available(), reason="LLVM links on this machine")
-def test_kernels_on_disk_are_run_without_llvm(folder):
+def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder):
     program = (
         "import sys, rushlight as torch\n"
         "x = torch.linspace(-3, 3, 100_000)\n"
-        "y = torch.nn.functional.gelu(x + x) @ torch.ones(100_000, 2)\n"
-        "print(y.tolist(), 'llvmlite.binding' in sys.modules)"
+        "y = torch.nn.functional.gelu(x + x).tanh() @ torch.ones(100_000, 2)\n"
+        "read = {'llvmlite.binding', 'rushlight._codegen.kernels.math'} & {*sys.modules}\n"
+        "print(y.tolist(), len(read) == 2 if read else False)"
     )
     here = {"RUSHLIGHT_CACHE_DIR": str(folder), "RUSHLIGHT_COMPILED": ""}
     first, second = (python(program, **here).split("] ") for _ in range(2))
     assert first[0] == second[0]
     assert (first[1].strip(), second[1].strip()) == ("True", "False")
+
+
+def test_a_function_that_was_used_by_its_name_is_the_one_of_its_file():
+    program = """
+import sys, numpy as np, rushlight
+from rushlight._codegen.kernels import elementwise, math
+from rushlight._codegen.types import f32
+before = math.exp, elementwise.fill
+assert repr(math.exp) == "<inline function rushlight._codegen.kernels.math.exp>", math.exp
+name = "rushlight._codegen.kernels.math"
+assert name not in sys.modules
+try:
+    math.no_such_function
+except AttributeError as error:
+    assert "no_such_function" in str(error)
+assert name in sys.modules and math.DIGITS == sys.modules[name].DIGITS
+import rushlight._codegen.kernels.elementwise as read
+assert (sys.modules[name].exp, read.fill) == before
+assert math.exp.function.__name__ == "exp" and before[1].parameters == read.fill.parameters
+assert math.log.function.__name__ == "log"  # asked for after the file was read
+try:
+    rushlight._codegen.kernels.no_such_file
+except AttributeError as error:
+    print("no_such_file" in str(error))
+"""
+    assert printed(program) == "True\n"
 
 
 def test_numpy_keeps_its_own_allocator_and_threads():

@@ -8,17 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen.kernel import builtin, entry
-from rushlight._codegen.kernels.header import (
-    dense,
-    dims_of,
-    in_order,
-    same_shape,
-    same_strides,
-    shape_of,
-    size_of,
-    strides_like,
-    writeable,
-)
+from rushlight._codegen.kernels import header
 from rushlight._codegen.language import array, bits, inline
 from rushlight._codegen.language import call as call_address
 from rushlight._codegen.native_entry import (
@@ -108,7 +98,7 @@ def spread(arrays, objects, itemsize, shape, sizes, walks):
     make). Written are its shape, and of each group, innermost first, its size and the step in each array in bytes."""
     nd = i64(0)
     for k in range(arrays):
-        nd = max(nd, dims_of(bits(objects[k], Header)))
+        nd = max(nd, header.dims_of(bits(objects[k], Header)))
     fits, groups = nd <= DIMS, i64(0)
     running, step = array(i64, OPERANDS_MOST), array(i64, OPERANDS_MOST)
     for k in range(arrays):
@@ -118,9 +108,9 @@ def spread(arrays, objects, itemsize, shape, sizes, walks):
             n, joins = i64(1), groups > 0
             for k in range(arrays):
                 a = bits(objects[k], Header)
-                own, at = i64(1), dims_of(a) - 1 - j
+                own, at = i64(1), header.dims_of(a) - 1 - j
                 if at >= 0:
-                    own = shape_of(a)[at]
+                    own = header.shape_of(a)[at]
                 step[k] = running[k] if own != 1 else i64(0)
                 running[k] = running[k] * own
                 fits = fits & ((own == 1) | (n == 1) | (own == n))
@@ -189,7 +179,11 @@ def writes_over(objects, arrays, operands, size, table):
     """Whether the array behind the operands has the shape of the first, in order, and can be written to while each of
     the arrays is read, an element at a time."""
     out = bits(objects[operands], Header)
-    fits = same_shape(out, bits(objects[0], Header)) & in_order(out) & writeable(out)
+    fits = (
+        header.same_shape(out, bits(objects[0], Header))
+        & header.in_order(out)
+        & header.writeable(out)
+    )
     begin, end = out[DATA], out[DATA] + size * table[MADE_STEP]
     for k in range(arrays):
         a = bits(objects[k], Header)
@@ -217,11 +211,11 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             fits = plain(o, table, table[GIVEN])
             if fits:
                 a = bits(o, Header)
-                ordered = ordered & in_order(a)
+                ordered = ordered & header.in_order(a)
                 if alike:
-                    alike = same_shape(a, first)
+                    alike = header.same_shape(a, first)
                     if alike:
-                        alike = ordered | same_strides(a, first)
+                        alike = ordered | header.same_strides(a, first)
                 fits = ordered | alike
                 args[k] = a[DATA]
                 steps[k] = table[STEP]
@@ -234,12 +228,12 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             break
     if (not fits) | (not given):  # without numbers the function behind decides
         return new_reference(nothing)
-    nd, groups, shape, strides = dims_of(first), i64(0), array(i64, DIMS), array(i64, DIMS)
+    nd, groups, shape, strides = header.dims_of(first), i64(0), array(i64, DIMS), array(i64, DIMS)
     sizes, walks = array(i64, DIMS), array(i64, OPERANDS_MOST * DIMS)
     if alike:
-        size[0] = size_of(first)
+        size[0] = header.size_of(first)
         if not ordered:
-            fits = (nd <= DIMS) & dense(first, table[STEP])
+            fits = (nd <= DIMS) & header.dense(first, table[STEP])
     else:
         fits, nd, groups = spread(arrays, objects, table[STEP], shape, sizes, walks)
         size[0] = walk_of_result(arrays, operands, groups, table[MADE_STEP], sizes, walks)
@@ -251,18 +245,18 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
     if (not fits) | (size[0] == 0):
         return new_reference(nothing)
     if table[SEARCH] != 0:
-        place, divisors = array(i64, 1), size_of(bits(objects[1], Header))
+        place, divisors = array(i64, 1), header.size_of(bits(objects[1], Header))
         call_address(table[SEARCH], None, args[1], divisors, place)
         if place[0] != divisors:
             return new_reference(nothing)
     if not ordered:
-        strides_like(first, table[STEP], table[MADE_STEP], strides)
+        header.strides_like(first, table[STEP], table[MADE_STEP], strides)
     if into:
         out = new_reference(objects[operands])
     else:
         out = call_address(
             table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(nd),
-            shape_of(first) if alike else shape, i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
+            header.shape_of(first) if alike else shape, i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
         )  # fmt: skip
     if out != 0:
         args[operands] = bits(out, Ptr[i64])[DATA]

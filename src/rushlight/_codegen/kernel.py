@@ -20,14 +20,23 @@ import ast
 import weakref
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from rushlight._codegen.language import Source
 from rushlight._codegen.types import Type
 
 
 class Entry(Source):
-    """A function of the kernel language that code outside of its module calls by its address."""
+    """A function of the kernel language that code outside of its module calls by its address.
+
+    `parameters` are those with a type; of these, the ones that are given as known values have a default.
+    """
+
+    def __init__(self, function: Callable, kind: str, fast: str, quick: bool = False) -> None:
+        super().__init__(function, kind, fast, quick=quick)
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]
+        self.parameters = tuple(name for name in names if name in function.__annotations__)
 
     def address(self, **known: Any) -> int:
         """The address of its machine code, for values of the names that it leaves open."""
@@ -42,9 +51,8 @@ class Entry(Source):
 
         threads.start()
         python_api.resolve()
-        module = self.function.__module__
-        described = f"{module}.{self.__name__}({_listed(known)})"
-        if module.startswith("rushlight."):
+        described = f"{self.file}.{self.__name__}({_listed(known)})"
+        if self.file.startswith("rushlight."):
             # The cache's own key covers all sources of the compiler.
             return native.load(described, lambda: self._text(known, _apart()), self._names())
         text = self._text(known)
@@ -68,14 +76,7 @@ class Entry(Source):
                 return note
             return space[note] if note in space else eval(note, space)
 
-        return {name: typed(written[name]) for name in self._parameters(known)}
-
-    def _parameters(self, known: dict[str, Any]) -> list[str]:
-        """The parameters that are not known values: those with a type. (The others have a default.)"""
-        code = self.function.__code__
-        written = self.function.__annotations__
-        names = code.co_varnames[: code.co_argcount]
-        return [name for name in names if name in written and name not in known]
+        return {name: typed(written[name]) for name in self.parameters if name not in known}
 
     def open_names(self) -> list[str]:
         """What it is compiled for: the parameters without a type, then the types that others leave open, but R
@@ -98,8 +99,17 @@ class Kernel(Entry):
 
     def __init__(self, function: Callable, fast: str = "", quick: bool = False) -> None:
         super().__init__(function, "kernel", fast, quick=quick)
+        self._begin()
+
+    @classmethod
+    def unread(cls, module: str, name: str, kind: str, parameters: tuple[str, ...]) -> Self:
+        self = super().unread(module, name, kind, parameters)
+        self._begin()
+        return self
+
+    def _begin(self) -> None:
         self.every.add(self)
-        self._compiled: dict[tuple, Callable[..., None]] = {}
+        self._compiled: dict[tuple, Callable[..., None]] = self.__dict__.get("_compiled", {})
 
     def module(self, **known: Any) -> Any:
         """Its intermediate representation, for values of the names that it leaves open; checked as
@@ -155,7 +165,7 @@ class Kernel(Entry):
         function = builtin(self.__name__, self._load(known)[1])
         # A Python function around it has names for its arguments, and what it calls can be swapped
         # (explanation.py); it costs a twentieth of a microsecond.
-        names = ", ".join(self._parameters(known))
+        names = ", ".join(name for name in self.parameters if name not in known)
         space = {"function": function}
         exec(f"def {self.__name__}({names}):\n    function({names})", space)
         return space[self.__name__]  # type: ignore[return-value]
@@ -213,7 +223,7 @@ def _apart() -> Any:
                 raise TypeError(f"{source} returns {got} and is annotated {said}")
             return _emitted(source, module)
 
-        described = f"{source.function.__module__}.{source.__name__}({_listed(known)})"
+        described = f"{source.file}.{source.__name__}({_listed(known)})"
         return native.unit(f"{described}({_listed(types)}) {source.fast}", text)
 
     return named if native.UNITS else None
@@ -251,7 +261,7 @@ def addresses(first: Entry, *others: Entry) -> tuple[int, ...]:
         return _emitted(first, _module(first, first._types({}), {}, _apart(), add))
 
     names = [each.__name__ for each in (first, *others)]
-    return native.load(f"{first.function.__module__}.{names}", text, names)
+    return native.load(f"{first.file}.{names}", text, names)
 
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02

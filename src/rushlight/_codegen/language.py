@@ -10,7 +10,8 @@ Files of kernels import all words at once, by a star, as the words of a language
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, Self
 
 from rushlight._codegen.types import Type
 
@@ -91,21 +92,51 @@ def external(name: str, result: Type | None, *types: Type) -> External:
     return External(name, result, types)
 
 
+KINDS = {word: word for word in ("kernel", "entry", "routine")} | {"inline": "inline function"}
+
+
 class Source:
-    """A function of the kernel language: its Python function, and how it is to be read."""
+    """A function of the kernel language: its Python function, and how it is to be read.
+
+    One that is `unread` has a name so far; its file is imported when more is asked of it (`kernels/__init__.py`).
+    """
+
+    _unread: ClassVar[dict[tuple[str, str], Source]] = {}  # by module and name
+    _OF_FUNCTION = frozenset("function fast apart quick __wrapped__ _tree _assigned".split())
+
+    def __new__(cls, function: Any, *args: Any, **options: Any) -> Self:
+        """The one that has been used by its name, where there is one: it is complete from now on."""
+        name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+        found = Source._unread.pop(name, None)
+        return found if isinstance(found, cls) else super().__new__(cls)
+
+    @classmethod
+    def unread(cls, module: str, name: str, kind: str, parameters: tuple[str, ...]) -> Self:
+        """A function of a file that was not imported; `parameters` are those with a type."""
+        self = object.__new__(cls)
+        self.file, self.__name__, self.kind, self.parameters = module, name, kind, parameters
+        return Source._unread.setdefault((module, name), self)  # type: ignore[return-value]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._OF_FUNCTION or "function" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        file = import_module(self.file)
+        if "function" not in self.__dict__:  # it was imported before this one was made
+            self.__dict__.update(vars(getattr(file, self.__name__)))
+        return getattr(self, name)
 
     def __init__(
         self, function: Callable, kind: str, fast: str, apart: bool = False, quick: bool = False
     ) -> None:
         self.function, self.kind, self.fast, self.apart = function, kind, fast, apart
-        self.quick = quick
+        self.quick, self.file = quick, function.__module__
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__wrapped__ = function  # doctest and inspect find the source
         self._tree: Any = None
         self._assigned: set[str] | None = None
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.function.__module__}.{self.__name__}>"
+        return f"<{self.kind} {self.file}.{self.__name__}>"
 
     def __call__(self, *args: Any) -> Any:
         raise TypeError(f"{self.__name__} is a {self.kind}: kernels call it, compiled")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen.kernel import builtin, entry
-from rushlight._codegen.kernels.header import dims_of
-from rushlight._codegen.kernels.layout import clearly_right, lies_as
+from rushlight._codegen.kernels import header
+from rushlight._codegen.kernels import layout as layouts
 from rushlight._codegen.language import array, bits
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import Object, PyObject_Vectorcall
@@ -31,7 +31,7 @@ def laid_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
         right = bits(made, Ptr[i64])[TYPE] == table[ARRAY]
     if right & (count > 1):
         if bits(objects[1], Ptr[i64])[TYPE] == table[ARRAY]:
-            if lies_as(bits(objects[1], Header), bits(made, Header)):
+            if layouts.lies_as(bits(objects[1], Header), bits(made, Header)):
                 return new_reference(made)
     if right:
         for k in range(1, count):
@@ -40,10 +40,12 @@ def laid_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
                 held[arrays] = o
                 arrays = arrays + 1
                 right = (
-                    right & (o != made) & (dims_of(bits(o, Header)) <= dims_of(bits(made, Header)))
+                    right
+                    & (o != made)
+                    & (header.dims_of(bits(o, Header)) <= header.dims_of(bits(made, Header)))
                 )
         if right:
-            right = clearly_right(held, arrays, bits(made, Header))
+            right = layouts.clearly_right(held, arrays, bits(made, Header))
     if right:
         return new_reference(made)
     return PyObject_Vectorcall(table[BEHIND], objects, count, Object(0))

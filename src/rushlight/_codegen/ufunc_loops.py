@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from rushlight._codegen.kernels import arithmetic, inverse_trigonometry, math, trigonometry
-from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop, loop_of_vectors
-from rushlight._codegen.kernels.pointwise import Pointwise
+from rushlight._codegen.kernels import loops as kernels
+from rushlight._codegen.kernels.pointwise import CHEAP, COSTLY, Pointwise
 from rushlight._codegen.language import sqrt
 from rushlight._codegen.parallel_ufuncs import CompiledLoop, Functions
-from rushlight._codegen.types import NUMBERS, Type, b1, f32, f64, u16
+from rushlight._codegen.types import NUMBERS, Type, b1, u16
 
 LETTERS = {
     "f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1", "l": "i64", "i": "i32",
@@ -36,10 +36,43 @@ COMPARISONS = "equal not_equal less less_equal greater greater_equal"
 PLAIN = "square reciprocal sqrt absolute negative"
 SMOOTH = "exp log tanh expm1 log1p exp2 log2 log10 arctanh arcsin arccos arctan sinh cosh arcsinh arccosh"
 
+TURNS = "sin cos tan"
+# Where the functions of numbers are that Python has no operator for.
+FILES = (
+    (
+        arithmetic,
+        "maximum minimum fmax fmin square reciprocal logical_not logical_and logical_or logical_xor arctanh",
+    ),
+    (inverse_trigonometry, "arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh"),
+    (math, "exp log tanh expm1 log1p exp2 log2 log10"),
+    (trigonometry, TURNS),
+)
+# Ufuncs, the dtypes and types of the loops, the chunks of threads, from how many elements on; the last row holds.
+ROWS = (
+    (SAME, "fd", "cc->c", CHEAP, SMALL),
+    (SAME, "eE", "cc->c", CHEAP, 0),
+    ("maximum minimum", "li", "cc->c", CHEAP, SMALL),  # NumPy's with one element for all are slow
+    (PLAIN, "fd", "c->c", CHEAP, SMALL),
+    (PLAIN, "eE", "c->c", CHEAP, 0),
+    (
+        "negative",
+        "fdil",
+        "c->c",
+        CHEAP,
+        0,
+    ),  # NumPy's own (2.4.6) is wrong for some arrays with gaps
+    (COMPARISONS, "eE", "cc->?", MIDDLE, 0),
+    ("logical_not", "fd", "c->?", MIDDLE, SMALL),
+    ("logical_not", "eE", "c->?", MIDDLE, 0),
+    ("logical_and logical_or logical_xor", "fdeE", "cc->?", MIDDLE, 0),
+    (SMOOTH, "fdeE", "c->c", COSTLY, 0),
+    ("arctan2", "fdeE", "cc->c", COSTLY, 0),
+)
+
 
 def address(function: Any, inputs: tuple[Type, ...], output: Type, grain: int) -> Callable[[], int]:
     known = {"F": function, "TYPES": inputs, "B": output, "NUMBERS": 0, "GRAIN": grain}
-    return partial(loop.address, **known)
+    return partial(kernels.loop.address, **known)
 
 
 def compiled(function: Any, types: str, grain: int, small: int) -> CompiledLoop:
@@ -52,69 +85,37 @@ def function(name: str) -> Any:
     """The function of numbers for a ufunc."""
     if name in OPERATORS:
         return OPERATORS[name]
-    files = math, arithmetic, inverse_trigonometry
-    return next(found for file in files if (found := getattr(file, name, None)) is not None)
+    return next(getattr(file, name) for file, names in FILES if name in names.split())
 
 
-def loops() -> dict[str, dict[str, CompiledLoop]]:
-    """name of a ufunc -> types ("ff->f"; E is bfloat16) -> our loop."""
-    found: dict[str, dict[str, CompiledLoop]] = {}
-    for name in SAME.split():
-        f = function(name)
-        found[name] = {
-            f"{c}{c}->{c}": compiled(f, f"{c}{c}->{c}", CHEAP, 0 if c in "eE" else SMALL)
-            for c in "fdeE"
-        }
-    for name in PLAIN.split():
-        f = function(name)
-        found[name] = {
-            f"{c}->{c}": compiled(f, f"{c}->{c}", CHEAP, 0 if c in "eE" else SMALL) for c in "fdeE"
-        }
-    # NumPy's own (2.4.6) gives wrong numbers for some arrays with gaps.
-    found["negative"] |= {
-        f"{c}->{c}": compiled(operator.neg, f"{c}->{c}", CHEAP, 0) for c in "fdil"
-    }
-    for name in COMPARISONS.split():
-        f = function(name)
-        found[name] = {f"{c}{c}->?": compiled(f, f"{c}{c}->?", MIDDLE, 0) for c in "eE"}
-    for name in SMOOTH.split():
-        f = function(name)
-        found[name] = {f"{c}->{c}": compiled(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
-    for name in ("maximum", "minimum"):  # NumPy's with one element for all are slow
-        f = function(name)
-        found[name] |= {f"{c}{c}->{c}": compiled(f, f"{c}{c}->{c}", CHEAP, SMALL) for c in "li"}
-    for c in "fdeE":
-        found.setdefault("logical_not", {})[f"{c}->?"] = compiled(
-            arithmetic.logical_not, f"{c}->?", MIDDLE, 0 if c in "eE" else SMALL
-        )
-        for name in ("logical_and", "logical_or", "logical_xor"):
-            f = function(name)
-            found.setdefault(name, {})[f"{c}{c}->?"] = compiled(f, f"{c}{c}->?", MIDDLE, 0)
-    for name in ("sin", "cos", "tan"):
-        for c, t in (("f", f32), ("d", f64)):
-            known = {"F": getattr(trigonometry, name), "T": t, "N": 1, "NUMBERS": 0, "L": 16}
-            address_of = partial(loop_of_vectors.address, **known)
-            found.setdefault(name, {})[f"{c}->{c}"] = CompiledLoop(address_of)
-    angle = function("arctan2")
-    found["arctan2"] = {f"{c}{c}->{c}": compiled(angle, f"{c}{c}->{c}", COSTLY, 0) for c in "fdeE"}
-    for c in "eE":  # a sign is a bit: nothing to compute, nor to round
-        for name in ("negative", "absolute"):
-            f = getattr(arithmetic, name + "_half")
-            known = {"F": f, "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
-            found[name][f"{c}->{c}"] = CompiledLoop(partial(loop.address, **known))
+def loops(name: str) -> dict[str, CompiledLoop]:
+    """Our loops for a ufunc, by their types ("ff->f"; E is bfloat16); none where NumPy's are as good."""
+    found: dict[str, CompiledLoop] = {}
+    for names, letters, form, grain, least in ROWS:
+        for c in letters if name in names.split() else "":
+            types = form.replace("c", c)
+            found[types] = compiled(function(name), types, grain, least)
+    for c in "fd" if name in TURNS.split() else "":
+        known = {"F": function(name), "T": NUMBERS[LETTERS[c]], "N": 1, "NUMBERS": 0, "L": 16}
+        found[f"{c}->{c}"] = CompiledLoop(partial(kernels.loop_of_vectors.address, **known))
+    for c in "eE" if name in ("negative", "absolute") else "":
+        # A sign is a bit: nothing to compute, nor to round.
+        f = getattr(arithmetic, name + "_half")
+        known = {"F": f, "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
+        found[f"{c}->{c}"] = CompiledLoop(partial(kernels.loop.address, **known))
     return found
 
 
-def functions() -> dict[str, Functions]:
-    """name of a ufunc -> the functions of arrays that broadcast."""
-    found: dict[str, Functions] = {}
+def functions(name: str) -> Functions:
+    """The functions of arrays that broadcast, for a ufunc; none where NumPy's are as good."""
     floats, integers = ([NUMBERS[LETTERS[c]] for c in letters] for letters in ("fdEe", "li"))
-    for name in (*SAME.split(), "arctan2"):
-        types = floats if name in ("divide", "arctan2") else floats + integers
-        found[name] = {t.np: (function(name), t, t) for t in types}
-    for name in COMPARISONS.split():
-        found[name] = {t.np: (function(name), t, b1) for t in floats + integers}
-    return found
+    if name in ("divide", "arctan2"):
+        return {t.np: (function(name), t, t) for t in floats}
+    if name in SAME.split():
+        return {t.np: (function(name), t, t) for t in floats + integers}
+    if name in COMPARISONS.split():
+        return {t.np: (function(name), t, b1) for t in floats + integers}
+    return {}
 
 
 def formula(name: str) -> Pointwise | None:

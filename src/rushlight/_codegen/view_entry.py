@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight._codegen.kernel import builtin, entry
-from rushlight._codegen.kernels.header import alike
-from rushlight._codegen.kernels.shape_inference import dims_of, shape_of, size_of, strides_of
+from rushlight._codegen.kernels import header, shape_inference
 from rushlight._codegen.language import array, bits, inline
 from rushlight._codegen.language import call as call_address
 from rushlight._codegen.native_entry import (
@@ -153,7 +152,7 @@ def relaid(a, objects, count, table, plan):
     many bytes behind the array it begins, its shape and strides.
     """
     told = bits(bits(objects[0], Header)[abi.DATA], Ptr[i64])
-    if alike(a, table[ARRAY], told, 0):
+    if header.alike(a, table[ARRAY], told, 0):
         at = 2 + 2 * told[1]
         n = told[at]
         for k in range(n):
@@ -190,7 +189,9 @@ def within_memory(a, objects, count, table, plan):
                 last = last + (length - 1) * step
                 fits = last < EDGE
             plan[STRIDES + k] = step * size
-        if fits & (last * size <= size_of(root) * word(root[abi.DTYPE], abi.ITEMSIZE)):
+        if fits & (
+            last * size <= shape_inference.size_of(root) * word(root[abi.DTYPE], abi.ITEMSIZE)
+        ):
             plan[NDIM] = n
             plan[OFFSET] = offset * size - own
             plan[FITS] = 1
@@ -199,7 +200,7 @@ def within_memory(a, objects, count, table, plan):
 @inline
 def diagonal(a, objects, count, table, plan):
     """`diagonal(a, offset, dim1, dim2)`."""
-    nd = dims_of(a)
+    nd = shape_inference.dims_of(a)
     if (count == 3) & (nd >= 2) & (nd <= DIMS):
         fits, offset = number(objects[0], table)
         first, d1 = number(objects[1], table)
@@ -208,7 +209,7 @@ def diagonal(a, objects, count, table, plan):
         d2 = d2 + nd if d2 < 0 else d2
         fits = fits & first & second & (d1 >= 0) & (d1 < nd) & (d2 >= 0) & (d2 < nd) & (d1 != d2)
         if fits:
-            shape, strides, to = shape_of(a), strides_of(a), i64(0)
+            shape, strides, to = shape_inference.shape_of(a), shape_inference.strides_of(a), i64(0)
             down, right = max(0 - offset, i64(0)), max(offset, i64(0))
             size = min(shape[d1] - down, shape[d2] - right)
             for k in range(nd):
@@ -226,7 +227,7 @@ def diagonal(a, objects, count, table, plan):
 @inline
 def expanded(a, objects, count, table, plan):
     """`expand(a, size)` to sizes that are not 1 where they are new."""
-    n, nd = numbers(objects[0], table, plan + SHAPE), dims_of(a)
+    n, nd = numbers(objects[0], table, plan + SHAPE), shape_inference.dims_of(a)
     fits = (count == 1) & (n >= nd)
     if fits:
         new = n - nd
@@ -236,7 +237,10 @@ def expanded(a, objects, count, table, plan):
                 plan[STRIDES + k] = 0
                 fits = fits & (size > 1)
             else:
-                own, step = shape_of(a)[k - new], strides_of(a)[k - new]
+                own, step = (
+                    shape_inference.shape_of(a)[k - new],
+                    shape_inference.strides_of(a)[k - new],
+                )
                 same = (size == own) | (size == -1)
                 fits = fits & (same | ((own == 1) & (size >= 0)))
                 plan[STRIDES + k] = step if same else i64(0)
@@ -250,7 +254,7 @@ def reshaped(a, objects, count, table, plan):
     """`view(a, size)`, as `geometry.view_strides` has it, to sizes of which one may be -1 and none 0."""
     n = numbers(objects[0], table, plan + SHAPE)
     if (count == 1) & (n >= 0):
-        total, known, open_ = size_of(a), i64(1), i64(-1)
+        total, known, open_ = shape_inference.size_of(a), i64(1), i64(-1)
         fits = total > 0
         for k in range(n):
             size = plan[SHAPE + k]
@@ -263,22 +267,22 @@ def reshaped(a, objects, count, table, plan):
             plan[SHAPE + open_] = total // known
             known = known * (total // known)
         if fits & (known == total):
-            left, nd = n - 1, dims_of(a)
+            left, nd = n - 1, shape_inference.dims_of(a)
             step = word(a[abi.DTYPE], abi.ITEMSIZE)
             if nd == 0:
                 for k in range(n):
                     plan[STRIDES + k] = step
                 left = i64(-1)
             else:
-                step = strides_of(a)[nd - 1]
+                step = shape_inference.strides_of(a)[nd - 1]
             chunk, cut = i64(1), i64(1)
             for j in range(nd):
                 d = nd - 1 - j
-                chunk = chunk * shape_of(a)[d]
+                chunk = chunk * shape_inference.shape_of(a)[d]
                 joins, before = b1(0), step + 0
                 if d > 0:
-                    before = strides_of(a)[d - 1]
-                    joins = (shape_of(a)[d - 1] == 1) | (before == chunk * step)
+                    before = shape_inference.strides_of(a)[d - 1]
+                    joins = (shape_inference.shape_of(a)[d - 1] == 1) | (before == chunk * step)
                 if not joins:
                     goes_on = left >= 0
                     while goes_on:
@@ -300,16 +304,16 @@ def reshaped(a, objects, count, table, plan):
 def unsqueezed(a, objects, count, table, plan):
     """`unsqueeze(a, dim)`."""
     fits, dim = number(objects[0], table)
-    nd = dims_of(a)
+    nd = shape_inference.dims_of(a)
     d = dim + nd + 1 if dim < 0 else dim
     if fits & (count == 1) & (d >= 0) & (d <= nd) & (nd < DIMS):
         for k in range(nd):
             to = k + 1 if k >= d else k + 0
-            plan[SHAPE + to] = shape_of(a)[k]
-            plan[STRIDES + to] = strides_of(a)[k]
+            plan[SHAPE + to] = shape_inference.shape_of(a)[k]
+            plan[STRIDES + to] = shape_inference.strides_of(a)[k]
         step = word(a[abi.DTYPE], abi.ITEMSIZE)
         if d < nd:
-            step = shape_of(a)[d] * strides_of(a)[d]
+            step = shape_inference.shape_of(a)[d] * shape_inference.strides_of(a)[d]
         plan[SHAPE + d] = 1
         plan[STRIDES + d] = step
         plan[NDIM] = nd + 1
@@ -334,7 +338,7 @@ def indexed(a, objects, count, table, plan):
     if word(objects[0], abi.TYPE) == table[TUPLE]:
         n = word(objects[0], abi.TUPLE_SIZE)
         items = bits(objects[0], Ptr[i64]) + abi.TUPLE_ITEMS
-    nd = dims_of(a)
+    nd = shape_inference.dims_of(a)
     taken, dots, news, fits = i64(0), i64(0), i64(0), count == 1
     for k in range(n):
         o = items[k]
@@ -348,7 +352,7 @@ def indexed(a, objects, count, table, plan):
         else:
             fits = b1(0)
     if fits & (taken <= nd) & (dots <= 1) & (nd + news <= DIMS):
-        shape, strides = shape_of(a), strides_of(a)
+        shape, strides = shape_inference.shape_of(a), shape_inference.strides_of(a)
         p, r, offset = i64(0), i64(0), i64(0)
         for k in range(n):
             o = items[k]

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from rushlight.core import uncollected
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import index
 
@@ -84,7 +85,8 @@ def namespace(where: str, members: dict[str, Any]) -> tuple[Any, Any]:
                 f"module 'rushlight.{where}' has no attribute {name!r}: not implemented here; "
                 "docs/coverage.md lists what is"
             )
-        found = members[name] = function(prefix + name)
+        with uncollected():
+            found = members[name] = function(prefix + name)
         return found
 
     return find, lambda: sorted(n for n in {*members, *names} if not n.startswith("_"))
@@ -99,25 +101,25 @@ class Lazy:
         self.name, self.path, self.form = name, path, form
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        found = load(self.path)
-        if hasattr(found, "build"):
-            built = found.build()
-            if self.form == "operator":
-                made = built.operator or operator(built)
-            elif self.form == "reversed":
-                made = reversed_operator(built)
-            elif self.form == "inplace operator":
-                made = inplace_operator(built, self.name)
-            elif self.form == "inplace":
-                made = built.inplace
-            elif self.form == "method":
-                made = built.method
-            else:
-                made = built.function
-        else:
-            made = found
+        with uncollected():
+            made = self._made()
         setattr(Tensor, self.name, made)
         return made.__get__(instance, owner)
+
+    def _made(self) -> Any:
+        found = load(self.path)
+        if not hasattr(found, "build"):
+            return found
+        built = found.build()
+        if self.form == "operator":
+            return built.operator or operator(built)
+        if self.form == "reversed":
+            return reversed_operator(built)
+        if self.form == "inplace operator":
+            return inplace_operator(built, self.name)
+        if self.form == "inplace":
+            return built.inplace
+        return built.method if self.form == "method" else built.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__get__(None, Tensor)(*args, **kwargs)

@@ -24,7 +24,6 @@ reference.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
@@ -33,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.index import LLVM
+from rushlight.core import uncollected
 
 # Work is counted in elements that kernels go over, about a nanosecond each; every call counts CALL more.
 CALL = 1000
@@ -40,7 +40,6 @@ LARGE = 16_384
 ENOUGH = 2_000_000  # 2,000 calls on a few elements take about 10 ms
 
 active = False
-_starting = False
 _numpy_kept = False
 _done = 0
 _refused = os.environ.get("RUSHLIGHT_COMPILED") == "0"
@@ -130,9 +129,14 @@ def activate(why: str = "") -> bool:
 
     `why` is what the log says.
     """
-    global active, _refused, _starting
-    if active or _refused or _starting:
+    if active or _refused:
         return active
+    with uncollected():
+        return _activate(why)
+
+
+def _activate(why: str) -> bool:
+    global active, _refused
     from rushlight._backends import blas, cpu
     from rushlight._codegen import native, parallel_ufuncs
     from rushlight._codegen.runtime import memory
@@ -142,11 +146,6 @@ def activate(why: str = "") -> bool:
         cpu.replace({}, {name: function.__wrapped__ for name, function in _counted.items()})
         _counted.clear()
         return False
-    _starting = True
-    try:
-        importlib.import_module(f"{__name__}.ufuncs")  # compiles
-    finally:  # after Ctrl-C while LLVM loads all is as before, and the next work tries again
-        _starting = False
     active = True
     if native.LOGGED:
         native.log(f"machine code from here on: {why}")

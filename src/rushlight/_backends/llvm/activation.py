@@ -20,8 +20,7 @@ from rushlight._backends.reference import activation as reference
 from rushlight._backends.reference.layout import laid_out
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise, math
-from rushlight._codegen.kernels.loops import CHEAP
-from rushlight._codegen.kernels.pointwise import FLOAT_TYPES, Pointwise
+from rushlight._codegen.kernels.pointwise import CHEAP, FLOAT_TYPES, Pointwise
 from rushlight._codegen.language import fma, select, typeof
 from rushlight._codegen.native_entry import before
 from rushlight._codegen.types import f32, f64, i32, i64

@@ -50,7 +50,6 @@ from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.conv import by_channel
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import conv_direct, gemm
-from rushlight._codegen.kernels.columns import im2col
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
 from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
@@ -415,7 +414,7 @@ class WindowsAsColumns(Candidate):
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
         columns = np.empty((p.x[1] * prod(p.kernel), prod(p.out)), p.dtype)
         numbers = (*p.sizes, *p.out, *p.kernel, *p.dilation, *p.padding, *p.stride)
-        im2col.compiled(T=of(p.dtype))(a, columns, p.x[1], *numbers)
+        columns.im2col.compiled(T=of(p.dtype))(a, columns, p.x[1], *numbers)
         return products.matmul(b.reshape(len(b), -1), columns).reshape(p.y)
 
 

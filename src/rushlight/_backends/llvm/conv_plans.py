@@ -16,6 +16,7 @@ import numpy as np
 
 from rushlight._codegen import native
 from rushlight._codegen.kernels import conv as kernels
+from rushlight._codegen.kernels import conv_small
 from rushlight._codegen.kernels.conv import DEPTH, ROWS, Plan
 from rushlight._codegen.kernels.conv_direct import (
     POSITIONS,
@@ -23,7 +24,6 @@ from rushlight._codegen.kernels.conv_direct import (
     direct_transposed,
     direct_weight,
 )
-from rushlight._codegen.kernels.conv_small import small
 from rushlight._codegen.kernels.gemm import many_registers
 from rushlight._codegen.types import Type, of
 from rushlight.core.dtype_sets import I32
@@ -443,4 +443,4 @@ def small_plan(problem: Problem) -> tuple[Any, np.ndarray]:
     sequence = np.argsort(places, kind="stable")
     begin = np.searchsorted(places[sequence], np.arange(last + 1))
     lists = begin, read[first][sequence], read[second][sequence]
-    return small.compiled(E=of(p.dtype)), np.concatenate([plan, *lists]).astype(np.int64)
+    return conv_small.small.compiled(E=of(p.dtype)), np.concatenate([plan, *lists]).astype(np.int64)

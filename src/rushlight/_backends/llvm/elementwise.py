@@ -23,8 +23,15 @@ from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._backends.reference.layout import copied_as
 from rushlight._codegen import language
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
-from rushlight._codegen.kernels.loops import CHEAP, COSTLY
-from rushlight._codegen.kernels.pointwise import ANY, FLOAT_TYPES, LANES, SINGLES, Pointwise
+from rushlight._codegen.kernels.pointwise import (
+    ANY,
+    CHEAP,
+    COSTLY,
+    FLOAT_TYPES,
+    LANES,
+    SINGLES,
+    Pointwise,
+)
 from rushlight._codegen.native_entry import ByDtype, before
 from rushlight._codegen.types import (
     Type,

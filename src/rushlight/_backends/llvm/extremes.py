@@ -22,8 +22,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import extremes as kernels
-from rushlight._codegen.kernels.fold import fold_columns
-from rushlight._codegen.kernels.shape_inference import first_places, reduction
+from rushlight._codegen.kernels import fold, shape_inference
 from rushlight._codegen.native_entry import ByDtype, before, bind
 from rushlight._codegen.types import Type, of
 from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
@@ -41,12 +40,12 @@ def extremes(small: bool, places: bool, values: bool) -> ByDtype:
         rows, columns, parts = kernels.both_rows, kernels.both_columns, kernels.both_parts
         by_columns = known
         if not places:
-            rows, columns, parts = kernels.extreme_rows, fold_columns, kernels.extreme_parts
+            rows, columns, parts = kernels.extreme_rows, fold.fold_columns, kernels.extreme_parts
             by_columns = fold_known("amin" if small else "amax", True, t, t, t.loaded)
         elif not values:
             rows, columns, parts = kernels.place_rows, kernels.place_columns, kernels.place_parts
         results = [dtype] * values + [I64] * places
-        infer = (first_places if places else reduction), PARTED
+        infer = (shape_inference.first_places if places else shape_inference.reduction), PARTED
         return bind(infer, [dtype], results, (rows, known), (columns, by_columns), (parts, known))
 
     return entries(make, KNOWN)

@@ -18,19 +18,6 @@ from rushlight._backends.reference import linalg as reference
 from rushlight._backends.reference.products import adjoint
 from rushlight._codegen.kernel import Kernel
 from rushlight._codegen.kernels import lapack
-from rushlight._codegen.kernels.lapack import (
-    ADJOINT,
-    LEFT,
-    LOWER,
-    PLAIN,
-    RIGHT,
-    SOME,
-    TURNED,
-    UPPER,
-    VALUES,
-    VECTORS,
-    WHOLE,
-)
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import F32, F64, I32, I64
 from rushlight.core.geometry import broadcast_shapes
@@ -133,7 +120,7 @@ def cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
     if not fits(run, a):
         return reference.cholesky(a, upper)
     out, info = by_columns(a.shape, a.dtype), np.empty(a.shape[:-2], I32)
-    run(stack(a), out, info, UPPER if upper else LOWER)
+    run(stack(a), out, info, lapack.UPPER if upper else lapack.LOWER)
     return out, info
 
 
@@ -143,7 +130,7 @@ def cholesky_inverse(a: Any, upper: bool) -> tuple[Any, Any]:
     if not fits(run, a):
         return reference.cholesky_inverse(a, upper)
     out, info = by_columns(a.shape, a.dtype), np.empty(a.shape[:-2], I32)
-    run(stack(a), out, info, UPPER if upper else LOWER)
+    run(stack(a), out, info, lapack.UPPER if upper else lapack.LOWER)
     return out, info
 
 
@@ -154,7 +141,7 @@ def cholesky_solve(b: Any, a: Any, upper: bool) -> Any:
         return reference.cholesky_solve(b, a, upper)
     a, b = broadcast(a, b)
     out, space = by_columns(b.shape, b.dtype), np.empty(a.shape[-2:], a.dtype)
-    run(stack(a), stack(b), space, out, UPPER if upper else LOWER)
+    run(stack(a), stack(b), space, out, lapack.UPPER if upper else lapack.LOWER)
     return out
 
 
@@ -181,7 +168,7 @@ def lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, turned: bool = Fal
     a, b = broadcast(lu, b)
     pivots = np.ascontiguousarray(np.broadcast_to(pivots, a.shape[:-1]), I32)
     out, space = by_columns(b.shape, b.dtype), np.empty((n, n), a.dtype)
-    trans = ADJOINT if turned else PLAIN
+    trans = lapack.ADJOINT if turned else lapack.PLAIN
     run(stack(a), pivots, stack(b), space, np.empty(n, I64), out, trans)
     return out
 
@@ -207,7 +194,10 @@ def solve_triangular(
         return reference.solve_triangular(a, b, upper, left, unitriangular)
     a, b = broadcast(a, b)
     out = by_columns(b.shape, b.dtype)
-    side, diag = LEFT if left else RIGHT, UPPER if unitriangular else PLAIN
+    side, diag = (
+        lapack.LEFT if left else lapack.RIGHT,
+        lapack.UPPER if unitriangular else lapack.PLAIN,
+    )
     run(stack(dense(a)), stack(b), out, side, upper, diag)
     return out
 
@@ -266,10 +256,23 @@ def ormqr(a: Any, tau: Any, c: Any, left: bool, transpose: bool) -> Any:
         return reference.ormqr(a, tau, c, left, transpose)
     m, n = c.shape[-2:]
     room = BLOCK * max(m, n) + REFLECTORS
-    trans = (ADJOINT if a.dtype.kind == "c" else TURNED) if transpose else PLAIN
+    trans = (
+        (lapack.ADJOINT if a.dtype.kind == "c" else lapack.TURNED) if transpose else lapack.PLAIN
+    )
     out, tau, k = by_columns(c.shape, c.dtype), np.ascontiguousarray(tau), tau.shape[-1]
     space, factors = np.empty(room, a.dtype), np.empty((a.shape[-2], k), a.dtype)
-    run(stack(a), tau, stack(c), factors, out, space, room, k, LEFT if left else RIGHT, trans)
+    run(
+        stack(a),
+        tau,
+        stack(c),
+        factors,
+        out,
+        space,
+        room,
+        k,
+        lapack.LEFT if left else lapack.RIGHT,
+        trans,
+    )
     return out
 
 
@@ -329,13 +332,13 @@ def inv(a: Any) -> tuple[Any, Any]:
 
 @implements("eigh")
 def eigh(a: Any, uplo: str) -> tuple[Any, Any]:
-    found = eigen(a, uplo, VECTORS) if fits(_eigh[a.dtype], a) else None
+    found = eigen(a, uplo, lapack.VECTORS) if fits(_eigh[a.dtype], a) else None
     return reference.eigh(a, uplo) if found is None else found
 
 
 @implements("eigvalsh")
 def eigvalsh(a: Any, uplo: str) -> Any:
-    found = eigen(a, uplo, VALUES) if fits(_eigh[a.dtype], a) else None
+    found = eigen(a, uplo, lapack.VALUES) if fits(_eigh[a.dtype], a) else None
     return reference.eigvalsh(a, uplo) if found is None else found[0]
 
 
@@ -344,7 +347,7 @@ def eigen(a: Any, uplo: str, job: int) -> tuple[Any, Any] | None:
     n, real = a.shape[-1], PREFIXES[a.dtype][1]
     room = 1 + (6 + BLOCK) * n + 2 * n * n
     real_room, places_room = 1 + 5 * n + 2 * n * n, 3 + 5 * n
-    out = by_columns(a.shape if job == VECTORS else (n, n), a.dtype)
+    out = by_columns(a.shape if job == lapack.VECTORS else (n, n), a.dtype)
     values, info = np.empty(a.shape[:-1], real), np.empty(a.shape[:-2], I32)
     space, places = np.empty(room, a.dtype), np.empty(places_room, I64)
     real_space = np.empty(real_room if a.dtype.kind == "c" else 0, real)
@@ -367,14 +370,14 @@ def eigen(a: Any, uplo: str, job: int) -> tuple[Any, Any] | None:
 
 @implements("svd")
 def svd(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
-    job = WHOLE if full_matrices else SOME
+    job = lapack.WHOLE if full_matrices else lapack.SOME
     found = singular(a, job) if fits(_svd[a.dtype], a, square=False) else None
     return reference.svd(a, full_matrices) if found is None else found
 
 
 @implements("svdvals")
 def svdvals(a: Any) -> Any:
-    found = singular(a, VALUES) if fits(_svd[a.dtype], a, square=False) else None
+    found = singular(a, lapack.VALUES) if fits(_svd[a.dtype], a, square=False) else None
     return reference.svdvals(a) if found is None else found[1]
 
 
@@ -382,7 +385,7 @@ def singular(a: Any, job: int) -> tuple[Any, Any, Any] | None:
     """(U, S, Vh); None where they are not found."""
     *lead, m, n = a.shape
     least, most, real = min(m, n), max(m, n), PREFIXES[a.dtype][1]
-    width, height = {WHOLE: (m, n), SOME: (least, least), VALUES: (1, 1)}[job]
+    width, height = {lapack.WHOLE: (m, n), lapack.SOME: (least, least), lapack.VALUES: (1, 1)}[job]
     u, v = by_columns((*lead, m, width), a.dtype), by_columns((*lead, height, n), a.dtype)
     values, info = np.empty((*lead, least), real), np.empty(lead, I32)
     room = 4 * least * least + (8 + 2 * BLOCK) * most
@@ -396,13 +399,13 @@ def singular(a: Any, job: int) -> tuple[Any, Any, Any] | None:
 
 @implements("eig")
 def eig(a: Any) -> tuple[Any, Any]:
-    found = general_eigen(a, VECTORS) if fits(_eig[a.dtype], a) else None
+    found = general_eigen(a, lapack.VECTORS) if fits(_eig[a.dtype], a) else None
     return reference.eig(a) if found is None else found
 
 
 @implements("eigvals")
 def eigvals(a: Any) -> Any:
-    found = general_eigen(a, VALUES) if fits(_eig[a.dtype], a) else None
+    found = general_eigen(a, lapack.VALUES) if fits(_eig[a.dtype], a) else None
     return reference.eigvals(a) if found is None else found[0]
 
 
@@ -413,7 +416,7 @@ def general_eigen(a: Any, job: int) -> tuple[Any, Any] | None:
     n, real = a.shape[-1], PREFIXES[a.dtype][1]
     kind = np.complex64 if real == F32 else np.complex128
     room = (8 + BLOCK) * n
-    out = by_columns(a.shape if job == VECTORS else (n, n), kind)
+    out = by_columns(a.shape if job == lapack.VECTORS else (n, n), kind)
     values, info = np.empty(a.shape[:-1], kind), np.empty(a.shape[:-2], I32)
     _eig[a.dtype](
         stack(a), np.empty((n, n), a.dtype), np.empty(2 * n, real), np.empty((n, n), a.dtype), values,

@@ -15,7 +15,7 @@ from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import loss as reference
 from rushlight._codegen import types
 from rushlight._codegen.kernels import activations, likelihood, math, reduce
-from rushlight._codegen.kernels.loops import CHEAP
+from rushlight._codegen.kernels.pointwise import CHEAP
 from rushlight._codegen.language import select
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight.core.dtype_sets import FLOATING, I64

@@ -22,11 +22,8 @@ from rushlight._backends.llvm.views import in_order, of_copies, out_of_order, ro
 from rushlight._backends.reference import normalize as norms
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import fold as folds
-from rushlight._codegen.kernels import norm
+from rushlight._codegen.kernels import norm, rows, shape_inference
 from rushlight._codegen.kernels import reduce as kernels
-from rushlight._codegen.kernels.rows import itself
-from rushlight._codegen.kernels.shape_inference import reduction
-from rushlight._codegen.kernels.shape_inference import variance as infer_variance
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
 from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, REDUCED, U8
@@ -159,13 +156,13 @@ LEAST = {i64: -(1 << 63), i32: -(1 << 31), u8: 0}
 MOST = {i64: (1 << 63) - 1, i32: (1 << 31) - 1, u8: 255}
 # The step for an element, that for the result of a part, the start, and what makes the result.
 FOLDS: dict[str, tuple[Any, Any, Any, Any]] = {
-    "sum": (folds.plus, folds.plus, 0, itself),
-    "numbers": (folds.plus_number, folds.plus, 0, itself),
-    "count_nonzero": (folds.plus_one, folds.plus, 0, itself),
-    "prod": (folds.times, folds.times, 1, itself),
+    "sum": (folds.plus, folds.plus, 0, rows.itself),
+    "numbers": (folds.plus_number, folds.plus, 0, rows.itself),
+    "count_nonzero": (folds.plus_one, folds.plus, 0, rows.itself),
+    "prod": (folds.times, folds.times, 1, rows.itself),
     "length": (folds.plus_square, folds.plus, 0, folds.root),
-    "amax": (folds.larger, folds.larger, None, itself),
-    "amin": (folds.smaller, folds.smaller, None, itself),
+    "amax": (folds.larger, folds.larger, None, rows.itself),
+    "amin": (folds.smaller, folds.smaller, None, rows.itself),
 }
 
 
@@ -179,7 +176,7 @@ def fold_known(
     elif name == "amin":
         start = inf if a.is_float else MOST[a]
     known = {"STEP": step if first else join, "JOIN": join, "START": start, "A": a, "T": t, "R": to}
-    return known | {"END": end if last else itself}
+    return known | {"END": end if last else rows.itself}
 
 
 @cache
@@ -191,7 +188,10 @@ def fold_of(
     return kernel.compiled(**fold_known(name, first, t, to, a, last))
 
 
-INFER: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW}
+INFER: Any = (
+    shape_inference.reduction,
+    {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW},
+)
 
 
 def sums_by_dtype(mean: bool) -> ByDtype:
@@ -226,7 +226,7 @@ def variances(dtype: np.dtype) -> Any:
     """The native entry for variances and means."""
     if dtype not in FLOATING:
         return unbound
-    infer = infer_variance, {"LONGEST": PART, "DEEPEST": folds.PIECE}
+    infer = shape_inference.variance, {"LONGEST": PART, "DEEPEST": folds.PIECE}
     known = {"T": of(dtype)}
     runs = (kernels.variance_rows, known), (kernels.variance_columns, known)
     return bind(infer, [dtype], [dtype, dtype], *runs)

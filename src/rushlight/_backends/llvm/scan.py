@@ -14,7 +14,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import of_copies, row_major
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import scan as kernels
-from rushlight._codegen.kernels.shape_inference import scanned
+from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.native_entry import bind
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8
 from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64
@@ -37,13 +37,13 @@ def sums(dtype: np.dtype, t: Type, times: bool) -> Any:
     wide = SUMMED[dtype][1]
     to = i64 if wide is i64 else t
     known = {"TIMES": times, "W": wide, "T": t, "R": to}
-    return bind((scanned, {}), [dtype], [to.np], (kernels.running, known))
+    return bind((shape_inference.scanned, {}), [dtype], [to.np], (kernels.running, known))
 
 
 def extremes(dtype: np.dtype, t: Type, least: bool) -> Any:
     """The native entry for running extremes and their places."""
     run = kernels.running_extreme, {"LEAST": least, "T": t}
-    return bind((scanned, {}), [dtype], [dtype, I64], run)
+    return bind((shape_inference.scanned, {}), [dtype], [dtype, I64], run)
 
 
 READ = {dtype: t for dtype, (t, _) in SUMMED.items()}
@@ -106,7 +106,7 @@ def cumulative_extreme(
 
 def logs(dtype: np.dtype, t: Type) -> Any:
     """The native entry for logarithms of running sums of exponentials."""
-    return bind((scanned, {}), [dtype], [dtype], (kernels.running_log, {"T": t}))
+    return bind((shape_inference.scanned, {}), [dtype], [dtype], (kernels.running_log, {"T": t}))
 
 
 LOGS = entries(logs, {dtype: t for dtype, t in READ.items() if t.is_float})

@@ -12,8 +12,8 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import of_copies
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
+from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.kernels import softmax as kernels
-from rushlight._codegen.kernels.shape_inference import rows_only, softmaxed
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING
@@ -69,7 +69,10 @@ def entries(log: bool) -> ByDtype:
         if d not in FLOATING:
             return unbound
         known = {"LOG": log, "T": of(d)}
-        infer = softmaxed, {"FEW": kernels.FEW, "SHORT": kernels.SHORT // max(4, d.itemsize)}
+        infer = (
+            shape_inference.softmaxed,
+            {"FEW": kernels.FEW, "SHORT": kernels.SHORT // max(4, d.itemsize)},
+        )
         runs = kernels.columns_softmax, kernels.rows_softmax, kernels.short_softmax
         few = [(kernels.few_softmax, {"N": n, **known}) for n in range(1, kernels.FEW + 1)]
         return bind(infer, [d], [d], *[(run, known) for run in runs], *few)
@@ -130,7 +133,9 @@ def log_sums(dtype: np.dtype) -> Any:
     """The native entry for rows."""
     if dtype not in FLOATING:
         return unbound
-    return bind((rows_only, {}), [dtype], [dtype], (kernels.rows_log_sum, {"T": of(dtype)}))
+    return bind(
+        (shape_inference.rows_only, {}), [dtype], [dtype], (kernels.rows_log_sum, {"T": of(dtype)})
+    )
 
 
 logsumexp = implements("logsumexp")(of_copies(ByDtype(log_sums))(numpy_reduce.logsumexp))

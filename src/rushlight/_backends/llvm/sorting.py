@@ -17,18 +17,9 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, of_copies
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
-from rushlight._codegen.kernels import bags
+from rushlight._codegen.kernels import bags, shape_inference
 from rushlight._codegen.kernels import largest as few
 from rushlight._codegen.kernels import sort as kernels
-from rushlight._codegen.kernels.shape_inference import (
-    among_few,
-    chosen,
-    chosen_kind,
-    chosen_median,
-    in_order_along,
-    largest_few,
-    sought,
-)
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import Type, b1, f32, f64, i32, i64, of, u8
 from rushlight.core.dtype_sets import BOOL, F32, F64, FLOATING, I8, I16, I32, I64, REDUCED, U8
@@ -122,7 +113,7 @@ def entries(infer: Any, kernel: Any) -> ByDtype:
     return ByDtype(make)
 
 
-SORT = entries((in_order_along, {"MOST": kernels.SHORT}), kernels.sorted_rows)
+SORT = entries((shape_inference.in_order_along, {"MOST": kernels.SHORT}), kernels.sorted_rows)
 
 
 @implements("sort")
@@ -142,7 +133,7 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
 
 
 @implements("topk")
-@before(entries((largest_few, {"MOST": few.MOST}), few.first_few))
+@before(entries((shape_inference.largest_few, {"MOST": few.MOST}), few.first_few))
 def topk(
     a: np.ndarray, k: int, axis: int | None, largest: bool, in_order: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -220,18 +211,18 @@ def one_of_many(a: Any, axis: int | None, keepdims: bool, which: int) -> tuple[A
     return values, places
 
 
-MEDIAN = choices(chosen_median, KIND=kernels.MEDIAN)
+MEDIAN = choices(shape_inference.chosen_median, KIND=kernels.MEDIAN)
 
 
 @implements("mode")
-@of_copies(choices(chosen_kind, KIND=kernels.COMMONEST))
+@of_copies(choices(shape_inference.chosen_kind, KIND=kernels.COMMONEST))
 def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the commonest value, where it is)."""
     return one_of_many(a, axis, keepdims, kernels.COMMONEST) or orders.mode(a, axis, keepdims)
 
 
 @implements("kthvalue")
-@of_copies(choices(chosen))
+@of_copies(choices(shape_inference.chosen))
 def kthvalue(a: np.ndarray, axis: int | None, keepdims: bool, k: int) -> tuple[Any, Any]:
     """(the k-th smallest, counted from 0, and where it is)."""
     return one_of_many(a, axis, keepdims, k) or orders.kthvalue(a, axis, keepdims, k)
@@ -308,7 +299,7 @@ def searches(right: bool, to: Type) -> ByDtype:
         if t not in (f32, f64, i32, i64):
             return unbound
         run = kernels.search, {"RIGHT": right, "T": t, "R": to}
-        return bind((sought, {}), [dtype, dtype], [to.np], run)
+        return bind((shape_inference.sought, {}), [dtype, dtype], [to.np], run)
 
     return ByDtype(make)
 
@@ -335,7 +326,7 @@ def members(invert: bool) -> ByDtype:
         if dtype not in SORTED or dtype == BOOL:
             return unbound
         run = kernels.among, {"INVERT": invert, "T": of(dtype)}
-        return bind((among_few, {"MOST": FEW_TESTS}), [dtype, dtype], [BOOL], run)
+        return bind((shape_inference.among_few, {"MOST": FEW_TESTS}), [dtype, dtype], [BOOL], run)
 
     return ByDtype(make)
 

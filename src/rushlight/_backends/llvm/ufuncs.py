@@ -10,8 +10,6 @@ from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._codegen import parallel_ufuncs, ufunc_loops
 from rushlight._codegen.kernels.pointwise import Pointwise
 
-_LOOPS, _FUNCTIONS = ufunc_loops.loops(), ufunc_loops.functions()
-
 
 class Ufunc(Binding):
     """A ufunc with loops in place of those of NumPy's of the same name."""
@@ -23,7 +21,7 @@ class Ufunc(Binding):
     def bind(self, reference: Callable) -> Callable:
         name = reference.__name__
         ufunc = getattr(np, name)
-        return parallel_ufuncs.parallel(ufunc, _LOOPS.get(name), _FUNCTIONS.get(name))
+        return parallel_ufuncs.parallel(ufunc, ufunc_loops.loops(name), ufunc_loops.functions(name))
 
 
 for _name in (

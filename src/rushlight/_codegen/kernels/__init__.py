@@ -1,1 +1,59 @@
-"""The kernels, by family, written in the language of `rushlight._codegen.language`."""
+"""The kernels, and the functions of numbers that they are made of.
+
+Their files are read when one of their functions is compiled: who runs machine code that stands on disk needs only
+its name. So `from rushlight._codegen.kernels import math` gives an `Unread` file, and `math.exp` a function of which no
+more than its name is known. All else that is asked of a file imports it.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+class Unread(ModuleType):
+    """A file of kernels in the place of its module."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        module = sys.modules.get(self.__name__)
+        told = {} if module is not None else _told(self.__name__.rpartition(".")[2])
+        if name in told:
+            found = _unread(self.__name__, name, *told[name])
+        else:
+            found = getattr(module or import_module(self.__name__), name)
+        self.__dict__[name] = found
+        return found
+
+
+@cache
+def _told(file: str) -> dict[str, tuple[str, str]]:
+    """name of a function in a file -> its kind, and the parameters that have a type."""
+    from rushlight._codegen.kernel_index import FUNCTIONS
+
+    words = (word.split(":") for word in FUNCTIONS[file].split())
+    return {name: (kind, parameters) for name, kind, parameters in words}
+
+
+def _unread(module: str, name: str, kind: str, parameters: str) -> Any:
+    """A function by its name alone."""
+    from rushlight._codegen import kernel, language
+
+    classes = {"kernel": kernel.Kernel, "entry": kernel.Entry}
+    made = classes.get(kind, language.Source)
+    return made.unread(
+        module, name, language.KINDS[kind], tuple(parameters.split(",")) if parameters else ()
+    )
+
+
+def __getattr__(name: str) -> Any:
+    from rushlight._codegen.kernel_index import FUNCTIONS
+
+    if name not in FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = Unread(f"{__name__}.{name}")
+    return found

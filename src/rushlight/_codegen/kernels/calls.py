@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight._codegen import native
 from rushlight._codegen.kernel import builtin, entry
+from rushlight._codegen.kernels import header
 from rushlight._codegen.kernels.call_nodes import (
     ACTIVE,
     ALIKE,
@@ -66,7 +67,6 @@ from rushlight._codegen.kernels.call_nodes import (
     node_of,
     with_item,
 )
-from rushlight._codegen.kernels.header import dims_of, strides_of
 from rushlight._codegen.kernels.layout import DIMS, RENAMED, RIGHT, clearly_right, compared, lies_as
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
@@ -199,8 +199,8 @@ def put_right(made, given, table):
             found = compared(held + 1, count, numbers, out, strides)
     laid = made
     if (found == RENAMED) & (out[abi.BASE] == 0):
-        for k in range(dims_of(out)):
-            strides_of(out)[k] = strides[k]
+        for k in range(header.dims_of(out)):
+            header.strides_of(out)[k] = strides[k]
     elif found != RIGHT:
         held[0] = made
         if numbers > 0:

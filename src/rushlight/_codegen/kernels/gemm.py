@@ -20,7 +20,7 @@ from typing import Any
 
 from rushlight._codegen import native
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.elementwise import gelu
+from rushlight._codegen.kernels import elementwise
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
@@ -183,7 +183,7 @@ def finish(sums, wide, c, ldc, bias, rows, skip, left, begin, alpha, T, L, ACT):
                     x = select(x < splat(T(0), L), splat(T(0), L), x)
             elif ACT == "gelu":
                 if begin >= LAST:
-                    x = gelu(x)
+                    x = elementwise.gelu(x)
             store(c + (r * ldc + j), x, mask)
 
 

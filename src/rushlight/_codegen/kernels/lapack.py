@@ -11,7 +11,7 @@ memory of the results, column by column, where LAPACK works. Of three dimensions
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.shape_inference import dims_of, shape_of, strides_of
+from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64, u8
@@ -28,7 +28,11 @@ LENGTH = 1  # of each text
 @inline
 def stack(a, T, PARTS):
     """(where the matrices are, how many, rows, columns, the strides of these in elements of T)"""
-    nd, shape, strides = dims_of(a), shape_of(a), strides_of(a)
+    nd, shape, strides = (
+        shape_inference.dims_of(a),
+        shape_inference.shape_of(a),
+        shape_inference.strides_of(a),
+    )
     count, step = i64(1), i64(0)
     if nd == 3:
         count, step = shape[0], strides[0] // T.size

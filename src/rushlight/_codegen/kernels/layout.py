@@ -6,14 +6,7 @@ nothing but that not all have the shape of the result.
 
 from __future__ import annotations
 
-from rushlight._codegen.kernels.header import (
-    dense,
-    dims_of,
-    in_order,
-    same_shape,
-    shape_of,
-    strides_of,
-)
+from rushlight._codegen.kernels import header
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i64
@@ -37,21 +30,21 @@ def told_apart(s, t, p_size, q_size):
 @inline
 def step_of(a, k, size):
     """The stride of dimension k of an operand, 0 where it is broadcast to `size`."""
-    nd, step = dims_of(a), i64(0)
+    nd, step = header.dims_of(a), i64(0)
     if k < nd:
-        own = shape_of(a)[nd - 1 - k]
-        step = strides_of(a)[nd - 1 - k] if own == size else i64(0)
+        own = header.shape_of(a)[nd - 1 - k]
+        step = header.strides_of(a)[nd - 1 - k] if own == size else i64(0)
     return step
 
 
 @inline
 def channels_last(a):
     """Whether an array of 4 dimensions is contiguous as [N, H, W, C]; sizes of 1 say nothing."""
-    fits, step = dims_of(a) == 4, itemsize_of(a)
+    fits, step = header.dims_of(a) == 4, itemsize_of(a)
     if fits:
         for j in unroll((1, 3, 2, 0)):
-            n = shape_of(a)[j]
-            fits = fits & ((n == 1) | (strides_of(a)[j] == step))
+            n = header.shape_of(a)[j]
+            fits = fits & ((n == 1) | (header.strides_of(a)[j] == step))
             step = step * n
     return fits
 
@@ -74,30 +67,32 @@ def pack(nd, sizes, order, size, strides):
 @inline
 def laid_like(operands, count, number, made, strides):
     """Write the strides in bytes of `made`, the result for `count` operands and, where `number`, one more."""
-    nd, size = dims_of(made), itemsize_of(made)
+    nd, size = header.dims_of(made), itemsize_of(made)
     first = bits(operands[0], Header)
     same, ordered, last, alike = number == 0, b1(1), b1(1), b1(1)
     for k in range(count):
         a = bits(operands[k], Header)
         if same:
-            same = same_shape(a, made)
+            same = header.same_shape(a, made)
         if same:
-            ordered = ordered & in_order(a)
+            ordered = ordered & header.in_order(a)
             last = last & channels_last(a)
             own, of_first = itemsize_of(a), itemsize_of(first)
             for j in range(nd):
-                alike = alike & (strides_of(a)[j] * of_first == strides_of(first)[j] * own)
+                alike = alike & (
+                    header.strides_of(a)[j] * of_first == header.strides_of(first)[j] * own
+                )
     sizes, order = array(i64, DIMS), array(i64, DIMS)
     for k in range(nd):
-        sizes[k] = shape_of(made)[nd - 1 - k]
+        sizes[k] = header.shape_of(made)[nd - 1 - k]
         order[k] = k
     kept = b1(0)
     if same & (not ordered) & (not last) & alike:
-        kept = dense(first, itemsize_of(first))
+        kept = header.dense(first, itemsize_of(first))
     if kept:
         of_first = itemsize_of(first)
         for j in range(nd):
-            strides[j] = strides_of(first)[j] // of_first * size
+            strides[j] = header.strides_of(first)[j] // of_first * size
     else:
         if same & (not ordered) & last:
             order[0] = 2
@@ -132,16 +127,16 @@ RIGHT, RENAMED, WRONG = range(3)
 def lies_as(a, made):
     """Whether a result without sizes below 2 has the shape and the strides of its first operand: then no other has a
     say. The quick answer to most questions. Row-major arrays of one such shape have the same strides."""
-    nd = dims_of(made)
-    right = dims_of(a) == nd
+    nd = header.dims_of(made)
+    right = header.dims_of(a) == nd
     if right:
-        ordered = in_order(a) & in_order(made)
+        ordered = header.in_order(a) & header.in_order(made)
         size, own = itemsize_of(made), itemsize_of(a)
         for k in range(nd):
-            n = shape_of(made)[k]
-            right = (n > 1) & (shape_of(a)[k] == n)
+            n = header.shape_of(made)[k]
+            right = (n > 1) & (header.shape_of(a)[k] == n)
             if right & (not ordered):
-                right = strides_of(a)[k] * size == strides_of(made)[k] * own
+                right = header.strides_of(a)[k] * size == header.strides_of(made)[k] * own
             if not right:
                 break
     return right
@@ -151,10 +146,10 @@ def lies_as(a, made):
 def as_new(made):
     """Whether an array has the strides of a new one; not where there are sizes of 0."""
     right, step = b1(1), itemsize_of(made)
-    for k in range(dims_of(made)):
-        d = dims_of(made) - 1 - k
-        right = right & (strides_of(made)[d] == step) & (shape_of(made)[d] > 0)
-        step = step * shape_of(made)[d]
+    for k in range(header.dims_of(made)):
+        d = header.dims_of(made) - 1 - k
+        right = right & (header.strides_of(made)[d] == step) & (header.shape_of(made)[d] > 0)
+        step = step * header.shape_of(made)[d]
     return right
 
 
@@ -165,12 +160,12 @@ def clearly_right(operands, count, made):
     right = as_new(made)
     if right:
         clear, same, new = b1(1), b1(1), count > 0
-        for k in range(dims_of(made)):
-            clear = clear & (shape_of(made)[k] > 1)
+        for k in range(header.dims_of(made)):
+            clear = clear & (header.shape_of(made)[k] > 1)
         for k in range(count):
             a = bits(operands[k], Header)
-            right = right & in_order(a)
-            same = same & same_shape(a, made)
+            right = right & header.in_order(a)
+            same = same & header.same_shape(a, made)
         if (count == 1) & same:
             new = as_new(bits(operands[0], Header))
         right = right & (clear | (same & ((count > 1) | new)))
@@ -181,14 +176,14 @@ def clearly_right(operands, count, made):
 def compared(operands, count, number, made, strides):
     """Whether a result lies as it should; the strides that it should have are written."""
     found, empty = i64(RIGHT), b1(0)
-    if dims_of(made) > DIMS:
+    if header.dims_of(made) > DIMS:
         found = i64(WRONG)
     else:
         laid_like(operands, count, number, made, strides)
-        for k in range(dims_of(made)):
-            if strides[k] != strides_of(made)[k]:
-                found = max(found, i64(RENAMED) if shape_of(made)[k] == 1 else i64(WRONG))
-            empty = empty | (shape_of(made)[k] == 0)
+        for k in range(header.dims_of(made)):
+            if strides[k] != header.strides_of(made)[k]:
+                found = max(found, i64(RENAMED) if header.shape_of(made)[k] == 1 else i64(WRONG))
+            empty = empty | (header.shape_of(made)[k] == 0)
         if empty:
             found = min(found, i64(RENAMED))
     return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
 from rushlight._codegen.kernels.header import same_shape, size_of
-from rushlight._codegen.kernels.loops import COSTLY
+from rushlight._codegen.kernels.pointwise import COSTLY
 from rushlight._codegen.kernels.rows import row_total
 from rushlight._codegen.kernels.shape_inference import dims_of, in_order, like, note, shape_of
 from rushlight._codegen.language import *

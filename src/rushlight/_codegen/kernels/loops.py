@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import STREAM, WIDTH, streamed
+from rushlight._codegen.kernels.pointwise import CHEAP, COSTLY
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64, u8
-
-COSTLY = 16384  # elements in a chunk of a function that computes
-CHEAP = 32768  # and of one that waits for memory, which is written around the caches if it is large
 
 
 @kernel

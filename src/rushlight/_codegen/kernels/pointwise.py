@@ -9,10 +9,12 @@ import numpy as np
 
 from rushlight._codegen import parallel_ufuncs
 from rushlight._codegen.elementwise_entry import bind_loop
-from rushlight._codegen.kernels.loops import COSTLY, first_zero, loop, loop_of_vectors
+from rushlight._codegen.kernels import loops
 from rushlight._codegen.native_entry import ByDtype, unbound
 from rushlight._codegen.types import NUMBERS, Type, bf16, f16, f32, f64, of
 
+COSTLY = 16384  # elements in a chunk of a function that computes
+CHEAP = 32768  # and of one that waits for memory, which is written around the caches if it is large
 FLOAT_TYPES = (f32, f64, f16, bf16)
 SINGLES = (f32, f16, bf16)  # for functions that compute in float64 what float32 needs
 ANY = frozenset(NUMBERS.values())
@@ -55,10 +57,10 @@ class Pointwise(dict):
         """The address of the loop for arrays of a type."""
         if self.vectors:
             arrays, numbers = self.arrays, self.numbers
-            return loop_of_vectors.address(
+            return loops.loop_of_vectors.address(
                 F=self.function, T=t, N=arrays, NUMBERS=numbers, L=self.vectors
             )
-        return loop.address(
+        return loops.loop.address(
             F=self.function,
             TYPES=(t,) * self.arrays,
             B=self.output or t,
@@ -79,7 +81,7 @@ class Pointwise(dict):
             none = absent(dtype) if absent else (None,) * self.numbers
             numbers, output = (t.loaded, none), self.output or t
             name = self.function.__name__
-            search = first_zero.address(T=t) if self.divides else 0
+            search = loops.first_zero.address(T=t) if self.divides else 0
             return bind_loop(name, self._loop(t), (t, self.arrays), numbers, output, search)
 
         return ByDtype(make, out=True)
