@@ -108,6 +108,18 @@ def test_operators_under_inner_names():
         torch._masked_softmax(x, above, 3, 2)
 
 
+def test_shapes_and_parts_that_fit():
+    assert torch._C._infer_size(torch.Size([2, 1]), torch.Size([3])) == (2, 3)
+    with pytest.raises(RuntimeError):
+        torch._C._infer_size(torch.Size([2]), torch.Size([3]))
+    check, values = torch._validate_sparse_coo_tensor_args, torch.ones(2)
+    assert check(torch.tensor([[0, 5]]), values, (6,)) is None
+    with pytest.raises(RuntimeError, match="size is 3 but found index 5"):
+        check(torch.tensor([[0, 5]]), values, (3,))
+    with pytest.raises(RuntimeError, match="uncoalesced"):
+        check(torch.tensor([[0, 0]]), values, (3,), True)
+
+
 def test_the_older_vmap():
     with pytest.warns(FutureWarning, match="torch.vmap"):
         mapped = older_vmap.vmap(torch.sin)

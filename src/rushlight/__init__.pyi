@@ -594,6 +594,8 @@ def _validate_sparse_bsr_tensor_args(compressed_indices: Any, plain_indices: Any
     """RuntimeError unless the parts make a tensor in sparse_bsr whose invariants all hold."""
 def _validate_sparse_compressed_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, layout: Any, check_pinning: Any = None) -> Any:
     """RuntimeError unless the parts make a compressed tensor whose invariants all hold."""
+def _validate_sparse_coo_tensor_args(indices: Any, values: Any, size: Any, is_coalesced: Any = None, check_pinning: Any = None) -> Any:
+    """RuntimeError unless the parts make a tensor in coordinates whose invariants all hold."""
 def _validate_sparse_csc_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, check_pinning: Any = None) -> Any:
     """RuntimeError unless the parts make a tensor in sparse_csc whose invariants all hold."""
 def _validate_sparse_csr_tensor_args(compressed_indices: Any, plain_indices: Any, values: Any, size: Any, check_pinning: Any = None) -> Any:

@@ -113,6 +113,16 @@ _jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mo
 _jit_override_can_fuse_on_gpu = _jit_set_profiling_mode
 
 
+has_lapack, has_mkl = True, False  # what PyTorch may be built with: NumPy brings LAPACK
+
+
+def _infer_size(a: Any, b: Any) -> Any:
+    """The shape to which two shapes broadcast."""
+    import rushlight
+
+    return rushlight.broadcast_shapes(a, b)
+
+
 _TensorMeta = type  # the class of `Tensor`, for metaclasses of programs
 
 

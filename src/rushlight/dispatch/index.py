@@ -443,7 +443,7 @@ FUNCTIONS = {
         "_sparse_broadcast_to "
     ),
     "sparse.creation": (
-        "sparse_coo_tensor "
+        "_validate_sparse_coo_tensor_args sparse_coo_tensor "
     ),
     "sparse.methods": (
         "Tensor._coalesced_ Tensor._dimI Tensor._dimV Tensor._indices Tensor._nnz "

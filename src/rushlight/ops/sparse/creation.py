@@ -118,6 +118,12 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, layou
     return finished(made, requires_grad)
 
 
+@public()
+def _validate_sparse_coo_tensor_args(indices, values, size, is_coalesced=None, check_pinning=None):
+    """RuntimeError unless the parts make a tensor in coordinates whose invariants all hold."""
+    sparse_coo_tensor(indices, values, size, check_invariants=True, is_coalesced=is_coalesced)
+
+
 def checks(given: bool | None) -> bool:
     """Whether promises are checked: as said, else by `sparse.check_sparse_tensor_invariants`."""
     return bool(invariants["checked"] if given is None else given)
