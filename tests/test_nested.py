@@ -539,3 +539,12 @@ def test_dense_functions_refuse_nested_tensors():
     assert not torch.ones(2).is_nested
     with pytest.raises(NotImplementedError, match="to_padded_tensor"):
         torch.ones(2, 2).to_padded_tensor(0.0)
+
+
+def test_sizes_of_nested_and_dense_tensors_are_not_compared():
+    dense, parts = torch.ones(2), torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    assert parts.is_same_size(parts)
+    for a, b in ((dense, parts), (parts, dense)):
+        for compare in (torch.is_same_size, torch.Tensor.is_same_size):
+            with pytest.raises(RuntimeError, match="Expected both self and other to be nested"):
+                compare(a, b)

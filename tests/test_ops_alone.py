@@ -201,6 +201,8 @@ def test_names_that_follow_the_default_dtype():
     assert torch.Storage is torch.FloatStorage
     with pytest.raises(TypeError, match="Torch not compiled with CUDA enabled"):
         torch.set_default_tensor_type(torch.cuda.FloatTensor)
+    with pytest.raises(TypeError, match="invalid type object"):
+        torch.set_default_tensor_type(torch.float32)
 
 
 def test_a_condition_on_a_tensor_is_of_bools():

@@ -93,7 +93,12 @@ def test_a_fake_tensor_of_a_view_has_its_whole_memory():
 
 
 def test_operators_under_inner_names():
-    assert [t.item() for t in torch._aminmax(torch.tensor([3, 1]))] == [1, 3]
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="Use aminmax instead"):
+            assert [t.item() for t in torch._aminmax(torch.tensor([3, 1]))] == [1, 3]
+    finally:
+        torch.set_warn_always(False)
     values, inverse = torch._unique(torch.tensor([3, 1, 1]))
     assert values.tolist() == [1, 3] and inverse.shape == (0,)
     assert torch._unique(torch.tensor([3, 1, 1]), return_inverse=True)[1].tolist() == [1, 0, 0]

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight as torch
+from rushlight.core.settings import warn_once
 from rushlight.core.tensor import Tensor
 
 __all__ = ["_aminmax", "_grid_sampler_2d_cpu_fallback", "_masked_softmax", "_unique"]
 
 
 def _aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """`torch.aminmax`."""
+    """`torch.aminmax`, with a warning that this name is old."""
+    warn_once(
+        "_aminmax is deprecated as of PyTorch 1.11 and will be removed in a future release. Use aminmax instead. "
+        "This warning will only appear once per process.",
+        stacklevel=2,
+    )
     return tuple(torch.aminmax(self, dim=dim, keepdim=keepdim))
 
 

@@ -394,21 +394,10 @@ def shared_rules() -> dict[str, Callable]:
     rules["type_"] = lambda input, dtype=None, **options: (
         input._values.type() if dtype is None else converted(Tensor.type)(input, dtype, **options)
     )
-    rules["is_same_size"] = is_same_size
+    rules["is_same_size"] = Tensor.is_same_size
     rules["is_nonzero"] = bool
     rules["detach"] = lambda input: input.detach()
     for name in ("numel", "is_floating_point", "is_complex", "is_signed"):
         rules[name] = lambda input, name=name: getattr(input, name)()
     rules["unsafe_chunk"] = lambda input, chunks, dim=0: input.chunk(chunks, dim)
     return rules
-
-
-def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether two nested tensors have the same shapes."""
-    if not (isinstance(input, Nested) and isinstance(other, Nested)):
-        which = ["" if isinstance(t, Nested) else "not " for t in (input, other)]
-        raise RuntimeError(
-            "Expected both self and other to be nested tensors. "
-            f"Self is {which[0]}nested. While Other is {which[1]}nested."
-        )
-    return same_sizes(input, other)

@@ -156,6 +156,8 @@ def dtype_named(kind: Any) -> dtypes.dtype:
 @public()
 def set_default_tensor_type(t: Any) -> None:
     """The older form of `set_default_dtype`: takes a tensor type or its name."""
+    if isinstance(t, dtypes.dtype):
+        raise TypeError(f"invalid type object: {t}; set_default_dtype takes a dtype")
     d = dtype_named(t)
     if not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {d}")

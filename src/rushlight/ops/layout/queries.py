@@ -54,7 +54,20 @@ def is_nonzero(input):
 @public("Tensor")
 def is_same_size(input, other):
     """Whether two tensors have the same shape."""
+    if input.is_nested or other.is_nested:
+        return same_nested_size(input, other)
     return _tensor("is_same_size", input)._array.shape == other._array.shape
+
+
+def same_nested_size(input: Tensor, other: Tensor) -> bool:
+    if not (input.is_nested and other.is_nested):
+        which = ["" if t.is_nested else "not " for t in (input, other)]
+        raise RuntimeError(
+            "Expected both self and other to be nested tensors. "
+            f"Self is {which[0]}nested. While Other is {which[1]}nested."
+        )
+    mine, theirs = ([part.shape for part in t.unbind()] for t in (input, other))
+    return mine == theirs
 
 
 @public(overridable=True)
