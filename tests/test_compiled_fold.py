@@ -16,6 +16,7 @@ from rushlight._backends.llvm import extremes as compiled_extremes
 from rushlight._backends.llvm import loss as compiled_loss
 from rushlight._backends.llvm import reduce as compiled_reduce
 from rushlight._backends.reference import loss as numpy_loss
+from rushlight._backends.reference import normalize as norms
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight.core import dtypes
 
@@ -27,6 +28,7 @@ FLOATS = [np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), dtypes.bfloat16.np]
 DTYPES = [*FLOATS, *map(np.dtype, ("i8", "i4", "u1", "?"))]
 SHAPES = [
     (70,), (5, 70), (33, 129), (4, 5, 6), (2, 3, 20, 17), (1, 1), (40000,), (3, 20000), (5000, 3), (1, 300, 1),
+    (12, 40, 40),
 ]  # fmt: skip
 
 
@@ -87,6 +89,17 @@ def test_shapes_axes_and_orders(dtype):
                 for name, args in calls(a, axis, keepdims).items():
                     for got, want in results(name, args):
                         close(got, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_variances_and_lengths_over_dimensions_apart(dtype):
+    a = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(dtype)
+    for b, axis, keepdims in itertools.product((a, a.swapaxes(0, 1)), ((0, 2), (-1, 0)), (0, 1)):
+        found = compiled_reduce.variance(b, axis, bool(keepdims), 1)
+        for got, want in zip(found, numpy_reduce.variance(b, axis, bool(keepdims), 1), strict=True):
+            close(got, np.asarray(want), dtype)
+        got, want = (m.l2_norm(b, axis, bool(keepdims)) for m in (compiled_reduce, norms))
+        close(got, want, dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)

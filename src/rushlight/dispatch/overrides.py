@@ -257,14 +257,13 @@ def named(call: Any, function: Callable) -> Any:
 def asks(a: Any) -> bool:
     """Whether an argument, or an element of it, is overriding, or is missing."""
     cls = a.__class__
-    if cls is tuple or cls is list or cls is Size:
+    if issubclass(cls, (tuple, list)):
         for v in a:
-            if v.__class__ not in _PLAIN:
-                break
-        else:
+            if v.__class__ not in _PLAIN and overriding(v):
+                return True
+        if cls is tuple or cls is list or cls is Size:
             return False
-        return any(v.__class__ not in _PLAIN and overriding(v) for v in a)
-    return isinstance(a, (tuple, list)) and any(map(overriding, a)) or a is NOTHING or overriding(a)
+    return a is NOTHING or overriding(a)
 
 
 def all_plain(values: Iterable) -> bool:

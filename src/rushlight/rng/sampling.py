@@ -406,12 +406,14 @@ def bernoulli_(
     if p.dtype not in FLOATING:
         refuse("bernoulli_tensor_cpu_p_", p.dtype)
     one = p.size == out.size == 1  # Python's numbers are compared in less time
-    ends = (p, p) if one or not p.size else (xp.amin(p, None, False), xp.amax(p, None, False))
-    if p.size and not (ends[0].item() >= 0 and ends[1].item() <= 1):
+    least = most = p.item() if one else 0
+    if p.size and not one:
+        least, most = xp.amin(p, None, False).item(), xp.amax(p, None, False).item()
+    if not (least >= 0 and most <= 1):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     u = (generator.doubles if p.dtype == np.float64 else generator.floats)(out.size)
     if one:
-        out[...] = u.item() < p.item()
+        out.fill(u.item() < least)
         return
     if p.shape == out.shape and p.flags.c_contiguous and out.flags.c_contiguous:
         out[...] = u.reshape(p.shape) < (p if p.dtype is u.dtype else p.astype(u.dtype))

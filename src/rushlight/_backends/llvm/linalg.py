@@ -83,7 +83,7 @@ def fits(run: Any, a: np.ndarray, *others: np.ndarray, square: bool = True) -> b
     m, n = a.shape[-2:]
     if run is None or not a.size or square and m != n:
         return False
-    return all(b.size and b.dtype == a.dtype for b in others)
+    return not others or all(b.size and b.dtype is a.dtype for b in others)
 
 
 def stack(a: np.ndarray) -> np.ndarray:
@@ -93,6 +93,8 @@ def stack(a: np.ndarray) -> np.ndarray:
 
 def by_columns(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Memory for matrices whose columns are dense."""
+    if len(shape) == 2:
+        return np.empty(shape, dtype, "F")
     *lead, m, n = shape
     return np.empty((*lead, n, m), dtype).swapaxes(-1, -2)
 
@@ -166,7 +168,9 @@ def lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, turned: bool = Fal
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
         return adjoint(lu_solve(lu, pivots, adjoint(b), True, not turned))
     a, b = broadcast(lu, b)
-    pivots = np.ascontiguousarray(np.broadcast_to(pivots, a.shape[:-1]), I32)
+    if pivots.shape != a.shape[:-1]:
+        pivots = np.broadcast_to(pivots, a.shape[:-1])
+    pivots = np.ascontiguousarray(pivots, I32)
     out, space = by_columns(b.shape, b.dtype), np.empty((n, n), a.dtype)
     trans = lapack.ADJOINT if turned else lapack.PLAIN
     run(stack(a), pivots, stack(b), space, np.empty(n, I64), out, trans)

@@ -3,6 +3,7 @@ for how."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -235,27 +236,30 @@ VALUES, IMAGE_GRADIENT, GRID_GRADIENT = map(
 )
 
 
-def takes(x: Any, grid: Any) -> bool:
-    """Whether images and a grid of places in them are for the kernels."""
-    return (
+def taken(x: Any, grid: Any) -> tuple[Ints, Ints] | None:
+    """(the shape of the images, in three dimensions, and the number of places; the shape of the result) of images
+    and a grid of places in them that are for the kernels, else None."""
+    if not (
         x.__class__ is np.ndarray is grid.__class__
-        and x.ndim in (4, 5)
-        and grid.ndim == x.ndim
-        and grid.shape[0] == x.shape[0]
-        and grid.shape[-1] == x.ndim - 2
         and x.dtype in FULL
         and x.dtype is grid.dtype
         and x.flags.aligned
         and grid.flags.aligned
-        and x.size > 0
-        and (x.size < places.FAR or prod(x.shape[2:]) < places.FAR)
-        and grid.size > 0
-    )
+    ):
+        return None
+    return places_in(x.shape, grid.shape)
 
 
-def numbers(x: np.ndarray, grid: np.ndarray) -> Ints:
-    """The shape of the images, in three dimensions, and the number of places."""
-    return (*x.shape[:2], *(1,) * (5 - x.ndim), *x.shape[2:], prod(grid.shape[1:-1]))
+@lru_cache(maxsize=4096)
+def places_in(shape: Ints, at: Ints) -> tuple[Ints, Ints] | None:
+    """`taken` of these shapes."""
+    n = len(shape)
+    if n not in (4, 5) or len(at) != n or at[0] != shape[0] or at[-1] != n - 2:
+        return None
+    if not prod(at) or not prod(shape) > 0 or prod(shape[2:]) >= places.FAR:
+        return None
+    sizes = (*shape[:2], *(1,) * (5 - n), *shape[2:], prod(at[1:-1]))
+    return sizes, (*shape[:2], *at[1:-1])
 
 
 @implements("grid_sample")
@@ -266,11 +270,12 @@ def grid_sample(
     if x.dtype in REDUCED:
         wide = grid_sample(x.astype("f"), grid.astype("f"), mode, padding, corners)
         return wide.astype(x.dtype)
-    if not takes(x, grid):
+    found = taken(x, grid)
+    if found is None:
         return reference.grid_sample(x, grid, mode, padding, corners)
-    y = np.empty((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
-    run = VALUES[x.ndim - 2, mode, padding, corners, x.dtype]
-    run(in_order(x), in_order(grid), y, *numbers(x, grid))
+    sizes, shape = found
+    y = np.empty(shape, x.dtype)
+    VALUES[x.ndim - 2, mode, padding, corners, x.dtype](in_order(x), in_order(grid), y, *sizes)
     return y
 
 
@@ -289,11 +294,11 @@ def grid_sample_gradients(
     if x.dtype in REDUCED:
         wide = grid_sample_gradients(*(a.astype("f") for a in (g, x, grid)), *how, needs)
         return wide[0].astype(x.dtype), wide[1].astype(grid.dtype)
-    shape = (*x.shape[:2], *grid.shape[1:-1])
-    if not takes(x, grid) or g.shape != shape or g.dtype is not x.dtype:
+    found = taken(x, grid)
+    if found is None or g.shape != found[1] or g.dtype is not x.dtype:
         return reference.grid_sample_gradients(g, x, grid, *how, needs)
     g, x, grid = (in_order(a) for a in (g, x, grid))
-    sizes = numbers(x, grid)
+    sizes = found[0]
     if needs[0]:
         gx = np.empty(x.shape, x.dtype)
         IMAGE_GRADIENT[x.ndim - 2, *how, x.dtype](g, grid, gx, *sizes)

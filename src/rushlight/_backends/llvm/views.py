@@ -88,14 +88,16 @@ def of_copies(entries: ByDtype, any_order: bool = False) -> Callable[[Callable],
 
     def decorated(function: Callable) -> Callable:
         def behind(*given: Any) -> Any:
-            if any_order and given[1] is None and out_of_order(given[0]):
+            for a in given:
+                if out_of_order(a):
+                    break
+            else:
+                return function(*given)
+            if any_order and given[1] is None:
                 given = (as_it_lies(given[0]), *given[1:])
             copies = [row_major(a) if out_of_order(a) else a for a in given]
-            if any(a is not b for a, b in zip(given, copies, strict=True)):
-                found = entries[given[0].dtype](*copies)
-                if found is not None:
-                    return found
-            return function(*copies)
+            found = entries[given[0].dtype](*copies)
+            return function(*copies) if found is None else found
 
         return before(entries)(behind)
 

@@ -28,7 +28,7 @@ def full(shape: tuple[int, ...], value: complex | np.ndarray, dtype: np.dtype) -
     if made.nbytes > 4096:
         xp.fill(made, value)
     else:
-        made.fill(value)
+        made[...] = value  # in less time than `fill`
     return made
 
 

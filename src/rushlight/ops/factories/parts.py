@@ -36,8 +36,10 @@ def _check(real: Array, imag: Array, where: str) -> None:
 def _joined(xp, real: Array, imag: Array) -> Array:
     # Not real + 1j * imag: infinity times 0 would put a nan into the other part.
     d = dtypes.OF[real.dtype].to_complex().np
-    if real.shape == imag.shape and real.flags.c_contiguous:
-        made = xp.empty(real.shape, C64 if d is C32 else d)
+    shape, n = real.shape, real.ndim - imag.ndim
+    spread = n >= 0 and imag.shape == shape[n:] and (not n or 1 not in shape)  # over all of real
+    if spread and real.flags.c_contiguous:
+        made = xp.empty(shape, C64 if d is C32 else d)
     else:
         made = xp.asarray(real + imag).astype(C64 if d is C32 else d)
     made.real, made.imag = real, imag

@@ -15,7 +15,7 @@ from rushlight._backends import devices
 from rushlight.autograd.graph import version_of
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import BF16, F16, F32, F64, I32, I64
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, FULL, I32, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
@@ -251,7 +251,9 @@ def _few_integers(input: Any, *bounds: Any) -> Tensor | None:
     anything else."""
     a = getattr(input, "_array", None)
     low, high = bounds if len(bounds) == 2 else (0, *bounds)
-    if a.__class__ is not np.ndarray or active.modes or {low.__class__, high.__class__} != {int}:
+    if a.__class__ is not np.ndarray or active.modes:
+        return None
+    if low.__class__ is not int or high.__class__ is not int:
         return None
     limit = EXACT.get(a.dtype, 0)
     if not (-limit < low < high < limit and high - low < 1 << 28 and a.size and a.flags.forc):
@@ -259,12 +261,11 @@ def _few_integers(input: Any, *bounds: Any) -> Tensor | None:
     turned = not a.flags.c_contiguous
     like = a.T if turned else a
     words = xp.empty(like.shape, I64)
-    if words.strides != tuple(
-        [s // a.itemsize * 8 for s in like.strides]
-    ):  # they may differ where a size is 1
+    if 1 in a.shape and words.strides != tuple([s // a.itemsize * 8 for s in like.strides]):
         return None
     xp.random_integers(generators.default_generator, words, low, high - low)
-    made = words if a.dtype is I64 else xp.cast(words, a.dtype)
+    few = a.size < creation.LARGE and a.dtype in FULL
+    made = words if a.dtype is I64 else words.astype(a.dtype) if few else xp.cast(words, a.dtype)
     return _wrap(made.T if turned else made)
 
 

@@ -6,9 +6,14 @@ matrix derivative results" (2008). Eigenvalues and singular values are in spectr
 
 from __future__ import annotations
 
+from numpy import ndarray
+
+from rushlight._backends import cpu
 from rushlight._backends.meta import Meta
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, return_types
 from rushlight.core.errors import LinAlgError
+from rushlight.core.tensor import _wrap
 from rushlight.dispatch.handlers import checks_values
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
@@ -216,6 +221,14 @@ def lu_factor(A: Array, *, pivot: bool = True):
     if first_failure(info):
         raise singular_factor("torch.linalg.lu_factor", info)
     return named("linalg_lu_factor", ("LU", "pivots"), (lu, pivots))
+
+
+def by_columns(t):
+    """A copy of matrices that lies in memory column by column."""
+    a = t._array
+    if a.__class__ is ndarray and t._edge is None and not active.modes:
+        return _wrap(cpu.row_major(a.swapaxes(-1, -2)).swapaxes(-1, -2))
+    return t.mT.clone(memory_format=dtypes.contiguous_format).mT
 
 
 def named(name, fields, values):

@@ -40,7 +40,8 @@ def matrix(name: str, a, argument: str = "A") -> None:
 def square(name: str, a, argument: str = "A") -> None:
     """A stack of square matrices."""
     matrix(name, a, argument)
-    if a.shape[-1] != a.shape[-2]:
+    *_, m, n = a.shape
+    if m != n:
         raise RuntimeError(
             f"{name}: {argument} must be batches of square matrices, but they are {a.shape[-2]} by "
             f"{a.shape[-1]} matrices"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numpy import ndarray
 
-from rushlight._backends import devices
+from rushlight._backends import cpu, devices
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes
 from rushlight.core.errors import LinAlgError
@@ -19,6 +19,7 @@ from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import (
     batch_element,
+    by_columns,
     eye,
     first_failure,
     named,
@@ -91,11 +92,6 @@ def solved(xp, A: Array, B: Array, left: bool, vector: bool, keep: bool):
 
 def turned(a):
     return a.swapaxes(-1, -2)
-
-
-def by_columns(t):
-    """A copy of matrices that lies in memory column by column."""
-    return t.mT.clone(memory_format=dtypes.contiguous_format).mT
 
 
 def unsolved(name, info):
@@ -226,7 +222,7 @@ def lu_solve_of_linalg(
     if not pivots.is_meta and pivots.numel():
         a = pivots._array
         if a.__class__ is ndarray and not thread.dispatch_modes:
-            outside = a.min() < 1, a.max() > LU.shape[-2]
+            outside = cpu.amin(a, None, False) < 1, cpu.amax(a, None, False) > LU._array.shape[-2]
         else:
             outside = somewhere(pivots < 1), somewhere(pivots > LU.shape[-2])
         for wrong, bound in zip(

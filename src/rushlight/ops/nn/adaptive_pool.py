@@ -84,10 +84,10 @@ def declare_adaptive(n: int) -> tuple:
     )
     def maxima(xp, input: Array, output_size: Ints):
         x, last = regular(xp, input, lines=n == 1)
-        found = xp.adaptive_maxima(x, output_size)
-        if n == 3:  # PyTorch's is always contiguous
-            return tuple(a if a.flags.c_contiguous else a.copy() for a in found)
-        return tuple(placed(xp, a, last) for a in found)
+        y, places = xp.adaptive_maxima(x, output_size)
+        if n < 3:
+            return (placed(xp, y, True), placed(xp, places, True)) if last else (y, places)
+        return xp.contiguous(y), xp.contiguous(places)  # PyTorch's are always so
 
     def maxima_rule(g: Any, indices: Any, input_shape: tuple) -> Any:
         check_filled(f"adaptive_max_pool{n}d_backward", "grad_output", g.shape)

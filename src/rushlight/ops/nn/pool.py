@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
+INTS = frozenset({int})
 COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
@@ -34,6 +35,8 @@ def spread(name: str, argument: str, value: Any, n: int, default: Ints | None = 
         return default
     if value.__class__ is int:
         return (value,) * n
+    if value.__class__ is tuple and len(value) == n and INTS.issuperset(map(type, value)):
+        return value
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     for v in values:
         if not hasattr(v, "__index__") or isinstance(v, Tensor):

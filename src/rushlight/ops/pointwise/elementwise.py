@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rushlight.core.dtype_sets import REDUCED
+from rushlight.core.dtype_sets import COMPLEX, REDUCED
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, results
 from rushlight.dispatch.record import d0
 from rushlight.dispatch.registry import Array, composite, elementwise, public
+from rushlight.ops.factories.copying import convert
 from rushlight.ops.factories.creation import zeros_like
 
 if TYPE_CHECKING:
@@ -420,7 +421,7 @@ square.grad(input=lambda g, input: g * (2 * input))
 
 def power_dtype(input: Any, exponent: Any) -> Any:
     for t in (input, exponent):
-        if isinstance(t, complex) or (isinstance(t, Tensor) and t.is_complex()):
+        if t._array.dtype in COMPLEX if isinstance(t, Tensor) else isinstance(t, complex):
             return general.dtypes.complex128
     return general.dtypes.float64
 
@@ -434,10 +435,8 @@ def float_power(input: Any, exponent: Any) -> Tensor:
             f"{results.kind(exponent)}"
         )
     d = power_dtype(input, exponent)
-    a, b = (t.to(d) if isinstance(t, Tensor) else t for t in (input, exponent))
-    if not isinstance(a, Tensor):
-        a = d0(a, d)
-    return pow(a, b)
+    a = convert(input, d) if isinstance(input, Tensor) else d0(input, d)
+    return pow(a, convert(exponent, d) if isinstance(exponent, Tensor) else exponent)
 
 
 @public("Tensor")

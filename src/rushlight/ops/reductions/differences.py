@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.core import geometry
 from rushlight.dispatch.registry import composite, public
+from rushlight.ops.layout.regions import slice_dim
 
 Tensor = Any  # annotation only
 
@@ -26,20 +27,21 @@ def diff(
     >>> torch.tensor([1, 4, 9]).diff()
     tensor([3, 5])
     """
-    from rushlight import cat
-
-    if not input.ndim:
+    ndim = len(input._array.shape)
+    if not ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
-    dim = geometry.wrap_dim(dim, input.ndim)
+    dim = geometry.wrap_dim(dim, ndim)
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     for extra in (prepend, append):
-        if extra is not None and extra.ndim != input.ndim:
+        if extra is None:
+            continue
+        if extra.ndim != input.ndim:
             raise RuntimeError(
                 "diff expects prepend or append to be the same dimension as input, got shapes "
                 f"{list(extra.shape)} and {list(input.shape)}"
             )
-        for d, (k, m) in enumerate(zip(input.shape, () if extra is None else extra.shape)):
+        for d, (k, m) in enumerate(zip(input.shape, extra.shape, strict=True)):
             if k != m and d != dim:
                 raise RuntimeError(
                     "diff expects the shape of tensor to prepend or append to match that of input except "
@@ -48,12 +50,14 @@ def diff(
     if not n:
         return input.clone()
     if prepend is not None or append is not None:
+        from rushlight import cat
+
         input = cat([t for t in (prepend, input, append) if t is not None], dim)
-    for _ in range(min(n, input.shape[dim])):
-        size = input.shape[dim]
+    for _ in range(min(n, input._array.shape[dim])):
+        size = input._array.shape[dim]
         if not size:
             break
-        after, before = input.narrow(dim, 1, size - 1), input.narrow(dim, 0, size - 1)
+        after, before = slice_dim(input, dim, 1, size), slice_dim(input, dim, 0, size - 1)
         input = after.logical_xor(before) if input._array.dtype.kind == "b" else after - before
     return input
 
