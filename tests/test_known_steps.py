@@ -10,7 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight._codegen import cache
-from rushlight.compiler import call_lists, known_steps
+from rushlight.compiler import known_steps, step_calls
 from rushlight.compiler.recording import Recorder
 from test_call_lists import built, check, given, layers, lists_in
 
@@ -25,8 +25,8 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def trials(monkeypatch):
     """The steps that were tried."""
-    tried, calls_of = [], call_lists.calls_of
-    monkeypatch.setattr(call_lists, "calls_of", lambda *a: tried.append(a[0]) or calls_of(*a))
+    tried, calls_of = [], step_calls.calls_of
+    monkeypatch.setattr(step_calls, "calls_of", lambda *a: tried.append(a[0]) or calls_of(*a))
     return tried
 
 

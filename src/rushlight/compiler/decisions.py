@@ -14,7 +14,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import operator
-import random
 import sys
 import types
 from collections.abc import Callable
@@ -48,7 +47,8 @@ ARITHMETIC = frozenset(
 
 def is_stream(o: Any) -> bool:
     """Whether an object is a stream of random numbers of Python or NumPy, whose own are imported when they are used."""
-    if isinstance(o, random.Random):
+    pythons = sys.modules.get("random")
+    if pythons is not None and isinstance(o, pythons.Random):
         return True
     numpys = sys.modules.get("numpy.random")
     return numpys is not None and isinstance(o, (numpys.RandomState, numpys.Generator))

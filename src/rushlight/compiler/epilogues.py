@@ -19,7 +19,6 @@ from rushlight._backends import cpu as xp
 from rushlight.compiler.calls import TRAINING, Call, dtype_of
 from rushlight.core.dtype_sets import FULL
 from rushlight.fx import Node
-from rushlight.ops.nn.batch_normalize import rectified_batch, rectified_batch_gradients
 
 NORM = ("_batch_norm", "_batch_norm_backward")
 
@@ -138,9 +137,13 @@ class Neighbours:
 
 def batch_norm_relu(*args: Any) -> Any:
     """What a batch norm gives, plus an array where there is one, rectified."""
+    from rushlight.ops.nn.batch_normalize import rectified_batch
+
     return rectified_batch(xp, *args)
 
 
 def batch_norm_relu_backward(*args: Any) -> Any:
     """The gradients of a batch norm for those of its rectified result, which is the last argument."""
+    from rushlight.ops.nn.batch_normalize import rectified_batch_gradients
+
     return rectified_batch_gradients(xp, *args)

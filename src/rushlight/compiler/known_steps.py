@@ -2,7 +2,7 @@
 
 An entry holds no code and no addresses: a digest of the kernel calls, and which buffers are constants, begin with zeros,
 or tell that something is wrong. Its name is a digest of all that the answer depends on. A process that reads it makes
-the calls itself (`call_lists.py`), and goes by the entry where they have this digest; otherwise it tries as if there
+the calls itself (`step_calls.py`), and goes by the entry where they have this digest; otherwise it tries as if there
 was none.
 """
 
@@ -21,7 +21,7 @@ from rushlight._codegen.object_text import FAR, Place
 from rushlight.core.settings import get_num_threads
 
 if TYPE_CHECKING:
-    from rushlight.compiler.call_lists import StepCalls
+    from rushlight.compiler.step_calls import StepCalls
 
 
 class KnownStep:

@@ -332,7 +332,7 @@ class Nowhere:
         if v.__class__ is not np.ndarray or v.dtype.kind in "iub" or not v.size:
             return v
         low, high = np.lib.array_utils.byte_bounds(v)
-        k = int(((v >= 0) & (v <= 1)).all())
+        k = int(bool(v.min() >= 0 and v.max() <= 1))
         if high - low > len(self._memory[k]):
             self._memory[k] = mmap.mmap(-1, high - low, access=mmap.ACCESS_COPY)
         if not k:

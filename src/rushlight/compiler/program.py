@@ -27,7 +27,7 @@ from rushlight.compiler.templates import (
     template,
 )
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
-from rushlight.fx import Graph, GraphModule
+from rushlight.fx import Graph
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
@@ -323,6 +323,8 @@ class Program:
         """A graph as a function of arrays: a program of ours, or what the user's back end gives."""
         if self.backend is None:
             return lowering.build(graph).on_arrays
+        from rushlight.fx.graph_module import GraphModule
+
         inputs = [n.meta["val"] for n in graph.find_nodes(op="placeholder")]
         function = self.backend(GraphModule(Module(), graph), inputs)
         if not callable(function):

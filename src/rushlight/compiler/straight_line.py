@@ -13,7 +13,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._codegen.kernels.call_list import runner
 from rushlight._codegen.kernels.fused import fused
-from rushlight.compiler.call_lists import LARGE, CallList, with_call_lists
+from rushlight.compiler.call_lists import CallList, with_call_lists
 from rushlight.compiler.calls import MAKERS, Call, Cast, nodes_in
 from rushlight.compiler.fusion import Loop
 from rushlight.compiler.lowered_steps import (
@@ -24,6 +24,7 @@ from rushlight.compiler.lowered_steps import (
     relaid_natively,
     viewing,
 )
+from rushlight.compiler.step_calls import LARGE
 from rushlight.core.tensor import Tensor
 from rushlight.fx import Node
 

@@ -19,23 +19,27 @@ Note [How a program is traced]
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rushlight.core import lazy
-from rushlight.fx import annotate as annotate
-from rushlight.fx import operator_schemas as operator_schemas
-from rushlight.fx._symbolic_trace import (
-    PH,
-    PHWithMeta,
-    ProxyableClassMeta,
-    Tracer,
-    symbolic_trace,
-    wrap,
-)
-from rushlight.fx.graph import CodeGen, Graph
-from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.interpreter import Interpreter, Transformer
-from rushlight.fx.node import Node, has_side_effect, map_arg
-from rushlight.fx.proxy import Proxy
-from rushlight.fx.subgraph_rewriter import replace_pattern
+
+if TYPE_CHECKING:
+    from rushlight.fx import annotate as annotate
+    from rushlight.fx import operator_schemas as operator_schemas
+    from rushlight.fx._symbolic_trace import (
+        PH,
+        PHWithMeta,
+        ProxyableClassMeta,
+        Tracer,
+        symbolic_trace,
+        wrap,
+    )
+    from rushlight.fx.graph import CodeGen, Graph
+    from rushlight.fx.graph_module import GraphModule
+    from rushlight.fx.interpreter import Interpreter, Transformer
+    from rushlight.fx.node import Node, has_side_effect, map_arg
+    from rushlight.fx.proxy import Proxy
+    from rushlight.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
     "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "PHWithMeta", "Proxy",
@@ -43,4 +47,17 @@ __all__ = [
     "replace_pattern",    "symbolic_trace", "wrap",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy.names(globals(), {}, ("passes",))
+_FILES = {
+    "_symbolic_trace": "PH PHWithMeta ProxyableClassMeta Tracer symbolic_trace wrap", "graph": "CodeGen Graph",
+    "graph_module": "GraphModule", "interpreter": "Interpreter Transformer", "node": "Node has_side_effect map_arg",
+    "proxy": "Proxy", "subgraph_rewriter": "replace_pattern",
+}  # fmt: skip
+
+__getattr__, __dir__ = lazy.names(
+    globals(),
+    lazy.by_name(_FILES),
+    (
+        *_FILES, "_pytree", "annotate", "codegen", "immutable_collections", "known_names", "names", "namespace",
+        "operator_schemas", "passes", "patches", "recorders", "traceback", "written",
+    ),
+)  # fmt: skip

@@ -191,16 +191,15 @@ class Node:
         for old in self._input_nodes:
             old.users.pop(self, None)
         self._input_nodes = {}
-        self._args = tuple(map_aggregate(tuple(args), lambda x: x))
-        self._kwargs = map_aggregate(dict(kwargs), lambda x: x)
 
-        def use(n: Node) -> Node:
-            self._input_nodes.setdefault(n)
-            n.users.setdefault(self)
-            return n
+        def use(x: Any) -> Any:
+            if isinstance(x, Node):
+                self._input_nodes.setdefault(x)
+                x.users.setdefault(self)
+            return x
 
-        map_arg(self._args, use)
-        map_arg(self._kwargs, use)
+        self._args = tuple(map_aggregate(tuple(args), use))
+        self._kwargs = map_aggregate(dict(kwargs), use)
 
     @property
     def all_input_nodes(self) -> list[Node]:
