@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import rushlight as torch
+from rushlight.compiler import call_lists
 from rushlight.compiler.lowering import build
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, make_fx
 
@@ -51,6 +52,25 @@ def test_steps_become_one_call():
     assert lists_in(program) == 1
     check(program, layers, *inputs)
     check(program, layers, *given())
+
+
+def test_lists_stay_where_a_step_of_another_is_refused(monkeypatch):
+    made, begin = [], call_lists.CallList.__init__
+
+    def noted(self, program, steps, *more):
+        made.append(steps[0])
+        if len(made) == 2:
+            raise call_lists.Refused(steps[-1])
+        begin(self, program, steps, *more)
+
+    def two(x, w, b):
+        first = F.linear(x, w, b).sum(1)
+        return first, F.linear(x, w, torch.rand_like(b)).sum(1)
+
+    monkeypatch.setattr(call_lists.CallList, "__init__", noted)
+    built(two, *given())
+    assert len(made) > 2
+    assert made.count(made[0]) == 1
 
 
 def test_results_stay_as_they_are():
