@@ -345,11 +345,12 @@ def test_the_sign_of_a_process_that_ended():
     assert processes.ended(f"{machine} {child.pid} {started}")
 
 
-def by_file(rank: int, path: str) -> None:
-    dist.init_process_group("mpi", f"file://{path}", rank=rank, world_size=2)
-    x = torch.ones(2)
+def launched(value: float) -> float:
+    dist.init_process_group("mpi")
+    assert dist.is_torchelastic_launched()
+    x = torch.full((2,), value)
     dist.all_reduce(x)
-    assert x.tolist() == [2, 2]
+    return x.sum().item() + dist.get_rank()
 
 
 def by_tcp(rank: int, port: int) -> None:
@@ -360,11 +361,28 @@ def by_tcp(rank: int, port: int) -> None:
 
 
 @needs_mpi
-def test_spawn(tmp_path):
+def test_spawn():
     from rushlight import multiprocessing
 
-    multiprocessing.spawn(by_file, args=(str(tmp_path / "store"),), nprocs=2)
     multiprocessing.spawn(by_tcp, args=(free_port(),), nprocs=2)
+
+
+@needs_mpi
+def test_elastic_launch():
+    from rushlight.distributed.elastic import ChildFailedError
+    from rushlight.distributed.launcher import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(1, 1, 2, max_restarts=1, rdzv_endpoint="localhost:0", rdzv_backend="c10d")
+    assert elastic_launch(config, launched)(3.0) == {0: 12.0, 1: 13.0}
+    program = elastic_launch(config, sys.executable)
+    fails = "import os, time; os.environ['{0}'] == '{1}' and exit(7); time.sleep({2})"
+    assert program("-c", fails.format("TORCHELASTIC_RESTART_COUNT", 0, 0)) == {0: None, 1: None}
+    with pytest.raises(ChildFailedError, match="rank 1 .*exit status 7") as failed:
+        program("-c", fails.format("RANK", 1, 60))
+    rank, failure = failed.value.get_first_failure()
+    assert (rank, failure.local_rank, failure.exitcode) == (1, 1, 7)
+    with pytest.raises(NotImplementedError, match="number of this one"):
+        elastic_launch(LaunchConfig(2, 2, 1), launched)(1.0)
 
 
 def test_missing_extra_is_named():

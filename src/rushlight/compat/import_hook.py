@@ -69,6 +69,7 @@ _RENAMED = {
     "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": "rushlight.distributed.algorithms.checkpoint_wrapper",
     "torch.distributed.elastic.multiprocessing": "rushlight.distributed.elastic",
     "torch.distributed.elastic.multiprocessing.errors": "rushlight.distributed.elastic",
+    "torch.distributed.launcher.api": "rushlight.distributed.launcher",
     "torch.distributed._tensor": "rushlight.distributed.tensor",
     "torch.distributed._functional_collectives": "rushlight.distributed._functional_collectives",
     "torch.distributed.constants": "rushlight.distributed.groups",

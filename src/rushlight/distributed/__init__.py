@@ -56,7 +56,7 @@ _FILES = {
     "work": "Work",
 }  # fmt: skip
 _MODULES = (
-    "_composable _functional_collectives _shard algorithms checkpoint debug device_mesh distributed_c10d elastic fsdp nn optim "
+    "_composable _functional_collectives _shard algorithms checkpoint debug device_mesh distributed_c10d elastic fsdp launcher nn optim "
     "pipelining rpc run tensor"
 ).split()
 

@@ -8,9 +8,37 @@ import os
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["record"]
+__all__ = ["ChildFailedError", "ProcessFailure", "record"]
+
+
+@dataclass
+class ProcessFailure:
+    """A process that failed: its number on this machine, its process number, its exit status, and why."""
+
+    local_rank: int
+    pid: int
+    exitcode: int
+    message: str
+    error_file: str = "<N/A>"
+
+
+class ChildFailedError(Exception):
+    """Processes that `elastic_launch` started failed: `failures` has them by their ranks."""
+
+    def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
+        rows = (
+            f"rank {rank} (process {each.pid}, exit status {each.exitcode}): {each.message}"
+            for rank, each in failures.items()
+        )
+        super().__init__("\n".join([f"{name} FAILED", *rows]))
+        self.name, self.failures = name, failures
+
+    def get_first_failure(self) -> tuple[int, ProcessFailure]:
+        """(rank, failure) of the first one."""
+        return next(iter(self.failures.items()))
 
 
 def record(fn: Callable, error_handler: Any = None) -> Callable:

@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
     for name in ("rdzv-backend", "rdzv-id", "rdzv-conf", "monitor-interval", "start-method", "role", "log-dir",
                  "redirects", "tee", "local-ranks-filter", "local-addr"):  # fmt: skip
         add(f"--{name}", f"--{name.replace('-', '_')}", help=argparse.SUPPRESS)
-    for name in ("standalone", "run-path"):
+    for name in ("standalone", "run-path", "use-env"):
         add(f"--{name}", f"--{name.replace('-', '_')}", action="store_true", help=argparse.SUPPRESS)
     add("program", metavar="PROGRAM", help="a .py file, or a module after -m")
     add("rest", metavar="...", nargs=argparse.REMAINDER, help="the program's own arguments")

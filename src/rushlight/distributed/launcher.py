@@ -1,0 +1,144 @@
+"""`torch.distributed.launcher`: functions or programs in several processes that become one job, started from Python."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rushlight.distributed import run
+from rushlight.distributed.elastic import ChildFailedError, ProcessFailure
+
+__all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
+
+MOMENT = 0.1  # seconds between looks at what processes have sent
+
+
+@dataclass
+class LaunchConfig:
+    """Machines, processes on each, and where they meet. What means nothing here is accepted.
+
+    Of several machines each says its number in `rdzv_configs={"rank": 0}`.
+    """
+
+    min_nodes: int
+    max_nodes: int
+    nproc_per_node: int
+    logs_specs: Any = None
+    run_id: str = ""
+    role: str = "default_role"
+    rdzv_endpoint: str = ""
+    rdzv_backend: str = "etcd"
+    rdzv_configs: dict[str, Any] = field(default_factory=dict)
+    rdzv_timeout: int = -1
+    max_restarts: int = 3
+    monitor_interval: float = 0.1
+    start_method: str = "spawn"
+    log_line_prefix_template: str | None = None
+    metrics_cfg: dict[str, str] = field(default_factory=dict)
+    local_addr: str | None = None
+    event_log_handler: str = "null"
+    numa_options: Any = None
+    signals_to_handle: str = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
+    duplicate_stdout_filters: list[str] | None = None
+    duplicate_stderr_filters: list[str] | None = None
+    virtual_local_rank: bool = False
+    shutdown_timeout: int | None = None
+
+    def options(self) -> argparse.Namespace:
+        """As the options of torchrun."""
+        if self.max_nodes > 1 and "rank" not in self.rdzv_configs:
+            raise NotImplementedError(
+                f"elastic_launch on {self.max_nodes} machines: say the number of this one, rdzv_configs={{'rank': 0}}"
+            )
+        given = [
+            f"--nproc-per-node={self.nproc_per_node}", f"--nnodes={self.max_nodes}", f"--max-restarts={self.max_restarts}",
+            f"--node-rank={self.rdzv_configs.get('rank', 0)}", f"--rdzv-endpoint={self.rdzv_endpoint}", "--no-python",
+        ]  # fmt: skip
+        return run.parser().parse_args([*given, "program"])
+
+
+class elastic_launch:
+    """A function, or a program by its path, that a call starts in all processes.
+
+    The call gives {rank: what the function returned there}, None for a program; `ChildFailedError` if a process fails
+    and no restart is left. A function and what it takes are pickled.
+    """
+
+    def __init__(
+        self, config: LaunchConfig, entrypoint: Callable | str | None, health_check_server: Any = None
+    ) -> None:  # fmt: skip
+        self._config, self._entrypoint = config, entrypoint
+
+    def __call__(self, *args: Any) -> dict[int, Any]:
+        return launch_agent(self._config, self._entrypoint, [*args])
+
+
+def launch_agent(
+    config: LaunchConfig, entrypoint: Callable | str | None, args: list[Any]
+) -> dict[int, Any]:
+    """Start a function or a program with arguments in all processes, and wait for them."""
+    options = config.options()
+    for restarts in range(config.max_restarts + 1):
+        job = run.Job(options, restarts)
+        try:
+            if callable(entrypoint):
+                return _functions(job, config.start_method, entrypoint, args)
+            options.program, options.rest = entrypoint or sys.executable, [*map(str, args)]
+            return _programs(job)
+        except ChildFailedError:
+            if restarts == config.max_restarts:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _programs(job: run.Job) -> dict[int, Any]:
+    try:
+        job.start()
+        failed = job.wait()
+    finally:
+        job.end()
+    if failed is not None:
+        process = job.processes[failed]
+        failure = ProcessFailure(failed, process.pid, process.returncode, job.report(failed))
+        raise ChildFailedError(str(process.args), {job.first + failed: failure})
+    return dict.fromkeys(range(job.first, job.first + job.here))
+
+
+def _functions(job: run.Job, method: str, fn: Callable, args: list[Any]) -> dict[int, Any]:
+    import multiprocessing
+
+    from rushlight.multiprocessing.spawn import ProcessException, start_processes
+
+    results, found = multiprocessing.get_context(method).SimpleQueue(), {}
+    shared = {k: str(v) for k, v in job.shared.items()}
+    given = (job.first, shared, results, fn, args)
+    started = start_processes(_function, given, job.here, join=False, start_method=method)
+    try:
+        done = False
+        while not done:
+            done = started.join(MOMENT)  # type: ignore[union-attr]
+            while not results.empty():
+                rank, value = results.get()
+                found[rank] = value
+    except ProcessException as error:
+        code = getattr(error, "exit_code", 1)
+        failure = ProcessFailure(error.error_index, error.error_pid, code, error.msg)
+        name = getattr(fn, "__qualname__", str(fn))
+        raise ChildFailedError(name, {job.first + error.error_index: failure}) from error
+    finally:
+        for process in started.processes:  # type: ignore[union-attr]
+            process.terminate()  # of those that still run, where this one is interrupted
+    return dict(sorted(found.items()))
+
+
+def _function(
+    local: int, first: int, shared: dict[str, str], results: Any, fn: Callable, args: list[Any]
+) -> None:
+    """What each process runs."""
+    rank = first + local
+    os.environ.update(shared, RANK=str(rank), LOCAL_RANK=str(local), ROLE_RANK=str(rank))
+    results.put((rank, fn(*args)))
