@@ -259,16 +259,8 @@ def all(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
 
 def xor_sum(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
     """The exclusive or of the elements as 64 bits each."""
-    if axis is None and a.size > STRETCH and a.flags.c_contiguous:  # numbers stay in the cache
-        flat, total = a.reshape(-1), np.zeros((1,) * a.ndim if keepdims else (), np.uint64)
-        for at in range(0, a.size, STRETCH):
-            total ^= xor_sum(flat[at : at + STRETCH], None, False)
-        return total
     bits = a.astype(I64 if a.dtype.kind in "iub" else F64, copy=False).view(np.uint64)
     return in_order(np.bitwise_xor.reduce(bits, axis, keepdims=keepdims))
-
-
-STRETCH = 1 << 14
 
 
 def expand_reduced(a: np.ndarray, shape: tuple, kept: tuple | None) -> np.ndarray:

@@ -89,8 +89,10 @@ def view_as_complex(xp, input: Array):
     shape, d = input.shape, dtypes.OF[input.dtype]
     if d.np in FULL and shape and shape[-1] == 2 and is_whole(input):
         c = d.to_complex().np
+        if 1 not in shape:
+            return input.view(c)[..., 0]
         made, strides = input.view(c)[..., 0], input.strides[:-1]
-        if made.strides == strides and (1 not in shape or not any(s % c.itemsize for s in strides)):
+        if made.strides == strides and not any(s % c.itemsize for s in strides):
             return made  # of size 1 strides may be odd
     if d not in (dtypes.float16, dtypes.float32, dtypes.float64):
         raise RuntimeError(

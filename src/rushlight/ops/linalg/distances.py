@@ -81,7 +81,13 @@ def lengths_of_slices(xp, x: Array, p: float, dim: int) -> Array:
     """The `p`-norm of each slice along `dim`; of a row-major array by whole rows or columns."""
     shape = x.shape
     n, rows, columns = shape[dim], prod(shape[:dim]), prod(shape[dim + 1 :])
-    if min(rows, columns) > 1 or not x.size or not x.flags.c_contiguous or x.dtype.kind == "c":
+    if (
+        len(shape) == 2
+        or min(rows, columns) > 1
+        or not x.size
+        or not x.flags.c_contiguous
+        or x.dtype.kind == "c"
+    ):
         return length(xp, x, p, slices(dim, len(shape)), True)
     flat = x.reshape((n, columns) if rows == 1 else (rows, n))
     lengths = length(xp, flat, p, (int(rows == 1),), False)
