@@ -657,6 +657,26 @@ def test_sizes_that_come_again_become_programs():
     assert len(f.programs) == 4
 
 
+def test_a_variable_of_inner_functions_without_a_value():
+    def f(x):
+        if x is None:
+            k = 1
+        return x + sum(k for _ in range(2))
+
+    def g(x):
+        if x is None:
+            k = 1
+        k += 1
+        return x + sum(k for _ in range(2))
+
+    for each, kind, text in (
+        (f, NameError, "free variable 'k'"),
+        (g, UnboundLocalError, "local variable 'k'"),
+    ):
+        with pytest.raises(kind, match=text):
+            Compiled(each)(torch.ones(3))
+
+
 def test_gradients_of_another_layout_than_in_the_capture():
     x = torch.randn(3, 4, 5, requires_grad=True)
     w = torch.randn(6, 5, requires_grad=True)

@@ -61,6 +61,31 @@ def test_an_error_finds_the_gradients_as_the_step_left_them():
     assert table.weight.grad is None
 
 
+@pytest.mark.parametrize("absent", [(False, True, False), (True, False, True, False)])
+def test_gradients_that_are_filled_with_zeros_where_there_are_some(absent):
+    def run(wrap):
+        model = perceptron()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def step(x):
+            optimizer.zero_grad(set_to_none=False)
+            model(x).square().sum().backward()
+            optimizer.step()
+
+        f = wrap(step)
+        model(torch.ones(4, 6)).sum().backward()
+        kept = []
+        for drop in absent:
+            if drop:
+                optimizer.zero_grad()
+            before = model[0].weight.grad
+            f(torch.ones(4, 6))
+            kept.append(model[0].weight.grad is before)
+        return kept, state_of(model, optimizer)
+
+    assert run(Compiled) == run(lambda f: f)
+
+
 def test_gradients_that_are_read_in_front_of_zero_grad():
     def outcome(wrap):
         model = perceptron()

@@ -276,15 +276,15 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
         if any(tables):
             c.stop("hooks of an optimizer")
         c.guards.add(f"not ({' or '.join(map(c.guards.name, tables))})")
+    clears = f is rushlight.optim.Optimizer.zero_grad and kwargs in ({}, {"set_to_none": True})
     if c.reason is None:
-        clears = f is rushlight.optim.Optimizer.zero_grad and kwargs in ({}, {"set_to_none": True})
         c.step(f, args, kwargs, "clears" if clears else "calls")
     with c.recorder.paused():
         r = f(*args, **kwargs)
     if r is not None:
         c.stop(f"{f.__qualname__} with a result")
     if c.reason is None:
-        c.recorder.after_optimizer(o)
+        c.recorder.after_optimizer(o, clears)
     return r
 
 

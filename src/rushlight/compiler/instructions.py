@@ -64,13 +64,23 @@ def load_const(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     s.append(i.value)
 
 
+UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
+
+
 def local(f: Frame, at: int) -> Any:
     v = f.fast[at]
     if v is UNBOUND:
-        raise UnboundLocalError(
-            f"cannot access local variable '{f.plan.names[at]}' where it is not associated with a value"
-        )
+        raise UnboundLocalError(UNBOUND_LOCAL.format(f.plan.names[at]))
     return v
+
+
+def is_empty(cell: types.CellType) -> bool:
+    """Whether a variable that inner functions share has no value."""
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
 
 
 @instruction("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
@@ -142,7 +152,10 @@ def make_cell(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 
 @instruction("LOAD_DEREF", "LOAD_CLASSDEREF")
 def load_deref(f: Frame, i: Instruction, s: list, w: Watch) -> None:
-    s.append(w.cell(f.fast[i.arg], f.plan.names[i.arg]))
+    cell, name = f.fast[i.arg], f.plan.names[i.arg]
+    if name in f.plan.code.co_cellvars and is_empty(cell):
+        raise UnboundLocalError(UNBOUND_LOCAL.format(name))
+    s.append(w.cell(cell, name))
 
 
 @instruction("STORE_DEREF")

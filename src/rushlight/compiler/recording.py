@@ -494,15 +494,19 @@ class Recorder(TorchDispatchMode):
                 self.gradients[v.number] = found
                 self.cut(Step(set_gradient, [v.tensor, g], {}, "changes"))
 
-    def after_optimizer(self, o: Any) -> None:
-        """Note which gradients there are after a step of an optimizer, which decides that for its parameters."""
+    def after_optimizer(self, o: Any, clears: bool) -> None:
+        """Note which gradients of its parameters a call of an optimizer set: all where it clears them, else those that
+        this call knew. Whether there are others is as it was before, and a guard says so where it is asked."""
         c = self.capture
         for k, group in enumerate(o.param_groups):
             ids = c.guards.name([*map(id, group["params"])])
             c.guards.add(f"[*map(id, {c.guards.name(o)}.param_groups[{k}]['params'])] == {ids}")
             for t in group["params"]:
-                self.decided[id(t)] = t
                 v = self.value_of(t)
+                known = v is not None and v.number in self.gradients
+                if not (clears or known or id(t) in self.decided):
+                    continue
+                self.decided[id(t)] = t
                 if v is not None:
                     self.gradients.pop(v.number, None)
         c.guards.add(f"len({c.guards.name(o)}.param_groups) == {len(o.param_groups)}")
