@@ -92,6 +92,36 @@ def test_swap_tensors():
     assert a.shape == (3,) and a.requires_grad and b.tolist() == [1.0, 1.0]
 
 
+def test_tensors_of_a_graph_are_not_swapped():
+    a, c, other = torch.ones(3, requires_grad=True), torch.full((3,), 2.0), torch.full((3,), 5.0)
+    y = (a * c + a * a).sum()
+    for t in (a, c):  # the node of the product would read the other tensor's numbers
+        with pytest.raises(RuntimeError, match="Expected use_count of t1 to be 1"):
+            torch.utils.swap_tensors(t, other)
+    with pytest.raises(RuntimeError, match="Expected use_count of t2 to be 1"):
+        torch.utils.swap_tensors(other, c)
+    y.backward()
+    assert a.grad.tolist() == [4.0] * 3
+    base = torch.ones(3)
+    view = base[1:]
+    with pytest.raises(RuntimeError, match="view of it"):
+        torch.utils.swap_tensors(base, other)
+    torch.utils.swap_tensors(view, other)
+    assert other.tolist() == [1.0, 1.0] and view.tolist() == [5.0] * 3 and other._base is base
+
+
+def test_swapped_leaves_get_their_own_gradients():
+    a, b = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.full((2,), 2.0))
+    a.register_hook(lambda g: g * 2)
+    before = (a + 1).sum()
+    torch.utils.swap_tensors(a, b)
+    (a + b * 3).sum().backward()
+    assert a.grad.tolist() == [1.0, 1.0] and b.grad.tolist() == [6.0, 6.0]
+    with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+        before.backward()
+
+
+
 def test_dlpack():
     x = torch.arange(3)
     for back in (torch.from_dlpack(x), torch.from_dlpack(torch.to_dlpack(x))):

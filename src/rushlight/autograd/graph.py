@@ -289,6 +289,18 @@ class AccumulateGrad(Node):
         return leaf
 
 
+class SwappedLeaf(AccumulateGrad):
+    """The node that a leaf had before `swap_tensors`: which tensor a gradient belongs to is not known any more."""
+
+    __slots__ = ()
+
+    def apply(self, g: Any, edges: tuple = (), keep: bool = False, record: bool = False) -> tuple:
+        raise RuntimeError(
+            "Trying to execute AccumulateGrad node that was poisoned by swap_tensors: backward leads to a leaf that was "
+            "swapped after the forward. Swap before the forward, or run backward first."
+        )
+
+
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they "
     "have already been freed). Saved intermediate values of the graph are freed when you call "

@@ -12,12 +12,14 @@ import numpy as np
 
 from rushlight._backends import devices, meta
 from rushlight._backends.compressed import Compressed
-from rushlight.autograd.graph import AccumulateGrad
+from rushlight.autograd.graph import AccumulateGrad, Node, SwappedLeaf
+from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes, geometry, storage
 from rushlight.core.device import current_accelerator
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
 from rushlight.dispatch import general, handlers, results
+from rushlight.dispatch.record import Saved
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
 
@@ -115,13 +117,47 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 
 @public("utils", name="swap_tensors")
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Exchange two tensors: memory, history, attributes; every holder of one sees the other."""
-    for slot in ("_array", "_edge", "_counter", "__dict__"):
+    """Exchange two tensors: class, memory, history, attributes; every holder of one sees the other.
+
+    RuntimeError where one is saved for backward or is the base of a view: the graph would read other numbers.
+    """
+    if t1 is t2:
+        return
+    if in_graph(t1, t2):
+        name, t = ("t1", t1) if in_graph(t1) else ("t2", t2)
+        raise RuntimeError(
+            f"swap_tensors(): Expected use_count of {name} to be 1, or 2 with an AccumulateGrad node, but a graph has "
+            f"saved this tensor of shape {list(t.shape)} for backward, or a view of it was made. Run backward and drop "
+            "the views first, or swap a clone()"
+        )
+    for slot in ("_array", "_edge", "_counter", "__class__", "__dict__"):
         a, b = getattr(t1, slot), getattr(t2, slot)
         setattr(t1, slot, b)
         setattr(t2, slot, a)
     g1, g2 = getattr(t1, "_grad", None), getattr(t2, "_grad", None)
     t1._grad, t2._grad = g2, g1
+    for t in (t1, t2):
+        leave_graph(t)
+
+
+def in_graph(*tensors: Tensor) -> bool:
+    """Whether a node has saved one of `tensors`, or a view was made of it."""
+    holders = gc.get_referrers(*tensors)
+    kinds = (Node, Saved, View)
+    if any(isinstance(h, kinds) for h in holders):
+        return True
+    several = [h for h in holders if h.__class__ in (list, tuple)]
+    return bool(several) and any(isinstance(h, kinds) for h in gc.get_referrers(*several))
+
+
+def leave_graph(t: Tensor) -> None:
+    """Give a leaf that was swapped a new node, with its hooks; graphs that lead to the former one cannot go there."""
+    node = edge_of(t)
+    if node.__class__ is AccumulateGrad:
+        own = AccumulateGrad(t)
+        own.hooks, node.hooks = node.hooks, None
+        t._set_leaf_edge(own)
+        node.__class__ = SwappedLeaf
 
 
 @public("Tensor")
