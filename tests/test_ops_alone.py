@@ -121,7 +121,6 @@ def test_swapped_leaves_get_their_own_gradients():
         before.backward()
 
 
-
 def test_dlpack():
     x = torch.arange(3)
     for back in (torch.from_dlpack(x), torch.from_dlpack(torch.to_dlpack(x))):

@@ -339,6 +339,8 @@ def _clamp_tensors(input: Tensor, min: Tensor | _Number | None = None, max: Tens
     """`clamp` with bounds of which at least one is a tensor."""
 def _close(input: Tensor, other: Tensor | _Number, rtol: _float, atol: _float, equal_nan: _bool) -> Tensor:
     """The forward of `isclose`."""
+def _conj(input: Tensor) -> Tensor:
+    """The same memory with the conjugate bit, or without it."""
 def _conjugates(input: Tensor, *, out: Any = None) -> Tensor:
     """`conj_physical` of complex numbers."""
 def _convert_indices_from_coo_to_csr(input: Any, size: Any, *, out_int32: Any = False) -> Any:
@@ -556,6 +558,8 @@ def _mul_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Ten
     """`mul` of a half type by one number."""
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> _result_mean_rstd: ...
 def _native_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> _result_mean_rstd: ...
+def _neg_view(input: Tensor) -> Tensor:
+    """The negatives, a view of the same memory; NotImplementedError for bool."""
 def _pdist_forward(input: Tensor, p: _float) -> Tensor: ...
 def _prelu_kernel(input: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor: ...
 def _recurrent_layer(input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None, h0: Tensor, c0: Tensor | None, kind: _str, sizes: Any, reverse: _bool) -> _result_h_c:
@@ -793,7 +797,7 @@ def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tens
 def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
 def conj(input: Tensor, *, out: Any = None) -> Tensor:
-    """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
+    """The complex conjugates, a view of the same memory; a real tensor as it is."""
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     """The complex conjugates; a real tensor as it is."""
 def constant_pad_nd(input: Tensor, pad: _Ints, value: _float = 0) -> Tensor:
@@ -1067,7 +1071,7 @@ def inverse(input: Tensor, *, out: Any = None) -> Tensor:
 def is_complex(input: Any) -> _bool:
     """Whether the dtype is complex."""
 def is_conj(input: Any) -> _bool:
-    """Whether the tensor is lazily conjugated: never here, conj() computes."""
+    """Whether the tensor is a view of conjugates: see Note [Conjugates are views] in _backends/math_bits.py."""
 def is_distributed(input: Any) -> _bool:
     """False: no tensor is."""
 def is_floating_point(input: Any) -> _bool:
@@ -1075,7 +1079,7 @@ def is_floating_point(input: Any) -> _bool:
 def is_inference(input: Any) -> _bool:
     """Whether the tensor was made in inference mode."""
 def is_neg(input: Any) -> _bool:
-    """Whether the tensor is lazily negated: never here."""
+    """Whether the tensor is a view of negatives."""
 def is_nonzero(input: Any) -> _bool:
     """Whether the only element of a tensor is not 0; RuntimeError if it has not one element."""
 def is_same_size(input: Any, other: Any) -> _bool:
@@ -1371,9 +1375,9 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Te
 def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
     """The size of another sparse tensor, in place; entries stay where they are."""
 def resolve_conj(input: Tensor, *, out: Any = None) -> Tensor:
-    """`input`: no tensor here is a conjugate yet to be computed."""
+    """The conjugates computed, where `input` is a view of conjugates; else `input`."""
 def resolve_neg(input: Tensor, *, out: Any = None) -> Tensor:
-    """`input`: no tensor here is a negative yet to be computed."""
+    """The negatives computed, where `input` is a view of negatives; else `input`."""
 def result_type(tensor1: Any, tensor2: Any) -> _dtype:
     """The dtype of an operation between two tensors or numbers."""
 def rms_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from rushlight._backends import math_bits
 from rushlight._ops import DispatchKey, _AutoDispatchBelowAutograd
 from rushlight.autograd.state import thread
 from rushlight.core.errors import LinAlgError as _LinAlgError
@@ -44,6 +45,16 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 def is_grad_enabled() -> bool:
     """Whether operations are recorded for backward."""
     return thread.grad
+
+
+def _set_conj(tensor: Any, on: bool) -> None:
+    """Let the memory of a complex tensor be read as conjugates, or as it lies there."""
+    tensor._array = math_bits.marked(tensor._array, on, tensor.is_neg())
+
+
+def _set_neg(tensor: Any, on: bool) -> None:
+    """Let the memory of a tensor be read with the other sign, or as it lies there."""
+    tensor._array = math_bits.marked(tensor._array, tensor.is_conj(), on)
 
 
 class _WeakTensorRef:

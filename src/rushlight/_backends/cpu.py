@@ -22,6 +22,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     arctan,
     arctan2,
     arctanh,
+    asanyarray,
     asarray,
     bitwise_and,
     bitwise_or,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import devices, llvm, sparse
+from rushlight._backends.math_bits import Marked, resolved
 from rushlight._codegen.runtime import abi
 from rushlight.autograd.graph import AccumulateGrad, Output, count, new, version_of
 from rushlight.autograd.hook_results import replaced, replaced_all
@@ -282,6 +283,8 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     `mine`: nothing else references the array.
     """
     a, like = g._array, t._array
+    if isinstance(a, Marked) and not (thread.grad and g._edge is not None):
+        a = resolved(a)
     if dispatched(g):
         if thread.grad and g._edge is not None:
             return g.clone()

@@ -18,6 +18,7 @@ import numpy as np
 
 import rushlight
 from rushlight._backends import meta
+from rushlight._backends.math_bits import Marked
 from rushlight._codegen.native_entry import in_python
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import edge_of
@@ -267,6 +268,9 @@ class Recorder(TorchDispatchMode):
             return
         if name == "lift_fresh" and self.value_of(args[0]) is None:
             self.literal(args[0], result)
+            return
+        if any(isinstance(t, Tensor) and isinstance(t._array, Marked) for t in parts):
+            self.capture.stop(f"{func}, a view of conjugates or negatives,")
             return
         if name == "detach":
             if result._array is args[0]._array:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight._backends import devices
+from rushlight._backends.math_bits import resolved
 from rushlight._backends.sparse import Coo, Sparse
 from rushlight.autograd.state import thread
 from rushlight.core import modes
@@ -253,7 +254,7 @@ def tensor_str(tensor: Tensor, *, contents: str | None = None) -> str:
     meta, shape = tensor.is_meta, tensor.shape
     empty = 0 in shape
     if contents is None:
-        contents = "..." if meta else format_array(tensor._array, indent=len(prefix))
+        contents = "..." if meta else format_array(resolved(tensor._array), indent=len(prefix))
     suffixes = []
     if tensor.device.type != "cpu":
         suffixes.append(f"device='{tensor.device}'")
@@ -358,7 +359,7 @@ def tensor_format(tensor: Tensor, spec: str) -> str:
     """
     plain = _is_one_of((type(tensor),), "Tensor", "Buffer")
     if plain and not len(tensor.shape) and not tensor.is_meta:
-        return format(tensor._array.item(), spec)
+        return format(resolved(tensor._array).item(), spec)
     return object.__format__(tensor, spec)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight._backends import devices, sparse
 from rushlight._backends.compressed import Compressed
+from rushlight._backends.math_bits import Marked, marks, refuse_export
 from rushlight.autograd import tensor_hooks
 from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
 from rushlight.autograd.state import active, thread
@@ -167,9 +168,12 @@ class Tensor:
     name = property(lambda self: None)
 
     def is_conj(self) -> bool:
-        return False
+        """Whether the memory is read as conjugates: see Note [Conjugates are views] in _backends/math_bits.py."""
+        return marks(self._array)[0]
 
-    is_neg = is_conj
+    def is_neg(self) -> bool:
+        """Whether the memory is read with the other sign."""
+        return marks(self._array)[1]
 
     # -- history -----------------------------------------------------------------------------------
 
@@ -348,7 +352,7 @@ class Tensor:
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The memory as a NumPy array, without a copy. `force`: detach first, and copy if needed."""
         if force:
-            return self.detach().cpu().numpy()
+            return self.detach().cpu().resolve_conj().resolve_neg().numpy()
         if self.__class__ is not Tensor and scalars.handlers_of(self):
             raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if thread.grad and self.requires_grad:
@@ -360,6 +364,11 @@ class Tensor:
             hint = " Use Tensor.cpu() to copy the tensor to host memory first."
             hint = "" if self.is_meta else hint
             raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
+        if isinstance(a, Marked):
+            bit, how = ("conjugate", "conj") if a.conjugate else ("negative", "neg")
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{how}().numpy() instead."
+            )
         if a.dtype is BF16 or a.dtype is C32:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         return a if a.__class__ is np.ndarray else a.view(np.ndarray)
@@ -498,6 +507,7 @@ class Tensor:
     def __dlpack__(self, **options: Any) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        refuse_export(self._array)
         from rushlight.core import dlpack
 
         return dlpack.capsule_of(self._array, **options)
@@ -566,6 +576,8 @@ def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
         return a
     from rushlight.dispatch import handlers, overrides
 
+    if isinstance(a, Marked):
+        return a  # it goes the general way as it is
     if cls is Tensor:
         return a.view(np.ndarray) if a.__class__ is overrides.Tagged else a
     own = cls.__torch_function__

@@ -107,7 +107,7 @@ class Tensor:
     @property
     def name(self) -> Any: ...
     def is_conj(self) -> _bool: ...
-    is_neg = is_conj
+    def is_neg(self) -> _bool: ...
     @property
     def requires_grad(self) -> _bool: ...
     @requires_grad.setter
@@ -202,6 +202,8 @@ class Tensor:
         """`relu` of `addmm`, or with `use_gelu` its `gelu`, in one pass over the result."""
     def _coalesced_(self, coalesced: _bool) -> Tensor:
         """Say whether the coordinates are sorted and unique."""
+    def _conj(self) -> Tensor:
+        """The same memory with the conjugate bit, or without it."""
     def _dimI(self) -> _int:
         """The number of dimensions that coordinates run over; 0 for a strided tensor."""
     def _dimV(self) -> _int:
@@ -215,6 +217,8 @@ class Tensor:
         """The coordinates as they are: int64 [sparse dims, nnz]."""
     def _leaky_relu_(self, negative_slope: _float) -> Tensor: ...
     def _mish_(self) -> Tensor: ...
+    def _neg_view(self) -> Tensor:
+        """The negatives, a view of the same memory; NotImplementedError for bool."""
     def _nnz(self) -> _int:
         """The number of stored entries."""
     def _silu_(self) -> Tensor: ...
@@ -442,7 +446,7 @@ class Tensor:
     def combinations(self, r: _int = 2, with_replacement: _bool = False) -> Tensor:
         """All selections of `r` elements of a vector in order, a row each."""
     def conj(self) -> Tensor:
-        """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
+        """The complex conjugates, a view of the same memory; a real tensor as it is."""
     def conj_physical(self) -> Tensor:
         """The complex conjugates; a real tensor as it is."""
     def conj_physical_(self) -> Tensor:
@@ -1040,9 +1044,9 @@ class Tensor:
     def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
         """The size of another sparse tensor, in place; entries stay where they are."""
     def resolve_conj(self) -> Tensor:
-        """`input`: no tensor here is a conjugate yet to be computed."""
+        """The conjugates computed, where `input` is a view of conjugates; else `input`."""
     def resolve_neg(self) -> Tensor:
-        """`input`: no tensor here is a negative yet to be computed."""
+        """The negatives computed, where `input` is a view of negatives; else `input`."""
     def roll(self, shifts: Any, dims: Any = None) -> Tensor:
         """The elements moved on by `shifts` along `dims`; what falls off comes in at the other end."""
     def rot90(self, k: _int = 1, dims: Any = ...) -> Tensor:

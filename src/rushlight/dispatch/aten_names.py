@@ -47,7 +47,7 @@ NAMES = {
     "_clamp_min_tensor": "clamp_min",
     "_clamp_tensors": "clamp",
     "_close": "isclose",
-    "_conjugates": "_conj",
+    "_conjugates": "conj_physical",
     "_div_half": "div",
     "_div_rounded": "div",
     "_lerp_half": "lerp",

@@ -10,7 +10,7 @@ from rushlight._backends import llvm
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
-AS_ARRAY = "    if r.__class__ is not ndarray: r = asarray(r)"
+AS_ARRAY = "    if r.__class__ is not ndarray: r = asanyarray(r)"
 
 
 def optional(op: Op, name: str) -> bool:
@@ -135,7 +135,7 @@ def several_lines(op: Op) -> list[str]:
             f"    if a is None: {t} = None",
             "    else:",
             f"        {t} = new(Tensor)",
-            f"        {t}._array = a if a.__class__ is ndarray else asarray(a)",
+            f"        {t}._array = a if a.__class__ is ndarray else asanyarray(a)",
             f"        {t}._edge = {t}._counter = None",
         ]
     if op.wanted():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from rushlight._backends import complex32, devices, llvm, meta, sparse
+from rushlight._backends import complex32, devices, llvm, math_bits, meta, sparse
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, errors, geometry, modes
@@ -369,6 +369,9 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
     for a in found:
         if a.__class__ is not np.ndarray and isinstance(a, Lifted):
             return top_of(found).forward(op, named, keep)
+    if math_bits.made and math_bits.among(found):
+        to = math_bits.plain if op.view else math_bits.resolved
+        arrays = {i: math_bits.converted(a, to) for i, a in arrays.items()}
     home = next((devices.of(a) for a in found if a is not None), xp)
     on_meta, numbers = is_meta(found), [i for i, a in arrays.items() if isinstance(a, NUMBERS)]
     if op.promote is not None:
@@ -384,6 +387,8 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
     values += (keep,) if op.intermediates else ()
     with np.errstate(all="ignore"):
         r = meta.forward(op, values, run, numbers) if on_meta else run(op, values, space or home)
+    if op.view and isinstance(found[0], math_bits.Marked):
+        return math_bits.view(op, found[0], r)
     if r.__class__ is np.ndarray and (lies := op.operands(numbers)) is not None:
         return xp.laid_out(r, *[arrays[i] for i in lies])
     return r

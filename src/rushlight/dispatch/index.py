@@ -72,8 +72,8 @@ FUNCTIONS = {
         "aten.scatter_src aten.scatter_value scatter scatter_add scatter_reduce "
     ),
     "layout.complex_parts": (
-        "aten.conj_copy aten.imag aten.real conj imag real resolve_conj resolve_neg "
-        "view_as_complex view_as_real "
+        "_conj _neg_view aten.conj_copy aten.imag aten.real conj imag real resolve_conj "
+        "resolve_neg view_as_complex view_as_real "
     ),
     "layout.grids": (
         "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
@@ -470,15 +470,15 @@ FUNCTIONS = {
 
 # methods beside those of `Tensor.`: of the function of the same name
 SAME = (
-    "_addmm_activation abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv "
-    "addr adjoint all allclose amax amin aminmax angle any arccos arccosh arcsin arcsinh "
-    "arctan arctan2 arctanh argmax argmin argsort argwhere as_strided as_strided_scatter "
-    "asin asinh atan atan2 atanh baddbmm bernoulli bincount bitwise_and "
-    "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm "
-    "broadcast_to ceil celu cholesky cholesky_inverse cholesky_solve chunk clamp "
-    "clamp_max clamp_min clip clone combinations conj conj_physical copysign corrcoef cos "
-    "cosh count_nonzero cov cross cummax cummin cumprod cumsum deg2rad det diag "
-    "diag_embed diagflat diagonal diagonal_scatter diff digamma dist div divide dot "
+    "_addmm_activation _conj _neg_view abs absolute acos acosh add addbmm addcdiv addcmul "
+    "addmm addmv addr adjoint all allclose amax amin aminmax angle any arccos arccosh "
+    "arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_strided "
+    "as_strided_scatter asin asinh atan atan2 atanh baddbmm bernoulli bincount "
+    "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
+    "bitwise_xor bmm broadcast_to ceil celu cholesky cholesky_inverse cholesky_solve "
+    "chunk clamp clamp_max clamp_min clip clone combinations conj conj_physical copysign "
+    "corrcoef cos cosh count_nonzero cov cross cummax cummin cumprod cumsum deg2rad det "
+    "diag diag_embed diagflat diagonal diagonal_scatter diff digamma dist div divide dot "
     "dsplit eig eq equal erf erfc erfinv exp exp2 expm1 fill_ fix flatten flip fliplr "
     "flipud float_power floor floor_divide fmax fmin fmod frac frexp gather gcd ge geqrf "
     "ger greater greater_equal gt hardshrink hash_tensor heaviside histc histogram hsplit "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import complex32, devices, meta, sparse
+from rushlight._backends import complex32, devices, math_bits, meta, sparse
 from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import active, thread
@@ -212,7 +212,7 @@ def execute_write(op: Op, named: dict) -> Tensor:
             raise not_a_tensor(op, i, named[i])
         if isinstance(a, Lifted):
             continue
-        v = on_device_of(a, named[i]._array)
+        v = math_bits.resolved(on_device_of(a, named[i]._array))
         if v.size and devices.of(a).shares_memory(v, a):
             refuse_overlap(label, v, a)
             v = v.copy()
@@ -241,6 +241,8 @@ def execute_write(op: Op, named: dict) -> Tensor:
             if a.dtype is C32:
                 given = complex32.converted(given, complex32.plain)
                 complex32.write(op, a, write)
+            elif isinstance(a, math_bits.Marked):
+                math_bits.write(a, write)
             else:
                 write(a)
         bump(t)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # What every generated function sees.
 scope |= {
     "ndarray": np.ndarray,
+    "asanyarray": xp.asanyarray,
     "asarray": xp.asarray,
     "f32": F32,
     "f64": F64,

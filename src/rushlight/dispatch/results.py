@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, meta
+from rushlight._backends import devices, math_bits, meta
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
@@ -150,6 +150,11 @@ def refuse_inference_write() -> None:
 def copy(a: Any, b: Any) -> None:
     """`a[...] = b`, converted; `b` is a number or an array of the same device."""
     lifted = isinstance(a, transforms.Lifted)
+    if math_bits.made and not lifted:
+        b = math_bits.resolved(b)
+        if isinstance(a, math_bits.Marked):
+            b = math_bits.as_meant(b, *math_bits.marks(a))
+            a = math_bits.plain(a)
     space = devices.common((a, b)) if devices.is_array(b) and not lifted else devices.of(a)
     with np.errstate(all="ignore"):
         space.copyto(a, b, casting="unsafe")
@@ -169,7 +174,8 @@ def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
     memory = storage.memory(a)
     if (at + n) * a.itemsize > memory.size:
         memory = grown(memory, (at + n) * a.itemsize)
-    t._array = _array_for(t.__class__, storage.strided(memory, a.dtype, at, shape, strides))
+    made = storage.strided(memory, a.dtype, at, shape, strides)
+    t._array = _array_for(t.__class__, math_bits.like(a, made))
 
 
 def grown(memory: Any, n: int) -> Any:

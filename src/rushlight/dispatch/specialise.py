@@ -117,7 +117,7 @@ def bound_to() -> list[int] | None:
         slots.append(abi.slot(node, value))
     if 0 in slots or not (abi.available() and abi.views_hold()):
         return None
-    things = Tensor, np.ndarray, View, Version, active, 0, None, xp.asarray, thread
+    things = Tensor, np.ndarray, View, Version, active, 0, None, xp.asanyarray, thread
     things += sys.intern("grad"), True, sys.intern("shape"), dtypes.OF  # type: ignore[assignment]
     return [
         *slots,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
-from rushlight._backends import devices
+from rushlight._backends import devices, math_bits
 from rushlight.core.dtype_sets import F32, FULL, REDUCED
 from rushlight.core.tensor import Tensor
 
@@ -52,6 +52,13 @@ def update_moments(g: Any, m: Any, v: Any, beta1: float, beta2: float) -> None:
 
 def on_arrays(rule: Rule, arrays: list[Any], numbers: tuple) -> None:
     """Run a rule on arrays of one device, or None where a rule may get that; the second is the gradient."""
+    if math_bits.made and math_bits.among(arrays):
+        meant = [math_bits.resolved(a) for a in arrays]
+        on_arrays(rule, meant, numbers)
+        for a, value in zip(arrays, meant, strict=True):
+            if isinstance(a, math_bits.Marked) and a is not arrays[1]:
+                math_bits.put(a, value)
+        return
     first = arrays[0]
     assert first is not None
     xp = devices.common(arrays)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import serialization
-from rushlight._backends import devices
+from rushlight._backends import devices, math_bits
 from rushlight._backends.sparse import Sparse, own
 from rushlight.autograd.state import thread
 from rushlight.autograd.tensor_hooks import warn_if_has_hooks
@@ -38,12 +38,19 @@ def reduce_tensor(tensor: Tensor, kind: type | None = None) -> tuple[Any, ...]:
         where = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad
         if tensor.dtype in dtypes.WITHOUT_STORAGE:
             more: tuple[Any, ...] = UntypedStorage._of(tensor), *where, OrderedDict(), tensor.dtype
-            made = rebuild.tensor_v3, more
+            made = rebuild.tensor_v3, (*more, *metadata(tensor))
         else:
-            made = rebuild.tensor_v2, (TypedStorage._of(tensor), *where, OrderedDict())
+            more = TypedStorage._of(tensor), *where, OrderedDict(), *metadata(tensor)
+            made = rebuild.tensor_v2, more
     if kind is Tensor and not state:
         return made
     return rebuild.from_type, (made[0], kind, made[1], state)
+
+
+def metadata(tensor: Tensor) -> tuple[dict[str, bool], ...]:
+    """The bits of a view of conjugates or of negatives, where it has any."""
+    bits = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
+    return ({name: True for name, on in bits.items() if on},) if any(bits.values()) else ()
 
 
 def reduce_parameter(parameter: Tensor) -> tuple[Any, ...]:
@@ -180,7 +187,9 @@ def _copied(array: np.ndarray, memo: dict[Any, Any]) -> np.ndarray:
     memory = storage.memory(array)
     offset = xp.address(array) - xp.address(memory)
     copy = copied_memory(memory, memo)
-    return xp.as_strided(copy, array.shape, array.strides, offset, array.dtype)
+    return math_bits.like(
+        array, xp.as_strided(copy, array.shape, array.strides, offset, array.dtype)
+    )
 
 
 def copied_memory(memory: Any, memo: dict[Any, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight._backends import math_bits
 from rushlight._backends.compressed import LAYOUTS
 from rushlight.core import dtypes, storage
 from rushlight.core.storage import TypedStorage, UntypedStorage
@@ -256,9 +257,8 @@ def _finished(made: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
         _check(isinstance(metadata, dict), "the metadata of a tensor are {}", metadata)
         unknown = sorted(set(map(str, metadata)) - {"conj", "neg"})
         _check(not unknown, "a tensor has unknown metadata {}", unknown)
-        # PyTorch only marks such a tensor; here the operation is carried out.
-        made = made.conj().clone() if metadata.get("conj") else made
-        made = -made if metadata.get("neg") else made
+        bits = bool(metadata.get("conj")), bool(metadata.get("neg"))
+        made._array = math_bits.marked(made._array, *bits)
     return made.requires_grad_() if requires_grad is True else made
 
 

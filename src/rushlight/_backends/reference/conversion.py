@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rushlight._backends import complex32
+from rushlight._backends import complex32, math_bits
 from rushlight._backends.reference.layout import copied_as
 from rushlight.core import dtypes
 from rushlight.core.device import CPU, device
@@ -72,7 +72,7 @@ def from_numpy(a: np.ndarray) -> np.ndarray:
 
 def to_numpy(a: np.ndarray) -> np.ndarray:
     """The values of an array of this back end as a NumPy array: that array itself."""
-    return a if a.__class__ is np.ndarray else a.view(np.ndarray)
+    return a if a.__class__ is np.ndarray else math_bits.resolved(a).view(np.ndarray)
 
 
 def shares_memory(a: np.ndarray, b: np.ndarray) -> bool:

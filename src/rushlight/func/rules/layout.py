@@ -9,7 +9,7 @@ from rushlight.core import geometry
 from rushlight.dispatch.batch import RULES, Batched, in_front
 from rushlight.func.rules.rules import all_behind, along, behind, first_only, rule
 
-for path in "aten.alias aten.real aten.imag view_as_real view_as_complex aten.conj_copy aten.row_major".split():
+for path in "aten.alias aten.real aten.imag view_as_real view_as_complex aten.conj_copy _conj _neg_view aten.row_major".split():
     RULES[path] = first_only
 RULES["aten.view_dtype"] = first_only
 

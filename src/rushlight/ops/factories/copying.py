@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import devices, meta, sparse
+from rushlight._backends import devices, math_bits, meta, sparse
 from rushlight._backends.compressed import Compressed
 from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import active, thread
@@ -309,7 +309,10 @@ def overwrite(
         handlers.carried["overwrite"](t, label, given)
     else:
         if a.__class__ is not meta.Meta:
-            write(a.view(np.ndarray) if a.__class__ is overrides.Tagged else a)
+            if isinstance(a, math_bits.Marked):
+                math_bits.write(a, write)
+            else:
+                write(a.view(np.ndarray) if a.__class__ is overrides.Tagged else a)
         results.bump(t)
     if recording:
         before = new(Tensor)
@@ -521,7 +524,7 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
         self, src = beside(self, src, label)
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
     check_inplace(self, label, recording)
-    a, b = self._array, src._array
+    a, b = self._array, math_bits.resolved(src._array)
     if handlers.asked((self, src)) and not isinstance(a, Lifted):
         handlers.carried["overwrite"](self, label, (src,))
         if recording:

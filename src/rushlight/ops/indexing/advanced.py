@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, meta
+from rushlight._backends import devices, math_bits, meta
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import BOOL, I64
 from rushlight.core.tensor import INFERENCE, Tensor
@@ -121,7 +121,7 @@ def index_array(a: Any, b: Any) -> Any:
     """The array of an index tensor, where `a` is; indices may come from the CPU."""
     space = devices.of(a)
     if (own := devices.of(b)) is space or isinstance(a, meta.Meta) or isinstance(b, meta.Meta):
-        return b.view(ndarray) if b.__class__ is overrides.Tagged else b
+        return b.view(ndarray) if b.__class__ is overrides.Tagged else math_bits.resolved(b)
     if own is not xp:
         raise RuntimeError(
             "indices should be either on cpu or on the same device as the indexed tensor "

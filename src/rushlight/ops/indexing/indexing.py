@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, sparse
+from rushlight._backends import devices, math_bits, sparse
+from rushlight._backends.math_bits import Marked
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
@@ -52,6 +53,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             from rushlight.ops.sparse import shapes as sparse_shapes
 
             return sparse_shapes.getitem(self, index)
+        if isinstance(a, Marked) and index.__class__ is Tensor:
+            index = index.resolve_neg()
     c = index.__class__
     if c is Tensor:
         b = index._array
@@ -280,6 +283,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         lifted.setitem(self, index, value)
         return
     given = c is Tensor or isinstance(value, Tensor)
+    if math_bits.made and math_bits.among((a, value._array if given else None)):
+        written = (
+            value.resolve_conj().resolve_neg() if given else scalar_tensor(value, dtype=self.dtype)
+        )
+        recorded_write(self, index, written, not given)
+        return
     if (active.modes or handlers.made) and handlers.asked((self, value, index)):
         written = value if given else scalar_tensor(value, dtype=self.dtype)
         recorded_write(self, index, written, not given)

@@ -6,9 +6,9 @@ from typing import Any
 
 from numpy import ndarray
 
-from rushlight._backends import complex32
+from rushlight._backends import complex32, math_bits
 from rushlight.core import dtypes
-from rushlight.core.dtype_sets import COMPLEX, FULL
+from rushlight.core.dtype_sets import BOOL, C32, COMPLEX, FULL
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, op
 
@@ -40,7 +40,9 @@ imag_part.grad(input=lambda g, input_dtype: g.to(input_dtype) * 1j)
 @composite(method=False)
 def real(input: Tensor):
     """The real parts, on the same memory; a real tensor as it is."""
-    return real_part(input) if input._array.dtype in COMPLEX else input
+    if input._array.dtype not in COMPLEX:
+        return input
+    return real_part(conj(input) if input.is_conj() else input)
 
 
 @composite(method=False)
@@ -48,7 +50,7 @@ def imag(input: Tensor):
     """The imaginary parts, on the same memory; RuntimeError for real dtypes."""
     if input._array.dtype not in COMPLEX:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return imag_part(input)
+    return imag_part(_neg_view(conj(input)) if input.is_conj() else input)
 
 
 @op(view=True, method=False)
@@ -121,15 +123,36 @@ def complex_from(g: Tensor) -> Tensor:
     return view_as_complex(g if g.is_contiguous() else g.contiguous())
 
 
-# Note [Conjugates are copies]
-#     PyTorch's conj() is a view with a flag. Here it is the conjugated numbers, so that no kernel
-#     needs to know of the flag: `is_conj()` is always False, and writing to x.conj() leaves x alone.
+# -- views of conjugates and negatives: see Note [Conjugates are views] in _backends/math_bits.py ----
 
 
 @composite
 def conj(input: Tensor):
-    """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
-    return conj_copy(input) if input._array.dtype in COMPLEX else input
+    """The complex conjugates, a view of the same memory; a real tensor as it is."""
+    d = input._array.dtype
+    if d not in COMPLEX:
+        return input
+    return conj_copy(input) if d is C32 or input.layout is not dtypes.strided else _conj(input)
+
+
+@op(view=True, node="ConjBackward0")
+def _conj(xp, input: Array):
+    """The same memory with the conjugate bit, or without it."""
+    return math_bits.toggled(input, True, False)
+
+
+_conj.grad(input=lambda g: g.conj())
+
+
+@op(view=True, node="NegViewBackward0")
+def _neg_view(xp, input: Array):
+    """The negatives, a view of the same memory; NotImplementedError for bool."""
+    if input.dtype is BOOL:
+        raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
+    return math_bits.toggled(input, False, True)
+
+
+_neg_view.grad(input=lambda g: -g)
 
 
 @op(where="aten", name="conj_copy", node="ConjBackward0", method=False)
@@ -142,11 +165,11 @@ conj_copy.grad(input=lambda g: g.conj())
 
 @composite
 def resolve_conj(input: Tensor):
-    """`input`: no tensor here is a conjugate yet to be computed."""
-    return input
+    """The conjugates computed, where `input` is a view of conjugates; else `input`."""
+    return input.clone() if input.is_conj() else input
 
 
 @composite
 def resolve_neg(input: Tensor):
-    """`input`: no tensor here is a negative yet to be computed."""
-    return input
+    """The negatives computed, where `input` is a view of negatives; else `input`."""
+    return input.clone() if input.is_neg() else input

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends import devices, meta
+from rushlight._backends import devices, math_bits, meta
 from rushlight._backends.compressed import Compressed
 from rushlight.autograd.graph import AccumulateGrad, Node, SwappedLeaf
 from rushlight.autograd.views import View, edge_of
@@ -88,7 +88,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
                 f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
             )
         if size is None:
-            self._array = _array_for(self.__class__, source._array)
+            array = math_bits.like(self._array, math_bits.plain(source._array))
+            self._array = _array_for(self.__class__, array)
             results.bump(self)
             return self
         memory = storage.memory(source._array)
@@ -110,7 +111,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         memory = results.grown(memory, n * d.itemsize)
         if not isinstance(source, Tensor):
             source.untyped()._memory = memory
-    self._array = _array_for(self.__class__, storage.strided(memory, d, at, shape, steps))
+    array = math_bits.like(self._array, storage.strided(memory, d, at, shape, steps))
+    self._array = _array_for(self.__class__, array)
     results.bump(self)  # what was saved for backward is no more
     return self
 
@@ -186,7 +188,8 @@ def share(holder: Tensor | UntypedStorage) -> None:
             continue
         a = each._array
         strides = tuple(s // a.itemsize for s in a.strides)
-        each.data = _wrap(storage.strided(moved, a.dtype, storage.offset(each), a.shape, strides))
+        there = storage.strided(moved, a.dtype, storage.offset(each), a.shape, strides)
+        each.data = _wrap(math_bits.like(a, there))
 
 
 def _bytes(holder: Any) -> np.ndarray:

@@ -39,8 +39,11 @@ _declare("is_floating_point", "Whether the dtype is a floating-point type (not c
 _declare("is_complex", "Whether the dtype is complex.")
 _declare("is_signed", "Whether the dtype holds negative numbers.")
 _declare("is_inference", "Whether the tensor was made in inference mode.")
-_declare("is_conj", "Whether the tensor is lazily conjugated: never here, conj() computes.")
-_declare("is_neg", "Whether the tensor is lazily negated: never here.")
+_declare(
+    "is_conj",
+    "Whether the tensor is a view of conjugates: see Note [Conjugates are views] in _backends/math_bits.py.",
+)
+_declare("is_neg", "Whether the tensor is a view of negatives.")
 
 
 @public(overridable=True)

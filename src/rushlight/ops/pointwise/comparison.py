@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from rushlight._backends import math_bits
 from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import BOOL
 from rushlight.core.tensor import Tensor
@@ -141,6 +142,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
             f"equal(): argument 'other' (position 2) must be Tensor, not {results.kind(other)}"
         )
     a, b = input._array, other._array
+    if math_bits.made:
+        a, b = math_bits.resolved(a), math_bits.resolved(b)
     if a.shape != b.shape:
         return False
     if a.__class__ is ndarray is b.__class__ and a.dtype is b.dtype and not active.modes:

@@ -1,0 +1,188 @@
+"""Views of conjugates and negatives: `x.conj()`, `x.conj().imag`; see Note [Conjugates are views]."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.fx.experimental.proxy_tensor import make_fx
+
+
+def sample():
+    return torch.tensor([[1 + 2j, 3 - 1j], [0.5j, -2 + 0j]])
+
+
+def numbers(t):
+    return t.resolve_conj().resolve_neg().numpy()
+
+
+def test_a_conjugate_is_a_view():
+    x = sample()
+    c = x.conj()
+    assert c.is_conj() and not x.is_conj() and c._base is x and c.data_ptr() == x.data_ptr()
+    assert np.array_equal(numbers(c), x.numpy().conj())
+    x[0, 0] = 5 + 5j
+    assert c[0, 0].item() == 5 - 5j and c.tolist()[0][0] == 5 - 5j and f"{c[0, 0]}" == "(5-5j)"
+    assert repr(c[0]) == repr(c[0].clone())
+    assert not c.conj().is_conj() and c.conj()._base is x
+    assert c.t().is_conj() and c.mH.data_ptr() == x.data_ptr() and not c.mH.is_conj()
+    assert x.mH.is_conj() and all(row.is_conj() for row in c.unbind())
+    for copied in (c.clone(), c * 1, c.t().contiguous(), -c):
+        assert not copied.is_conj()
+    assert torch.ones(2).conj().is_conj() is False
+
+
+def test_real_and_imaginary_parts_of_a_conjugate():
+    x = sample()
+    c = x.conj()
+    assert c.imag.is_neg() and not c.real.is_neg() and c.imag.data_ptr() == x.imag.data_ptr()
+    assert np.array_equal(numbers(c.imag), -x.imag.numpy())
+    c.imag.fill_(3)
+    assert (x.imag == -3).all() and (c.imag + 1 == 4).all()
+    with pytest.raises(RuntimeError, match="view_as_real doesn't work on unresolved conjugated"):
+        torch.view_as_real(c)
+    with pytest.raises(RuntimeError, match="not supported for conjugate view tensors"):
+        c.view(torch.float32)
+
+
+WRITES = {
+    "mul_": lambda t: t.mul_(1 + 2j),
+    "add_": lambda t: t.add_(sample().conj()),
+    "copy_": lambda t: t.copy_(sample() * 2),
+    "fill_": lambda t: t.fill_(2j),
+    "zero_": lambda t: t.zero_(),
+    "item": lambda t: t.__setitem__((0, 1), 1 + 1j),
+    "column": lambda t: t.__setitem__((slice(None), 1), sample()[0]),
+    "index": lambda t: t.__setitem__(torch.tensor([1]), sample()[:1].conj()),
+    "mask": lambda t: t.__setitem__(torch.tensor([[True, False], [False, True]]), 3j),
+    "accumulate": lambda t: t.index_put_((torch.tensor([1]),), sample()[0], accumulate=True),
+    "index_add_": lambda t: t.index_add_(0, torch.tensor([1]), sample()[:1]),
+    "fill_diagonal_": lambda t: t.fill_diagonal_(2j),
+    "addmm_": lambda t: t.addmm_(sample(), sample().conj(), beta=2j),
+    "out": lambda t: torch.add(sample(), 1j, out=t),
+    "transposed": lambda t: t.mH.mul_(2j),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_to_a_conjugate_is_one_to_its_base(name):
+    x, like = sample(), sample().conj_physical()
+    c = x.conj()
+    WRITES[name](c)
+    WRITES[name](like)
+    assert c.is_conj() and np.allclose(numbers(c), like.numpy())
+    assert np.allclose(x.numpy(), like.numpy().conj())
+
+
+def test_memory_of_a_conjugate_leaves_with_its_bit_or_not_at_all():
+    c = sample().conj()
+    for refused in (c.numpy, c.__array__, lambda: np.asarray(c)):
+        with pytest.raises(RuntimeError, match="conjugate bit set"):
+            refused()
+    with pytest.raises(RuntimeError, match="negative bit set"):
+        c.imag.numpy()
+    with pytest.raises(BufferError, match="conjugate bit"):
+        torch.from_dlpack(c)
+    assert np.array_equal(c.numpy(force=True), numbers(c))
+    for t in (c, c.imag):
+        buffer = io.BytesIO()
+        torch.save(t, buffer)
+        buffer.seek(0)
+        saved = torch.load(buffer)
+        assert torch.equal(saved, t) and (saved.is_conj(), saved.is_neg()) == (
+            t.is_conj(),
+            t.is_neg(),
+        )
+    for other in (pickle.loads(pickle.dumps(c)), copy.deepcopy(c), c.detach()):
+        assert other.is_conj() and torch.equal(other, c)
+
+
+def test_no_function_of_numpy_computes_on_marked_memory():
+    a = sample().conj()._array
+    for function in (np.abs, np.sum, lambda a: a + 1, lambda a: np.concatenate([a, a])):
+        with pytest.raises(TypeError):
+            function(a)
+
+
+def gradient(f):
+    x = sample().requires_grad_()
+    y = torch.view_as_real(f(x).resolve_conj())
+    (y * torch.arange(1.0, 1 + y.numel()).reshape(y.shape)).sum().backward()
+    return x.grad
+
+
+def written(x):
+    y = x * 1
+    y.conj().mul_(1 + 2j)
+    return y * y
+
+
+def part_written(x):
+    y = x * 1
+    y.conj().imag[0] = x[1].real
+    return y * y
+
+
+def seen(x):
+    y = x * 1
+    c = y.conj()
+    y.mul_(3j)
+    return c * c
+
+
+@pytest.mark.parametrize(
+    ("of_views", "of_copies"),
+    [
+        (lambda x: x.conj() * x, lambda x: x.conj_physical() * x),
+        (lambda x: x.mH @ x, lambda x: x.t().conj_physical() @ x),
+        (written, lambda x: (x * (1 - 2j)) ** 2),
+        (seen, lambda x: (x * 3j).conj_physical() ** 2),
+        (part_written, lambda x: torch.stack([torch.complex(x[0].real, -x[1].real), x[1]]) ** 2),
+    ],
+)
+def test_gradients_through_conjugates(of_views, of_copies):
+    assert torch.allclose(gradient(of_views), gradient(of_copies))
+
+
+def test_gradients_and_optimizers_read_marked_gradients():
+    p = sample().requires_grad_()
+    p.backward(sample().conj())
+    assert torch.equal(p.grad, sample().conj())
+    p.grad = sample().conj()
+    torch.optim.SGD([p], lr=1.0).step()
+    assert torch.equal(p, sample() - sample().conj_physical())
+
+
+def test_conjugates_in_transforms():
+    x = sample()
+    assert torch.allclose(torch.vmap(lambda v: v.conj() * v)(x), x.conj_physical() * x)
+    assert torch.allclose(torch.vmap(torch.dot)(x.conj(), x), (x.conj_physical() * x).sum(1))
+    y, tangent = torch.func.jvp(lambda v: v.conj() * v, (x,), (x * 1j,))
+    assert torch.allclose(tangent, torch.zeros(2, 2, dtype=y.dtype))
+    compiled = torch.compile(lambda x: x.conj().imag * 2 + x.mH.real)
+    assert torch.equal(compiled(x), -x.imag * 2 + x.t().real)
+    traced = make_fx(lambda x: x.conj() * 2)(x)
+    assert torch.equal(traced(x * 1j), (x * 1j).conj_physical() * 2)
+
+
+def test_conjugates_of_subclasses():
+    class Named(torch.Tensor):
+        pass
+
+    x = sample()
+    c = x.as_subclass(Named).conj()
+    assert type(c) is Named and c.is_conj()
+    c.mul_(2j)
+    assert torch.equal(x, sample() * -2j)
+
+
+def test_random_numbers_with_marked_parameters():
+    torch.manual_seed(0)
+    a = torch.normal(torch.ones(3)._neg_view(), torch.ones(3))
+    torch.manual_seed(0)
+    assert torch.equal(a, torch.normal(-torch.ones(3), torch.ones(3)))
+    assert torch.ones(2, dtype=torch.bfloat16)._neg_view().tolist() == [-1, -1]
+    assert (torch.ones(2, dtype=torch.bfloat16)._neg_view() * 3).tolist() == [-3, -3]
