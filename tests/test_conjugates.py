@@ -186,3 +186,13 @@ def test_random_numbers_with_marked_parameters():
     assert torch.equal(a, torch.normal(-torch.ones(3), torch.ones(3)))
     assert torch.ones(2, dtype=torch.bfloat16)._neg_view().tolist() == [-1, -1]
     assert (torch.ones(2, dtype=torch.bfloat16)._neg_view() * 3).tolist() == [-3, -3]
+
+
+def test_writes_of_another_dtype_to_marked_memory():
+    x = torch.ones(3)
+    x._neg_view().lt_(torch.zeros(3))
+    assert x.tolist() == [-1.0] * 3
+    x._neg_view().copy_(torch.arange(3))
+    assert x.tolist() == [0.0, -1.0, -2.0]
+    repeats = torch.tensor([-1, -2])._neg_view()
+    assert torch.repeat_interleave(torch.tensor([1, 2]), repeats).tolist() == [1, 2, 2]

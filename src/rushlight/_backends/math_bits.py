@@ -145,7 +145,10 @@ def write(a: Marked, fill: Callable) -> None:
 
 def put(a: Marked, meant: Any) -> None:
     """Write numbers into marked memory, as they lie there."""
-    plain(a)[...] = as_meant(meant, *marks(a))
+    with np.errstate(all="ignore"):
+        own = np.asarray(meant)
+        own = own if own.dtype == a.dtype else own.astype(a.dtype)
+        np.copyto(plain(a), as_meant(own, *marks(a)))
 
 
 def refuse_export(a: Any) -> None:

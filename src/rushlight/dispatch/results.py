@@ -153,8 +153,8 @@ def copy(a: Any, b: Any) -> None:
     if math_bits.made and not lifted:
         b = math_bits.resolved(b)
         if isinstance(a, math_bits.Marked):
-            b = math_bits.as_meant(b, *math_bits.marks(a))
-            a = math_bits.plain(a)
+            math_bits.put(a, b)
+            return
     space = devices.common((a, b)) if devices.is_array(b) and not lifted else devices.of(a)
     with np.errstate(all="ignore"):
         space.copyto(a, b, casting="unsafe")

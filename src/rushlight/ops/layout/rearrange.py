@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight._backends import devices
+from rushlight._backends import devices, math_bits
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
@@ -208,7 +208,7 @@ def repeat_each_back(g: Tensor, input_shape: Ints, repeats: Tensor, dim: int) ->
 
 def repeated_slices(repeats: Tensor) -> Tensor:
     """Which slice each repeated slice was."""
-    r = repeats._array
+    r = math_bits.resolved(repeats._array)
     xp = devices.of(r)
     return _wrap(xp.repeat(xp.arange(r.size), r))
 
@@ -259,7 +259,7 @@ def repeat_interleave(
         raise RuntimeError("repeats has to be Long or Int tensor")
     if repeats.ndim > 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    r = repeats._array
+    r = math_bits.resolved(repeats._array)
     if isinstance(r, Meta):  # a fake tensor's is a subclass
         if output_size is None or r.__class__ is not Meta:
             raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from rushlight._backends import cpu as xp
+from rushlight._backends import math_bits
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
@@ -260,7 +261,7 @@ def searchsorted(
             raise RuntimeError(
                 f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}"
             )
-        a = sorter._array
+        a = math_bits.resolved(sorter._array)
         if a.size and not isinstance(a, Meta) and (a.min() < 0 or a.max() >= own[-1]):
             raise RuntimeError(f"{name}: sorter index out of range")
     check_int_out(name, out, out_int32)
