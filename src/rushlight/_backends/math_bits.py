@@ -9,7 +9,7 @@ Note [Conjugates are views]
     memory as they lie there. So no kernel sees a mark, and NumPy refuses these arrays. All of it stands below autograd:
     graphs, function transforms and subclasses know of views alone.
 
-    Meta tensors have no numbers and no marks; of complex32 a conjugate is a copy.
+    Meta tensors have no numbers and no marks; of complex32, of sparse tensors and on other devices a conjugate is a copy.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def marked(a: np.ndarray, conjugate: bool, negative: bool) -> np.ndarray:
 
 def toggled(a: np.ndarray, conjugate: bool, negative: bool) -> np.ndarray:
     """The memory of `a`, with each bit that is asked for turned over."""
-    if a.__class__ is not np.ndarray and not isinstance(a, Marked):
+    if not isinstance(a, np.ndarray):
+        raise NotImplementedError("only memory of the CPU is read with a conjugate or negative bit")
+    if a.__class__ is not np.ndarray and not isinstance(a, Marked):  # of the meta device
         return a[...]
     has = marks(a)
     return marked(a, has[0] is not conjugate, has[1] is not negative)

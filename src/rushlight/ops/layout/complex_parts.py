@@ -132,7 +132,8 @@ def conj(input: Tensor):
     d = input._array.dtype
     if d not in COMPLEX:
         return input
-    return conj_copy(input) if d is C32 or input.layout is not dtypes.strided else _conj(input)
+    with_bits = input.layout is dtypes.strided and input.device.type in ("cpu", "meta")
+    return _conj(input) if with_bits and d is not C32 else conj_copy(input)
 
 
 @op(view=True, node="ConjBackward0")
