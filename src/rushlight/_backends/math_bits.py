@@ -14,7 +14,7 @@ Note [Conjugates are views]
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -27,9 +27,9 @@ made: list[bool] = []  # not empty once there was such an array: then calls look
 
 
 class Marked(np.ndarray):
-    """Memory whose numbers are read conjugated (`conjugate`), with the other sign (`negative`), or both."""
+    """Memory whose numbers are read conjugated (`has_conj`), with the other sign (`has_neg`), or both."""
 
-    conjugate = negative = False
+    has_conj = has_neg = False
     __array_ufunc__ = None
 
     def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
@@ -39,25 +39,45 @@ class Marked(np.ndarray):
             f"{function.__name__} of an array with a conjugate or negative bit: resolve it first"
         )
 
+    def item(self, *at: Any) -> Any:
+        """The number that is meant."""
+        return resolved(self).item(*at)
+
+    def tolist(self) -> Any:
+        """The numbers that are meant."""
+        return resolved(self).tolist()
+
+    def refuse_numpy(self) -> NoReturn:
+        """RuntimeError: NumPy would not know of the bit."""
+        bit, how = ("conjugate", "conj") if self.has_conj else ("negative", "neg")
+        raise RuntimeError(
+            f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{how}().numpy() instead."
+        )
+
+    def refuse_export(self) -> NoReturn:
+        """BufferError: who reads the memory elsewhere would not know of the bit."""
+        bit = "conjugate" if self.has_conj else "negative"
+        raise BufferError(f"Can't export tensors with the {bit} bit set")
+
 
 class Conjugate(Marked):
-    conjugate = True
+    has_conj = True
 
 
 class Negative(Marked):
-    negative = True
+    has_neg = True
 
 
 class NegativeConjugate(Marked):
-    conjugate = negative = True
+    has_conj = has_neg = True
 
 
-CLASSES = {(c.conjugate, c.negative): c for c in (Conjugate, Negative, NegativeConjugate)}
+CLASSES = {(c.has_conj, c.has_neg): c for c in (Conjugate, Negative, NegativeConjugate)}
 
 
 def marks(a: Any) -> tuple[bool, bool]:
     """Whether an array has the conjugate bit, and the negative one."""
-    return (a.conjugate, a.negative) if isinstance(a, Marked) else (False, False)
+    return (a.has_conj, a.has_neg) if isinstance(a, Marked) else (False, False)
 
 
 def marked(a: np.ndarray, conjugate: bool, negative: bool) -> np.ndarray:
@@ -124,11 +144,11 @@ def converted(v: Any, to: Callable) -> Any:
 def view(op: Any, a: Marked, results: Any) -> Any:
     """The results of a view operator on the plain memory of `a`, with its bits turned over."""
     if op.path in TO_OTHER_DTYPES:
-        raise RuntimeError(TO_OTHER_DTYPES[op.path][0 if a.conjugate else 1])
-    if a.conjugate and converted_dtype(results) not in COMPLEX:
+        raise RuntimeError(TO_OTHER_DTYPES[op.path][0 if a.has_conj else 1])
+    if a.has_conj and converted_dtype(results) not in COMPLEX:
         raise RuntimeError(f"{op.name} doesn't work on unresolved conjugated tensors.  {RESOLVE}")
     return converted(
-        results, lambda r: toggled(r, *(marks(a) if r.dtype in COMPLEX else (False, a.negative)))
+        results, lambda r: toggled(r, *(marks(a) if r.dtype in COMPLEX else (False, a.has_neg)))
     )
 
 
@@ -151,13 +171,6 @@ def put(a: Marked, meant: Any) -> None:
         own = np.asarray(meant)
         own = own if own.dtype == a.dtype else own.astype(a.dtype)
         np.copyto(plain(a), as_meant(own, *marks(a)))
-
-
-def refuse_export(a: Any) -> None:
-    """BufferError for a marked array: who reads the memory elsewhere would not know of the bit."""
-    if isinstance(a, Marked):
-        bit = "conjugate" if a.conjugate else "negative"
-        raise BufferError(f"Can't export tensors with the {bit} bit set")
 
 
 # What PyTorch says of views as another dtype: with the conjugate bit, and with the negative one.

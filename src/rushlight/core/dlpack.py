@@ -62,6 +62,7 @@ def capsule_of(
         raise AssertionError("stream should be None on cpu.")
     if not hasattr(a, "__dlpack__"):
         raise BufferError("Can't export tensors with layout other than torch.strided")
+    getattr(a, "refuse_export", bool)()  # with a conjugate or negative bit
     if dl_device not in (None, CPU):
         raise BufferError(f"the memory is on the CPU, and dl_device={dl_device} asks for another")
     options = {"max_version": max_version} if _NAMES_VERSIONS else {}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends.math_bits import resolved
 from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import BF16
 
@@ -40,7 +39,7 @@ def item(self: Tensor) -> Any:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
-    v = resolved(a).item()
+    v = a.item()
     return v if v.__class__ is float or isinstance(v, int | complex) else float(v)
 
 
@@ -55,7 +54,7 @@ def tolist(self: Tensor) -> Any:
         return [t.tolist() for t in self.unbind()] if a.ndim else self.item()
     if a.dtype is BF16:
         a = a.astype(np.float32)
-    return resolved(a).tolist()
+    return a.tolist()
 
 
 def as_bool(self: Tensor) -> bool:

@@ -14,7 +14,6 @@ import numpy as np
 
 from rushlight._backends import devices, sparse
 from rushlight._backends.compressed import Compressed
-from rushlight._backends.math_bits import Marked, marks, refuse_export
 from rushlight.autograd import tensor_hooks
 from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
 from rushlight.autograd.state import active, thread
@@ -168,12 +167,10 @@ class Tensor:
     name = property(lambda self: None)
 
     def is_conj(self) -> bool:
-        """Whether the memory is read as conjugates: see Note [Conjugates are views] in _backends/math_bits.py."""
-        return marks(self._array)[0]
+        return getattr(self._array, "has_conj", False)
 
     def is_neg(self) -> bool:
-        """Whether the memory is read with the other sign."""
-        return marks(self._array)[1]
+        return getattr(self._array, "has_neg", False)
 
     # -- history -----------------------------------------------------------------------------------
 
@@ -364,11 +361,7 @@ class Tensor:
             hint = " Use Tensor.cpu() to copy the tensor to host memory first."
             hint = "" if self.is_meta else hint
             raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
-        if isinstance(a, Marked):
-            bit, how = ("conjugate", "conj") if a.conjugate else ("negative", "neg")
-            raise RuntimeError(
-                f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{how}().numpy() instead."
-            )
+        getattr(a, "refuse_numpy", bool)()  # with a conjugate or negative bit
         if a.dtype is BF16 or a.dtype is C32:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         return a if a.__class__ is np.ndarray else a.view(np.ndarray)
@@ -507,7 +500,6 @@ class Tensor:
     def __dlpack__(self, **options: Any) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        refuse_export(self._array)
         from rushlight.core import dlpack
 
         return dlpack.capsule_of(self._array, **options)
@@ -572,12 +564,10 @@ def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
     """The array that a tensor of class `cls` holds: a `Tagged` one if the class overrides functions."""
     if a.__class__ is np.ndarray and cls is Tensor or not isinstance(a, np.ndarray):
         return a
-    if a.__class__.__name__ in ("Meta", "Shell"):
+    if a.__class__.__name__ in ("Meta", "Shell") or hasattr(a, "has_conj"):
         return a
     from rushlight.dispatch import handlers, overrides
 
-    if isinstance(a, Marked):
-        return a  # it goes the general way as it is
     if cls is Tensor:
         return a.view(np.ndarray) if a.__class__ is overrides.Tagged else a
     own = cls.__torch_function__

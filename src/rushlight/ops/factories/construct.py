@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, math_bits
+from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
 from rushlight.core.dtype_sets import BF16, BOOL, COMPLEX, F32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
@@ -376,7 +376,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if isinstance(ext_tensor, Tensor):
         if ext_tensor.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        math_bits.refuse_export(ext_tensor._array)
+        getattr(ext_tensor._array, "refuse_export", bool)()
         t = _wrap(ext_tensor._array[...])
         return t.clone() if copy else t
     from rushlight.core import dlpack
@@ -416,7 +416,6 @@ def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule that shares the memory of `tensor`; it can be taken over once."""
     from rushlight.core import dlpack
 
-    math_bits.refuse_export(tensor._array)
     return dlpack.capsule_of(tensor._array)
 
 
