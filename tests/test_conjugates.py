@@ -3,11 +3,13 @@
 import copy
 import io
 import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
 
 import rushlight as torch
+import rushlight.multiprocessing  # noqa: F401 - registers how tensors are sent
 from rushlight.fx.experimental.proxy_tensor import make_fx
 
 
@@ -196,3 +198,10 @@ def test_writes_of_another_dtype_to_marked_memory():
     assert x.tolist() == [0.0, -1.0, -2.0]
     repeats = torch.tensor([-1, -2])._neg_view()
     assert torch.repeat_interleave(torch.tensor([1, 2]), repeats).tolist() == [1, 2, 2]
+
+
+def test_a_conjugate_goes_to_another_process_with_its_bit():
+    buffer = io.BytesIO()
+    ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL).dump(sample().conj())
+    received = pickle.loads(buffer.getvalue())
+    assert received.is_conj() and torch.equal(received, sample().conj())

@@ -48,7 +48,9 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 def _sent(tensor: Tensor) -> tuple[Any, ...]:
     kind, requires_grad, state = type(tensor), tensor.requires_grad, dict(tensor.__dict__)
     block = _block(tensor._array)
-    if block is None:  # a mapped file, or a system without descriptors
+    if block is None or copying.metadata(
+        tensor
+    ):  # a mapped file, or no descriptors; a view of conjugates
         return copying.reduce_tensor(tensor)
     size = storage.memory(tensor._array).size
     place = (tensor.dtype.name, storage.offset(tensor), tuple(tensor.shape), tensor.stride())
