@@ -149,9 +149,12 @@ class FakeTensorConverter:
         if t.layout is not rushlight.strided:
             raise UnsupportedFakeTensorException("sparse tensors cannot be fake")
         with Undispatched(), rushlight.no_grad():
-            held = t.untyped_storage().nbytes() // t.element_size()  # a view may ask for all of it
-            meta = rushlight.empty(held, dtype=t.dtype, device="meta")
-            meta = meta.as_strided(t.shape, t.stride(), t.storage_offset())
+            if t.is_meta:
+                meta = t.detach()
+            else:
+                held = t.untyped_storage().nbytes() // t.element_size()  # a view may ask for all of it
+                meta = rushlight.empty(held, dtype=t.dtype, device="meta")
+                meta = meta.as_strided(t.shape, t.stride(), t.storage_offset())
         made = FakeTensor(fake_mode, meta, t.device)
         if t.requires_grad:
             made._set_leaf_edge(AccumulateGrad(made))

@@ -153,9 +153,23 @@ def call(op: Op, values: Sequence) -> Any:
     n = len(op.params)
     out = values[n] if len(values) > n else None
     values = list(values[:n])
+    if math_bits.made and out is None and not (active.modes or op.view):
+        meant = [computed_bits(v) for v in values]
+        if any(v is not w for v, w in zip(meant, values, strict=True)):
+            n = op.n_positional
+            return op.function(*meant[:n], **dict(zip(op.params[n:], meant[n:], strict=True)))
     if out.__class__ is Tensor and not active.modes and computed_apart(op, values, out):
         return out
     return intercept(op.public_function, op, values, out, "call", execute)
+
+
+def computed_bits(v: Any) -> Any:
+    """A tensor with a conjugate or negative bit computed, where no graph will record it; anything else as it is."""
+    if v.__class__ is not Tensor or not isinstance(v._array, math_bits.Marked):
+        return v
+    if thread.grad and v.requires_grad:
+        return v
+    return _wrap(math_bits.resolved(v._array))
 
 
 def computed_apart(op: Op, values: list, out: Tensor) -> bool:
