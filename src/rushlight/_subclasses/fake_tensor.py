@@ -152,7 +152,9 @@ class FakeTensorConverter:
             if t.is_meta:
                 meta = t.detach()
             else:
-                held = t.untyped_storage().nbytes() // t.element_size()  # a view may ask for all of it
+                held = (
+                    t.untyped_storage().nbytes() // t.element_size()
+                )  # a view may ask for all of it
                 meta = rushlight.empty(held, dtype=t.dtype, device="meta")
                 meta = meta.as_strided(t.shape, t.stride(), t.storage_offset())
         made = FakeTensor(fake_mode, meta, t.device)
