@@ -108,7 +108,7 @@ _OTHERS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-def door(module: str) -> tuple[list[str], Callable[[str], Any]]:
+def namespace(module: str) -> tuple[list[str], Callable[[str], Any]]:
     """`__all__` and `__getattr__` of a module of this package; what it has is looked up at the first use."""
     path = module.partition(".")[2]
     names = NAMES[path].split()
@@ -138,7 +138,7 @@ def _places(public: str) -> list[Any]:
     return [place] if public else [rushlight, rushlight.Tensor, rushlight.ops.aten]
 
 
-__all__, _operator = door(__name__)
+__all__, _operator = namespace(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """`torch._refs.fft`: the operators of `torch.fft`."""
 
-from rushlight._refs import door
+from rushlight._refs import namespace
 
-__all__, __getattr__ = door(__name__)
+__all__, __getattr__ = namespace(__name__)

@@ -1,5 +1,5 @@
 """`torch._refs.linalg`: the operators of `torch.linalg`."""
 
-from rushlight._refs import door
+from rushlight._refs import namespace
 
-__all__, __getattr__ = door(__name__)
+__all__, __getattr__ = namespace(__name__)

@@ -158,6 +158,16 @@ class Lifted:
     def nbytes(self) -> int:
         return self.size * self.itemsize
 
+    @property
+    def has_conj(self) -> bool:
+        """Whether the memory inside is read conjugated."""
+        return inside(self).is_conj()
+
+    @property
+    def has_neg(self) -> bool:
+        """Whether the memory inside is read with the other sign."""
+        return inside(self).is_neg()
+
     def to_numpy(self) -> np.ndarray:
         """The values, where they are no batch."""
         raise NotImplementedError
