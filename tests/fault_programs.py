@@ -109,7 +109,7 @@ def stopped() -> int:
     from rushlight._backends import llvm
     from rushlight._codegen import ufunc_loops
 
-    def stop():
+    def stop(name):
         raise KeyboardInterrupt
 
     small = torch.arange(4.0)

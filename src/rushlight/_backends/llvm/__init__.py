@@ -152,7 +152,11 @@ def _activate(why: str) -> bool:
     if not _numpy_kept:
         blas.use_one_thread()
         memory.install()
-    cpu.replace({kernel: f"llvm.{family}" for kernel, family in LLVM.items()}, {})
+    try:
+        cpu.replace({kernel: f"llvm.{family}" for kernel, family in LLVM.items()}, {})
+    except BaseException:  # Ctrl-C: the next work tries again
+        active = False
+        raise
     _counted.clear()
     return True
 

@@ -48,6 +48,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.conv import by_channel
+from rushlight._codegen.kernels import columns as of_windows
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import conv_direct, gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
@@ -414,7 +415,7 @@ class WindowsAsColumns(Candidate):
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
         columns = np.empty((p.x[1] * prod(p.kernel), prod(p.out)), p.dtype)
         numbers = (*p.sizes, *p.out, *p.kernel, *p.dilation, *p.padding, *p.stride)
-        columns.im2col.compiled(T=of(p.dtype))(a, columns, p.x[1], *numbers)
+        of_windows.im2col.compiled(T=of(p.dtype))(a, columns, p.x[1], *numbers)
         return products.matmul(b.reshape(len(b), -1), columns).reshape(p.y)
 
 
