@@ -10,6 +10,7 @@ import pathlib
 import pkgutil
 import re
 import sys
+from typing import NamedTuple
 
 import pytest
 
@@ -168,7 +169,43 @@ def imported(node: ast.Import | ast.ImportFrom, package: str) -> list[str]:
 
 def imports(module: str) -> list[tuple[str, int, bool]]:
     """Every import of ours in a module: (imported module, line, whether it stands inside a function)."""
-    return imports_of_file(module, MODULES[module])
+    return found_in(module).imports
+
+
+@functools.lru_cache(1)
+def tree_of(path: pathlib.Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+class Found(NamedTuple):
+    """What tests look for in a file."""
+
+    imports: list[tuple[str, int, bool]]
+    functions: dict[str, int]  # and their lines
+    foreign: list[str]  # PyTorch's modules that it imports
+    documented: bool
+    llvm: list[int]  # the lines where LLVM's text stands
+
+
+@functools.cache
+def found_in(module: str) -> Found:
+    """All of it at once: to parse the files of the package takes ten seconds."""
+    path = MODULES[module]
+    tree, functions, foreign = tree_of(path), {}, []
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.FunctionDef):
+            length = node.end_lineno - node.lineno + 1
+            functions[f"{module}.{node.name}"] = length
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        foreign += [
+            f"{node.lineno}: {n}" for n in names if n.split(".")[0] in ("torch", "torchvision")
+        ]
+    documented, llvm = bool(ast.get_docstring(tree)), written_llvm(tree)
+    return Found(imports_of_file(module, path), functions, foreign, documented, llvm)
 
 
 @functools.cache
@@ -185,7 +222,7 @@ def imports_of_file(module: str, path: pathlib.Path) -> list[tuple[str, int, boo
                     yield name, child.lineno, lazily
             yield from walk(child, lazily or isinstance(child, ast.FunctionDef | ast.Lambda))
 
-    return list(walk(ast.parse(path.read_text("utf-8")), False))
+    return list(walk(tree_of(path), False))
 
 
 def allowed_lazily(module: str, target: str) -> bool:
@@ -254,12 +291,7 @@ LONG_FUNCTIONS = {
 
 
 def test_no_function_outgrows_its_budget():
-    lines = {
-        f"{module}.{node.name}": node.end_lineno - node.lineno + 1
-        for module, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef)
-    }
+    lines = {f: n for module in MODULES for f, n in found_in(module).functions.items()}
     over = {f: n for f, n in lines.items() if n > LONG_FUNCTIONS.get(f, LONGEST_FUNCTION)}
     assert not over, f"split along a seam, not by cutting in two: {over}"
     shorter = {f: lines.get(f, 0) for f, n in LONG_FUNCTIONS.items() if lines.get(f, 0) < n}
@@ -267,24 +299,12 @@ def test_no_function_outgrows_its_budget():
 
 
 def test_nothing_imports_pytorch():
-    for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [each.name for each in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module]
-            foreign = [name for name in names if name.split(".")[0] in ("torch", "torchvision")]
-            assert not foreign, f"{module}:{node.lineno} imports {foreign}"
+    foreign = {module: found for module in MODULES if (found := found_in(module).foreign)}
+    assert foreign == {}
 
 
 def test_every_module_says_what_it_is():
-    silent = [
-        m
-        for m, path in MODULES.items()
-        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    ]
-    assert silent == []
+    assert [module for module in MODULES if not found_in(module).documented] == []
 
 
 def public_packages():
@@ -417,25 +437,25 @@ LLVM_TEXT = re.compile(
 )
 
 
-def written_llvm(text: str) -> list[int]:
+def written_llvm(tree: ast.AST) -> list[int]:
     """The lines of a source where LLVM's text stands."""
-    return [line for line, literal in strings(ast.parse(text)) if LLVM_TEXT.search(literal)]
+    return [line for line, literal in strings(tree) if LLVM_TEXT.search(literal)]
 
 
 def test_llvm_text_stands_in_the_emitter_and_the_runtime_only():
     found = {
         module: lines
-        for module, path in MODULES.items()
+        for module in MODULES
         if not any((module + ".").startswith(each + ".") for each in EMITTER)
-        and (lines := written_llvm(path.read_text("utf-8")))
+        and (lines := found_in(module).llvm)
     }
     assert not found, f"write it in the kernel language: {found}"
 
 
 def test_llvm_text_is_recognised():
     for module in ("operations", "emit", "runtime.threads"):
-        assert written_llvm(MODULES[f"_codegen.{module}"].read_text("utf-8"))
-    assert not written_llvm('"""define void @f()"""\nx = "define the load = 3"\n')
+        assert found_in(f"_codegen.{module}").llvm
+    assert not written_llvm(ast.parse('"""define void @f()"""\nx = "define the load = 3"\n'))
 
 
 def test_the_root_of_the_package_is_small():
