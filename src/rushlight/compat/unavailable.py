@@ -49,7 +49,8 @@ def class_(device: str, name: str) -> type:
     def __new__(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
         if name.endswith("Tensor"):
             raise TypeError(
-                f"type torch.{device}.{name} not available. Torch not compiled with {device.upper()} enabled. {_PAGE}"
+                f"type torch.{device}.{name} not available. Torch not compiled with {device.upper()} enabled. "
+                f"Ask torch.{device}.is_available() first; {_PAGE}"
             )
         refuse(device, name)
 
