@@ -29,6 +29,10 @@ class Unread(ModuleType):
         self.__dict__[name] = found
         return found
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(import_module(self.__name__), name, value)
+        self.__dict__[name] = value
+
 
 @cache
 def _told(file: str) -> dict[str, tuple[str, str]]:
