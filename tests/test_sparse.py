@@ -263,6 +263,9 @@ def test_numpy_does_not_compute_on_them():
     s = example()
     with pytest.raises(TypeError, match="can't convert Sparse layout tensor to numpy"):
         s.numpy()
+    with pytest.raises(BufferError, match="layout other than torch.strided"):
+        torch.from_dlpack(s)
+    assert not s.is_conj() and not s.is_neg() and s.resolve_conj() is s
     for call in (np.asarray, np.exp, lambda x: np.add(x, 1)):
         with pytest.raises(TypeError, match="can't convert Sparse layout"):
             call(s)

@@ -50,6 +50,7 @@ class Sparse:
     base = ()  # never None: the engine does not look whether it owns this memory
     flags = _Flags
     coalesced = False
+    has_conj = has_neg = False  # see Note [Conjugates are views] in math_bits.py
 
     @property
     def dtype(self) -> np.dtype:
@@ -89,11 +90,16 @@ class Sparse:
     def item(self) -> Any:
         return dense(self).item()
 
-    def view(self, *args: Any) -> NoReturn:
+    def refuse_numpy(self, *args: Any) -> NoReturn:
         kind = "Sparse" if self.backend == "SparseCPU" else "SparseCsr"
         raise TypeError(
             f"can't convert {kind} layout tensor to numpy. Use Tensor.to_dense() first."
         )
+
+    view = refuse_numpy
+
+    def refuse_export(self) -> NoReturn:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
         refuse("asarray", self.backend)

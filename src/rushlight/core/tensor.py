@@ -361,7 +361,7 @@ class Tensor:
             hint = " Use Tensor.cpu() to copy the tensor to host memory first."
             hint = "" if self.is_meta else hint
             raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
-        getattr(a, "refuse_numpy", bool)()  # with a conjugate or negative bit
+        getattr(a, "refuse_numpy", bool)()  # a sparse one, or with a conjugate or negative bit
         if a.dtype is BF16 or a.dtype is C32:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         return a if a.__class__ is np.ndarray else a.view(np.ndarray)

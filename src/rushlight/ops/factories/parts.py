@@ -70,6 +70,6 @@ def polar(xp, abs: Array, angle: Array):
 
 # z = r u with u = z / |z|: dz/dr = u, dz/dangle = i z; the real part, since r and angle are real.
 polar.grad(
-    abs=lambda g, result: (g.conj() * result.sgn()).real,
-    angle=lambda g, result: (g.conj() * result * 1j).real,
+    abs=lambda g, result: (g.conj_physical() * result.sgn()).real,
+    angle=lambda g, result: (g.conj_physical() * result * 1j).real,
 )

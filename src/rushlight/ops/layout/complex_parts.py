@@ -116,7 +116,7 @@ def view_as_complex(xp, input: Array):
     return complex32.tensor_array(xp.as_strided(input, input.shape[:-1], input.strides[:-1], 0, c))
 
 
-view_as_complex.grad(input=lambda g: view_as_real(g))
+view_as_complex.grad(input=lambda g: view_as_real(resolve_conj(g)))
 
 
 def complex_from(g: Tensor) -> Tensor:

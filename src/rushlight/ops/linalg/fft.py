@@ -292,7 +292,7 @@ def c2r_one(x, n, dim, scale):
 @composite(where="fft")
 def hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
     """The real spectrum of `n` points of a Hermitian signal, given its first half."""
-    return c2r_one(input.conj(), n, dim, factor(norm, True))
+    return c2r_one(input.conj_physical(), n, dim, factor(norm, True))
 
 
 @composite(where="fft")
@@ -336,7 +336,7 @@ def c2r_many(name, x, s, dim, scale, conjugate_last=False):
         return c2r(x, dims, scale, n)
     if dims[:-1]:
         x = c2c(x, dims[:-1], scale, False)
-    return c2r(x.conj(), dims[-1:], scale, n)
+    return c2r(x.conj_physical(), dims[-1:], scale, n)
 
 
 @composite(where="fft")
