@@ -205,3 +205,33 @@ def test_a_conjugate_goes_to_another_process_with_its_bit():
     ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL).dump(sample().conj())
     received = pickle.loads(buffer.getvalue())
     assert received.is_conj() and torch.equal(received, sample().conj())
+
+
+@pytest.mark.parametrize(
+    "f, shapes",
+    [
+        (torch.dot, ((4,), (4,))),
+        (torch.vdot, ((4,), (4,))),
+        (torch.mv, ((3, 4), (4,))),
+        (torch.inner, ((3, 4), (3, 4))),
+        (torch.kron, ((2, 2), (2, 2))),
+        (torch.linalg.cross, ((2, 3), (2, 3))),
+        (torch.linalg.vecdot, ((2, 3), (2, 3))),
+        (torch.nn.functional.linear, ((3, 4), (5, 4))),
+        (torch.nn.functional.conv1d, ((1, 2, 8), (3, 2, 3))),
+        (lambda a, b: torch.sgn(a) * b, ((3,), (3,))),
+    ],
+)
+def test_gradients_of_complex_operators_make_no_views_of_conjugates(f, shapes):
+    """Such views end the recording of a compiled program."""
+    inputs = [torch.randn(*s, dtype=torch.complex64).requires_grad_() for s in shapes]
+
+    def gradients(f):
+        result = f(*inputs)
+        return torch.autograd.grad(result, inputs, torch.ones_like(result))
+
+    compiled = torch.compile(lambda a, b: f(a, b))
+    gradients(compiled)
+    for found, wanted in zip(gradients(compiled), gradients(f), strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert compiled.programs, compiled.reasons

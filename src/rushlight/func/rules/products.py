@@ -79,7 +79,7 @@ def dot(b: Batched) -> Any:
     checked(b, 1, 1)
     x, y = b.named["input"], b.named[other]
     if b.op.name == "vdot" and x.is_complex():
-        x = x.conj()
+        x = x.conj_physical()
     if "input" not in b.has:
         return y @ x
     if other not in b.has:

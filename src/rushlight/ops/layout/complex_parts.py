@@ -161,7 +161,7 @@ def conj_copy(xp, input: Array):
     return xp.conjugate(input)
 
 
-conj_copy.grad(input=lambda g: g.conj())
+conj_copy.grad(input=lambda g: g.conj_physical())
 
 
 @composite

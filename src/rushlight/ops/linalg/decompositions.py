@@ -374,16 +374,16 @@ def reflected_gradients(g, result, input, tau, transpose):
     nothing is kept of each.
     """
     k, v = tau.shape[-1], reflectors(input, tau)
-    factors = tau.conj() if transpose else tau
+    factors = tau.conj_physical() if transpose else tau
     columns, numbers = [None] * k, [None] * k
     for i in reversed(range(k)) if transpose else range(k):
         w, t = v[..., i : i + 1], factors[..., i, None, None]
         inverse = t / (t * (w.mH @ w) - 1)
         result = result - inverse * w @ (w.mH @ result)
         x, y = g.mH @ w, result.mH @ w
-        columns[i] = -(t.conj() * (g @ y) + t * (result @ x))
+        columns[i] = -(t.conj_physical() * (g @ y) + t * (result @ x))
         numbers[i] = -(x.mH @ y)
-        g = g - t.conj() * w @ x.mH
+        g = g - t.conj_physical() * w @ x.mH
     if not k:
         return input.new_zeros(input.shape), tau.new_zeros(tau.shape), g
     g_input = function("cat")(columns, -1).tril(-1)
@@ -391,7 +391,7 @@ def reflected_gradients(g, result, input, tau, transpose):
         rest = input.new_zeros((*input.shape[:-1], input.shape[-1] - k))
         g_input = function("cat")((g_input, rest), -1)
     g_tau = function("cat")(numbers, -1).squeeze(-2)
-    return g_input, g_tau.conj() if transpose else g_tau, g
+    return g_input, g_tau.conj_physical() if transpose else g_tau, g
 
 
 def householder_product_gradients(g, input, tau, result, needs):

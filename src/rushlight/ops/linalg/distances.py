@@ -125,7 +125,7 @@ def renorm_backward(g: Tensor, input: Tensor, p: float, dim: int, maxnorm: float
     over = slices(dim, input.ndim)
     lengths = vector_norm(input, p, over, True)
     longer, plus = lengths > maxnorm, lengths + 1e-7
-    along = (g * input.conj()).sum(over, True)
+    along = (g * input.conj_physical()).sum(over, True)
     along = (along.real if along.is_complex() else along) * (-maxnorm / (plus * plus))
     by_length = vector_norm_gradient(
         along.where(longer, 0.0), input, lengths, p, over, True, None, input.dtype

@@ -246,8 +246,12 @@ def cross(xp, input: Array, other: Array, *, dim: int = -1):
 
 
 cross.grad(
-    input=lambda g, other, dim, input_shape: to_shape(cross(other.conj(), g, dim=dim), input_shape),
-    other=lambda g, input, dim, other_shape: to_shape(cross(g, input.conj(), dim=dim), other_shape),
+    input=lambda g, other, dim, input_shape: to_shape(
+        cross(other.conj_physical(), g, dim=dim), input_shape
+    ),
+    other=lambda g, input, dim, other_shape: to_shape(
+        cross(g, input.conj_physical(), dim=dim), other_shape
+    ),
 )
 
 
@@ -280,7 +284,7 @@ def vecdot(x: Array, y: Array, *, dim: int = -1):
     check.floating("linalg.vecdot", y, half=True)
     if x.ndim == y.ndim == 1:
         return vdot(x, y) if x.is_complex() else dot(x, y)
-    return (x.conj() * y).sum(dim)
+    return (x.conj_physical() * y).sum(dim)
 
 
 @composite
@@ -316,8 +320,8 @@ def kron_gradients(g, input, other, needs):
     (m, n), (p, q) = input.shape, other.shape
     g = g.reshape(m, p, n, q)
     return (
-        (g * other.conj().unsqueeze(1)).sum((1, 3)) if needs[0] else None,
-        (g * input.conj().unsqueeze(-1).unsqueeze(1)).sum((0, 2)) if needs[1] else None,
+        (g * other.conj_physical().unsqueeze(1)).sum((1, 3)) if needs[0] else None,
+        (g * input.conj_physical().unsqueeze(-1).unsqueeze(1)).sum((0, 2)) if needs[1] else None,
     )
 
 

@@ -64,7 +64,7 @@ def matmul_input(g, other, input_shape):
     if n == 2 and m == 2:
         return times_adjoint(g, other)
     if m == 1:
-        return (g if n == 1 else g.unsqueeze(-1)) * other.conj()
+        return (g if n == 1 else g.unsqueeze(-1)) * other.conj_physical()
     if n == 1:
         return to_shape(times_adjoint(g.unsqueeze(-2), other).squeeze(-2), input_shape)
     return to_shape(times_adjoint(g, other), input_shape)
@@ -75,7 +75,7 @@ def matmul_other(g, input, other_shape):
     if n == 2 and m == 2:
         return adjoint_times(input, g)
     if n == 1:
-        row = input.conj()
+        row = input.conj_physical()
         return to_shape(g * row if m == 1 else row.unsqueeze(-1) * g.unsqueeze(-2), other_shape)
     if m == 1:  # the sum over all rows of all matrices
         return adjoint_times(input.reshape(-1, other_shape[0]), g.reshape(-1, 1)).squeeze(-1)
@@ -112,7 +112,7 @@ def mv(input: Array, vec: Array):
 
 
 mv.grad(
-    input=lambda g, vec: g.unsqueeze(-1) * vec.conj(),
+    input=lambda g, vec: g.unsqueeze(-1) * vec.conj_physical(),
     vec=lambda g, input: adjoint_times(input, g.unsqueeze(-1)).squeeze(-1),
 )
 
@@ -122,7 +122,10 @@ def dot(input: Array, tensor: Array):
     """The sum of the products of two vectors [k]; complex ones are not conjugated."""
 
 
-dot.grad(input=lambda g, tensor: g * tensor.conj(), tensor=lambda g, input: g * input.conj())
+dot.grad(
+    input=lambda g, tensor: g * tensor.conj_physical(),
+    tensor=lambda g, input: g * input.conj_physical(),
+)
 
 
 @op(kernel="vdot")
@@ -130,7 +133,7 @@ def vdot(input: Array, other: Array):
     """The inner product of two vectors [k]: the first one is conjugated."""
 
 
-vdot.grad(input=lambda g, other: g.conj() * other, other=lambda g, input: g * input)
+vdot.grad(input=lambda g, other: g.conj_physical() * other, other=lambda g, input: g * input)
 
 
 @op(where="nn.functional", node="AddmmBackward0")
@@ -152,12 +155,16 @@ def linear_weight(g, input, weight_shape):
         g, input = g.reshape(-1, weight_shape[0]), input.reshape(-1, k)
     elif input.ndim != 2:
         return g.new_zeros(weight_shape)
-    return adjoint_times(g, input) if not g.is_complex() else adjoint_times(g.conj(), input.conj())
+    return (
+        adjoint_times(g, input)
+        if not g.is_complex()
+        else adjoint_times(g.conj_physical(), input.conj_physical())
+    )
 
 
 def linear_input(g, weight):
     if weight.is_complex():
-        weight = weight.conj()
+        weight = weight.conj_physical()
     return matmul(g, weight) if weight.ndim == 2 else g.unsqueeze(-1) * weight
 
 
@@ -283,7 +290,7 @@ def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: f
 
 addmv.grad(
     input=lambda g, beta, input_shape: to_shape(scaled(g, beta), input_shape),
-    mat=lambda g, vec, alpha: scaled(g.unsqueeze(-1) * vec.conj(), alpha),
+    mat=lambda g, vec, alpha: scaled(g.unsqueeze(-1) * vec.conj_physical(), alpha),
     vec=lambda g, mat, alpha: scaled(adjoint_times(mat, g.unsqueeze(-1)).squeeze(-1), alpha),
 )
 
@@ -300,8 +307,10 @@ def all_products(xp, input: Array, other: Array):
 
 
 all_products.grad(
-    input=lambda g, other: matmul(g, other.conj()),
-    other=lambda g, input: adjoint_times(g.conj(), input.conj().unsqueeze(-1)).squeeze(-1),
+    input=lambda g, other: matmul(g, other.conj_physical()),
+    other=lambda g, input: adjoint_times(
+        g.conj_physical(), input.conj_physical().unsqueeze(-1)
+    ).squeeze(-1),
 )
 
 

@@ -479,12 +479,12 @@ def det_gradient(g, A, result):
     """g * conj(det) * A^-H; where A is (nearly) singular, its adjugate by the singular values."""
     inverse, info = inv_ex(A.mH)
     if not first_failure(info) and not somewhere(result == 0):
-        return (g * result.conj())[..., None, None] * inverse
+        return (g * result.conj_physical())[..., None, None] * inverse
     u, s, vh = svd(A, False)
     n = A.shape[-1]
     others = s.unsqueeze(-2).expand(*s.shape, n)  # row i: all values but the i-th
     others = others.masked_fill(eye(others, n) != 0, 1).prod(-1)
-    phase = (det(u) * det(vh)).conj() * g
+    phase = (det(u) * det(vh)).conj_physical() * g
     return phase[..., None, None] * (u * others.unsqueeze(-2)) @ vh
 
 
@@ -503,7 +503,7 @@ def slogdet(xp, A: Array):
 def slogdet_gradient(g_sign, g_logabsdet, A, sign):
     h = inv_ex(A.mH)[0]
     if A.is_complex():
-        turn = (g_sign.conj() * sign).imag
+        turn = (g_sign.conj_physical() * sign).imag
         factor = g_logabsdet - 1j * turn
     else:
         factor = g_logabsdet
@@ -582,7 +582,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     full = input.is_meta or not somewhere(rank != n)
     if m > n and driver != "gelsy" and full:
         rest = input @ solution - b
-        residuals = (rest * rest.conj()).real.sum(-2)
+        residuals = (rest * rest.conj_physical()).real.sum(-2)
     empty = residuals.detach().new_zeros((0,))
     return named(
         "linalg_lstsq",

@@ -108,7 +108,7 @@ def eig_input(g_eigenvalues, eigenvalues, eigenvectors, A_dtype, *, g_eigenvecto
         check_phases("linalg_eig", inner.diagonal(0, -2, -1), "eigenvectors")
         # a vector keeps its length, and its phase does not matter
         inner = inner - v.mH @ (v * inner.diagonal(0, -2, -1).real.unsqueeze(-2))
-        turned = turned + off_diagonal(inner) / gaps(eigenvalues).conj() @ v.mH
+        turned = turned + off_diagonal(inner) / gaps(eigenvalues).conj_physical() @ v.mH
     from rushlight.ops.linalg.solve import solve
 
     g = solve(v.mH, turned)

@@ -247,7 +247,7 @@ def bias_gradient(g: Tensor) -> Tensor:
 
 
 def conj(t: Tensor) -> Tensor:
-    return t.conj() if t.dtype.is_complex else t
+    return t.conj_physical() if t.dtype.is_complex else t
 
 
 convolve.grad(

@@ -390,7 +390,7 @@ def pow_exponent(g: Tensor, input: Any, exponent: Tensor, result: Tensor) -> Ten
             return g * (result * cmath.log(input))
         return g * (result * (math.log(input) if input > 0 else math.nan))
     if exponent.is_complex() and not input.is_complex():
-        logarithm = input.to(exponent.dtype).log().conj()
+        logarithm = input.to(exponent.dtype).log().conj_physical()
     else:
         logarithm = input.log()
     return (g * (result * logarithm)).masked_fill((input == 0) & (real >= 0), 0)

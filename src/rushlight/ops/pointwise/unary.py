@@ -180,7 +180,7 @@ def sgn_gradient(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
     if not input.is_complex():
         return zero(g)
     size = input.abs()
-    turned = (g - result * result * g.conj()) / (2 * size)
+    turned = (g - result * result * g.conj_physical()) / (2 * size)
     return turned.masked_fill(size == 0, 0)
 
 

@@ -235,12 +235,12 @@ def prod_backward(
         others = (
             others_product(x.reshape(-1), 0).reshape(x.shape)
             if has_zero(x)
-            else result.conj() / x.conj()
+            else result.conj_physical() / x.conj_physical()
         )
         return (g * others).to(input.dtype)
     if not keepdim:
         g, result = g.unsqueeze(dim), result.unsqueeze(dim)
-    others = others_product(x, dim) if has_zero(x) else result.conj() / x.conj()
+    others = others_product(x, dim) if has_zero(x) else result.conj_physical() / x.conj_physical()
     return (g * others).to(input.dtype)
 
 
@@ -250,7 +250,7 @@ def has_zero(x: Tensor) -> Bool:
 
 def others_product(x: Tensor, dim: int) -> Tensor:
     """For each element the product (conjugated) of all others along `dim`, without dividing."""
-    x = x.conj()
+    x = x.conj_physical()
     n = x.shape[dim]
     one = x.new_ones(x.narrow(dim, 0, 1).shape)
     from rushlight import cat
@@ -321,7 +321,7 @@ def logsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: Any, keepd
     if not keepdim:
         g, result = keep(g, input.shape, dim, keepdim), keep(result, input.shape, dim, keepdim)
     weights = (input - result).exp()
-    return g * (weights.conj() if weights.is_complex() else weights)
+    return g * (weights.conj_physical() if weights.is_complex() else weights)
 
 
 logsumexp.grad(input=logsumexp_backward).alias("special.logsumexp")

@@ -56,7 +56,7 @@ def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: 
         return g.to(input.dtype)
     x = input if dtype is None else input.to(dtype)
     if x.is_complex():
-        x, result = x.conj(), result.conj()
+        x, result = x.conj_physical(), result.conj_physical()
     if not has_zero(x):
         return (from_the_end(g * result, dim) / x).to(input.dtype)
     from rushlight import eye
@@ -132,7 +132,7 @@ def logcumsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: int) ->
         return ((log_g - result).flip(dim).logcumsumexp(dim).flip(dim) + input).exp()
 
     if input.is_complex():
-        return part(g.conj().log()).conj()
+        return part(g.conj_physical().log()).conj_physical()
     from rushlight import finfo
 
     nothing = finfo(g.dtype).min  # not -inf: second derivatives take differences of these

@@ -524,7 +524,7 @@ def cov(
         norm = 0 if norm.__class__ is int else norm.masked_fill(few, 0)
     x = x - mean.unsqueeze(1)
     other = x if w is None else x * w
-    c = x @ (other.t().conj() if x.is_complex() else other.t())
+    c = x @ (other.t().conj_physical() if x.is_complex() else other.t())
     if norm.__class__ is int:  # a tensor, so that 0 divides
         from rushlight import tensor
 

@@ -86,7 +86,7 @@ sampled.grad(
         times, _pattern(g, indices, input_shape[0], mat2_shape[0]), mat2
     ),
     mat2=lambda g, input, indices, input_shape, mat2_shape: run(
-        adjoint_times, _pattern(g.conj(), indices, input_shape[0], mat2_shape[0]), input
+        adjoint_times, _pattern(g.conj_physical(), indices, input_shape[0], mat2_shape[0]), input
     ),
 )
 
@@ -189,7 +189,7 @@ def times_vector(xp, input: Array, vec: Array):
 
 
 times_vector.grad(
-    input=lambda g, vec: g.unsqueeze(1) * vec.conj(),
+    input=lambda g, vec: g.unsqueeze(1) * vec.conj_physical(),
     vec=lambda g, input: run(adjoint_times, input, g.unsqueeze(1)).squeeze(1),
 )
 
