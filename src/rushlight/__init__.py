@@ -13,11 +13,6 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import Any
 
-from rushlight.core import uncollected as _uncollected
-
-with _uncollected():  # all that is imported below, and NumPy
-    _import_module("rushlight.dispatch.methods")
-
 from rushlight._backends import llvm as _compiled
 from rushlight.autograd.grad_mode import (
     enable_grad,
@@ -218,12 +213,6 @@ if "IPython" in _sys.modules:
 
 
 def __getattr__(name: str) -> Any:
-    with _uncollected():
-        return _found(name)
-
-
-def _found(name: str) -> Any:
-    """A public name that was not asked for before: what it needs is imported."""
     if name in _methods.index.FUNCTIONS:
         found = _methods.function(name)
     elif name in _ALIASES:

@@ -138,16 +138,13 @@ def __getattr__(name: str) -> Any:
     """The kernels of `reference/` (or `llvm/`), and `xp.linalg` and `xp.fft`."""
     from importlib import import_module
 
-    from rushlight.core import uncollected
-
     if name in ("linalg", "fft"):
         module = globals()[name] = import_module(f"rushlight._backends.reference.{name}")
         return module
     file = _files.get(name)
     if file is None:
         raise AttributeError(f"the CPU has no kernel {name!r}")
-    with uncollected():
-        module = import_module(f"rushlight._backends.{file}")
+    module = import_module(f"rushlight._backends.{file}")
     kernel = llvm.registration.kernel(name) if file.startswith("llvm.") else getattr(module, name)
     found = globals()[name] = llvm.counted(name, kernel)
     return found

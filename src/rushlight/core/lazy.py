@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
-from rushlight.core import uncollected
-
 
 def names(
     space: dict[str, Any], files: Mapping[str, str], modules: Collection[str] = ()
@@ -29,12 +27,10 @@ def names(
 
     def attribute(name: str) -> Any:
         if name in files:
-            with uncollected():
-                found = space[name] = getattr(import_module(f"{package}.{files[name]}"), name)
+            found = space[name] = getattr(import_module(f"{package}.{files[name]}"), name)
             return found
         if name in modules:
-            with uncollected():
-                return import_module(f"{package}.{name}")
+            return import_module(f"{package}.{name}")
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}: not implemented here; docs/coverage.md lists what is"
         )

@@ -10,7 +10,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from rushlight.core import uncollected
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import index
 
@@ -85,8 +84,7 @@ def namespace(where: str, members: dict[str, Any]) -> tuple[Any, Any]:
                 f"module 'rushlight.{where}' has no attribute {name!r}: not implemented here; "
                 "docs/coverage.md lists what is"
             )
-        with uncollected():
-            found = members[name] = function(prefix + name)
+        found = members[name] = function(prefix + name)
         return found
 
     return find, lambda: sorted(n for n in {*members, *names} if not n.startswith("_"))
@@ -101,8 +99,7 @@ class Lazy:
         self.name, self.path, self.form = name, path, form
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        with uncollected():
-            made = self._made()
+        made = self._made()
         setattr(Tensor, self.name, made)
         return made.__get__(instance, owner)
 

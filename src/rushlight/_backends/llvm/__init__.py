@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.index import LLVM
-from rushlight.core import uncollected
 
 # Work is counted in elements that kernels go over, about a nanosecond each; every call counts CALL more.
 CALL = 1000
@@ -129,14 +128,9 @@ def activate(why: str = "") -> bool:
 
     `why` is what the log says.
     """
+    global active, _refused
     if active or _refused:
         return active
-    with uncollected():
-        return _activate(why)
-
-
-def _activate(why: str) -> bool:
-    global active, _refused
     from rushlight._backends import blas, cpu
     from rushlight._codegen import native, parallel_ufuncs
     from rushlight._codegen.runtime import memory
