@@ -115,6 +115,7 @@ class Source:
         """A function of a file that was not imported; `parameters` are those with a type."""
         self = object.__new__(cls)
         self.file, self.__name__, self.kind, self.parameters = module, name, kind, parameters
+        # two threads may ask at once: the first one's stays
         return Source._unread.setdefault((module, name), self)  # type: ignore[return-value]
 
     def __getattr__(self, name: str) -> Any:

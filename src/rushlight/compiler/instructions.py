@@ -77,7 +77,7 @@ def local(f: Frame, at: int) -> Any:
 def is_empty(cell: types.CellType) -> bool:
     """Whether a variable that inner functions share has no value."""
     try:
-        cell.cell_contents  # noqa: B018
+        cell.cell_contents  # noqa: B018 - it raises where there is no value
     except ValueError:
         return True
     return False

@@ -6,9 +6,9 @@ from rushlight.distributed.collectives import *  # noqa: F403
 from rushlight.distributed.debug import *  # noqa: F403
 from rushlight.distributed.debug import _create_process_group_wrapper  # noqa: F401
 from rushlight.distributed.gloo import ProcessGroupGloo
-from rushlight.distributed.group_table import _world  # noqa: F401
-from rushlight.distributed.group_table import of_tag as _find_pg_by_ranks_and_tag  # noqa: F401
-from rushlight.distributed.group_table import tag_of as _get_group_tag  # noqa: F401
+from rushlight.distributed.group_table import _world  # noqa: F401 - programs put their own there
+from rushlight.distributed.group_table import of_tag as _find_pg_by_ranks_and_tag  # noqa: F401 - PyTorch's name
+from rushlight.distributed.group_table import tag_of as _get_group_tag  # noqa: F401 - PyTorch's name
 from rushlight.distributed.groups import *  # noqa: F403
 from rushlight.distributed.groups import (  # noqa: F401
     _find_or_create_pg_by_ranks_and_tag,

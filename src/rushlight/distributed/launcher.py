@@ -117,10 +117,11 @@ def _functions(job: run.Job, method: str, fn: Callable, args: list[Any]) -> dict
     shared = {k: str(v) for k, v in job.shared.items()}
     given = (job.first, shared, results, fn, args)
     started = start_processes(_function, given, job.here, join=False, start_method=method)
+    assert started is not None  # it is None only with join=True
     try:
         done = False
         while not done:
-            done = started.join(MOMENT)  # type: ignore[union-attr]
+            done = started.join(MOMENT)
             while not results.empty():
                 rank, value = results.get()
                 found[rank] = value
@@ -130,7 +131,7 @@ def _functions(job: run.Job, method: str, fn: Callable, args: list[Any]) -> dict
         name = getattr(fn, "__qualname__", str(fn))
         raise ChildFailedError(name, {job.first + error.error_index: failure}) from error
     finally:
-        for process in started.processes:  # type: ignore[union-attr]
+        for process in started.processes:
             process.terminate()  # of those that still run, where this one is interrupted
     return dict(sorted(found.items()))
 
