@@ -516,6 +516,23 @@ def test_calls_before_init():
     assert not dist.is_initialized()
 
 
+def test_gradients_are_given_away_after_hooks():
+    """What sends a gradient to others runs after all hooks of it, and stays with a leaf that is swapped."""
+    weight, other = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    seen = []
+    weight._edge.reduced = (lambda leaf: seen.append(("reduced", leaf is weight)),)
+    (weight * other).sum().backward()
+    (weight * other).sum().backward(inputs=[other])
+    assert seen == [("reduced", True)]
+    weight.register_post_accumulate_grad_hook(lambda leaf: seen.append("hook"))
+    with torch.profiler.profile():
+        (weight * other).sum().backward()
+    assert seen[1:] == ["hook", ("reduced", True)]
+    torch.utils.swap_tensors(weight, other)  # hooks go with what was swapped
+    other.sum().backward()
+    assert seen[3:] == ["hook", ("reduced", False)]
+
+
 def test_reductions_are_values():
     for op in (dist.ReduceOp.SUM, dist.ReduceOp.BXOR, dist._make_nccl_premul_sum(2.0)):
         assert isinstance(op, dist.ReduceOp) and copy.deepcopy(op) == op != "sum"

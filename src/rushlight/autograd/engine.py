@@ -196,9 +196,9 @@ def run_special(
                 hook(node.variable)
         for hook in tuple(hooks.post.values()):
             gradients = replaced_all(gradients, hook(tuple(gradients), tuple(gs)), hook)
-        if arrived:
-            for hook in tuple(hooks.reduced.values()):
-                hook(node.variable)
+        if node.__class__ is AccumulateGrad and arrived:
+            for reduce in node.reduced:
+                reduce(node.variable)
     return gradients
 
 
@@ -233,6 +233,9 @@ def accumulate(
             with np.errstate(all="ignore"):
                 devices.of(old._array).add(old._array, g._array, out=old._array, casting="unsafe")
             version_of(old).n += 1
+    if node.reduced and node.hooks is None:  # or `run_special` calls them after the hooks
+        for reduce in node.reduced:
+            reduce(t)
     return ()
 
 

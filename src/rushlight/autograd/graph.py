@@ -71,7 +71,6 @@ class Hooks:
         "pre",
         "post",
         "accumulated",
-        "reduced",
         "metadata",
         "trace",
         "parent",
@@ -83,9 +82,6 @@ class Hooks:
         self.pre: dict[int, Callable] = HookTable()
         self.post: dict[int, Callable] = HookTable()
         self.accumulated: dict[int, Callable] = HookTable()  # post-accumulate-grad hooks of a leaf
-        self.reduced: dict[
-            int, Callable
-        ] = {}  # what gives its gradient to other processes, in the end
         self.metadata: dict[Any, Any] = {}
         self.trace: str | None = None  # anomaly mode: the forward line that made the node
         self.parent: Node | None = None  # anomaly mode: the node whose backward made this one
@@ -270,10 +266,12 @@ class AccumulateGrad(Node):
     gone and the graph is asked for it, a new tensor is made with the same array.
     """
 
-    __slots__ = ("leaf", "array")
+    __slots__ = ("leaf", "array", "reduced")
 
     def __init__(self, leaf: Tensor) -> None:
         self.leaf, self.array = weakref.ref(leaf), leaf._array
+        # What is called in the end, after all hooks: it gives the gradient to other processes.
+        self.reduced: tuple[Callable, ...] = ()
         self.edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
 
     @property

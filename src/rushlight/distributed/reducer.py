@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 import rushlight
-from rushlight.autograd.graph import hooks_of
 from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
@@ -47,6 +46,7 @@ class GradBucket:
         self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
         self._gradients = self.views(self._buffer)
         self.shared: SharedGradients | None = None
+        self.sizes = [p.nbytes for p in parameters]
         self.arrived: list[int] = []  # the gradients that are to be written to the shared row
         self.arrived_bytes = 0
         self.missing = 0  # how many gradients are not there yet
@@ -162,7 +162,8 @@ class Reducer:
         self.is_wanted: Callable[[], bool] = lambda: True  # whether gradients are to be averaged
         for each in params:
             if id(each) in self.place:
-                hooks_of(edge_of(each)).reduced[id(self)] = self.ready
+                leaf = edge_of(each)
+                leaf.reduced = (*leaf.reduced, self.ready)
 
     def failed(self, text: str, kind: type[Exception] = RuntimeError) -> Exception:
         """An error, whose text is kept."""
@@ -206,7 +207,7 @@ class Reducer:
             bucket.missing, bucket.reduction = len(bucket._parameters), None
             if bucket.shared is not None:
                 bucket.arrived, bucket.arrived_bytes = [], 0
-                bucket.shared.seen.clear()
+                bucket.shared.forget()
         for parameter in unused:
             bucket, k, number = self.place[id(parameter)]
             self.used[number] = id(parameter) in self.used_before
@@ -254,7 +255,7 @@ class Reducer:
             bucket.set_buffer(parameter.grad)
         elif bucket.shared is not None and self.hook is None:
             bucket.arrived.append(k)
-            bucket.arrived_bytes += parameter.nbytes
+            bucket.arrived_bytes += bucket.sizes[k]
             if bucket.missing == 1 or bucket.arrived_bytes >= AT_ONCE:
                 self.write(bucket)
         else:
@@ -300,12 +301,11 @@ class Reducer:
             everywhere = used.tolist()
         for bucket in self.buckets:
             averages = self.averages(bucket)
-            numbers: Sequence[int] = range(len(bucket._parameters))
+            parameters, numbers = bucket._parameters, range(len(bucket._parameters))
             if everywhere is not None:  # some process used it
-                numbers = [
-                    k for k in numbers if everywhere[self.place[id(bucket._parameters[k])][2]]
-                ]
-            parameters = [bucket._parameters[k] for k in numbers]
+                places = [self.place[id(each)][2] for each in parameters]
+                numbers = [k for k in numbers if everywhere[places[k]]]  # type: ignore[assignment]
+                parameters = [parameters[k] for k in numbers]
             if bucket.sparse:
                 for k, parameter in zip(numbers, parameters):
                     parameter.grad = averages[k]
@@ -333,7 +333,7 @@ class Reducer:
             for bucket in self.buckets:
                 bucket.buffer().zero_()
                 if bucket.shared is not None:
-                    bucket.shared.seen.clear()
+                    bucket.shared.forget()
                 self.start(bucket)
             self.finish()
 

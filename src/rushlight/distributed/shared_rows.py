@@ -17,6 +17,7 @@ import os
 import platform
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,58 +75,69 @@ class SharedGradients:
     """Gradients of one dtype that each process writes to its row, and that become the sums of all rows."""
 
     def __init__(self, rows: Sequence[Sequence[Tensor]], rank: int) -> None:
-        self.rows = [[view._array for view in views] for views in zip(*rows)]  # of each gradient
-        self.rank, self.dtype = rank, self.rows[0][0].dtype
-        # Gradients as they were written: by the array's id the array, its number, its version.
-        self.seen: dict[int, tuple[Any, int, int]] = {}
-        self.refused = np.empty(1 + len(self.rows), np.int64)
+        self.rank, self.count = rank, len(rows)
+        # The arrays of all rows, gradient after gradient; where `versions` has the version of a gradient that was
+        # written, this gradient stands in the place of this process's row.
+        self.items: list[Any] = [view._array for views in zip(*rows) for view in views]
+        self.own = self.items[rank :: self.count]
+        self.versions: list[int | None] = [None] * len(self.own)
+        self.dtype = self.own[0].dtype
+        self.refused = np.empty(1 + len(self.own), np.int64)
+
+    def forget(self) -> None:
+        """Nothing has been written."""
+        self.items[self.rank :: self.count] = self.own
+        self.versions = [None] * len(self.own)
+
+    @cached_property
+    def kernels(self) -> tuple[Any, Any]:
+        """To write, and to add up."""
+        from rushlight._codegen.kernels.shared_rows import kernels
+
+        return kernels(self.dtype, self.count, self.rank)
 
     def write(self, numbers: Sequence[int], gradients: Sequence[Tensor], factor: float) -> None:
         """Write gradients, times a factor, to this process's row."""
         left: Sequence[int] = range(len(numbers))
         if llvm.active and self.dtype.char in "fd":
-            from rushlight._codegen.kernels.shared_rows import kernels
-
-            write, _ = kernels(self.dtype, len(self.rows[0]), self.rank)
-            items = [
-                each
-                for k, g in zip(numbers, gradients)
-                for each in (g._array, self.rows[k][self.rank])
-            ]
-            write(items, np.ndarray, self.dtype, factor, self.refused, len(numbers))
+            items = []
             for k, g in zip(numbers, gradients):
-                self.seen[id(g._array)] = (g._array, k, _version(g))
+                array = self.items[k * self.count + self.rank] = g._array
+                self.versions[k] = _version(g)
+                items += (array, self.own[k])
+            write, _ = self.kernels
+            write(items, np.ndarray, self.dtype, factor, self.refused, len(numbers))
             left = (
                 self.refused[1 : 1 + len(numbers)].nonzero()[0].tolist() if self.refused[0] else ()
             )
-        with np.errstate(all="ignore"):
-            for j in left:
-                array, row = gradients[j]._array, self.rows[numbers[j]][self.rank]
-                np.multiply(array, factor, out=row, casting="unsafe")
-                self.seen.pop(id(array), None)
+        for j in left:
+            k = numbers[j]
+            with np.errstate(all="ignore"):
+                np.multiply(gradients[j]._array, factor, out=self.own[k], casting="unsafe")
+            self.items[k * self.count + self.rank], self.versions[k] = self.own[k], None
 
     def add(self, numbers: Sequence[int], gradients: Sequence[Tensor], factor: float) -> None:
         """Gradients become the sums of all rows; the factor is that by which they were written."""
-        items, left = [], []
+        count, items, versions = self.count, self.items, self.versions
+        written, left = [], []
         for k, g in zip(numbers, gradients):
-            array, rows = g._array, self.rows[k]
-            if self.seen.get(id(array), ())[1:] == (k, _version(g)):
-                items += [*rows[: self.rank], array, *rows[self.rank + 1 :]]
-            else:
-                left.append((rows, array))
-        self.seen.clear()
-        if items:
-            from rushlight._codegen.kernels.shared_rows import kernels
-
-            _, add = kernels(self.dtype, len(self.rows[0]), self.rank)
-            add(items, factor, len(items) // len(self.rows[0]))
-        with np.errstate(all="ignore"):
-            for rows, array in left:
-                np.add(rows[0], rows[1], out=array, casting="unsafe")
-                for row in rows[2:]:
-                    np.add(array, row, out=array, casting="unsafe")
-        for g in gradients:
+            known = items[k * count + self.rank] is g._array and versions[k] == _version(g)
+            (written if known else left).append(k)
             bump(g)
+        if written:
+            _, add = self.kernels
+            if len(written) < len(versions):
+                items = [each for k in written for each in items[k * count : (k + 1) * count]]
+            add(items, factor, len(written))
+        self.forget()
+        if left:
+            array_of = {k: g._array for k, g in zip(numbers, gradients)}
+            with np.errstate(all="ignore"):
+                for k in left:
+                    rows, array = self.items[k * count : (k + 1) * count], array_of[k]
+                    np.add(rows[0], rows[1], out=array, casting="unsafe")
+                    for row in rows[2:]:
+                        np.add(array, row, out=array, casting="unsafe")
 
 
 def _version(tensor: Tensor) -> int:

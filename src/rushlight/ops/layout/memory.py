@@ -158,6 +158,7 @@ def leave_graph(t: Tensor) -> None:
     if node.__class__ is AccumulateGrad:
         own = AccumulateGrad(t)
         own.hooks, node.hooks = node.hooks, None
+        own.reduced, node.reduced = node.reduced, ()
         t._set_leaf_edge(own)
         node.__class__ = SwappedLeaf
 
