@@ -97,14 +97,22 @@ def tile(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
     at = [a + min(rows - 1, r) * along for r in range(MR)]
     for p in range(k):
         here = b + p * apart
-        bs = [load(here + v * L, L) for v in range(V)]
         if MR > 2:
             for v in unroll(V):
                 prefetch(here + (FETCH * apart + v * L))
-        for r in unroll(MR):
-            x = splat(at[r][p], L)
+        # All numbers of the shorter side stay in registers: with the longer side's there are too few.
+        if MR < V:
+            xs = [splat(at[r][p], L) for r in range(MR)]
             for v in unroll(V):
-                sums[r][v] = fma(bs[v], x, sums[r][v])
+                w = load(here + v * L, L)
+                for r in unroll(MR):
+                    sums[r][v] = fma(w, xs[r], sums[r][v])
+        else:
+            ws = [load(here + v * L, L) for v in range(V)]
+            for r in unroll(MR):
+                x = splat(at[r][p], L)
+                for v in unroll(V):
+                    sums[r][v] = fma(ws[v], x, sums[r][v])
     more, step = c, ldc
     if begin == BIAS:
         more, step = bias, i64(0)
