@@ -262,6 +262,13 @@ def groups():
     y = torch.tensor([float(rank)])
     dist.broadcast(y, src=dist.get_process_group_ranks(mine)[0], group=mine)
     assert y.item() == rank // (size // 2) * (size // 2)
+    half = dist.split_group(every[0] if rank < size // 2 else every[1], [[0]])
+    assert (half is not None) == (rank % (size // 2) == 0)
+    if half is not None:
+        dist.all_reduce(y, group=half)
+        assert y.item() == rank and dist.get_process_group_ranks(half) == [rank]
+    with pytest.raises(ValueError, match="duplicate"):
+        dist.split_group(None, [[0], [0, 1]])
     with pytest.raises(ValueError, match="out of range"):
         dist.new_group([size])
     dist.barrier()
@@ -272,6 +279,25 @@ def groups():
         dist.all_reduce(x)
     start()
     dist.barrier()
+
+
+def calls_in_blocks():
+    """The end of a block waits for the calls in it, or whoever asks."""
+    from rushlight.distributed.distributed_c10d import _coalescing_manager
+
+    rank, size = start()
+    x, y, told = torch.ones(3), torch.empty(size), [rank]
+    with _coalescing_manager():
+        assert dist.all_reduce(x) is None
+        dist.all_gather_into_tensor(y, torch.tensor([float(rank)]))
+        dist.broadcast_object_list(told, 0)  # is awaited
+        assert told == [0]
+    assert x.tolist() == [size] * 3 and y.tolist() == list(range(size))
+    with _coalescing_manager(async_ops=True) as manager:
+        dist.reduce_scatter_tensor(y[:1], torch.ones(size))
+    assert len(manager.works) == 1
+    manager.wait()
+    assert y[0] == size
 
 
 def late():

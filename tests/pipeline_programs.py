@@ -103,6 +103,9 @@ def one_stage_each():
     for kind, steps in ((ScheduleGPipe, 10), (Schedule1F1B, 50)):
         stage = cut(size).build_stage(rank)
         compared(kind(stage, n_microbatches=4, loss_fn=loss_of), [stage], size - 1, steps)
+    schedule = ScheduleGPipe(cut(size).build_stage(rank), 4)  # without a loss
+    got = schedule.step(*((batch(0)[0],) if rank == 0 else ()))
+    assert rank < size - 1 or got.requires_grad
     with pytest.raises(ValueError, match="Number of microbatches"):
         ScheduleGPipe(stage, 1)
 

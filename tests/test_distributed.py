@@ -85,7 +85,7 @@ def left_in_memory() -> list[str]:
     return sorted(p.name for p in folder.glob("mpich_shm_*")) if folder.is_dir() else []
 
 
-CALLS = "reductions,long_rows,moves,asynchronous,objects,functional,groups"
+CALLS = "reductions,long_rows,moves,asynchronous,objects,functional,calls_in_blocks,groups"
 GRADIENTS = (
     "data_parallel,ways_to_reduce,bits_of_averages,unused_parameters,evaluated,sparse_gradients,hooks_that_are_none,"
     "recorded,batch_statistics"

@@ -33,7 +33,7 @@ __all__ = [
 
 _FILES = {
     "backends": "_Work",
-    "collectives": "P2POp _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced all_gather_into_tensor all_reduce "
+    "collectives": "P2POp _coalescing_manager _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced all_gather_into_tensor all_reduce "
     "all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast gather irecv isend monitored_barrier "
     "recv reduce reduce_scatter reduce_scatter_tensor scatter send",
     "data_parallel": "BuiltinCommHookType",
@@ -43,7 +43,7 @@ _FILES = {
     "groups": "Backend GroupMember _rank_not_in_group default_pg_timeout destroy_process_group get_backend get_backend_config "
     "get_default_backend_for_device get_global_rank get_group_rank get_node_local_rank get_pg_count get_process_group_ranks "
     "get_rank get_world_size group init_process_group is_backend_available is_initialized new_group new_subgroups "
-    "new_subgroups_by_enumeration",
+    "new_subgroups_by_enumeration split_group",
     "objects": "all_gather_object broadcast_object_list gather_object recv_object_list scatter_object_list send_object_list",
     "options": "AllToAllOptions AllgatherOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions "
     "GatherOptions ReduceOptions ReduceScatterOptions ScatterOptions",

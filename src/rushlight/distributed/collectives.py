@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -67,12 +69,65 @@ def _group(group: Any, name: str) -> ProcessGroup | None:
     return _resolve(group)
 
 
+class _CoalescingManager:
+    """The calls of a block, which go on beside each other."""
+
+    def __init__(self, group: ProcessGroup) -> None:
+        self.group = group
+        self.works: list[Work] = []
+
+    def append(self, work: Work | None = None) -> None:
+        """One more call to wait for."""
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self) -> None:
+        """Wait for all of them."""
+        for work in self.works:
+            work.wait()
+
+
+class _Blocks(threading.local):
+    """The open blocks of a thread."""
+
+    def __init__(self) -> None:
+        self.open: list[_CoalescingManager] = []
+
+
+_blocks = _Blocks()
+
+
+@contextmanager
+def _coalescing_manager(
+    group: Any = None, device: Any = None, async_ops: bool = False
+) -> Iterator[_CoalescingManager]:
+    """A block in which `all_reduce`, `all_gather_into_tensor` and `reduce_scatter_tensor` of a group only start: its end
+    waits for them, or with `async_ops` `wait()` of what it gives."""
+    manager = _CoalescingManager(_resolve(group))
+    _blocks.open.append(manager)
+    try:
+        yield manager
+    finally:
+        _blocks.open.remove(manager)
+    if not async_ops:
+        manager.wait()
+
+
 def _end(work: Work, async_op: bool) -> Work | None:
     """Wait, or let the work go on by itself."""
     if async_op:
         return progress(work)
     work.wait()
     return None
+
+
+def _end_of_block(work: Work, async_op: bool) -> Work | None:
+    """As `_end`; within a block of calls of the group the end of the block waits."""
+    for block in _blocks.open:
+        if block.group is work.group and not async_op:
+            block.append(progress(work))
+            return None
+    return _end(work, async_op)
 
 
 def _check_complex(name: str, tensors: Sequence[Tensor], op: Any) -> None:
@@ -99,7 +154,7 @@ def all_reduce(
     if (known := _group(group, "all_reduce")) is None:
         return None
     _check_complex("all_reduce", [tensor], op)
-    return _end(known.start_all_reduce(real(tensor), op), async_op)
+    return _end_of_block(known.start_all_reduce(real(tensor), op), async_op)
 
 
 def all_reduce_coalesced(
@@ -187,7 +242,7 @@ def all_gather_into_tensor(
     if (known := _group(group, "all_gather_into_tensor")) is None:
         return None
     checks.gathered(known.size(), output_tensor, input_tensor)
-    return _end(known.start_all_gather(output_tensor, input_tensor), async_op)
+    return _end_of_block(known.start_all_gather(output_tensor, input_tensor), async_op)
 
 
 def gather(
@@ -265,7 +320,7 @@ def reduce_scatter_tensor(
         return None
     _check_complex("reduce_scatter_tensor", [output], op)
     checks.scattered(known.size(), output, input)
-    return _end(known.start_reduce_scatter(output, [input], op), async_op)
+    return _end_of_block(known.start_reduce_scatter(output, [input], op), async_op)
 
 
 def all_to_all(

@@ -68,7 +68,7 @@ class DistributedDataParallel(Module, Joinable):
             raise ValueError(
                 "DistributedDataParallel device_ids and output_device arguments only work with single-device/"
                 f"multiple-device GPU modules or CPU modules, but got device_ids {device_ids}, output_device "
-                f"{output_device}, and module parameters on the CPU."
+                f"{output_device}, and module parameters {{device(type='cpu')}}."
             )
         self.module, self.dim, self.broadcast_buffers = module, dim, broadcast_buffers
         self.find_unused_parameters = find_unused_parameters or static_graph

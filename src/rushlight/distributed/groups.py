@@ -26,7 +26,7 @@ __all__ = [
     "Backend", "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device", "get_global_rank",
     "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
     "group", "init_process_group", "is_backend_available", "is_initialized", "new_group", "new_subgroups",
-    "new_subgroups_by_enumeration",
+    "new_subgroups_by_enumeration", "split_group",
 ]  # fmt: skip
 
 default_pg_timeout = timedelta(minutes=30)
@@ -512,3 +512,26 @@ def new_subgroups_by_enumeration(
     ]
     mine = [each for each in made if each != GroupMember.NON_GROUP_MEMBER]
     return (mine[0] if mine else None), made
+
+
+def split_group(
+    parent_pg: ProcessGroup | None = None, split_ranks: Sequence[Sequence[int]] | None = None,
+    timeout: timedelta | None = None, pg_options: Any = None, group_desc: str | None = None, backend: Any = None,
+) -> ProcessGroup | None:  # fmt: skip
+    """The group of those of `split_ranks`, ranks in the parent, that this process is among; None if it is in none.
+
+    The processes of the parent call it, with the same ranks.
+    """
+    parent = _resolve(parent_pg)
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    every = [rank for row in split_ranks for rank in row]
+    if len(set(every)) != len(every):
+        raise ValueError("the split group cannot have duplicate ranks")
+    mine = next((row for row in split_ranks if parent.rank() in row), None)
+    if mine is None:
+        return None
+    return _new_group_with_tag(
+        [parent.ranks[rank] for rank in sorted(mine)], timeout or parent.timeout, backend or parent.backend, pg_options,
+        use_local_synchronization=True, group_desc=group_desc or f"{parent.group_desc}:split", sort_ranks=False,
+    )  # fmt: skip

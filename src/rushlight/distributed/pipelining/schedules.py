@@ -87,7 +87,8 @@ class Schedule:
                 stage.scale_grads(self.n)
             if stage.is_last:
                 outputs = [stage.outputs[k] for k in range(self.n)]
-                with rushlight.no_grad():  # backward is done: the results hold none of it
+                # After backward the results hold none of it.
+                with rushlight.set_grad_enabled(rushlight.is_grad_enabled() and not train):
                     result = merged(outputs, self.output_merge_spec) if wanted else None
                 if losses is not None:
                     losses[:] = [found[k] for k in sorted(found)]

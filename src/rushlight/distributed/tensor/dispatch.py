@@ -218,7 +218,7 @@ def spread(kind: type, func: Any, args: tuple, kwargs: dict) -> tuple[SpreadCall
 
     def taken(t: Any) -> Any:
         if not isinstance(t, kind):
-            t = replicated(kind, func, t, mesh)
+            t = replicated(call, t)
         spec = t._spec
         if spec.mesh is not mesh and spec.mesh != mesh:
             raise NotImplementedError(
@@ -235,14 +235,15 @@ def spread(kind: type, func: Any, args: tuple, kwargs: dict) -> tuple[SpreadCall
 
 
 implicit = 0  # how many blocks of `implicit_replication` are open
+targets: frozenset[str] = frozenset()  # operators that take plain targets, within `loss_parallel`
 
 
-def replicated(kind: Any, func: Any, t: Tensor, mesh: Any) -> Any:
+def replicated(call: SpreadCall, t: Tensor) -> Any:
     """A plain tensor among the arguments: a number is the same everywhere, others have to be said to be."""
-    if t.numel() == 1 and t.ndim <= 1 or implicit:
-        return kind(t, spec_of(t, mesh, (REPLICATE,) * mesh.ndim))
+    if t.numel() == 1 and t.ndim <= 1 or implicit or call.name in targets:
+        return call.kind(t, spec_of(t, call.mesh, (REPLICATE,) * call.mesh.ndim))
     raise RuntimeError(
-        f"{func} got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
+        f"{call.func} got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
         "distributed operators!"
     )
 

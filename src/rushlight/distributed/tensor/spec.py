@@ -118,9 +118,7 @@ def normalized(placements: Sequence[Placement] | None, mesh: DeviceMesh, ndim: i
     for p in placements:
         if isinstance(p, Shard):
             if not -ndim <= p.dim < max(ndim, 1):
-                raise ValueError(
-                    f"Shard dim {p.dim} is out of range for a tensor of {ndim} dimensions"
-                )
+                raise AssertionError(f"Sharding dim {p.dim} greater than tensor ndim {ndim}")
             p = Shard(p.dim % ndim) if p.dim < 0 else p
         elif not isinstance(p, Placement):
             raise RuntimeError(f"placements must be Shard, Replicate or Partial, got {p!r}")
