@@ -162,16 +162,10 @@ class CallList:
                     self._calls.append((None, [zeros], None))
             own[k] = (made, 0)
 
-        def at(v: Any) -> Any:
-            if isinstance(v, Place):
-                memory, shift = own[v.buffer]
-                return At(memory, shift + v.offset, v.shape, v.strides, v.dtype)
-            return [at(x) for x in v] if v.__class__ in (list, tuple) else v
-
         for each in found.calls:
-            self._calls.append((function_of(each), [at(v) for v in each.given], told))
+            self._calls.append((function_of(each), [placed(v, own) for v in each.given], told))
         if call.writes is None:
-            self._at[call.node] = at(found.result)
+            self._at[call.node] = placed(found.result, own)
 
     def _outputs(self, wanted: set[Node]) -> None:
         """Let what others read be written to arrays that are given."""
@@ -203,33 +197,9 @@ class CallList:
         self.held: list[Any] = [arena, ARENA.busy]  # all that the table has addresses of
         arrays: dict[At, np.ndarray] = {}
         moves: list[int] = []
-
-        def array(v: Any) -> Any:
-            if isinstance(v, list):
-                return [array(x) for x in v]
-            if not isinstance(v, At):
-                return v
-            if v in arrays:
-                return arrays[v]
-            m = v.memory
-            if m is None:
-                made = np.empty(v.shape, v.dtype)
-            elif m.content is not None:
-                made = np.ndarray(v.shape, v.dtype, m.content.data, v.offset, v.strides)
-            elif m.given < 0:
-                made = np.ndarray(v.shape, v.dtype, arena.data, m.offset + v.offset, v.strides)
-            else:
-                steps = [(n - 1) * s for n, s in zip(v.shape, v.strides, strict=True)]
-                low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-                memory = ARENA.nowhere(high - low + v.dtype.itemsize)
-                made = np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
-                moves.extend((id(made), m.given, v.offset))
-            arrays[v] = made
-            return made
-
         calls: list[int] = []
         for function, given, told in self._calls:
-            objects = [array(v) for v in given]
+            objects = [array_of(v, arrays, arena, moves) for v in given]
             held = np.array([id(o) for o in objects], np.int64)
             self.held.append((function, objects, held))
             if function is None:
@@ -250,6 +220,40 @@ class CallList:
 def laid(memory: Memory | None, offset: int, layout: Layout) -> At:
     """An array of a known layout."""
     return At(memory, offset, layout.shape, layout.strides, layout.dtype)
+
+
+def placed(v: Any, own: dict[int, tuple[Memory, int]]) -> Any:
+    """An argument of a kernel, with memory for the places of its buffers: (memory, offset) in `own`."""
+    if isinstance(v, Place):
+        memory, shift = own[v.buffer]
+        return At(memory, shift + v.offset, v.shape, v.strides, v.dtype)
+    return [placed(x, own) for x in v] if v.__class__ in (list, tuple) else v
+
+
+def array_of(v: Any, arrays: dict[At, np.ndarray], arena: np.ndarray, moves: list[int]) -> Any:
+    """An argument of a kernel: the arrays of those made so far, or made here, that stand in the arena, in constants, or in
+    arrays that are given; `moves` is told of the last."""
+    if isinstance(v, list):
+        return [array_of(x, arrays, arena, moves) for x in v]
+    if not isinstance(v, At):
+        return v
+    if v in arrays:
+        return arrays[v]
+    m = v.memory
+    if m is None:
+        made = np.empty(v.shape, v.dtype)
+    elif m.content is not None:
+        made = np.ndarray(v.shape, v.dtype, m.content.data, v.offset, v.strides)
+    elif m.given < 0:
+        made = np.ndarray(v.shape, v.dtype, arena.data, m.offset + v.offset, v.strides)
+    else:
+        steps = [(n - 1) * s for n, s in zip(v.shape, v.strides, strict=True)]
+        low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+        memory = ARENA.nowhere(high - low + v.dtype.itemsize)
+        made = np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
+        moves.extend((id(made), m.given, v.offset))
+    arrays[v] = made
+    return made
 
 
 def found_in(given: Iterable) -> Iterable[At]:

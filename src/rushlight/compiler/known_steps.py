@@ -114,20 +114,22 @@ def told(v: Any, exact: bool = False) -> str | None:
     """A text that says the same in all processes; None where there is none. Unless it is exact, all addresses, and what
     may be one, are alike."""
 
-    def text(v: Any) -> str:
-        if v.__class__ is Place:
-            where = v.buffer, v.offset, v.shape, v.strides
-            return f"Place({where}, {v.dtype!r})"
-        if isinstance(v, (list, tuple)):
-            return f"{v.__class__.__name__}({', '.join(map(text, v))})"
-        if v.__class__ is int and abs(v) >= FAR and not exact:
-            return "far"
-        said = f"{v.__class__.__name__} {v!r}"
-        if " at 0x" in said or isinstance(v, np.ndarray):
-            raise TypeError(said)
-        return said
-
     try:
-        return text(v)
+        return text_of(v, exact)
     except TypeError:
         return None
+
+
+def text_of(v: Any, exact: bool) -> str:
+    """What `told` says; TypeError where there is no such text."""
+    if v.__class__ is Place:
+        where = v.buffer, v.offset, v.shape, v.strides
+        return f"Place({where}, {v.dtype!r})"
+    if isinstance(v, (list, tuple)):
+        return f"{v.__class__.__name__}({', '.join([text_of(x, exact) for x in v])})"
+    if v.__class__ is int and abs(v) >= FAR and not exact:
+        return "far"
+    said = f"{v.__class__.__name__} {v!r}"
+    if " at 0x" in said or isinstance(v, np.ndarray):
+        raise TypeError(said)
+    return said

@@ -377,23 +377,25 @@ def renamed(value: Any, at: Callable[[Node], Node]) -> Any:
 def call_key(call: Call) -> Any:
     """What two calls have in common that give the same; None for what cannot be told."""
 
-    def told(v: Any) -> Any:
-        if v.__class__ in NESTED:
-            return (v.__class__, *map(told, v))
-        if isinstance(v, dict):
-            return tuple((k, told(x)) for k, x in v.items())
-        if isinstance(v, np.ndarray):
-            return (v.dtype.str, v.shape, v.tobytes())
-        if isinstance(v, slice):
-            return ("slice", told(v.start), told(v.stop), told(v.step))
-        return (v.__class__, repr(v) if v.__class__ is float else v)
-
     try:
         key = (call.node.target, told(call.args), told(call.kwargs))
         hash(key)
     except TypeError:
         return None
     return key
+
+
+def told(v: Any) -> Any:
+    """An argument as part of a key."""
+    if v.__class__ in NESTED:
+        return (v.__class__, *map(told, v))
+    if isinstance(v, dict):
+        return tuple((k, told(x)) for k, x in v.items())
+    if isinstance(v, np.ndarray):
+        return (v.dtype.str, v.shape, v.tobytes())
+    if isinstance(v, slice):
+        return ("slice", told(v.start), told(v.stop), told(v.step))
+    return (v.__class__, repr(v) if v.__class__ is float else v)
 
 
 def wrapped(v: Any) -> Any:

@@ -503,8 +503,6 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
             return (t if below is None else at_least(t, below))._set_requires_grad(True)
 
         def leaf(v: Any, t: Any) -> Any:
-            if v.__class__ in (list, tuple):
-                return [leaf(x, y) for x, y in zip(v, t, strict=True)]
             if t is None or not isinstance(v, Tensor):
                 return v
             x = v.view_as(v) if v.requires_grad else graph_leaf(apart(v))
@@ -512,7 +510,12 @@ def twice(op: Op, bared: dict, moved: dict, results: list, level: Level) -> list
             ts.append(t)
             return x
 
-        ys = listed(op.by_names(bared | {i: leaf(bared[i], moved[i]) for i in op.inputs}))
+        def given(v: Any, t: Any) -> Any:
+            if v.__class__ in (list, tuple):
+                return [leaf(x, y) for x, y in zip(v, t, strict=True)]
+            return leaf(v, t)
+
+        ys = listed(op.by_names(bared | {i: given(bared[i], moved[i]) for i in op.inputs}))
         wanted = [k for k, y in enumerate(ys) if isinstance(y, Tensor) and y.requires_grad]
         if not wanted:
             return [None] * len(results)

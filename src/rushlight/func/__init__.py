@@ -74,18 +74,19 @@ def _reach_others(tensors: list[Tensor], own: list[Tensor]) -> bool:
 def _released(tree: Any, own: list[Tensor], wanted: bool = True) -> Any:
     """Results, cut from the graph unless it is `wanted` and they depend on tensors that are not `own`."""
     wanted = wanted and torch.is_grad_enabled()
+    return tree_map(lambda x: _release(x, own, wanted), tree)
 
-    def release(x: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return x
-        a = x._array
-        if isinstance(a, Dual) and a.tangent is not None and a.tangent.requires_grad:
-            a.tangent = release(a.tangent)
-        if not x.requires_grad:
-            return x
-        return x if wanted and _reach_others([x], own) else apart(x)
 
-    return tree_map(release, tree)
+def _release(x: Any, own: list[Tensor], wanted: bool) -> Any:
+    """A leaf of what `_released` returns."""
+    if not isinstance(x, Tensor):
+        return x
+    a = x._array
+    if isinstance(a, Dual) and a.tangent is not None and a.tangent.requires_grad:
+        a.tangent = _release(a.tangent, own, wanted)
+    if not x.requires_grad:
+        return x
+    return x if wanted and _reach_others([x], own) else apart(x)
 
 
 def _numbers(args: tuple, argnums: Any, of: str) -> tuple[int, ...]:

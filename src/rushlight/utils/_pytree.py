@@ -250,16 +250,20 @@ def tree_flatten(tree: Any, is_leaf: Callable | None = None) -> tuple[list, Tree
     {'a': [10, 20], 'b': (30,)}
     """
     leaves: list = []
+    return leaves, _form(tree, leaves, is_leaf)
 
-    def form(tree: Any) -> TreeSpec:
-        if (is_leaf is not None and is_leaf(tree)) or (node := definition(tree)) is None:
-            leaves.append(tree)
-            return _leaf
-        children, context = node.flatten_fn(tree)
-        return TreeSpec(node.type, context, map(form, children))
 
-    spec = form(tree)
-    return leaves, spec
+# Functions that call themselves stand at the module's level: one inside of another is a cycle, which keeps the
+# leaves until the garbage collector comes by.
+
+
+def _form(tree: Any, leaves: list, is_leaf: Callable | None) -> TreeSpec:
+    """The form of a tree, whose leaves are appended to `leaves`."""
+    if (is_leaf is not None and is_leaf(tree)) or (node := definition(tree)) is None:
+        leaves.append(tree)
+        return _leaf
+    children, context = node.flatten_fn(tree)
+    return TreeSpec(node.type, context, [_form(child, leaves, is_leaf) for child in children])
 
 
 def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
@@ -274,16 +278,16 @@ def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
             f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
             f"pytree that holds {treespec.num_leaves} items ({treespec})."
         )
-    rest = iter(leaves)
+    return _built(treespec, iter(leaves))
 
-    def build(spec: TreeSpec) -> Any:
-        if spec.type is None:
-            return next(rest)
-        return SUPPORTED_NODES[spec.type].unflatten_fn(
-            [build(child) for child in spec.children_specs], spec.context
-        )
 
-    return build(treespec)
+def _built(spec: TreeSpec, rest: Iterator) -> Any:
+    """The tree of a form with the next leaves of `rest`."""
+    if spec.type is None:
+        return next(rest)
+    return SUPPORTED_NODES[spec.type].unflatten_fn(
+        [_built(child, rest) for child in spec.children_specs], spec.context
+    )
 
 
 def tree_leaves(tree: Any, is_leaf: Callable | None = None) -> list:
@@ -418,21 +422,22 @@ def tree_flatten_with_path(tree: Any, is_leaf: Callable | None = None) -> tuple[
     [("['a'][0]", 1), ("['a'][1]", 2)]
     """
     found: list = []
+    return found, _form_with_path(tree, (), found, is_leaf)
 
-    def form(tree: Any, path: tuple) -> TreeSpec:
-        if (is_leaf is not None and is_leaf(tree)) or (node := definition(tree)) is None:
-            found.append((path, tree))
-            return _leaf
-        if node.flatten_with_keys_fn is None:
-            raise ValueError(
-                f"Did not find a flatten_with_keys_fn for type: {node.type}. "
-                "Please pass a flatten_with_keys_fn argument to register_pytree_node."
-            )
-        pairs, context = node.flatten_with_keys_fn(tree)
-        return TreeSpec(node.type, context, [form(child, (*path, key)) for key, child in pairs])
 
-    spec = form(tree, ())
-    return found, spec
+def _form_with_path(tree: Any, path: tuple, found: list, is_leaf: Callable | None) -> TreeSpec:
+    """As `_form`; (path, leaf) pairs are appended to `found`."""
+    if (is_leaf is not None and is_leaf(tree)) or (node := definition(tree)) is None:
+        found.append((path, tree))
+        return _leaf
+    if node.flatten_with_keys_fn is None:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {node.type}. "
+            "Please pass a flatten_with_keys_fn argument to register_pytree_node."
+        )
+    pairs, context = node.flatten_with_keys_fn(tree)
+    parts = [_form_with_path(child, (*path, key), found, is_leaf) for key, child in pairs]
+    return TreeSpec(node.type, context, parts)
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: Callable | None = None) -> list:
