@@ -418,6 +418,7 @@ def test_common_subexpressions():
     result = CSEPass()(traced)
     assert result.modified and len(result.graph_module.graph.nodes) == len(traced.graph.nodes) - 2
     assert not CSEPass()(result.graph_module).modified
+    assert not CSEPass(banned_ops=[torch.sin, operator.mul])(traced).modified  # any collection
 
 
 def test_pass_manager():

@@ -383,7 +383,7 @@ PLAIN_FUNCTIONS = {
     "split": lambda x: torch.split(x, 1), "chunk": lambda x: torch.chunk(x, 2), "ravel": lambda x: torch.ravel(x),
     "flatten": lambda x: torch.flatten(x, 0), "narrow": lambda x: torch.narrow(x, 0, 0, 1),
     "positive": lambda x: torch.positive(x), "where": lambda x: torch.where(x), "t_copy": lambda x: torch.t_copy(x),
-    "select_copy": lambda x: torch.select_copy(x, 0, 0), "multi_dot": lambda x: torch.linalg.multi_dot([x, x]),
+    "select_copy": lambda x: torch.select_copy(x, 0, 0), "nonzero": lambda x: torch.nonzero(x), "multi_dot": lambda x: torch.linalg.multi_dot([x, x]),
     "index_put": lambda x: torch.index_put(x, (torch.tensor([0]),), torch.ones(1)),
 }  # fmt: skip
 
@@ -413,3 +413,79 @@ def test_methods_that_are_no_operators_are_asked_for_as_a_whole(call):
 def test_objects_that_are_no_tensors_in_lists():
     assert torch.index_put(torch.ones(2), [Duck()], torch.ones(1)) == ("duck", "index_put")
     assert torch.linalg.multi_dot([torch.ones(2, 2), Duck()]) == ("duck", "multi_dot")
+
+
+@pytest.mark.parametrize("function", [
+    torch.indices_copy, torch.values_copy, torch.sym_int, torch.sym_sum,
+    lambda x: torch.smm(x, x), lambda x: torch.hspmm(x, x), lambda x: torch.saddmm(x, x, x),
+    lambda x: torch.nonzero_static(x, size=1),
+])  # fmt: skip
+def test_objects_are_asked_before_their_layout_is_looked_at(function):
+    assert function(Duck())[0] == "duck"
+
+
+def test_an_index_that_overrides_is_asked_when_elements_are_assigned():
+    x = torch.zeros(3)
+    for index in (Duck(), (0, Duck()), torch.tensor([1]).as_subclass(Logged)):
+        Logged.calls = []
+        x[index] = 2.0
+        if isinstance(index, Logged):
+            assert Logged.calls == [torch.Tensor.__setitem__]
+    assert x.tolist() == [0, 2, 0]
+    y = torch.zeros(3, requires_grad=True) * 1
+    y[Duck()] = y[0]
+    assert y._version == 0
+
+
+def test_python_methods_have_their_names():
+    for name in ("bool", "int", "float", "complex"):
+        Logged.calls = []
+        getattr(__import__("builtins"), name)(torch.ones(1).as_subclass(Logged))
+        assert Logged.calls == [getattr(torch.Tensor, f"__{name}__")]
+        assert Logged.calls[0].__name__ == f"__{name}__"
+    assert torch.Tensor.type.__name__ == "type"
+
+
+def test_a_subclass_is_asked_after_its_memory_was_taken_away():
+    x = torch.ones(2).as_subclass(Logged)
+    x.set_()
+    Logged.calls = []
+    torch.max(torch.cat([x, torch.ones(1)]))
+    assert [f.__name__ for f in Logged.calls] == ["cat", "max"]
+
+
+def test_broadcast_all_takes_objects():
+    from rushlight.distributions.utils import broadcast_all
+
+    assert broadcast_all(Duck(), 1.0) == ("duck", "broadcast_tensors")
+
+
+def test_testing_overrides_have_the_parameters_of_their_functions():
+    import inspect
+
+    found = overrides.get_testing_overrides()[torch.nn.functional.batch_norm]
+    assert inspect.getfullargspec(found).args[:3] == ["input", "running_mean", "running_var"]
+    assert found() == -1
+
+
+def test_what_is_no_sequence_and_a_class_method_of_a_mode_are_refused():
+    with pytest.raises(TypeError, match="expected a sequence"):
+        overrides.has_torch_function(object())
+
+    class Mode(overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="classmethod is not supported"):
+        Mode().__enter__()
+
+
+def test_a_tensor_of_a_tensor_has_its_history():
+    x = torch.ones(2, requires_grad=True)
+    made = Plain(x * 3)
+    assert type(made) is Plain and made._is_view()
+    made.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    a = torch.ones(2)
+    assert Plain(a)._base is a and torch.Tensor(a)._base is a

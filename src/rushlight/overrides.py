@@ -26,7 +26,9 @@ tensor([1.])
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -57,6 +59,11 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__} has to define __torch_function__")
 
     def __enter__(self) -> Any:
+        if getattr(self.__torch_function__, "__self__", None) is type(self):
+            raise RuntimeError(
+                "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it "
+                f"a plain method of {type(self).__name__}"
+            )
         thread.function_modes = (*thread.function_modes, self)
         count_mode(+1)  # every call takes the general path, where modes are asked
         return self
@@ -112,6 +119,8 @@ class enable_reentrant_dispatch(Block):
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether one of the arguments overrides functions, or a mode is on."""
+    if not isinstance(relevant_args, Iterable):
+        raise TypeError(f"expected a sequence, got {type(relevant_args).__name__}")
     return bool(thread.function_modes) or any(map(overrides.overriding, relevant_args))
 
 
@@ -230,10 +239,16 @@ def _is_function(f: Any) -> bool:
 def get_testing_overrides() -> dict[Callable, Callable]:
     """{function: a function of the same parameters that returns -1}."""
     return {
-        f: functools.wraps(f)(lambda *args, **kwargs: -1)
-        for functions in get_overridable_functions().values()
-        for f in functions
+        f: _minus_one(f) for functions in get_overridable_functions().values() for f in functions
     }
+
+
+def _minus_one(f: Callable) -> Callable:
+    """A function that says it has the parameters of `f`, takes anything and returns -1."""
+    override = functools.wraps(f)(lambda *args, **kwargs: -1)
+    with contextlib.suppress(ValueError):  # built-in methods say none
+        override.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
+    return override
 
 
 def get_default_nowrap_functions() -> set[Callable]:

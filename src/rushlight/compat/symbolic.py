@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from rushlight.core.stub import stub
+from rushlight.dispatch.overrides import overridable
 
 __all__ = [
     "SymBool", "SymFloat", "SymInt", "cond", "sym_float", "sym_fresh_size", "sym_int", "sym_ite",
@@ -39,16 +40,19 @@ class SymBool(_NeverMade):
     """A symbolic bool; it has no instances."""
 
 
+@overridable
 def sym_int(a: Any) -> int:
     """`int(a)`, rounded towards zero."""
     return int(a)
 
 
+@overridable
 def sym_float(a: Any) -> float:
     """`float(a)`."""
     return float(a)
 
 
+@overridable
 def sym_not(a: Any) -> bool:
     """`not a`."""
     return not a
@@ -58,6 +62,7 @@ def _with_float(found: Any, a: Any, b: Any) -> Any:
     return float(found) if isinstance(a, float) or isinstance(b, float) else found
 
 
+@overridable
 def sym_max(a: Any, b: Any) -> Any:
     """The larger one; a float when one of them is a float.
 
@@ -68,11 +73,13 @@ def sym_max(a: Any, b: Any) -> Any:
     return _with_float(max(a, b), a, b)
 
 
+@overridable
 def sym_min(a: Any, b: Any) -> Any:
     """The smaller one; a float when one of them is a float."""
     return _with_float(min(a, b), a, b)
 
 
+@overridable
 def sym_sum(args: Sequence[Any]) -> Any:
     """`sum(args)`."""
     return sum(args)

@@ -111,3 +111,9 @@ def as_index(self: Tensor) -> int:
     if self._array.size != 1 or d.is_floating_point or d.is_complex:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(self.item())
+
+
+for _function in (as_bool, as_int, as_float, as_complex, as_index):
+    # `Tensor.__bool__` and the like, as a `__torch_function__` sees them
+    _function.__name__ = f"__{_function.__name__.removeprefix('as_')}__"
+    _function.__qualname__ = f"Tensor.{_function.__name__}"

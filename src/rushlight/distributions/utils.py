@@ -19,7 +19,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     >>> broadcast_all(torch.zeros(2), 1)
     (tensor([0., 0.]), tensor([1., 1.]))
     """
-    if not all(isinstance(v, (Tensor, int, float)) for v in values):
+    if not all(isinstance(v, (int, float)) or hasattr(v, "__torch_function__") for v in values):
         kinds = ", ".join(type(v).__name__ for v in values)
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects "
@@ -31,7 +31,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         if first is None
         else {"dtype": first.dtype, "device": first.device}
     )
-    tensors = (v if isinstance(v, Tensor) else rushlight.tensor(v, **like) for v in values)
+    tensors = (rushlight.tensor(v, **like) if isinstance(v, (int, float)) else v for v in values)
     return tuple(rushlight.broadcast_tensors(*tensors))
 
 

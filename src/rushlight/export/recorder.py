@@ -42,7 +42,7 @@ from rushlight.utils._pytree import tree_leaves, tree_map
 __all__ = ["Recorder", "Traced"]
 
 READS = frozenset(
-    "item tolist numpy as_bool as_float as_int as_index as_complex __bool__ __int__ __float__ __index__ __complex__ "
+    "item tolist numpy __bool__ __int__ __float__ __index__ __complex__ "
     "__array__ __contains__ is_nonzero equal allclose storage untyped_storage data_ptr apply_ map_ __dlpack__ "
     "__reduce_ex__ __deepcopy__".split()
 )

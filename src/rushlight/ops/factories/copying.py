@@ -268,9 +268,11 @@ def type_as(self, other):
     return convert(self, other.dtype, other.device)
 
 
-@public("Tensor", name="type", overridable=True)
+@public(
+    "Tensor", name="type", overridable=True,
+    doc="The name of the tensor's type, such as `torch.FloatTensor`; with `dtype`, a conversion to it.",
+)  # fmt: skip
 def type_(self, dtype=None, non_blocking=False, **kwargs):
-    """The name of the tensor's type, such as `torch.FloatTensor`; with `dtype`, a conversion to it."""
     if dtype is None:
         on = "" if self.is_cpu else f"{self.device.type}."
         on = on if self.layout is dtypes.strided else "sparse."

@@ -58,7 +58,7 @@ def made(d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = False) -> Ten
                 raise TypeError(
                     f"expected a tensor of dtype {dtypes.OF[d]} (got {first.dtype}): use .to(dtype)"
                 )
-            return first.detach() if first.requires_grad else _wrap(first._array)
+            return first[...]  # a view with its history
         if isinstance(first, (storage.UntypedStorage, storage.TypedStorage)):
             return _wrap(construct.of_storage(first, d))
         if isinstance(first, (str, bytes)):

@@ -480,7 +480,7 @@ def nonzero_places(xp, input: Array):
     return xp.nonzero(input).T
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero, in row-major order: int64 (n, input.ndim).
 
@@ -509,7 +509,7 @@ def argwhere(input: Tensor):
     return nonzero_places(input)
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
     """`nonzero` cut off, or filled up with `fill_value`, to `size` rows.
 

@@ -300,6 +300,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     e, f = self._edge, value._edge if given else None
     if (e is not None or f is not None) and thread.grad:
         if e is not None and edge_of(self) or f is not None and edge_of(value):
+            if index_takes_over(self, index, value):
+                return
             recorded_write(self, index, value if given else _wrap(v))
             return
         if e is not None and hides_history(self):
@@ -321,6 +323,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
                 return
         index = index if c is tuple else (index,) if c is Tensor else as_tuple(index)
         if a.__class__ is not ndarray or (at := advanced.usual(a, index)) is None:
+            if index_takes_over(self, index, value):
+                return
             basic, found = read(a, index)
             area = own.basic_index(a, basic) if changes(basic) else a
             at = advanced.positions(area, found) if found is not None else None
@@ -334,6 +338,15 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
                 v = v.copy()
         advanced.put(area, at, v if v.__class__ is a.__class__ else on_device_of(a, v), False)
     _bump(self)
+
+
+def index_takes_over(self: Tensor, index: Any, value: Any) -> bool:
+    """Whether a part of the index overrides functions, and was asked to carry out `self[index] = value`."""
+    parts = index if index.__class__ is tuple else (index,)
+    if OWN.issuperset(map(type, parts)) or not any(map(overrides.overriding, parts)):
+        return False
+    got = overrides.call_overrides(Tensor.__setitem__, (self, index, value), {})
+    return got is not overrides.NOTHING
 
 
 def scalar_tensor(value: Any, dtype: Any) -> Tensor:

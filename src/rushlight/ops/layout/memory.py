@@ -73,7 +73,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         handlers.carried["overwrite"](self, "set_", (source, *more))
         return self
     if source is None:
-        self._array = devices.of(self._array).empty(0, self._array.dtype)
+        array = devices.of(self._array).empty(0, self._array.dtype)
+        self._array = _array_for(self.__class__, array)
         results.bump(self)
         return self
     if self._edge is not None and general.thread.grad and self.requires_grad:

@@ -224,7 +224,7 @@ def sparse_resize_and_clear_(self: Tensor, size: Any, sparse_dim: int, dense_dim
     return sparse_resize_(self.zero_(), size, sparse_dim, dense_dim)
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
     """The size of another sparse tensor, in place; entries stay where they are.
 
@@ -240,7 +240,9 @@ def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
 
 
 def declare_copy(part: Any) -> None:
-    @public(name=f"{part.__name__}_copy", doc=f"A copy of `input.{part.__name__}()`.")
+    @public(
+        name=f"{part.__name__}_copy", doc=f"A copy of `input.{part.__name__}()`.", overridable=True
+    )
     def copied(input: Tensor) -> Tensor:
         return part(input).clone()
 

@@ -379,7 +379,7 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     return rushlight.mm(input, mat2)
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """sparse @ dense, with a sparse result."""
     if not is_sparse(input) or is_sparse(mat):
@@ -391,7 +391,7 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
     return build(product[_wrap(used)].reshape(-1), at, (n, m))
 
 
-@public()
+@public(overridable=True)
 def hspmm(mat1: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """sparse [n, k] @ dense [k, m]: rows that are not empty, as values of a hybrid tensor."""
     if not is_sparse(mat1) or is_sparse(mat2):
@@ -402,7 +402,7 @@ def hspmm(mat1: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     return made if out is None else coordinates.write_out("hspmm", out, made)
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1,
              out: Any = None) -> Tensor:  # fmt: skip
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""

@@ -48,7 +48,7 @@ class CSEPass(PassBase):
         """Return a module whose graph computes each value once."""
         if _mutates(graph_module.graph):
             return PassResult(graph_module, False)
-        banned = self.banned_ops | get_CSE_banned_ops()
+        banned = {*self.banned_ops, *get_CSE_banned_ops()}
         made = Graph()
         copies: dict[Node, Node] = {}
         known: dict[Any, Node] = {}
