@@ -23,6 +23,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.distributed as dist
+from rushlight.distributed import run
 
 PROGRAMS = pathlib.Path(__file__).parent / "distributed_programs.py"
 LIMIT = int(
@@ -226,6 +227,24 @@ def test_launcher():
     status, text = launch(*torchrun, str(PROGRAMS), "raises")
     assert status == 1 and "[rank1] ValueError: rank one is unwell" in text, text
     assert "rank 1 of 2" in text and "failed: exit status 1" in text
+
+
+def test_launcher_s_options(tmp_path):
+    """Options of torchrun may come first; what processes write goes to files, too, or only there."""
+    code = "echo $ROLE_NAME $TORCHELASTIC_RUN_ID $WORLD_SIZE; echo x >&2"
+    status, text = launch(
+        "run", "--nnodes=1:2", "--nproc-per-node=2", "--rdzv-id=7", "--role=a", "--log-dir", str(tmp_path), "-t", "0:1", "--local-ranks-filter=1",
+        "--redirects", "2", "--no-python", "sh", "-c", code,
+    )  # fmt: skip
+    assert status == 0 and text.count("] a 7 2") == 1 and "] x" not in text, text
+    found = {
+        str(p.relative_to(tmp_path)).split("/", 1)[1]: p.read_text()
+        for p in tmp_path.rglob("*.log")
+    }
+    folder = "attempt_0/{}/std{}.log".format
+    assert found == {folder(0, "out"): "a 7 2\n", folder(0, "err"): "x\n", folder(1, "err"): "x\n"}
+    with pytest.raises(SystemExit, match="--node-rank 1 of 1 machines"):
+        run.Job(run.parser().parse_args(["--nnodes=1:2", "--node-rank=1", "x.py"]), 0)
 
 
 @needs_mpi

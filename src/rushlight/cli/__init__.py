@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int | None:
             f"{name!r} is no command and no .py file; `rushlight --help` lists the commands",
             MISUSED,
         )
-    if argv[1:2] and argv[1].startswith("--nproc"):
+    if name == "run" and argv[1:] and argv[1][0] == "-" and argv[1] not in ("-m", "-h", "--help"):
         from rushlight.distributed import run
 
         return run.run(run.parser().parse_args(argv[1:]))

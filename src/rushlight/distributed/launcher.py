@@ -57,6 +57,7 @@ class LaunchConfig:
         given = [
             f"--nproc-per-node={self.nproc_per_node}", f"--nnodes={self.max_nodes}", f"--max-restarts={self.max_restarts}",
             f"--node-rank={self.rdzv_configs.get('rank', 0)}", f"--rdzv-endpoint={self.rdzv_endpoint}", "--no-python",
+            f"--rdzv-id={self.run_id}", f"--role={self.role}",
         ]  # fmt: skip
         return run.parser().parse_args([*given, "program"])
 

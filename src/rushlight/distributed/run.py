@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from datetime import timedelta
@@ -41,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
         default="1",
         help="processes on this machine, or `auto`",
     )
-    add("--nnodes", default="1", help="machines")
+    add("--nnodes", default="1", help="machines; of MIN:MAX the job has MIN")
     add("--node-rank", "--node_rank", type=int, default=0, help="the number of this machine")
     add("--master-addr", "--master_addr", default="127.0.0.1", help="the machine number 0")
     add(
@@ -71,9 +72,25 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="PROGRAM is a command, and no Python",
     )
-    for name in ("rdzv-backend", "rdzv-id", "rdzv-conf", "monitor-interval", "start-method", "role", "log-dir",
-                 "redirects", "tee", "local-ranks-filter", "local-addr"):  # fmt: skip
+    add("--rdzv-id", "--rdzv_id", default="", help="the job's name, in TORCHELASTIC_RUN_ID")
+    add("--role", default="default", help="the processes' name, in ROLE_NAME")
+    for name in ("rdzv-backend", "rdzv-conf", "monitor-interval", "start-method", "local-addr"):
         add(f"--{name}", f"--{name.replace('-', '_')}", help=argparse.SUPPRESS)
+    add(
+        "--log-dir",
+        "--log_dir",
+        default=None,
+        help="a folder for the files of --redirects and --tee",
+    )
+    streams = "to files: 1 stdout, 2 stderr, 3 both; or of some ranks, as 0:1,1:2"
+    add("-r", "--redirects", default="0", help=f"what processes write goes {streams}")
+    add("-t", "--tee", default="0", help=f"it goes to files, too, {streams}")
+    add(
+        "--local-ranks-filter",
+        "--local_ranks_filter",
+        default="",
+        help="ranks on this machine that are shown, as 0,2",
+    )
     for name in ("standalone", "run-path", "use-env"):
         add(f"--{name}", f"--{name.replace('-', '_')}", action="store_true", help=argparse.SUPPRESS)
     add("program", metavar="PROGRAM", help="a .py file, or a module after -m")
@@ -86,7 +103,9 @@ class Job:
 
     def __init__(self, options: argparse.Namespace, restarts: int) -> None:
         self.options, self.here = options, _count(options.nproc_per_node)
-        machines = int(str(options.nnodes).split(":")[-1])
+        machines = int(str(options.nnodes).split(":")[0])
+        if options.node_rank >= machines:
+            raise SystemExit(f"torchrun: --node-rank {options.node_rank} of {machines} machines")
         self.first, self.size = options.node_rank * self.here, machines * self.here
         host, port = options.master_addr, options.master_port
         if options.rdzv_endpoint:
@@ -99,8 +118,8 @@ class Job:
             port = self.store.port
         self.shared = {
             "WORLD_SIZE": self.size, "LOCAL_WORLD_SIZE": self.here, "GROUP_RANK": options.node_rank,
-            "GROUP_WORLD_SIZE": machines, "ROLE_NAME": "default", "ROLE_WORLD_SIZE": self.size, "MASTER_ADDR": host,
-            "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": os.getpid(),
+            "GROUP_WORLD_SIZE": machines, "ROLE_NAME": options.role, "ROLE_WORLD_SIZE": self.size, "MASTER_ADDR": host,
+            "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": options.rdzv_id or os.getpid(),
             "TORCHELASTIC_RESTART_COUNT": restarts, "TORCHELASTIC_MAX_RESTARTS": options.max_restarts,
         }  # fmt: skip
         self.processes: list[subprocess.Popen] = []
@@ -119,10 +138,29 @@ class Job:
                 preexec_fn=_end_with_the_parent(),  # noqa: PLW1509  # one call of C, found before
             )  # fmt: skip
             self.processes.append(process)
-            for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
-                thread = threading.Thread(target=_pass_on, args=(source, target, rank), daemon=True)
+            for name, source, target in (
+                ("stdout", process.stdout, sys.stdout),
+                ("stderr", process.stderr, sys.stderr),
+            ):
+                targets = self.targets(local, name, target)
+                thread = threading.Thread(target=_pass_on, args=(source, targets), daemon=True)
                 thread.start()
                 self.threads.append(thread)
+
+    def targets(self, local: int, name: str, shown: Any) -> list[tuple[Any, str]]:
+        """Where lines of a process go, and what is written before each."""
+        options, found = self.options, []
+        away, copied = (_has(mask, local, name) for mask in (options.redirects, options.tee))
+        ranks = options.local_ranks_filter
+        if (copied or not away) and (not ranks or str(local) in ranks.split(",")):
+            found.append((shown, f"[rank{self.first + local}] "))
+        if away or copied:
+            attempt = f"attempt_{self.shared['TORCHELASTIC_RESTART_COUNT']}"
+            folder = os.path.join(options.log_dir, attempt, str(local))
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, f"{name}.log")
+            found.append((open(path, "w", encoding="utf-8"), ""))  # noqa: SIM115  # closed by `_pass_on`
+        return found
 
     def wait(self) -> int | None:
         """Wait until all have ended well (None), or one has failed: its number here."""
@@ -174,6 +212,13 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _has(mask: str, local: int, name: str) -> bool:
+    """Whether a stream is in the mask that a rank on this machine has in `3` or `0:1,1:2`."""
+    parts = dict(each.split(":") for each in mask.split(",")) if ":" in mask else {}
+    bits = int(parts.get(str(local), 0) if parts else mask)
+    return bool(bits & (1 if name == "stdout" else 2))
+
+
 def _end_with_the_parent() -> Any:
     """What a new process calls first, so that it ends when this one does; None where the system cannot."""
     if not sys.platform.startswith("linux"):
@@ -184,12 +229,16 @@ def _end_with_the_parent() -> Any:
     return lambda: call(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-def _pass_on(source: Any, target: Any, rank: int) -> None:
-    """Write the lines of a process with its rank before each."""
+def _pass_on(source: Any, targets: list[tuple[Any, str]]) -> None:
+    """Write the lines of a process to targets, with what belongs before each; close files."""
     with source:
         for line in source:
-            target.write(f"[rank{rank}] {line.decode(errors='replace').rstrip(chr(10))}\n")
-            target.flush()
+            for target, before in targets:
+                target.write(f"{before}{line.decode(errors='replace').rstrip(chr(10))}\n")
+                target.flush()
+    for target, before in targets:
+        if not before:
+            target.close()
 
 
 def _stopped(number: int, frame: Any) -> None:
@@ -199,6 +248,12 @@ def _stopped(number: int, frame: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the job, again while it fails and restarts are left. Returns the exit status."""
     before = signal.signal(signal.SIGTERM, _stopped)
+    if options.redirects != "0" or options.tee != "0":
+        if options.log_dir:
+            os.makedirs(options.log_dir, exist_ok=True)
+        prefix = f"{options.rdzv_id or os.getpid()}_"
+        options.log_dir = tempfile.mkdtemp(prefix=prefix, dir=options.log_dir)
+        print(f"rushlight run: files are in {options.log_dir}", file=sys.stderr)
     try:
         for restarts in range(options.max_restarts + 1):
             job = Job(options, restarts)
