@@ -899,3 +899,19 @@ def test_checks_of_elements_are_made_in_each_call():
             f(calls[2])
         with pytest.raises(wanted.type, match=re.escape(str(wanted.value))):
             c(calls[2])
+
+
+def test_a_write_to_an_argument_with_a_history_is_not_recorded():
+    """The argument would keep its history from before the write, and lose a part of its gradient."""
+
+    def doubled(x):
+        x.t().mul_(2)
+        return x.sum()
+
+    compiled = torch.compile(doubled)
+    for _ in range(3):
+        x = torch.ones(2, 3, requires_grad=True)
+        y = x * 1
+        (compiled(y) + y.sum()).backward()
+        assert x.grad.tolist() == [[4.0] * 3] * 2
+    assert "another history" in str(compiled.reasons)

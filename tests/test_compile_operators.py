@@ -13,10 +13,10 @@ from opdb_rows import replace
 from rushlight.compiler.compiled import Compiled
 from rushlight.utils._pytree import tree_leaves
 
-# Without a gradient, with a backward pass that decides by the elements, or a view of conjugates (`conj`).
+# Without a gradient, or with a backward pass that decides by the elements.
 AS_WRITTEN = frozenset(
     "floor_divide prod cumprod masked_scatter _addmm_activation linalg.det linalg.eigvals linalg.vander vander "
-    "nn.functional.ctc_loss conj".split()
+    "nn.functional.ctc_loss".split()
 )
 
 

@@ -235,3 +235,51 @@ def test_gradients_of_complex_operators_make_no_views_of_conjugates(f, shapes):
     for found, wanted in zip(gradients(compiled), gradients(f), strict=True):
         torch.testing.assert_close(found, wanted)
     assert compiled.programs, compiled.reasons
+
+
+def conjugated_in_place(x):
+    c = x.conj()
+    x.add_(1j)
+    c.imag.mul_(2)
+    return c * 2, c, c.imag
+
+
+@pytest.mark.parametrize(
+    "f, recorded",
+    [
+        (lambda x: x.conj() * x, True),
+        (lambda x: (x.mH @ x, x.mH), True),
+        (lambda x: torch.cat([x.conj(), x]).conj().imag, True),
+        (lambda x: x.conj().split([1, 2])[1] + 1, True),
+        (lambda x: torch.linalg.inv(x), True),
+        (lambda x: tuple(torch.linalg.qr(x)), True),
+        (lambda x: tuple(torch.linalg.slogdet(x)), True),
+        (conjugated_in_place, False),
+    ],
+)
+def test_compiled_programs_take_views_of_conjugates(f, recorded):
+    """With their bits, their memory and their gradients; a write to an argument that is in a graph is not recorded."""
+    start = torch.randn(3, 3, dtype=torch.complex64)
+
+    def outcome(f, needs):
+        x = start.clone().requires_grad_(needs)
+        y = x * 1
+        results = f(y)
+        results = [*(results if isinstance(results, tuple) else (results,))]
+        found = (
+            torch.autograd.grad(results, x, [torch.ones_like(r) for r in results]) if needs else ()
+        )
+        return [*results, y, *found]
+
+    compiled = torch.compile(f)
+    for needs in (False, True):
+        wanted = outcome(f, needs)
+        for _ in range(2):
+            for a, b in zip(outcome(compiled, needs), wanted, strict=True):
+                assert (a.is_conj(), a.is_neg(), a.stride()) == (
+                    b.is_conj(),
+                    b.is_neg(),
+                    b.stride(),
+                )
+                torch.testing.assert_close(a, b)
+        assert bool(compiled.reasons) is (needs and not recorded), compiled.reasons

@@ -279,9 +279,12 @@ def call_of(node: Node) -> Call:
 
 
 def plain(node: Node) -> bool:
-    """Whether all tensors that a node reads and gives have dtypes that NumPy's arrays have, on the CPU."""
-    read = [n.meta.get("val") for n in nodes_in((node.args, node.kwargs))]
-    for v in (*read, node.meta.get("val")):
+    """Whether all tensors that a node reads and gives have dtypes that NumPy's arrays have, on the CPU, and no bit says
+    that their memory is read conjugated or negated (Note [Conjugates are views])."""
+    every = [*nodes_in((node.args, node.kwargs)), node]
+    if any(n.meta.get("marked") for n in every):
+        return False
+    for v in (n.meta.get("val") for n in every):
         for t in v if v.__class__ in NESTED else (v,):
             if isinstance(t, Tensor) and t._array.dtype is complex32.C32:
                 return False
@@ -301,12 +304,14 @@ def on_tensors(node: Node, pure: bool = False) -> Call:
         )
 
     call.__name__ = name or getattr(target, "__name__", "call")
-    return Call(node, call, node.args, dict(node.kwargs), pure=pure, writes=writes)  # type: ignore[arg-type]
+    made = Call(node, call, node.args, dict(node.kwargs), pure=pure, writes=writes)  # type: ignore[arg-type]
+    made.view = bool(node.meta.get("marked"))  # no operator makes new memory with a bit
+    return made
 
 
 def tensor_of(v: Any) -> Any:
     """Arrays, also those in lists, as tensors."""
-    if v.__class__ is np.ndarray:
+    if isinstance(v, np.ndarray):
         return _wrap(v)
     return type(v)(map(tensor_of, v)) if v.__class__ in (list, tuple) else v
 
@@ -315,7 +320,7 @@ def array_of(v: Any) -> Any:
     """Tensors, also those in tuples, as arrays."""
     if isinstance(v, Tensor):
         return v._array
-    return tuple(map(array_of, v)) if v.__class__ in NESTED else v
+    return tuple(map(array_of, v)) if isinstance(v, (tuple, list)) else v
 
 
 def copying(node: Node) -> Call:
@@ -326,7 +331,7 @@ def copying(node: Node) -> Call:
         xp.copyto(into, source, casting="unsafe")
         return into
 
-    if not isinstance(source, Node) or "c" in (kind_of(into), kind_of(source)):
+    if not plain(node) or not isinstance(source, Node) or "c" in (kind_of(into), kind_of(source)):
         return on_tensors(node)
     made = Call(node, copy, (into, source), writes=into)  # type: ignore[arg-type]
     made.draws = False

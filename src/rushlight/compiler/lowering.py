@@ -344,7 +344,7 @@ def arrays_in(v: Any) -> list[np.ndarray]:
     """The arrays of a result."""
     if v.__class__ in NESTED:
         return [a for x in v for a in arrays_in(x)]
-    return [v] if v.__class__ is np.ndarray else []
+    return [v] if isinstance(v, np.ndarray) else []
 
 
 def address(a: np.ndarray) -> int:
@@ -399,4 +399,4 @@ def told(v: Any) -> Any:
 
 
 def wrapped(v: Any) -> Any:
-    return _wrap(v) if v.__class__ is np.ndarray else v
+    return _wrap(v) if isinstance(v, np.ndarray) else v

@@ -107,7 +107,7 @@ class Pruned:
 
     def call(self, target: Any, args: tuple, like: Node, kwargs: dict | None = None) -> Node:
         made = self.graph.call_function(target, args, kwargs or {})
-        made.meta["val"], made.stack_trace = like.meta["val"], like.stack_trace
+        made.meta, made.stack_trace = {**like.meta}, like.stack_trace
         return made
 
 

@@ -125,6 +125,8 @@ class Program:
         self.ended: dict[int, str | None] = {}  # of tensors, where their history is over
         result = template(recorder, result)
         recorder.close()
+        if any(v.tensor is not None and edge_of(v.tensor) is not v.edge for v in recorder.values):
+            raise Stop("a tensor from outside that gets another history by a write")
         self.results: list[Made] = []  # those with a history
         self.with_history(result)
         counters = [id(version_of(r.tensor)) for r in self.results]
@@ -159,7 +161,7 @@ class Program:
         self.decisions = [d.reason for d in recorder.steps if isinstance(d, Decision)]
         self.has_backward = bool(self.results)
         for v in recorder.values:
-            v.tensor = None
+            v.tensor = v.edge = None
         for held in (recorder.capture.keep, recorder.values, recorder.steps):
             held.clear()  # type: ignore[attr-defined]
         self.results, self.segments, self.made, self.ended = [], [], {}, {}

@@ -52,12 +52,15 @@ class Value:
     `expression`: the tensor that holds it, for what comes from outside; `node` and `graph`: what computes it.
     """
 
-    __slots__ = ("_array", "expression", "graph", "kept", "node", "number", "place", "tensor")
+    __slots__ = (
+        "_array", "edge", "expression", "graph", "kept", "node", "number", "place", "tensor",
+    )  # fmt: skip
 
     def __init__(self, array: Any, number: int) -> None:
         self._array, self.number = weakref.ref(array), number
         self.expression: str | None = None
         self.tensor: Tensor | None = None
+        self.edge: Any = None  # of the tensor, when it was found
         self.graph: Segment | None = None
         self.node: Node | None = None
         self.place = ""  # the expression by which a guard finds the tensor
@@ -101,6 +104,9 @@ class Segment:
             if not gone and v.array.__class__ is np.ndarray:
                 node.meta["span"] = span(v.array)  # whose memory it shares, lowering asks
             node.meta["val"] = v.node.meta["val"] if gone else described(of_array(v.array))  # type: ignore[union-attr]
+            node.meta["marked"] = (
+                v.node.meta["marked"] if gone else isinstance(v.array, Marked)  # type: ignore[union-attr]
+            )
             self.inputs[v] = node
             v.kept = True
         return node
@@ -222,7 +228,7 @@ class Recorder(TorchDispatchMode):
             name = f"x{v.number}"
             self.reads.append(f"{name} = {expression}")
             expression = name
-        v.expression, v.tensor = expression, t
+        v.expression, v.tensor, v.edge = expression, t, edge_of(t)
         if t._counter is not INFERENCE:
             self.counters[id(version_of(t))] = v
         if constant:
@@ -268,9 +274,6 @@ class Recorder(TorchDispatchMode):
             return
         if name == "lift_fresh" and self.value_of(args[0]) is None:
             self.literal(args[0], result)
-            return
-        if any(isinstance(t, Tensor) and isinstance(t._array, Marked) for t in parts):
-            self.capture.stop(f"{func}, a view of conjugates or negatives,")
             return
         if name == "detach":
             if result._array is args[0]._array:
@@ -346,6 +349,7 @@ class Recorder(TorchDispatchMode):
 
     def track(self, result: Any, node: Node) -> None:
         if isinstance(result, Tensor):
+            node.meta["marked"] = isinstance(result._array, Marked)
             if not self.knows(result):
                 v = self.new_value(result._array)
                 v.graph, v.node = self.segment, node
