@@ -73,6 +73,27 @@ def test_lists_stay_where_a_step_of_another_is_refused(monkeypatch):
     assert made.count(made[0]) == 1
 
 
+def test_lists_hold_no_memory_for_long():
+    def many(x):
+        return tuple([F.softmax(x, 1).sum(0) + k + F.softmax(x + k, 1) for k in range(8)])
+
+    lists, write = [], call_lists.CallList.write
+
+    def noted(self, arena):
+        lists.append((self, arena))
+        write(self, arena)
+
+    x = torch.randn(256, 1024)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call_lists.CallList, "write", noted)
+        program = built(many, x)
+    check(program, many, x)
+    assert len(lists) > 1
+    assert len({id(arena) for _, arena in lists}) == 1  # one for all, whichever needs most
+    for each, _ in lists:
+        assert sum(4 * n.meta["val"].numel() for n in each.fresh) <= 3 << 20
+
+
 def test_results_stay_as_they_are():
     inputs = given()
     program = built(layers, *inputs)

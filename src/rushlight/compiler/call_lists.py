@@ -4,7 +4,9 @@ Note [Call lists]
     What a step does as calls of kernels is found as Note [One step] says. Such steps, and the views between them, become
     one call of `carry_out` (`_codegen/kernels/call_list.py`), which hands kernels arrays that were made once. What only
     these steps read lies in an arena of the process, one for all programs; what others read is made before. Arrays in the
-    memory of what comes from outside are told where it is.
+    memory of what comes from outside are told where it is. A list ends before it holds much memory longer than its steps
+    would (`Lives`): what is made before the list instead of by its step, and what goes behind the list instead of behind
+    the last step that reads it.
     Where something else is given than in the first run, the arena is in use in another thread, or a kernel says that
     something is wrong, the lines of the steps run, as if there was no call list. A kernel that may say so comes before all
     writes to what others see.
@@ -76,14 +78,18 @@ class Arena:
 
 
 ARENA = Arena()
+HELD = 1 << 21  # bytes that a list may hold for longer: to fill them takes far longer than its call
 
 
 class CallList:
     """Steps as one call of `carry_out`, which takes `table` first, then the arrays of `reads` and `fresh`.
 
     `reads`: the nodes whose arrays are there, `fresh`: those whose arrays are made before; `views`: the steps that make
-    views which others read.
+    views which others read. It needs `size` bytes of an arena, and has no table before it is given one.
     """
+
+    table: np.ndarray
+    held: list[Any]  # all that the table has addresses of
 
     def __init__(self, program: Program, steps: list, found: list, wanted: set[Node]) -> None:
         """`found`: the kernel calls of steps that are calls; `wanted`: the nodes that others read."""
@@ -108,7 +114,7 @@ class CallList:
             else:
                 raise Refused(step)
         self._outputs(wanted | {v.base for v in self.views})
-        self.table = self._written()
+        self.size = self._arranged()
 
     @property
     def arrays(self) -> list[Node]:
@@ -185,16 +191,19 @@ class CallList:
                 self._bases.append(at)
                 self.fresh.append(node)
 
-    def _written(self) -> np.ndarray:
-        """The table; see kernels/call_list.py."""
+    def _arranged(self) -> int:
+        """Give what only these steps read its place in the arena; the size of all."""
         for k, (_, given, _) in enumerate(self._calls):
             for at in found_in(given):
                 if (m := at.memory) is not None:
                     m.first, m.last = (k if m.first < 0 else m.first), k
         temporary = {at.memory for _, given, _ in self._calls for at in found_in(given)}
         parts = [m for m in temporary if m is not None and m.given < 0 and m.content is None]
-        arena = ARENA.of(arranged(sorted(parts, key=lambda m: (m.first, m.last))))
-        self.held: list[Any] = [arena, ARENA.busy]  # all that the table has addresses of
+        return arranged(sorted(parts, key=lambda m: (m.first, m.last)))
+
+    def write(self, arena: np.ndarray) -> None:
+        """Make the table; see kernels/call_list.py."""
+        self.held = [arena, ARENA.busy]
         arrays: dict[At, np.ndarray] = {}
         moves: list[int] = []
         calls: list[int] = []
@@ -214,7 +223,7 @@ class CallList:
             table += [id(at.dtype), len(at.shape), *at.shape, *at.strides]
         table[call_list.MOVES] = len(table)
         table[call_list.CALLS] = len(table) + len(moves)
-        return np.array([*table, *moves, *calls], np.int64)
+        self.table = np.array([*table, *moves, *calls], np.int64)
 
 
 def laid(memory: Memory | None, offset: int, layout: Layout) -> At:
@@ -274,11 +283,18 @@ def with_call_lists(program: Program, steps: list, values: dict[Node, Any]) -> l
     found |= {k: None for k, step in enumerate(steps) if makes_no_calls(program, step, values)}
     made: dict[tuple[int, int], CallList] = {}
     later = wanted_later(program, steps)
+    lives = Lives(program, steps)
     while True:
         try:
-            return joined(program, steps, found, later, made)
+            out = joined(program, steps, found, later, lives, made)
+            break
         except Refused as e:
             del found[next(k for k, step in enumerate(steps) if step is e.args[0])]
+    lists = [step for step in out if isinstance(step, CallList)]
+    arena = ARENA.of(max((each.size for each in lists), default=0))
+    for each in lists:
+        each.write(arena)
+    return out
 
 
 def makes_no_calls(program: Program, step: Any, values: dict[Node, Any]) -> bool:
@@ -301,13 +317,58 @@ def wanted_later(program: Program, steps: list) -> list[set[Node]]:
     return later[::-1]
 
 
+class Lives:
+    """Which memory the steps of a program begin to need, and which they need last; its sizes by their roots."""
+
+    def __init__(self, program: Program, steps: list) -> None:
+        self.begins: list[list[Node]] = [[] for _ in steps]
+        self.ends: list[list[Node]] = [[] for _ in steps]
+        self.size: dict[Node, int] = {}
+        self.first: dict[Node, int] = {}
+        self.last: dict[Node, int] = {}
+        for k, step in enumerate(steps):
+            for n in named_by(step):
+                root = program.root(n)
+                self.last[root] = k
+                if (layout := program.layouts.get(n)) is not None:
+                    size = prod(layout.shape) * layout.dtype.itemsize
+                    self.size[root] = max(self.size.get(root, 0), size)
+            for n in step.fresh if isinstance(step, Loop) else [step.node]:
+                if program.root(n) is n and n not in self.first:
+                    self.begins[k].append(n)
+                    self.first[n] = k
+        self.last |= {program.root(n): len(steps) for n in nodes_in(program.outputs)}
+        for root, first in self.first.items():
+            if self.last.setdefault(root, first) < len(steps):
+                self.ends[self.last[root]].append(root)
+
+    def cut(self, first: int, end: int) -> Iterable[tuple[int, int]]:
+        """Steps that may become one list, in parts that hold no more than `HELD` bytes longer than their steps would: what
+        was made before the part and is not read behind a step, and what a step makes for those behind `end`."""
+        held = 0
+        for k in range(first + 1, end):
+            stay = [n for n in self.ends[k - 1] if self.first[n] < first]
+            made = [n for n in self.begins[k] if self.last[n] >= end]
+            held += sum(self.size.get(n, 0) for n in stay + made)
+            if held > HELD:
+                yield first, k
+                first, held = k, 0
+        yield first, end
+
+
 def joined(
-    program: Program, steps: list, found: dict[int, Any], later: list[set[Node]], made: dict
+    program: Program,
+    steps: list,
+    found: dict[int, Any],
+    later: list[set[Node]],
+    lives: Lives,
+    made: dict,
 ) -> list:
     """The steps; those in `found` that follow each other as call lists. `made`: the lists by their first step and their
     end, which stay where a step of another one is refused."""
     out: list = []
-    for first, end in stretches(program, steps, found):
+    parts = [p for first, end in stretches(program, steps, found) for p in lives.cut(first, end)]
+    for first, end in parts:
         group = steps[first:end]
         kernels = [
             k
