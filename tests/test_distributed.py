@@ -482,7 +482,7 @@ def test_wrapped_modules_with_arguments_by_name(kind):
 
 
 def test_a_recorded_failure_is_in_a_file(tmp_path, monkeypatch):
-    from rushlight.distributed.elastic import record
+    from rushlight.distributed.elastic import ChildFailedError, ProcessFailure, record
 
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "error.json"))
 
@@ -495,6 +495,58 @@ def test_a_recorded_failure_is_in_a_file(tmp_path, monkeypatch):
     assert (
         json.loads((tmp_path / "error.json").read_text())["message"]["message"]
         == "ValueError: unwell"
+    )
+    failure = ProcessFailure(0, 7, 3, str(tmp_path / "error.json"))
+    assert (
+        "ValueError: unwell" in failure.message["extraInfo"]["py_callstack"]
+        and failure.timestamp > 1e9
+    )
+    killed = ProcessFailure(1, 8, -signal.SIGKILL, "none.json")
+    assert killed.message == "Signal 9 (SIGKILL) received by PID 8" and killed.error_file == "<N/A>"
+    killed.timestamp += 1
+
+    @record
+    def starts_others(status=None):
+        if status is None:
+            raise ChildFailedError("job", {1: killed, 0: failure})
+        raise SystemExit(status)
+
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "own.json"))
+    with pytest.raises(ChildFailedError, match="(?s)job FAILED.rank 0 .*rank 1 .*SIGKILL"):
+        starts_others()
+    message = json.loads((tmp_path / "own.json").read_text())["message"]
+    assert message["errorCode"] == 3 and message["message"] == "ValueError: unwell"
+    assert starts_others(0) is None
+    with pytest.raises(SystemExit):
+        starts_others(1)
+
+
+def test_what_a_store_is_used_for():
+    """A store at a free port, and what processes give each other in it."""
+    from rushlight.distributed.elastic import utils
+
+    with pytest.raises(ValueError, match="server_port must be specified when world_size > 1"):
+        utils.create_c10d_store(True, "localhost", world_size=2)
+    store = utils.create_c10d_store(True, "localhost")
+    other = utils.create_c10d_store(False, "localhost", store.port)
+    with pytest.raises(RuntimeError):
+        utils.create_c10d_store(True, "localhost", store.port)
+    with pytest.raises(TimeoutError):
+        utils.create_c10d_store(False, "localhost", utils.get_free_port(), timeout=0.01)
+    found = []
+    thread = threading.Thread(
+        target=lambda: (
+            utils.barrier(other, 2, "b"),
+            found.append(utils.synchronize(other, b"1", 1, 2, "a")),
+        )
+    )
+    thread.start()
+    utils.barrier(store, 2, "b")
+    assert utils.synchronize(store, b"0", 0, 2, "a") == [b"0", b"1"]
+    thread.join()
+    assert (
+        found == [[b"0", b"1"]]
+        and utils.get_logger().name == __name__ != utils.get_logger("x").name
     )
 
 

@@ -104,7 +104,9 @@ def _programs(job: run.Job) -> dict[int, Any]:
         job.end()
     if failed is not None:
         process = job.processes[failed]
-        failure = ProcessFailure(failed, process.pid, process.returncode, job.report(failed))
+        failure = ProcessFailure(
+            failed, process.pid, process.returncode, message=job.report(failed)
+        )
         raise ChildFailedError(str(process.args), {job.first + failed: failure})
     return dict.fromkeys(range(job.first, job.first + job.here))
 
@@ -128,7 +130,7 @@ def _functions(job: run.Job, method: str, fn: Callable, args: list[Any]) -> dict
                 found[rank] = value
     except ProcessException as error:
         code = getattr(error, "exit_code", 1)
-        failure = ProcessFailure(error.error_index, error.error_pid, code, error.msg)
+        failure = ProcessFailure(error.error_index, error.error_pid, code, message=error.msg)
         name = getattr(fn, "__qualname__", str(fn))
         raise ChildFailedError(name, {job.first + error.error_index: failure}) from error
     finally:
