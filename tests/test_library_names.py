@@ -396,6 +396,16 @@ def test_types_to_compare_with():
         torch.zeros(2, dtype=torch.qint8)
 
 
+def test_assert_tensor_metadata():
+    x = torch.ones(2, 3)
+    torch._assert_tensor_metadata(x, [2, 3], [3, 1], torch.float32, device="cpu", layout=torch.strided)
+    for given in (
+        {"size": [2]}, {"stride": [1]}, {"dtype": torch.int}, {"device": "meta"}, {"layout": torch.sparse_coo},
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=f"Tensor {next(iter(given))}s? mismatch!"):
+            torch._assert_tensor_metadata(x, **given)
+
+
 def test_assert_async():
     torch._assert_async(torch.tensor(True))
     with pytest.raises(RuntimeError, match="wrong"):

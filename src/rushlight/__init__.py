@@ -81,7 +81,7 @@ _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "__config__ __future__ _C _decomp _dynamo _higher_order_ops _ops _refs _subclasses _tensor_str accelerator amp "
     "autograd backends compiler cpu cuda data distributed distributions export fft func functional "
-    "futures fx hub jit library linalg masked mps multiprocessing nested nn onnx ops optim overrides "
+    "futures fx hub jit library linalg masked monitor mps multiprocessing nested nn onnx ops optim overrides "
     "profiler quasirandom random return_types serialization signal sparse special storage testing "
     "torch_version types utils version vision viz xpu"
 ).split()
@@ -153,6 +153,7 @@ _ELSEWHERE = {  # public name -> module
     **dict.fromkeys(
         (
             "_assert_async",
+            "_assert_tensor_metadata",
             "_check",
             "_check_index",
             "_check_is_size",

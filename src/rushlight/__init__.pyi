@@ -94,6 +94,7 @@ from rushlight import jit as jit
 from rushlight import library as library
 from rushlight import linalg as linalg
 from rushlight import masked as masked
+from rushlight import monitor as monitor
 from rushlight import mps as mps
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nested as nested
@@ -190,6 +191,7 @@ from rushlight.accelerator.streams import Event as Event
 from rushlight.accelerator.streams import Stream as Stream
 from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError
 from rushlight.core.conditions import _assert_async as _assert_async
+from rushlight.core.conditions import _assert_tensor_metadata as _assert_tensor_metadata
 from rushlight.core.conditions import _check as _check
 from rushlight.core.conditions import _check_index as _check_index
 from rushlight.core.conditions import _check_is_size as _check_is_size

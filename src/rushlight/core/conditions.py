@@ -15,6 +15,21 @@ def _assert_async(value: Any, message: str = "") -> None:
         raise RuntimeError(message or "Expected Tensor with single nonzero value, but got zero")
 
 
+def _assert_tensor_metadata(
+    a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None,
+) -> None:  # fmt: skip
+    """RuntimeError where the tensor has another size, stride, dtype, device or layout than is given."""
+    for name, wanted, got in (
+        ("sizes", None if size is None else list(size), list(a.shape)),
+        ("strides", None if stride is None else list(stride), stride and list(a.stride())),
+        ("dtype", dtype, a.dtype),
+        ("device", None if device is None else str(device), str(a.device)),
+        ("layout", layout, a.layout),
+    ):
+        if wanted is not None and wanted != got:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {wanted}, Got: {got}")
+
+
 def _check_with(error_type: Any, cond: bool, message: Callable[[], object] | None) -> None:
     """Raise `error_type`, with what `message()` gives, unless the condition is True.
 
