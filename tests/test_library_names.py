@@ -398,7 +398,9 @@ def test_types_to_compare_with():
 
 def test_assert_tensor_metadata():
     x = torch.ones(2, 3)
-    torch._assert_tensor_metadata(x, [2, 3], [3, 1], torch.float32, device="cpu", layout=torch.strided)
+    torch._assert_tensor_metadata(
+        x, [2, 3], [3, 1], torch.float32, device="cpu", layout=torch.strided
+    )
     for given in (
         {"size": [2]}, {"stride": [1]}, {"dtype": torch.int}, {"device": "meta"}, {"layout": torch.sparse_coo},
     ):  # fmt: skip

@@ -198,3 +198,14 @@ def test_descriptors_are_closed_with_the_tensor():
     assert len(os.listdir("/proc/self/fd")) > before
     del tensors
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_errors_of_processes_are_pickled():
+    import pickle
+
+    from rushlight.multiprocessing import ProcessExitedException, ProcessRaisedException
+
+    raised = pickle.loads(pickle.dumps(ProcessRaisedException("Oh no!", 1, 2)))
+    assert (str(raised), raised.error_index, raised.error_pid) == ("Oh no!", 1, 2)
+    exited = pickle.loads(pickle.dumps(ProcessExitedException("gone", 1, 2, 3, "SIGTERM")))
+    assert (exited.exit_code, exited.signal_name, exited.error_pid) == (3, "SIGTERM", 2)

@@ -71,9 +71,7 @@ class OpOverload:
         return self
 
     def __repr__(self) -> str:
-        return (
-            f"<OpOverload(op='{self.overloadpacket._qualified}', overload='{self._overloadname}')>"
-        )
+        return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
 
     def __str__(self) -> str:
         return f"{self.overloadpacket}.{self._overloadname}"

@@ -20,6 +20,9 @@ class ProcessException(Exception):
         super().__init__(msg)
         self.msg, self.error_index, self.error_pid = msg, error_index, pid
 
+    def __reduce__(self) -> tuple:
+        return type(self), (self.msg, self.error_index, self.error_pid)
+
 
 class ProcessRaisedException(ProcessException):
     """A process raised; the message holds its traceback."""
@@ -34,6 +37,10 @@ class ProcessExitedException(ProcessException):
     ) -> None:  # fmt: skip
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name
+
+    def __reduce__(self) -> tuple:
+        kind, given = super().__reduce__()
+        return kind, (*given, self.exit_code, self.signal_name)
 
 
 def _run(fn: Callable, i: int, args: tuple, errors: Any) -> None:
