@@ -470,7 +470,9 @@ def test_constants_are_folded_once():
 def test_asserts_are_recorded_by_the_rewriting_tracer():
     class Net(torch.nn.Module):
         def forward(self, x, n):
-            assert n == 3, "n must be 3"
+            message = """
+n must be 3"""
+            assert n == 3, message
             return x * n
 
     net = Net()

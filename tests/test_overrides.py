@@ -466,6 +466,18 @@ def test_testing_overrides_have_the_parameters_of_their_functions():
     found = overrides.get_testing_overrides()[torch.nn.functional.batch_norm]
     assert inspect.getfullargspec(found).args[:3] == ["input", "running_mean", "running_var"]
     assert found() == -1
+    members = overrides.get_overridable_functions()[torch.Tensor]
+    for name in (
+        "__add__",
+        "__radd__",
+        "__iadd__",
+        "__neg__",
+        "__setitem__",
+        "__bool__",
+        "__len__",
+        "add",
+    ):
+        assert getattr(torch.Tensor, name) in members, name
 
 
 def test_what_is_no_sequence_and_a_class_method_of_a_mode_are_refused():

@@ -221,12 +221,12 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
         functions = [getattr(namespace, n) for n in dir(namespace) if n[0] != "_"]
         found[namespace] = [f for f in functions if _is_function(f) and id(f) not in ignored]
     members: list[Callable] = []
+    operators = {*methods.OPERATORS, *methods.UNARY, *methods.INDEXING, *overrides.PYTHON_METHODS}
+    operators |= {f"__{form}{name[2:]}" for name in methods.OPERATORS for form in "ri"}
     for name, value in vars(Tensor).copy().items():
         if isinstance(value, property):
             members.append(value.__get__)
-        elif (name[0] != "_" or name in methods.OPERATORS) and callable(
-            getattr(Tensor, name, None)
-        ):
+        elif (name[0] != "_" or name in operators) and callable(getattr(Tensor, name, None)):
             members.append(getattr(Tensor, name))
     found[Tensor] = members
     return found

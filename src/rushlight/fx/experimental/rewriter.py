@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-import textwrap
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -22,8 +21,11 @@ class AST_Rewriter(ast.NodeTransformer):
 
     def rewrite(self, fn: FunctionType) -> FunctionType:
         """A function that does the same."""
-        tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
-        definition = tree.body[0]
+        source = inspect.getsource(fn)
+        # an `if` around a method: its lines cannot be moved, as a string of several lines may begin further left
+        tree = ast.parse(f"if True:\n{source}" if source[0].isspace() else source)
+        first = tree.body[0]
+        definition = first.body[0] if isinstance(first, ast.If) else first
         if not isinstance(definition, ast.FunctionDef):
             return fn
         definition.decorator_list, definition.returns = [], None
