@@ -285,7 +285,7 @@ def test_no_file_outgrows_its_budget():
 LONGEST_FUNCTION = 80  # lines
 # Kernels are one loop nest in registers, or one native call; the numbers may only shrink.
 LONG_FUNCTIONS = {
-    "_codegen.native_entry.bound": 98,
+    "_codegen.native_entry.bound": 94,
     "_codegen.kernels.calls.call": 81,
 }
 

@@ -15,7 +15,18 @@ import rushlight
 from guard import guarded
 from processes import printed
 from rushlight._backends import llvm
-from rushlight._backends.llvm import elementwise, extremes, indexing, masks, reduce, scan, scatter
+from rushlight._backends.llvm import (
+    batch_normalize,
+    elementwise,
+    extremes,
+    indexing,
+    masks,
+    normalize,
+    reduce,
+    scan,
+    scatter,
+)
+from rushlight._backends.reference import normalize as reference_of
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen import native_entry
 from rushlight._codegen.runtime import abi
@@ -50,6 +61,44 @@ def test_results_are_those_of_the_way_behind():
             assert (values.dtype, places.dtype) == (F32, I64)
     r = reduce.SUM[F32](a, None, False)
     assert r.__class__ is np.ndarray and r.shape == () and r.flags.owndata and r.flags.writeable
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_results_of_two_shapes(python):
+    rng = np.random.default_rng(0)
+    made = lambda *shape: rng.standard_normal(shape).astype(F32)
+    groups, rows = normalize.entries_of_groups(F32), normalize.entries_kept(F32)
+    moved = batch_normalize.entries_moved(F32)
+    if python:
+        groups, rows, moved = (
+            native_entry.python_entry(native_entry.bound_of(e)) for e in (groups, rows, moved)
+        )
+    for shape in ((1, 1, 1), (3, 4), (2, 6, 1, 1), (2, 2, 3, 5)):
+        a, w, b = made(*shape), made(shape[1]), made(shape[1])
+        g = shape[1] // 2 or 1
+        found = groups(a, w, b, g, 1e-5)
+        assert [r.shape for r in found] == [shape, (shape[0], g), (shape[0], g)]
+        for r, s in zip(
+            found, native_entry.behind(normalize.group_norm)(a, w, b, g, 1e-5), strict=True
+        ):
+            assert np.array_equal(r, s) and r.strides == s.strides
+        assert groups(a[:0], w, b, g, 1e-5) is None
+        assert groups(a, w, None, g, 1e-5) is groups(a, w, b, g + 1 << 3, 1e-5) is None
+        w, b = made(shape[-1]), made(shape[-1])
+        found = rows(a, w, b, shape[-1], 1e-5)
+        behind = native_entry.behind(normalize.layer_norm_with_statistics)
+        for r, s in zip(found, behind(a, w, b, shape[-1], 1e-5), strict=True):
+            assert np.array_equal(r, s) and r.shape == s.shape
+    odd = np.lib.stride_tricks.as_strided(made(12), (2, 6, 1, 1), (24, 4, 0, 0))
+    for other in (odd, made(4, 6).T):  # strides along sizes of 1 are those of results, too
+        assert groups(other, made(len(other[0])), made(len(other[0])), 1, 1e-5) is None
+    means = [made(5) for _ in range(4)]
+    own = [m.copy() for m in means]
+    assert moved(*means, 0.25, 2) is True
+    reference_of.update_running_stats(*own, 0.25, 2.0)
+    assert np.allclose(means, own, rtol=1e-6)
+    means[0].flags.writeable = False
+    assert moved(*means, 0.25, 2) is None is moved(*own[:3], made(4), 0.25, 2)
 
 
 @pytest.mark.parametrize("python", [False, True])

@@ -41,6 +41,7 @@ FUNCTIONS = {
     ),
     "batch_norm": (
         "column_totals:inline: counted:inline: finished:inline: "
+        "infer_moved:kernel:running_mean,running_var,mean,var,by,unbiased,plan "
         "moved:kernel:running_mean,running_var,mean,var,n,by,unbiased "
         "planes_backward:kernel:g,x,weight,mean,var,y,gx,gw,gb,n,channels,size,eps "
         "planes_norm:kernel:x,weight,bias,mean,var,z,y,n,channels,size,eps "
@@ -207,9 +208,9 @@ FUNCTIONS = {
         "at:inline: loop_by_single:entry:args,size,steps,plan "
     ),
     "header": (
-        "alike:inline: dense:inline: dims_of:inline: in_order:inline: same_shape:inline: "
-        "same_strides:inline: shape_of:inline: size_of:inline: strides_like:inline: "
-        "strides_of:inline: writeable:inline: "
+        "alike:inline: dense:inline: dims_of:inline: in_order:inline: row_major:inline: "
+        "same_shape:inline: same_strides:inline: shape_of:inline: size_of:inline: "
+        "strides_like:inline: strides_of:inline: writeable:inline: "
     ),
     "incomplete_gamma": (
         "any_of:inline: gammainc:inline: gammaincc:inline: incomplete:inline: "
@@ -304,9 +305,11 @@ FUNCTIONS = {
         "block_of:inline: "
         "groups_norm:kernel:x,weight,bias,y,mean,rstd,rows,groups,each,size,eps "
         "groups_norm_backward:kernel:g,x,weight,gx,gw,gb,parts,rows,groups,each,size,eps "
-        "infer_row_norm:kernel:a,weight,bias,n,eps,plan joint_step:inline: joint_sums:inline: "
-        "moments:inline: normalise:inline: row_lengths:kernel:x,out,rows,n "
-        "row_norm:kernel:x,weight,bias,y,rows,n,eps "
+        "infer_groups_norm:kernel:a,weight,bias,groups,eps,plan "
+        "infer_row_norm:kernel:a,weight,bias,n,eps,plan "
+        "infer_row_norm_kept:kernel:a,weight,bias,n,eps,plan joint_step:inline: "
+        "joint_sums:inline: moments:inline: normalise:inline: plan_rows:inline: "
+        "row_lengths:kernel:x,out,rows,n row_norm:kernel:x,weight,bias,y,rows,n,eps "
         "row_norm_backward:kernel:g,x,weight,gx,gw,gb,parts,rows,n,eps "
         "row_norm_kept:kernel:x,weight,bias,y,mean,rstd,rows,n,eps row_statistics:inline: "
         "total_of_pieces:inline: "

@@ -8,8 +8,8 @@ arrays, of a function that infers the results' shape and of the kernels that com
     total(array, dim, keepdim)  # the result, or None for what it is not made for
 
 Shape inference is a kernel that takes the arrays (as Header), whole numbers, and a plan. It writes which of
-the runs (1, 2...; 0 for none), how much work that is, the shape of the results, and the numbers that
-the run takes. A run is a kernel of pointers (of the arrays, or their Header, of the results, and
+the runs (1, 2...; 0 for none), how much work that is, the shape of the results (and another one, of those that say
+OTHER), and the numbers that the run takes. A run is a kernel of pointers (of the arrays, or their Header, of the results, and
 perhaps of one more number, which it sets where something was wrong) and of numbers; it is compiled
 at its first use. Without results a call returns True when it has run.
 
@@ -74,7 +74,10 @@ DIMS = 8  # of a result
 # A plan: the run, how many elements it goes over, the result's dimensions, its shape; numbers.
 RUN, WORK, NDIM, SHAPE = 0, 1, 2, 3
 NUMBERS = SHAPE + DIMS
-PLAN = NUMBERS + 16
+OTHER_NDIM = NUMBERS + 16  # the dimensions of results of the other shape, and that shape
+OTHER_SHAPE = OTHER_NDIM + 1
+PLAN = OTHER_SHAPE + DIMS
+OTHER = -1  # in the place of a result's number of elements: it has the other shape
 NONE = -(1 << 62)
 LONG = 32768  # elements from which other threads of Python may run meanwhile
 
@@ -141,11 +144,27 @@ def tuple_of(made):
     return several
 
 
+@inline
+def new_array(n, dtype, plan, length, table):
+    """An array of n elements, of the plan's shape (0), or of its other one; 0 after an error. It takes `dtype` over."""
+    if n > 0:
+        length[0] = n
+        dims, shape = i64(1), length
+    elif n == OTHER:
+        dims, shape = plan[OTHER_NDIM] + 0, plan + OTHER_SHAPE
+    else:
+        dims, shape = plan[NDIM] + 0, plan + SHAPE
+    zero = i64(0)
+    return call_address(
+        table[NEW], Object, table[ARRAY], dtype, i32(dims), shape, zero, zero, i32(0), zero
+    )
+
+
 @entry
 def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Object], count: i64):
     """A call of a bound entry: read the arguments, infer shapes, make the results, run a kernel; None where one of
     these is not possible. KINDS has a letter for each argument: "a" array, "l" list of arrays, "n" whole number,
-    "f" float. RESULTS has the elements of each result (0: the plan has its shape). RUNS has for each kernel: does
+    "f" float. RESULTS has the elements of each result (0: the plan has its shape; OTHER). RUNS has for each kernel: does
     it take headers of arrays, does it report wrong elements, the kinds of its numbers."""
     ARRAYS = len([k for k in KINDS if k in "al"])
     table = bits(self[DATA], Ptr[i64])
@@ -205,11 +224,7 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
     made, length = [], array(i64, 1)
     for k in unroll(len(RESULTS)):
         dtype = new_reference(table[FIXED + ARRAYS + k])
-        length[0] = RESULTS[k]
-        out = call_address(
-            table[NEW], Object, table[ARRAY], dtype, i32(1 if RESULTS[k] else plan[NDIM]),
-            length if RESULTS[k] else plan + SHAPE, i64(0), i64(0), i32(0), i64(0),
-        )  # fmt: skip
+        out = new_array(RESULTS[k], dtype, plan, length, table)
         if out == 0:
             for other in unroll(made):
                 Py_DecRef(other)
@@ -304,7 +319,7 @@ def bind(
     *runs: tuple[Kernel, dict[str, Any]],
 ) -> Callable[..., Any]:
     """The builtin function for arrays and results of these dtypes; kernels with their known values. A result
-    is of the inferred shape, or has so many elements."""
+    is of the inferred shape, of the other one where it is (dtype, OTHER), or has so many elements."""
     from rushlight._codegen import native
     from rushlight._codegen.runtime import abi
 
@@ -397,9 +412,11 @@ def python_entry(bound: Bound, block: Any = None) -> Callable[..., Any]:
             return None
         kernel, known = runs[plan[RUN] - 1]
         shape = plan[SHAPE : SHAPE + plan[NDIM]].tolist()
-        made = [
-            np.empty(r[1], r[0]) if isinstance(r, tuple) else np.empty(shape, r) for r in results
-        ]
+        other = plan[OTHER_SHAPE : OTHER_SHAPE + plan[OTHER_NDIM]].tolist()
+        made = []
+        for r in results:
+            dtype, n = r if isinstance(r, tuple) else (r, 0)
+            made.append(np.empty(shape if not n else other if n == OTHER else n, dtype))
         types = [*kernel._types(known).values()]
         pointers = sum(t.kind == "p" for t in types)
         wrong = [np.zeros(1, np.int64)] * (pointers - len(arrays) - len(made))

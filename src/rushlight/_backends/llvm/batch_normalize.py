@@ -19,7 +19,8 @@ from rushlight._backends.reference.layout import in_format
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
 from rushlight._codegen.kernels.pointwise import Pointwise
-from rushlight._codegen.types import f32, f64
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight._codegen.types import f32, f64, of
 from rushlight.core.dtype_sets import FLOATING, FULL, compute_dtype
 
 
@@ -169,11 +170,24 @@ def batch_norm_gradients(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
+def entries_moved(d: np.dtype) -> Any:
+    """The native entry for running statistics in the dtype of those of the batch."""
+    if d not in FULL:
+        return unbound
+    known = {"S": of(d), "R": of(d)}
+    return bind((kernels.infer_moved, {}), [d, d, d, d], [], (kernels.moved, known))
+
+
+MOVED = ByDtype(entries_moved)
+
+
 @implements("update_running_stats")
 def update_running_stats(
     running_mean: Any, running_var: Any, mean: Any, var: Any, by: float, unbiased: float
 ) -> None:
     """Running statistics go `by` of the way to those of a batch, the variance times `unbiased`."""
+    if MOVED[running_mean.dtype](running_mean, running_var, mean, var, by, unbiased):
+        return
     n = running_mean.size
     if not (
         vectors(n, running_mean, running_var, mean, var)

@@ -18,7 +18,7 @@ from rushlight._backends.reference import normalize as reference
 from rushlight._backends.reference.layout import in_format
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import OTHER, ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
@@ -91,7 +91,18 @@ def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> Any:
     return found[0] if found else reference.layer_norm(a, weight, bias, n, eps)
 
 
+def entries_kept(d: np.dtype) -> Any:
+    """As `entries`, with means and 1 / deviations."""
+    if d not in FLOATING:
+        return unbound
+    t, wide = of(d), compute_dtype(d)
+    known = {"WEIGHT": True, "BIAS": True, "CENTRE": True, "T": t, "W": t, "R": of(wide)}
+    results = [d, (wide, OTHER), (wide, OTHER)]
+    return bind((norm.infer_row_norm_kept, {}), [d, d, d], results, (norm.row_norm_kept, known))
+
+
 @implements("layer_norm_with_statistics")
+@before(ByDtype(entries_kept))
 def layer_norm_with_statistics(
     a: Any, weight: Any, bias: Any, n: int, eps: float
 ) -> tuple[Any, Any, Any]:
@@ -172,7 +183,18 @@ def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return parts, np.empty(n * norm_last.TABLES * channels, compute_dtype(x.dtype))
 
 
+def entries_of_groups(d: np.dtype) -> Any:
+    """The native entry for groups with weights and biases of their dtype, with statistics."""
+    if d not in FLOATING:
+        return unbound
+    t, wide = of(d), compute_dtype(d)
+    known = {"WEIGHT": True, "BIAS": True, "KEPT": True, "T": t, "W": t, "R": of(wide)}
+    results = [d, (wide, OTHER), (wide, OTHER)]
+    return bind((norm.infer_groups_norm, {}), [d, d, d], results, (norm.groups_norm, known))
+
+
 @implements("group_norm")
+@before(ByDtype(entries_of_groups))
 def group_norm(
     a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
 ) -> tuple[Any, Any, Any]:

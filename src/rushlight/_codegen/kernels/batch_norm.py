@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import above, relu
+from rushlight._codegen.kernels.header import in_order, size_of, writeable
 from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of, width
+from rushlight._codegen.kernels.shape_inference import note
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, f64, i64
+from rushlight._codegen.native_entry import RUN
+from rushlight._codegen.types import Header, Ptr, f64, i64
 
 SIDE = 4  # vectors side by side
 PARTS = 64  # chunks of rows at most: so many parts of each statistic are kept
@@ -362,6 +365,20 @@ def rows_backward(
                     if TRAINING:
                         v = v + p[i] * second[i] + third[i]
                     q[i] = v
+
+
+@kernel
+def infer_moved(
+    running_mean: Header, running_var: Header, mean: Header, var: Header, by: f64, unbiased: f64,
+    plan: Ptr[i64],
+):  # fmt: skip
+    """The plan of `moved`."""
+    n = size_of(mean)
+    fits = writeable(running_mean) & writeable(running_var)
+    for a in unroll((running_mean, running_var, mean, var)):
+        fits = fits & in_order(a) & (size_of(a) == n)
+    note(plan, n, [n, bits(by, i64), bits(unbiased, i64)])
+    plan[RUN] = i64(fits)
 
 
 @kernel

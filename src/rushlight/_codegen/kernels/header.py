@@ -37,6 +37,18 @@ def in_order(a):
 
 
 @inline
+def row_major(a):
+    """Whether an array has the strides of a new one, along sizes of 1 too."""
+    fits = in_order(a)
+    step = bits(a[abi.DTYPE], Ptr[i64])[abi.DTYPE_SIZE] + 0
+    for k in range(dims_of(a)):
+        d = dims_of(a) - 1 - k
+        fits = fits & (strides_of(a)[d] == step)
+        step = step * shape_of(a)[d]
+    return fits
+
+
+@inline
 def writeable(a):
     return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.WRITEABLE) != 0
 

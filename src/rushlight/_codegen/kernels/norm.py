@@ -15,9 +15,17 @@ from rushlight._codegen.kernels.rows import (
     rows_of,
     width,
 )
-from rushlight._codegen.kernels.shape_inference import dims_of, in_order, shape_of, size_of
+from rushlight._codegen.kernels.shape_inference import (
+    dims_of,
+    in_order,
+    like,
+    note,
+    row_major,
+    shape_of,
+    size_of,
+)
 from rushlight._codegen.language import *
-from rushlight._codegen.native_entry import DIMS, NDIM, NUMBERS, RUN, SHAPE, WORK
+from rushlight._codegen.native_entry import DIMS, NUMBERS, OTHER_NDIM, OTHER_SHAPE, RUN
 from rushlight._codegen.types import Header, Ptr, f64, i64
 
 PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept
@@ -112,22 +120,51 @@ def row_norm_kept(
             r += count
 
 
-@kernel
-def infer_row_norm(a: Header, weight: Header, bias: Header, n: i64, eps: f64, plan: Ptr[i64]):
-    """The plan of rows of `n` elements, with weights and biases."""
+@inline
+def plan_rows(a, weight, bias, n, eps, plan):
     nd, size = dims_of(a), size_of(a)
     fits = in_order(a) & in_order(weight) & in_order(bias) & (nd <= DIMS) & (n > 0) & (size > 0)
     plan[RUN] = 0
     if fits & (size_of(weight) == n) & (size_of(bias) == n):
         if size % n == 0:
-            for k in range(nd):
-                plan[SHAPE + k] = shape_of(a)[k]
+            like(a, plan)
+            note(plan, size, [size // n, n, bits(eps, i64)])
             plan[RUN] = 1
-            plan[WORK] = size
-            plan[NDIM] = nd
-            plan[NUMBERS] = size // n
-            plan[NUMBERS + 1] = n
-            plan[NUMBERS + 2] = bits(eps, i64)
+
+
+@kernel
+def infer_row_norm(a: Header, weight: Header, bias: Header, n: i64, eps: f64, plan: Ptr[i64]):
+    """The plan of rows of `n` elements, with weights and biases."""
+    plan_rows(a, weight, bias, n, eps, plan)
+
+
+@kernel
+def infer_row_norm_kept(a: Header, weight: Header, bias: Header, n: i64, eps: f64, plan: Ptr[i64]):
+    """As `infer_row_norm`; the other shape is that of the statistics, a number for each row."""
+    plan_rows(a, weight, bias, n, eps, plan)
+    plan[OTHER_NDIM] = 1
+    plan[OTHER_SHAPE] = plan[NUMBERS]
+
+
+@kernel
+def infer_groups_norm(
+    a: Header, weight: Header, bias: Header, groups: i64, eps: f64, plan: Ptr[i64]
+):
+    """The plan of `groups` groups of channels, with weights and biases; the other shape is that of the statistics."""
+    nd, size = dims_of(a), size_of(a)
+    fits = row_major(a) & in_order(weight) & in_order(bias) & (nd >= 2) & (nd <= DIMS)
+    plan[RUN] = 0
+    if fits & (size > 0) & (groups > 0):
+        n, channels = shape_of(a)[0], shape_of(a)[1]
+        fits = (size_of(weight) == channels) & (size_of(bias) == channels)
+        if fits & (channels % groups == 0):
+            like(a, plan)
+            plan[OTHER_NDIM] = 2
+            plan[OTHER_SHAPE] = n
+            plan[OTHER_SHAPE + 1] = groups
+            each = channels // groups
+            note(plan, size, [n * groups, groups, each, size // (n * channels), bits(eps, i64)])
+            plan[RUN] = 1
 
 
 @kernel

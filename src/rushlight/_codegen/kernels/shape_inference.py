@@ -9,6 +9,7 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.header import (
     dims_of,
     in_order,
+    row_major,
     shape_of,
     size_of,
     strides_of,
@@ -244,12 +245,8 @@ def in_order_along(MOST, a: Header, axis: i64, descending: i64, plan: Ptr[i64]):
     """As `along_axis`, for sorting at most MOST elements; one more number is -1 for descending order, else 0."""
     along_axis(a, axis, plan)
     plan[NUMBERS + 3] = 0 - descending
-    step = bits(a[abi.DTYPE], Ptr[i64])[abi.DTYPE_SIZE] + 0
-    for k in range(dims_of(a)):  # results are to have these strides
-        d = dims_of(a) - 1 - k
-        if strides_of(a)[d] != step:
-            plan[RUN] = 0
-        step = step * shape_of(a)[d]
+    if not row_major(a):  # results are to have these strides
+        plan[RUN] = 0
     if (plan[NUMBERS + 1] > MOST) | ((descending != 0) & (descending != 1)):
         plan[RUN] = 0
 

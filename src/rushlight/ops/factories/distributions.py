@@ -54,9 +54,11 @@ def recorded(result: Tensor, recorder: Any, *inputs: Tensor) -> Tensor:
                 result._edge = make_node(recorder.op, named, [result])
                 break
     if thread.tangents and recorder not in (bernoulli_p_node, binomial_node, dirichlet_node):
-        level = next((t._array.level for t in inputs if isinstance(t._array, Dual)), None)
-        if level is not None:
-            result._array = Dual(result._array, result.new_zeros(result.shape), level)
+        for t in inputs:
+            if isinstance(t._array, Dual):
+                level = t._array.level
+                result._array = Dual(result._array, result.new_zeros(result.shape), level)
+                break
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from numpy import ndarray
@@ -80,6 +81,9 @@ def is_whole(a: Any) -> bool:
     )
 
 
+PAIRS = {d: dtypes.OF[d].to_complex().np for d in FULL}  # what pairs of such numbers are
+
+
 @op(view=True, method=False)
 def view_as_complex(xp, input: Array):
     """Pairs of reals in the last dimension as complex numbers.
@@ -88,14 +92,16 @@ def view_as_complex(xp, input: Array):
     >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
     tensor([1.+2.j])
     """
-    shape, d = input.shape, dtypes.OF[input.dtype]
-    if d.np in FULL and shape and shape[-1] == 2 and is_whole(input):
-        c = d.to_complex().np
+    shape = input.shape
+    c = PAIRS.get(input.dtype)
+    if c is not None and shape and shape[-1] == 2 and is_whole(input):
+        made = input.view(c)[..., 0]
         if 1 not in shape:
-            return input.view(c)[..., 0]
-        made, strides = input.view(c)[..., 0], input.strides[:-1]
-        if made.strides == strides and not any(s % c.itemsize for s in strides):
+            return made
+        strides = input.strides[:-1]
+        if made.strides == strides and not gcd(*strides) % c.itemsize:
             return made  # of size 1 strides may be odd
+    d = dtypes.OF[input.dtype]
     if d not in (dtypes.float16, dtypes.float32, dtypes.float64):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of "

@@ -39,12 +39,13 @@ def matrix(name: str, a, argument: str = "A") -> None:
 
 def square(name: str, a, argument: str = "A") -> None:
     """A stack of square matrices."""
-    matrix(name, a, argument)
-    *_, m, n = a.shape
-    if m != n:
+    shape = a.shape
+    if len(shape) < 2:
+        matrix(name, a, argument)
+    if shape[-2] != shape[-1]:
         raise RuntimeError(
-            f"{name}: {argument} must be batches of square matrices, but they are {a.shape[-2]} by "
-            f"{a.shape[-1]} matrices"
+            f"{name}: {argument} must be batches of square matrices, but they are {shape[-2]} by "
+            f"{shape[-1]} matrices"
         )
 
 

@@ -187,17 +187,18 @@ def triangular_solve(
 ):
     """Deprecated: use `linalg.solve_triangular`, whose arguments are the other way round."""
     check.deprecated("triangular_solve", "torch.linalg.solve_triangular")
-    for label, t in (("b", input), ("A", A)):
-        if t.ndim < 2:
+    own, shape = A._array.shape, input._array.shape
+    for label, sizes in (("b", shape), ("A", own)):
+        if len(sizes) < 2:
             raise RuntimeError(
                 f"torch.triangular_solve: Expected {label} to have at least 2 dimensions, but it has "
-                f"{t.ndim} dimensions instead"
+                f"{len(sizes)} dimensions instead"
             )
     a, flipped = (A.mT, not upper) if transpose else (A, upper)
     x = solve_triangular(a, input, upper=flipped, unitriangular=unitriangular)
-    a, lead = A, A.shape[:-2]
-    if input.shape[:-2] != lead:
-        a = A.expand(*broadcast_shapes(lead, input.shape[:-2]), *A.shape[-2:])
+    a, lead = A, own[:-2]
+    if shape[:-2] != lead:
+        a = A.expand(*broadcast_shapes(lead, shape[:-2]), *own[-2:])
     return named("triangular_solve", ("solution", "cloned_coefficient"), (x, by_columns(a)))
 
 

@@ -167,8 +167,9 @@ def update_running(
     n //= shape[1]
     unbiased = n / (n - 1) if n > 1 else float("nan")
     if plain(running_mean) and plain(running_var) and mean._array.__class__ is np.ndarray:
-        arrays = [t._array for t in (running_mean, running_var, mean, var)]
-        xp.update_running_stats(*arrays, momentum, unbiased)
+        xp.update_running_stats(
+            running_mean._array, running_var._array, mean._array, var._array, momentum, unbiased
+        )
         _bump(running_mean)
         _bump(running_var)
         return
@@ -215,13 +216,20 @@ def native_batch_norm(
     d = input.dtype if weight is None else weight.dtype
     if not training:
         return result, input.new_empty(0, dtype=d), input.new_empty(0, dtype=d)
-    mean, var = without_history(mean), without_history(var)
-    return result, mean.to(d), (var + eps).rsqrt().to(d)
+    if alone(mean) and alone(var):
+        rstd = _wrap(xp.rsqrt(var._array + eps))
+    else:
+        mean, rstd = mean.detach(), (var.detach() + eps).rsqrt()
+    return result, cast_to(mean, d), cast_to(rstd, d)
 
 
-def without_history(t: Tensor) -> Tensor:
-    plainly = t._edge is None and t._array.__class__ is np.ndarray and not active.modes
-    return t if plainly else t.detach()
+def alone(t: Tensor) -> bool:
+    """Whether a tensor is its array and nothing else."""
+    return t._edge is None and t._array.__class__ is np.ndarray and not active.modes
+
+
+def cast_to(t: Tensor, d: Any) -> Tensor:
+    return t if t.dtype is d else t.to(d)
 
 
 @composite(where="nn.functional", name="batch_norm", inplace=False)

@@ -159,26 +159,27 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    x = input.reshape(1, -1) if input.ndim < 2 else input
-    y = target if target.ndim == 1 else target.reshape(-1)
-    if input.ndim > 2 or input.numel() == 0 and x.shape[-1] == 0:
+    sizes, own = input._array.shape, target._array.shape
+    x = input.reshape(1, -1) if len(sizes) < 2 else input
+    y = target if len(own) == 1 else target.reshape(-1)
+    rows, classes = x._array.shape if len(sizes) <= 2 else (0, 0)
+    if not classes:
         raise RuntimeError(
             "multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but "
             f"got: {list(input.shape)}"
         )
-    if y.shape[0] != x.shape[0] or target.ndim > 1:
+    if y._array.shape != (rows,) or len(own) > 1:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
-            f"(batch size). Expected target size [{x.shape[0]}], but got {list(target.shape)}. Input has "
-            f"shape {list(input.shape)}."
+            f"(batch size). Expected target size [{rows}], but got {list(own)}. Input has shape {list(sizes)}."
         )
-    if weight is not None and weight.numel() != x.shape[1]:
+    if weight is not None and weight.numel() != classes:
         raise RuntimeError(
-            f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}"
+            f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )
     check_classes(target)
     loss = margins(x, y, weight, p, margin, reduction)
-    return loss.squeeze(0) if target.ndim == 0 and reduction == "none" else loss
+    return loss.squeeze(0) if not own and reduction == "none" else loss
 
 
 @composite(where="nn.functional", inplace=False)
