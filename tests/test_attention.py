@@ -64,6 +64,18 @@ def test_a_query_that_sees_nothing_is_zero():
     assert torch.isfinite(q.grad).all()
 
 
+def test_a_query_that_sees_nothing_has_no_gradient_beside_dropout():
+    shown = torch.tensor([[True, True, True], [False, False, False]])
+    q, k, v = tensor(2, 3), tensor(3, 3), tensor(3, 3)
+    y = F.scaled_dot_product_attention(q, k, v, shown, dropout_p=0.5)
+    assert (y[1] == 0).all()
+    y.sum().backward()
+    assert (q.grad[1] == 0).all()
+    assert all(torch.isfinite(t.grad).all() for t in (q, k, v))
+    run = F.scaled_dot_product_attention
+    assert gradgradcheck(lambda q, k, v: run(q, k, v, shown), (q, k, v))
+
+
 def test_heads_that_are_shared():
     q, k = tensor(2, 6, 3, 4), tensor(2, 2, 3, 4)
     y = F.scaled_dot_product_attention(q, k, k, enable_gqa=True)

@@ -97,3 +97,9 @@ def test_a_kronecker_product_has_all_products(shapes):
     if x.ndim == 2:
         assert torch.kron(x.mT, y.mT).tolist() == want.T.tolist()
         assert torch.kron(x.mT, y).tolist() == np.kron(x.numpy().T, y.numpy()).tolist()
+
+
+def test_an_error_of_split_names_the_dimension_as_it_was_given():
+    for dim in (-1, 1):
+        with pytest.raises(RuntimeError, match=f"sum exactly to 4 .*at dimension {dim}\\)"):
+            torch.ones(3, 4).split([1, 2], dim)

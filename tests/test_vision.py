@@ -59,6 +59,16 @@ def test_parameter_counts(name):
     assert sum(p.numel() for p in model.parameters()) == COUNTS[name]
 
 
+@pytest.mark.parametrize("kind", [models.resnet.BasicBlock, models.resnet.Bottleneck])
+def test_a_block_of_resnet_runs_its_shortcut_after_its_convolutions(kind):
+    block = kind(4, 1, downsample=torch.nn.Conv2d(4, kind.expansion, 1))
+    ran = []
+    for name, child in block.named_children():
+        child.register_forward_hook(lambda *_, name=name: ran.append(name))
+    block(torch.ones(1, 4, 2, 2))
+    assert ran[-2:] == ["downsample", "relu"]
+
+
 def test_keys_of_resnet18():
     batch = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
     want = ["conv1.weight", *(f"bn1.{k}" for k in batch)]

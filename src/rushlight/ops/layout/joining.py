@@ -45,7 +45,7 @@ def split_lengths(xp, input: Array, split_sizes: Any, dim: int = 0):
     """Consecutive slices of the given lengths, which add up to the size of the dimension."""
     if not input.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = geometry.wrap_dim(dim, input.ndim)
+    along, dim = dim, geometry.wrap_dim(dim, input.ndim)
     if split_sizes and min(split_sizes) < 0:
         raise RuntimeError(
             "split_with_sizes expects split_sizes have only non-negative entries, but got "
@@ -54,7 +54,7 @@ def split_lengths(xp, input: Array, split_sizes: Any, dim: int = 0):
     if sum(split_sizes) != input.shape[dim]:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {input.shape[dim]} (input tensor's "
-            f"size at dimension {dim}), but got split_sizes={list(split_sizes)}"
+            f"size at dimension {along}), but got split_sizes={list(split_sizes)}"
         )
     each = zip(split_sizes, itertools.accumulate(split_sizes), strict=True)
     if not dim:

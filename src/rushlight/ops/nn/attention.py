@@ -28,11 +28,11 @@ def weights_in_operators(query: Any, key: Any, mask: Any, causal: bool, scale: f
     if causal:
         seen = scores.new_ones(scores.shape[-2:]).tril() != 0
         scores = scores.masked_fill(~seen, -math.inf)
-    weights = softmax(scores, -1)
     if mask is None:
-        return weights
+        return softmax(scores, -1)
     blind = (scores == -math.inf).all(-1, keepdim=True)
-    return weights.masked_fill(blind, 0)
+    # Filled before as well: the gradient of softmax multiplies by its result, and 0 times nan is nan.
+    return softmax(scores.masked_fill(blind, 0), -1).masked_fill(blind, 0)
 
 
 @op(
