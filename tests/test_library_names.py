@@ -392,8 +392,11 @@ def test_types_to_compare_with():
     assert issubclass(torch.fx.GraphModule, torch.nn.Module)
     assert torch.chalf is torch.complex32 is not torch.complex64
     assert torch.ones(1).dtype not in (torch.qint8, torch.quint8, torch.qint32)
-    with pytest.raises(NotImplementedError, match="compared"):
-        torch.zeros(2, dtype=torch.qint8)
+    assert torch.int4.is_signed and torch.int4.itemsize == 1 and str(torch.int4) == "torch.int4"
+    assert not torch.uint1.is_signed and torch.uint1 not in (torch.uint7, torch.uint8, torch.int1)
+    for dtype in (torch.qint8, torch.uint4):
+        with pytest.raises(NotImplementedError, match="compared"):
+            torch.zeros(2, dtype=dtype)
 
 
 def test_assert_tensor_metadata():

@@ -35,6 +35,13 @@ from rushlight.core.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from rushlight.core.dtypes import float16 as float16
 from rushlight.core.dtypes import float32 as float32
 from rushlight.core.dtypes import float64 as float64
+from rushlight.core.dtypes import int1 as int1
+from rushlight.core.dtypes import int2 as int2
+from rushlight.core.dtypes import int3 as int3
+from rushlight.core.dtypes import int4 as int4
+from rushlight.core.dtypes import int5 as int5
+from rushlight.core.dtypes import int6 as int6
+from rushlight.core.dtypes import int7 as int7
 from rushlight.core.dtypes import int8 as int8
 from rushlight.core.dtypes import int16 as int16
 from rushlight.core.dtypes import int32 as int32
@@ -53,6 +60,13 @@ from rushlight.core.dtypes import sparse_coo as sparse_coo
 from rushlight.core.dtypes import sparse_csc as sparse_csc
 from rushlight.core.dtypes import sparse_csr as sparse_csr
 from rushlight.core.dtypes import strided as strided
+from rushlight.core.dtypes import uint1 as uint1
+from rushlight.core.dtypes import uint2 as uint2
+from rushlight.core.dtypes import uint3 as uint3
+from rushlight.core.dtypes import uint4 as uint4
+from rushlight.core.dtypes import uint5 as uint5
+from rushlight.core.dtypes import uint6 as uint6
+from rushlight.core.dtypes import uint7 as uint7
 from rushlight.core.dtypes import uint8 as uint8
 from rushlight.core.dtypes import uint16 as uint16
 from rushlight.core.dtypes import uint32 as uint32

@@ -131,7 +131,7 @@ class _OnlyCompared(dtype):
 def _only_compared(name: str, itemsize: int, scalar_name: str) -> dtype:
     return _make(
         _OnlyCompared, name=name, itemsize=itemsize, is_floating_point=False, is_complex=False,
-        is_signed=True, kind=1, abbr=name, scalar_name=scalar_name,
+        is_signed=name[0] != "u", kind=1, abbr=name, scalar_name=scalar_name,
     )  # fmt: skip
 
 
@@ -171,8 +171,15 @@ ONLY_COMPARED: tuple[dtype, ...] = (
     _only_compared("qint8", 1, "QInt8"),
     _only_compared("quint8", 1, "QUInt8"),
     _only_compared("qint32", 4, "QInt32"),
+    *(
+        _only_compared(f"{sign}int{n}", 1, f"{sign.upper()}Int{n}")
+        for sign in ("", "u")
+        for n in range(1, 8)
+    ),
 )
-qint8, quint8, qint32 = ONLY_COMPARED
+qint8, quint8, qint32 = ONLY_COMPARED[:3]
+int1, int2, int3, int4, int5, int6, int7 = ONLY_COMPARED[3:10]
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = ONLY_COMPARED[10:]
 OF: dict[np.dtype[Any], dtype] = {each.np: each for each in (*ALL, *EIGHT_BITS)}
 ALIASES: dict[str, dtype] = {
     "bool": bool_,
