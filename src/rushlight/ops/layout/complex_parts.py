@@ -122,7 +122,7 @@ def view_as_complex(xp, input: Array):
     return complex32.tensor_array(xp.as_strided(input, input.shape[:-1], input.strides[:-1], 0, c))
 
 
-view_as_complex.grad(input=lambda g: view_as_real(resolve_conj(g)))
+view_as_complex.grad(input=lambda g: view_as_real(resolve_conj(g.contiguous())))
 
 
 def complex_from(g: Tensor) -> Tensor:

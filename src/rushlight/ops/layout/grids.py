@@ -122,8 +122,8 @@ def blocks_back(g: Tensor, tensors_shape: list) -> list:
     i = j = 0
     for shape in tensors_shape:
         rows, columns = (1,) * (2 - len(shape)) + shape
-        part = g[i : i + rows, j : j + columns].reshape(shape)
-        parts.append(part)
+        part = g[i : i + rows, j : j + columns]
+        parts.append(part if len(shape) == 2 else part.contiguous().reshape(shape))
         i, j = i + rows, j + columns
     return parts
 

@@ -15,6 +15,7 @@ from rushlight.core import modes
 from rushlight.core.dtype_sets import COMPLEX, FULL, REDUCED
 from rushlight.core.geometry import wrap_dim
 from rushlight.dispatch.registry import Array, composite, op, public
+from rushlight.ops.factories.creation import copied
 
 if TYPE_CHECKING:
     from rushlight.core.dtypes import dtype as DType
@@ -68,14 +69,12 @@ def c2r_input(g, dims, scale, n, input_dtype):
     """What stands for two elements of the spectrum gets the gradients of both."""
     last = dims[-1]
     spectrum = r2c(g, dims, scale)
-    if not input_dtype.is_complex:
-        spectrum = spectrum.real
     twice = n - spectrum.shape[last]
-    if twice <= 0:
-        return spectrum
-    factors = g.new_ones(spectrum.shape[last])
-    factors[1 : 1 + twice] = 2
-    return spectrum * factors.reshape([-1] + [1] * (g.ndim - 1 - last))
+    if twice > 0:
+        factors = g.new_ones(spectrum.shape[last])
+        factors[1 : 1 + twice] = 2
+        spectrum = spectrum * factors.reshape([-1] + [1] * (g.ndim - 1 - last))
+    return spectrum if input_dtype.is_complex else spectrum.real
 
 
 c2r.grad(input=c2r_input)
@@ -83,9 +82,11 @@ c2r.grad(input=c2r_input)
 
 @op(where="internal", name="resized", node="ConstantPadNdBackward0", out=False)
 def resized(xp, input: Array, shape: tuple):
-    """The input cut, or filled with zeros at the ends, to `shape`."""
-    out = xp.zeros(shape, input.dtype)
+    """The input cut, or filled with zeros at the ends, to `shape`. What is only cut keeps the order of its strides."""
     part = tuple(slice(min(n, m)) for n, m in zip(input.shape, shape, strict=True))
+    if all(n >= m for n, m in zip(input.shape, shape, strict=True)):
+        return copied(xp, input[part], None)
+    out = xp.zeros(shape, input.dtype)
     out[part] = input[part]
     return out
 
@@ -228,10 +229,12 @@ def given_points(n):
     return n
 
 
-def fitted(x, plan):
-    """`x` cut or filled up as the plan says."""
+def fitted(x, plan, to_complex=False):
+    """`x` cut or filled up as the plan says. `to_complex`: as complex numbers, whose gradients are cut or filled, too."""
     if plan.cut is None:
         return x
+    if to_complex and not x.is_complex():
+        x = x.to(x.dtype.to_complex())
     return resized(x, plan.cut) if plan.part is None else x[plan.part]
 
 
@@ -262,9 +265,9 @@ def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
     return c2c_over(input, line(input, n, dim), norm, False)
 
 
-def c2c_over(x, plan, norm, forward):
+def c2c_over(x, plan, norm, forward, to_complex=False):
     scale = factor(norm, forward)
-    return c2c(fitted(floating(x), plan), plan.dims, scale, not forward)
+    return c2c(fitted(floating(x), plan, to_complex), plan.dims, scale, not forward)
 
 
 def r2c_over(name, x, plan, norm, forward):
@@ -286,7 +289,7 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
 
 def c2r_one(x, n, dim, scale):
     plan = real_line(x, n, dim)
-    return c2r(fitted(floating(x), plan), plan.dims, scale, plan.points)
+    return c2r(fitted(floating(x), plan, True), plan.dims, scale, plan.points)
 
 
 @composite(where="fft")
@@ -307,13 +310,13 @@ def ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
 @composite(where="fft")
 def fftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The transform along several dimensions (default: all, or the last `len(s)`), resized to `s`."""
-    return c2c_over(input, box(input, s, dim), norm, True)
+    return c2c_over(input, box(input, s, dim), norm, True, True)
 
 
 @composite(where="fft")
 def ifftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The inverse of `fft.fftn`."""
-    return c2c_over(input, box(input, s, dim), norm, False)
+    return c2c_over(input, box(input, s, dim), norm, False, True)
 
 
 @composite(where="fft")
@@ -331,7 +334,7 @@ def irfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
 def c2r_many(name, x, s, dim, scale, conjugate_last=False):
     plan = real_box(x, s, dim, name)
     dims, n = plan.dims, plan.points
-    x = fitted(floating(x), plan)
+    x = fitted(floating(x), plan, True)
     if not conjugate_last:
         return c2r(x, dims, scale, n)
     if dims[:-1]:

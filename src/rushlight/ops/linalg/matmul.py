@@ -76,7 +76,11 @@ def matmul_other(g, input, other_shape):
         return adjoint_times(input, g)
     if n == 1:
         row = input.conj_physical()
-        return to_shape(g * row if m == 1 else row.unsqueeze(-1) * g.unsqueeze(-2), other_shape)
+        if m > 2:  # products of all columns with one row
+            return (g.unsqueeze(-1) * row).transpose(-2, -1)
+        return g * row if m == 1 else row.unsqueeze(-1) * g.unsqueeze(-2)
+    if n == 2 < m:  # all columns are factors of one matrix
+        return matmul(g.transpose(-2, -1), input.conj_physical()).transpose(-2, -1)
     if m == 1:  # the sum over all rows of all matrices
         return adjoint_times(input.reshape(-1, other_shape[0]), g.reshape(-1, 1)).squeeze(-1)
     if m == 2 and input.numel():  # one product over all rows of the batch
@@ -169,6 +173,8 @@ def linear_input(g, weight):
 
 
 def linear_bias(g, bias_shape):
+    if g.ndim == 1 == len(bias_shape):
+        return g.contiguous()
     return g.sum(0) if g.ndim == 2 and len(bias_shape) == 1 else g.sum_to_size(bias_shape)
 
 

@@ -287,11 +287,12 @@ convolution_weight.grad(
 
 
 def clipped(t: Tensor, shape: Ints) -> Tensor:
-    """`t` with its spatial dimensions cut to those of `shape`."""
+    """`t` with its spatial dimensions cut to those of `shape`, dense in the order of its strides."""
+    if tuple(t.shape[2:]) == tuple(shape[2:]):
+        return t
     for i, size in enumerate(shape[2:], 2):
-        if t.shape[i] != size:
-            t = t.narrow(i, 0, size)
-    return t
+        t = t.narrow(i, 0, size)
+    return t.clone()
 
 
 # -- the public functions --------------------------------------------------------------------------

@@ -181,8 +181,9 @@ def channels_last_steps(shape: Ints, size: int) -> Ints:
 
 @op(where="internal", node="MaxPoolBackwardBackward0")
 def add_places(xp, input: Array, indices: Array, sizes: Ints):
-    """Zeros of `sizes` with `input` added at `indices`, which count through each plane."""
-    return xp.add_at_places(input, indices, sizes)
+    """Zeros of `sizes` with `input` added at `indices`, which count through each plane: channels last as these are."""
+    last = not indices.flags.c_contiguous and is_channels_last(indices)
+    return placed(xp, xp.add_at_places(input, indices, sizes), last)
 
 
 @op(where="internal", node="MaxPoolBackwardBackward0")
