@@ -12,7 +12,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.batch import Batch, random_in_error_mode
 from rushlight.dispatch.transforms import Level, tensor
 from rushlight.rng import generator as generators
-from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
 
 def vmap(
@@ -41,7 +41,7 @@ def vmap(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree_flatten(args)
-        dims = _dims_of(in_dims, args, leaves, func)
+        dims = _dims_of(in_dims, args, leaves, spec, func)
         size = _size(leaves, dims, func, in_dims)
         if chunk_size is None or chunk_size >= size:
             return _mapped(func, leaves, spec, dims, kwargs, size, out_dims, randomness)
@@ -56,7 +56,7 @@ def vmap(
             ]
             results.append(_mapped(func, part, spec, dims, kwargs, n, out_dims, randomness))
         columns = [tree_flatten(r) for r in results]
-        places = _places(out_dims, results[0])
+        places = _places(out_dims, results[0], columns[0][1])
         joined = [
             parts[0] if d is None else torch.cat(list(parts), d)
             for d, *parts in zip(places, *[c for c, _ in columns], strict=True)
@@ -68,8 +68,8 @@ def vmap(
 
 def mapped_size(func: Callable, in_dims: Any, args: tuple) -> int:
     """The size of the dimension that `vmap(func, in_dims)` maps over, of these arguments."""
-    leaves = tree_leaves(args)
-    return _size(leaves, _dims_of(in_dims, args, leaves, func), func, in_dims)
+    leaves, spec = tree_flatten(args)
+    return _size(leaves, _dims_of(in_dims, args, leaves, spec, func), func, in_dims)
 
 
 def _name(func: Callable) -> str:
@@ -90,7 +90,7 @@ def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str)
         with level, randomly(level):
             given = [
                 _handed_out(x, d, level)
-                for x, d in zip(leaves, _broadcast(in_dims, args), strict=True)
+                for x, d in zip(leaves, _broadcast(in_dims, args, spec), strict=True)
             ]
             found, form = tree_flatten(func(*tree_unflatten(given, spec), **kwargs))
         values, dims = [], []
@@ -139,7 +139,7 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, func: Callab
                 "out_dims= to None for output?"
             )
     try:
-        dims = _places(out_dims, result)
+        dims = _places(out_dims, result, spec)
     except ValueError:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
@@ -204,7 +204,7 @@ def _size(leaves: list, dims: list, func: Callable, in_dims: Any) -> int:
     return sizes[0]
 
 
-def _dims_of(in_dims: Any, args: tuple, leaves: list, func: Callable) -> list:
+def _dims_of(in_dims: Any, args: tuple, leaves: list, spec: TreeSpec, func: Callable) -> list:
     """The mapped dimension of each leaf of the arguments."""
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
@@ -219,33 +219,40 @@ def _dims_of(in_dims: Any, args: tuple, leaves: list, func: Callable) -> list:
     if isinstance(in_dims, int):
         return [in_dims for _ in leaves]
     try:
-        return _broadcast(in_dims, args)
+        return _broadcast(in_dims, args, spec)
     except ValueError:
         raise ValueError(
             f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. "
-            f"in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {tree_flatten(args)[1]}."
+            f"in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         ) from None
 
 
-def _places(out_dims: Any, result: Any) -> list:
+def _places(out_dims: Any, result: Any, spec: TreeSpec) -> list:
     """The entry of `out_dims` for each leaf of a result; a tensor alone may have a tuple of one."""
     if isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    return _broadcast(out_dims, result)
+    return _broadcast(out_dims, result, spec)
 
 
-def _broadcast(dims: Any, tree: Any) -> list:
-    """The entry of `dims` for each leaf of `tree`: an int or None stands for everything below it."""
+def _broadcast(dims: Any, tree: Any, spec: TreeSpec) -> list:
+    """The entry of `dims` for each leaf of `tree`, of this form: an int or None stands for everything below it."""
     if dims is None or isinstance(dims, int):
-        return [dims for _ in tree_leaves(tree)]
+        return [dims] * spec.num_leaves
+    parts = spec.children_specs
     if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
-        return [d for key in tree for d in _broadcast(dims[key], tree[key])]
+        return [
+            d for k, p in zip(tree, parts, strict=True) for d in _broadcast(dims[k], tree[k], p)
+        ]
     if (
         isinstance(tree, (list, tuple))
         and dims.__class__ is tree.__class__
         and len(tree) == len(dims)
     ):
-        return [d for entry, part in zip(dims, tree, strict=True) for d in _broadcast(entry, part)]
+        return [
+            d
+            for entry, x, p in zip(dims, tree, parts, strict=True)
+            for d in _broadcast(entry, x, p)
+        ]
     raise ValueError("another structure")
 
 

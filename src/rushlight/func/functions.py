@@ -75,7 +75,7 @@ def wrapped(result: Any, out_dims: Any, level: Level) -> Any:
 
     leaves, spec = tree_flatten(result)
     try:
-        dims = _broadcast(out_dims, result)
+        dims = _broadcast(out_dims, result, spec)
     except ValueError:
         raise RuntimeError(
             "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "

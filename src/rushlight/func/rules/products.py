@@ -92,12 +92,14 @@ def linear(b: Batched) -> Any:
     x, w, bias = b.named["input"], b.named["weight"], b.named["bias"]
     if "weight" not in b.has and "bias" not in b.has:
         return b.call()
-    shared = "input" not in b.has
+    if "input" not in b.has and b.ndim("weight") == b.ndim("input") == 2 and "weight" in b.has:
+        n, outputs, inputs = w._array.shape  # one product for all elements
+        y = w.reshape(n * outputs, inputs) @ x.t()
+        y = y.reshape(n, outputs, x._array.shape[0]).transpose(1, 2)
+        return y if bias is None else y + (bias.unsqueeze(1) if "bias" in b.has else bias)
     x = b.expanded("input")
     if "weight" not in b.has:
         y = torch.nn.functional.linear(x, w)
-    elif shared and b.ndim("weight") == b.ndim("input") == 2:  # one product for all elements
-        y = (w.flatten(0, 1) @ b.named["input"].t()).unflatten(0, w.shape[:2]).transpose(1, 2)
     elif b.ndim("weight") == b.ndim("input") == 1:
         y = (x.unsqueeze(1) @ w.unsqueeze(-1)).flatten()
     elif b.ndim("weight") == 1:

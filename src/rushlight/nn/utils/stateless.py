@@ -78,11 +78,24 @@ def _named(module: Module) -> dict[str, Any]:
     }
 
 
+def _tensors(module: Module) -> list[Tensor]:
+    """All parameters and buffers, those with several names as often."""
+    found, modules = [], [module]
+    for inner in modules:  # which grows meanwhile
+        for table in (inner._parameters, inner._buffers):
+            if table:
+                found += [t for t in table.values() if t is not None]
+        if inner._modules:
+            modules += [m for m in inner._modules.values() if m is not None]
+    return found
+
+
 def _tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
     """`given`, with a tensor that has several names under all of them. ValueError where it has several values."""
-    named = _named(module)
-    if len(set(map(id, named.values()))) == len(named):
+    tensors = _tensors(module)
+    if len(set(map(id, tensors))) == len(tensors):
         return given
+    named = _named(module)
     names_of: dict[int, list[str]] = {}
     for name, tensor in named.items():
         names_of.setdefault(id(tensor), []).append(name)
