@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import copy
+import gc
 import pickle
 import random
 import re
 from types import FunctionType
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,8 +22,10 @@ import compile_user_programs  # noqa: F401
 import rushlight as torch
 from compile_programs import PROGRAMS
 from rushlight import nn
+from rushlight.compiler import compiled
 from rushlight.compiler.compiled import Compiled
 from rushlight.compiler.interpreter import Watch, frame_of, run
+from rushlight.compiler.program import Program
 from rushlight.compiler.reads import state
 from rushlight.compiler.walked import Walk
 from rushlight.nn import functional as F
@@ -183,6 +187,27 @@ def test_numbers_that_are_kept_are_plain(whole):
         r = g(torch.ones(3) * k)
         assert r[0] == {3.0 * k, 3.0 * k + 1}
         assert "Runtime" not in str(classes([r, many, kept, helper.v]))
+
+
+def test_a_capture_lets_go_of_what_is_given_on(monkeypatch):
+    """Also of the tuple of `*given`, and what a module's call is given is one."""
+
+    def given_on(*given):
+        return given[0].relu()
+
+    def function(x):
+        return given_on(given_on(x * 2) + 1).sum()
+
+    x, found = torch.randn(7, 13, 3), []
+
+    def noted(*given):
+        every = [o for o in gc.get_objects() if type(o) is torch.Tensor]
+        found.extend(t for t in every if type(t._array) is np.ndarray and t.shape == x.shape)
+        return Program(*given)
+
+    monkeypatch.setattr(compiled, "Program", noted)
+    torch.testing.assert_close(torch.compile(function)(x), function(x))
+    assert [t is x for t in found] == [True]
 
 
 def test_guards_on_memory():

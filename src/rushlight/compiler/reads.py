@@ -228,11 +228,11 @@ class Reads(Watch):
         before = self.partly.get(id(v), v)
         if before is None:
             self.stop(f"the elements of a {type(v).__name__} that was changed")
+        if v.__class__ is tuple and id(v) not in self.outside:
+            return  # its elements are known, or are met when they are used; who calls may let go of it
         self.read.add(id(v))
         self.keep.append(v)
         if id(v) not in self.outside:
-            if v.__class__ is tuple:
-                return  # its elements are known, or are met when they are used
             self.stop(f"a {type(v).__name__} of unknown origin")
             return
         name = self.outside[id(v)][1]
