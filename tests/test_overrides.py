@@ -416,8 +416,8 @@ def test_objects_that_are_no_tensors_in_lists():
 
 
 @pytest.mark.parametrize("function", [
-    torch.indices_copy, torch.values_copy, torch.sym_int, torch.sym_sum,
-    lambda x: torch.smm(x, x), lambda x: torch.hspmm(x, x), lambda x: torch.saddmm(x, x, x),
+    torch.indices_copy, torch.values_copy, torch.sym_int, torch.sym_sum, lambda x: torch.sym_ite(x, x, x),
+    lambda x: torch.smm(x, x), lambda x: torch.hspmm(x, x), lambda x: torch.dsmm(x, x), lambda x: torch.saddmm(x, x, x),
     lambda x: torch.nonzero_static(x, size=1),
 ])  # fmt: skip
 def test_objects_are_asked_before_their_layout_is_looked_at(function):

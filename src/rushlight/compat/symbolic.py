@@ -90,6 +90,7 @@ def sym_sqrt(a: Any) -> float:
     return math.sqrt(a)
 
 
+@overridable
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """`t if b else f`, which must be of one type."""
     if type(t) is not type(f):

@@ -365,7 +365,7 @@ def neighbours(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     return start.index_reduce(0, rows, messages, reduce, include_self=False)
 
 
-@public()
+@public(overridable=True)
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     """`torch.mm`, by the name graph networks call it.
 
