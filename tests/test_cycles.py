@@ -90,8 +90,8 @@ CALLS = {
 def tensors_left(call):
     """The numbers of tensors and of arrays that only the garbage collector frees after a call."""
     call()  # what is made once
-    gc.collect()
     gc.disable()
+    gc.freeze()  # so that only what is made from here on is looked at
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         call()
@@ -100,6 +100,7 @@ def tensors_left(call):
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
+        gc.unfreeze()
         gc.enable()
     kinds = torch.Tensor, np.ndarray
     return tuple(len({id(v) for v in left if isinstance(v, kind)}) for kind in kinds)
