@@ -79,6 +79,30 @@ def test_a_write_to_a_conjugate_is_one_to_its_base(name):
     assert np.allclose(x.numpy(), like.numpy().conj())
 
 
+READS = {
+    "cat": lambda t, c: torch.cat([t, c]),
+    "stack": lambda t, c: torch.stack((c, t), 1),
+    "mul_": lambda t, c: t.mul_(c),
+    "with itself": lambda t, c: t.mul_(t.conj()),
+    "alpha": lambda t, c: t.sub_(c, alpha=2j),
+    "lerp_": lambda t, c: t.lerp_(c, 0.5),
+    "baddbmm_": lambda t, c: t[None].baddbmm_(c[None], c[None]),
+    "out": lambda t, c: torch.mul(c, c, out=t),
+    "foreach": lambda t, c: torch._foreach_mul([t, c], [c, t])[1],
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_conjugates_in_lists_and_in_place(name):
+    c = sample().conj() + 1
+    marked = c.conj().resolve_conj().conj()
+    assert marked.is_conj()
+    t, like = sample(), sample()
+    got, expected = READS[name](t, marked), READS[name](like, c)
+    assert np.allclose(numbers(got), numbers(expected)) and np.allclose(numbers(t), numbers(like))
+    assert marked.is_conj() and np.array_equal(numbers(marked), numbers(c))
+
+
 def test_memory_of_a_conjugate_leaves_with_its_bit_or_not_at_all():
     c = sample().conj()
     for refused in (c.numpy, c.__array__, lambda: np.asarray(c)):

@@ -7,6 +7,7 @@ record.py are its other parts.
 
 from __future__ import annotations
 
+from operator import is_not
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -155,7 +156,7 @@ def call(op: Op, values: Sequence) -> Any:
     values = list(values[:n])
     if math_bits.made and out is None and not (active.modes or op.view):
         meant = [computed_bits(v) for v in values]
-        if any(v is not w for v, w in zip(meant, values, strict=True)):
+        if any(map(is_not, meant, values)):
             n = op.n_positional
             return op.function(*meant[:n], **dict(zip(op.params[n:], meant[n:], strict=True)))
     if out.__class__ is Tensor and not active.modes and computed_apart(op, values, out):
@@ -164,7 +165,11 @@ def call(op: Op, values: Sequence) -> Any:
 
 
 def computed_bits(v: Any) -> Any:
-    """A tensor with a conjugate or negative bit computed, where no graph will record it; anything else as it is."""
+    """A tensor with a conjugate or negative bit computed, where no graph will record it, also one in a list; anything else
+    as it is."""
+    if v.__class__ in (list, tuple):
+        meant = [computed_bits(x) for x in v]
+        return meant if any(map(is_not, meant, v)) else v
     if v.__class__ is not Tensor or not isinstance(v._array, math_bits.Marked):
         return v
     if thread.grad and v.requires_grad:

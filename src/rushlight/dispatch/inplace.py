@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import handlers, overrides, results
 from rushlight.dispatch.general import (
     bind,
+    computed_bits,
     forward,
     named_values,
     not_a_tensor,
@@ -75,6 +77,12 @@ def inplace(op: Op, values: list) -> Tensor:
         if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
             return handled
         raise not_a_tensor(op, op.inputs[0], t)
+    plain = math_bits.made and not active.modes and function is not op.function
+    if plain and not isinstance(t._array, math_bits.Marked):
+        meant = [t, *map(computed_bits, values[1:])]
+        if any(map(is_not, meant, values)):
+            n = op.n_positional
+            return function(*meant[:n], **dict(zip(op.params[n:], meant[n:], strict=True)))
     return intercept(function, op, values, None, "inplace", execute_inplace)
 
 
