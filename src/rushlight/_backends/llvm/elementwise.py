@@ -7,7 +7,6 @@ have any strides and broadcast; all else is the reference's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from operator import mul, truediv
 from typing import Any
@@ -82,39 +81,25 @@ def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
     return np.float32
 
 
-@dataclass(eq=False)
 class Elementwise(Binding):
     """A function of the kernel language, of some arrays of one dtype and some Python numbers.
 
-    `bounds`: elements of half types are compared with the numbers.
+    `bounds`: elements of half types are compared with the numbers. `output`: the type of the result, where it is another.
+    `vectors`: lanes of those that the function is written for.
     """
 
-    function: Any
-    arrays: int = 1
-    numbers: int = 0
-    grain: int = COSTLY
-    bounds: bool = False
-    types: tuple[Type, ...] = FLOAT_TYPES
-    output: Type | None = None  # the type of the result, where it is another
-    vectors: int = 0  # lanes of those that the function is written for
+    def __init__(
+        self, function: Any, arrays: int = 1, numbers: int = 0, grain: int = COSTLY, bounds: bool = False,
+        types: tuple[Type, ...] = FLOAT_TYPES, output: Type | None = None, vectors: int = 0,
+    ) -> None:  # fmt: skip
+        self.function, self.arrays, self.numbers, self.bounds = function, arrays, numbers, bounds
+        self.ufuncs = Pointwise(function, arrays, numbers, grain, output, types, vectors)
+        self.entries = self.ufuncs.entries(types=(f32, f64) if bounds else ANY)
 
     @classmethod
     def of(cls, **how: Any) -> Callable[[Callable], Elementwise]:
         """The function that is decorated, in the kernel language."""
         return lambda function: cls(language.inline(function), **how)
-
-    def __post_init__(self) -> None:
-        how = (
-            self.function,
-            self.arrays,
-            self.numbers,
-            self.grain,
-            self.output,
-            self.types,
-            self.vectors,
-        )
-        self.ufuncs = Pointwise(*how)
-        self.entries = self.ufuncs.entries(types=(f32, f64) if self.bounds else ANY)
 
     @property
     def formula(self) -> Pointwise:
@@ -266,20 +251,16 @@ def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     return by(a, end, weight) if out is None else by(a, end, weight, out=out)
 
 
-@dataclass(eq=False)
 class Divided(Binding):
     """A function of the kernel language that divides with a remainder (or takes powers), of two arrays or
     an array and a number. `whole`: the same of integers, which is not defined for a divisor of 0."""
 
-    function: Any
-    types: tuple[Type, ...] = FLOAT_TYPES
-    vectors: int = LANES
-    whole: Any = None
-
-    def __post_init__(self) -> None:
-        self.ufuncs = Pointwise(self.function, 2, types=self.types, vectors=self.vectors)
+    def __init__(
+        self, function: Any, types: tuple[Type, ...] = FLOAT_TYPES, vectors: int = LANES, whole: Any = None
+    ) -> None:  # fmt: skip
+        self.ufuncs = Pointwise(function, 2, types=types, vectors=vectors)
         self.integers = Pointwise(
-            self.whole, 2, types=(i64, i32) if self.whole else (), vectors=16, divides=True
+            whole, 2, types=(i64, i32) if whole else (), vectors=16, divides=True
         )
         floats, integers = self.ufuncs.entries(), self.integers.entries()
         self.entries = ByDtype(lambda d: (integers if d.kind in "iu" else floats)[d])
