@@ -134,13 +134,11 @@ def column_extremes(p, n, inner, here, SMALL, T):
     for i in range(1, n):
         for c in unroll(WIDE):
             v = elements(p + (i * inner + c * L), L, A, here[c])
+            keep = v >= best[c] if SMALL else v <= best[c]
             if T.is_float:
-                better = beyond(v, best[c], SMALL) | (v != v)
-                better = better & (best[c] == best[c])
-            else:
-                better = beyond(v, best[c], SMALL)
-            best[c] = select(better, v, best[c])
-            at[c] = select(better, splat(I(i), L), at[c])
+                keep = keep | (best[c] != best[c])
+            best[c] = select(keep, best[c], v)
+            at[c] = select(keep, at[c], splat(I(i), L))
     return best, at
 
 

@@ -64,12 +64,12 @@ def root(s):
 @inline
 def larger(s, v):
     """The larger one; of floating types the first that is NaN."""
-    return select((s == s) & ((v > s) | (v != v)), v, s)
+    return select((v <= s) | (s != s), s, v)
 
 
 @inline
 def smaller(s, v):
-    return select((s == s) & ((v < s) | (v != v)), v, s)
+    return select((v >= s) | (s != s), s, v)
 
 
 @inline
