@@ -89,7 +89,7 @@ class OpOverloadPacket:
 
     >>> import rushlight as torch
     >>> torch.ops.aten.add(torch.tensor(1), 2), torch.ops.aten.mm.default
-    (tensor(3), <OpOverload(op='aten::mm', overload='default')>)
+    (tensor(3), <OpOverload(op='aten.mm', overload='default')>)
     """
 
     def __init__(self, namespace: str, name: str) -> None:
