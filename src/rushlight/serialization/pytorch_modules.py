@@ -161,6 +161,8 @@ MODULES: dict[str, dict[str, str]] = {
     "fx.passes.graph_drawer": {"torch.fx.passes.graph_drawer": "FxGraphDrawer"},
     "fx.passes.infra.pass_base": {"torch.fx.passes.infra.pass_base": "PassBase PassResult"},
     "fx.passes.infra.pass_manager": {"torch.fx.passes.infra.pass_manager": "PassManager"},
+    "fx.passes.infra.partitioner": {"torch.fx.passes.infra.partitioner": "CapabilityBasedPartitioner Partition"},
+    "fx.passes.operator_support": {"torch.fx.passes.operator_support": "OpSupports OperatorSupport OperatorSupportBase"},
     "fx.passes.shape_prop": {"torch.fx.passes.shape_prop": "ShapeProp TensorMetadata"},
     "fx.passes.split_module": {"torch.fx.passes.split_module": "Partition"},
     "fx.passes.utils.matcher_utils": {"torch.fx.passes.utils.matcher_utils": "InternalMatch SubgraphMatcher"},

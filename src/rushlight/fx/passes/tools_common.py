@@ -1,12 +1,31 @@
-"""`legalize_graph`: brings the nodes of a graph into an order in which each stands after its arguments."""
+"""What passes share: the order in which each node stands after its arguments, and the names of what nodes call."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.names import qualified_name
 from rushlight.fx.node import Node
+from rushlight.nn import Module
+from rushlight.serialization.names import torch_name
 
-__all__ = ["legalize_graph", "stable_topological_sort"]
+__all__ = ["CALLABLE_NODE_OPS", "get_node_target", "legalize_graph", "stable_topological_sort"]
+
+CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
+
+
+def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
+    """The name of what a node calls: a function's or a module's class with its module, or a method's alone."""
+    if node.op not in CALLABLE_NODE_OPS:
+        raise AssertionError(
+            f"Expect op types of {', '.join(sorted(CALLABLE_NODE_OPS))}, but found {node.op}"
+        )
+    if node.op == "call_module":
+        cls = type(submodules[str(node.target)])
+        return ".".join(torch_name(cls) or (cls.__module__, cls.__qualname__))
+    return str(node.target) if node.op == "call_method" else qualified_name(node.target)
 
 
 def legalize_graph(gm: GraphModule) -> GraphModule:

@@ -9,6 +9,7 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
+from rushlight.fx.passes.utils.fuser_utils import validate_partition
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
 
@@ -41,7 +42,8 @@ class SubgraphMatcher:
     """Finds a pattern in graphs.
 
     Inputs of the pattern match any value; other nodes match nodes of the same operation and target and equal
-    arguments. What the pattern does not return may not be used outside of the place.
+    arguments. What the pattern does not return may not be used outside of the place, no node matches twice, and no
+    input may need what the place gives.
     """
 
     def __init__(
@@ -96,7 +98,9 @@ class SubgraphMatcher:
                 continue
             if any(user not in inside for user in gn.users):
                 return False
-        return True
+        return validate_partition(
+            gn for pn, gn in nodes_map.items() if pn.op != "placeholder" and isinstance(gn, Node)
+        )
 
     def _match_literals(self, pn: Any, gn: Any, match: InternalMatch) -> bool:
         if isinstance(pn, Node):
@@ -113,7 +117,7 @@ class SubgraphMatcher:
     def _match_nodes(self, pn: Node, gn: Node, match: InternalMatch) -> bool:
         if pn in match.nodes_map:
             return match.nodes_map[pn] is gn
-        if pn.op != "placeholder" and gn in match.nodes_map.values():
+        if gn in match.nodes_map.values():
             return False
         if not self._nodes_are_equal(pn, gn):
             return False
