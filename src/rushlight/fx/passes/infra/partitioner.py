@@ -46,10 +46,10 @@ class _Grouping:
     """Nodes in groups, each of which is to become one node, so that no cycle comes about.
 
     A set of nodes is an integer with a bit for each node. `below[i]` is node i and all that needs its value, where
-    a group needs what any of its nodes needs.
+    a group needs what any of its nodes needs. With `only_neighbours` groups join only where one needs the other.
     """
 
-    def __init__(self, nodes: Sequence[Node], joins_producers: bool) -> None:
+    def __init__(self, nodes: Sequence[Node], only_neighbours: bool) -> None:
         self.position = {node: i for i, node in enumerate(nodes)}
         self.users = [0] * len(nodes)  # direct ones
         self.below = [1 << i for i in range(len(nodes))]
@@ -57,7 +57,7 @@ class _Grouping:
             for user in nodes[i].users:
                 self.users[i] |= 1 << self.position[user]
                 self.below[i] |= self.below[self.position[user]]
-        self.needs_a_link = joins_producers
+        self.only_neighbours = only_neighbours
         self.groups: list[list[int]] = []  # in the order in which they are tried
 
     @staticmethod
@@ -88,12 +88,12 @@ class _Grouping:
         for other in self.groups:
             both = own + other
             inside = self._bits(both)
-            linked = not self.needs_a_link or self._are_linked(own, other)
+            linked = not self.only_neighbours or self._are_linked(own, other)
             if linked and not self._makes_a_cycle(both, inside):
                 own, joined = both, True
             else:
                 kept.append(other)
-        key = min if self.needs_a_link else max
+        key = min if self.only_neighbours else max  # groups stand by their first or last nodes
         self.groups = sorted([*kept, own], key=key, reverse=True)
         if joined:
             inside, below = self._bits(own), 0
