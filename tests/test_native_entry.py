@@ -67,7 +67,7 @@ def test_results_are_those_of_the_way_behind():
 def test_results_of_two_shapes(python):
     rng = np.random.default_rng(0)
     made = lambda *shape: rng.standard_normal(shape).astype(F32)
-    groups, rows = normalize.entries_of_groups(F32), normalize.entries_kept(F32)
+    groups, rows = normalize.GROUPS_KEPT[F32], normalize.ROWS_KEPT[F32]
     moved = batch_normalize.entries_moved(F32)
     if python:
         groups, rows, moved = (

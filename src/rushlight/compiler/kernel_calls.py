@@ -303,12 +303,12 @@ class KernelCalls:
                         OTHER_NUMBERS if start is None else np.frombuffer(start, np.uint8)
                     )
                 call = self.calls[done]
-                call.kernel.compiled(**dict(call.known))(*[array_at(p, memory) for p in call.given])
+                call.kernel.compiled(**dict(call.known))(*[placed(p, memory) for p in call.given])
                 done += 1
             for node, places in run.results[k].items():
                 for p, expected in zip(places, arrays_in(run.values[node]), strict=True):
                     if p.buffer >= 0 and not np.array_equal(
-                        array_at(p, memory), expected, equal_nan=expected.dtype.kind in "fc"
+                        placed(p, memory), expected, equal_nan=expected.dtype.kind in "fc"
                     ):
                         return k
         return None
@@ -389,14 +389,3 @@ def refused(step: Call | Loop, why: str) -> NotBuilt:
     trace = call.node.stack_trace
     where = "\n" + trace if trace else ""
     return NotBuilt(f"{name} cannot run without Python: {why}{where}")
-
-
-def array_at(p: Any, memory: list[np.ndarray]) -> Any:
-    """An argument of a kernel: the arrays at its places, whose buffers have this memory."""
-    if isinstance(p, list):
-        return [array_at(x, memory) for x in p]
-    if not isinstance(p, Place):
-        return p
-    if p.buffer < 0:
-        return np.empty(p.shape, p.dtype)
-    return np.ndarray(p.shape, p.dtype, memory[p.buffer].data, p.offset, p.strides)

@@ -91,18 +91,26 @@ def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> Any:
     return found[0] if found else reference.layer_norm(a, weight, bias, n, eps)
 
 
-def entries_kept(d: np.dtype) -> Any:
-    """As `entries`, with means and 1 / deviations."""
-    if d not in FLOATING:
-        return unbound
-    t, wide = of(d), compute_dtype(d)
-    known = {"WEIGHT": True, "BIAS": True, "CENTRE": True, "T": t, "W": t, "R": of(wide)}
-    results = [d, (wide, OTHER), (wide, OTHER)]
-    return bind((norm.infer_row_norm_kept, {}), [d, d, d], results, (norm.row_norm_kept, known))
+def entries_kept(infer: Any, kernel: Any, **known: bool) -> ByDtype:
+    """The native entries of a normalisation with weights and biases of its dtype, and its means and 1 / deviations."""
+
+    def make(d: np.dtype) -> Any:
+        if d not in FLOATING:
+            return unbound
+        t, wide = of(d), compute_dtype(d)
+        types = {"WEIGHT": True, "BIAS": True, "T": t, "W": t, "R": of(wide)}
+        results = [d, (wide, OTHER), (wide, OTHER)]
+        return bind((infer, {}), [d, d, d], results, (kernel, known | types))
+
+    return ByDtype(make)
+
+
+ROWS_KEPT = entries_kept(norm.infer_row_norm_kept, norm.row_norm_kept, CENTRE=True)
+GROUPS_KEPT = entries_kept(norm.infer_groups_norm, norm.groups_norm, KEPT=True)
 
 
 @implements("layer_norm_with_statistics")
-@before(ByDtype(entries_kept))
+@before(ROWS_KEPT)
 def layer_norm_with_statistics(
     a: Any, weight: Any, bias: Any, n: int, eps: float
 ) -> tuple[Any, Any, Any]:
@@ -183,18 +191,8 @@ def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return parts, np.empty(n * norm_last.TABLES * channels, compute_dtype(x.dtype))
 
 
-def entries_of_groups(d: np.dtype) -> Any:
-    """The native entry for groups with weights and biases of their dtype, with statistics."""
-    if d not in FLOATING:
-        return unbound
-    t, wide = of(d), compute_dtype(d)
-    known = {"WEIGHT": True, "BIAS": True, "KEPT": True, "T": t, "W": t, "R": of(wide)}
-    results = [d, (wide, OTHER), (wide, OTHER)]
-    return bind((norm.infer_groups_norm, {}), [d, d, d], results, (norm.groups_norm, known))
-
-
 @implements("group_norm")
-@before(ByDtype(entries_of_groups))
+@before(GROUPS_KEPT)
 def group_norm(
     a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
 ) -> tuple[Any, Any, Any]:
