@@ -133,7 +133,9 @@ _ELSEWHERE = {  # public name -> module
     "is_anomaly_enabled": "_C",
     "set_anomaly_enabled": "_C",
     "compiled_with_cxx11_abi": "_C",
-    **dict.fromkeys(("DispatchKey", "Graph", "Node", "PyTorchFileReader", "Value"), "_C"),
+    **dict.fromkeys(
+        ("DispatchKey", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "Value"), "_C"
+    ),
     "Future": "futures",
     **dict.fromkeys(("ScriptFunction", "ScriptModule", "fork", "wait"), "jit"),
     "GradScaler": "amp.grad_scaler",

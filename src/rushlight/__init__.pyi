@@ -296,6 +296,7 @@ DispatchKey: Any
 Graph: Any
 Node: Any
 PyTorchFileReader: Any
+PyTorchFileWriter: Any
 Value: Any
 Future: Any
 ScriptFunction: Any
