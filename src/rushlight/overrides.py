@@ -247,7 +247,7 @@ def _minus_one(f: Callable) -> Callable:
     """A function that says it has the parameters of `f`, takes anything and returns -1."""
     override = functools.wraps(f)(lambda *args, **kwargs: -1)
     with contextlib.suppress(ValueError):  # built-in methods say none
-        override.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
+        vars(override)["__signature__"] = inspect.signature(f)
     return override
 
 

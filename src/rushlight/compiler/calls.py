@@ -304,6 +304,7 @@ def on_tensors(node: Node, pure: bool = False) -> Call:
         )
 
     call.__name__ = name or getattr(target, "__name__", "call")
+    # mypy: what is written is a node, one of the arguments
     made = Call(node, call, node.args, dict(node.kwargs), pure=pure, writes=writes)  # type: ignore[arg-type]
     made.view = bool(node.meta.get("marked"))  # no operator makes new memory with a bit
     return made

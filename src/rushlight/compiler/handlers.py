@@ -215,13 +215,14 @@ def of_tolist(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     if t.numel() > 64 or not c.recorder.knows(t) or t.dtype is rushlight.bool or t.is_complex():
         c.stop("tolist() of a tensor")
     variable = c.variable_of(f, args, {}) if c.reason is None else None
+    return v if variable is None else named_numbers(c, v, variable)
 
-    def named(v: Any, expression: str) -> Any:
-        if v.__class__ is list:
-            return c.new([named(x, f"{expression}[{k}]") for k, x in enumerate(v)])
-        return c.named(v, expression)
 
-    return v if variable is None else named(v, variable)
+def named_numbers(c: Capture, v: Any, expression: str) -> Any:
+    """The numbers of nested lists, each found by its expression."""
+    if v.__class__ is list:
+        return c.new([named_numbers(c, x, f"{expression}[{k}]") for k, x in enumerate(v)])
+    return c.named(v, expression)
 
 
 def of_seed(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:

@@ -104,9 +104,8 @@ class Segment:
             if not gone and v.array.__class__ is np.ndarray:
                 node.meta["span"] = span(v.array)  # whose memory it shares, lowering asks
             node.meta["val"] = v.node.meta["val"] if gone else described(of_array(v.array))  # type: ignore[union-attr]
-            node.meta["marked"] = (
-                v.node.meta["marked"] if gone else isinstance(v.array, Marked)  # type: ignore[union-attr]
-            )
+            # mypy: what is gone was computed, by a node
+            node.meta["marked"] = v.node.meta["marked"] if gone else isinstance(v.array, Marked)  # type: ignore[union-attr]
             self.inputs[v] = node
             v.kept = True
         return node

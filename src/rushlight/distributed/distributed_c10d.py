@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from rushlight.distributed.collectives import *  # noqa: F403
-from rushlight.distributed.collectives import _coalescing_manager, _CoalescingManager  # noqa: F401
+from rushlight.distributed.collectives import (  # noqa: F401 - libraries import them from here
+    _coalescing_manager,
+    _CoalescingManager,
+)
 from rushlight.distributed.debug import *  # noqa: F403
 from rushlight.distributed.debug import _create_process_group_wrapper  # noqa: F401
 from rushlight.distributed.gloo import ProcessGroupGloo

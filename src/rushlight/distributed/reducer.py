@@ -301,10 +301,11 @@ class Reducer:
             everywhere = used.tolist()
         for bucket in self.buckets:
             averages = self.averages(bucket)
-            parameters, numbers = bucket._parameters, range(len(bucket._parameters))
+            parameters = bucket._parameters
+            numbers: Sequence[int] = range(len(parameters))
             if everywhere is not None:  # some process used it
                 places = [self.place[id(each)][2] for each in parameters]
-                numbers = [k for k in numbers if everywhere[places[k]]]  # type: ignore[assignment]
+                numbers = [k for k in numbers if everywhere[places[k]]]
                 parameters = [parameters[k] for k in numbers]
             if bucket.sparse:
                 for k, parameter in zip(numbers, parameters):

@@ -22,18 +22,21 @@ def traverse_state_dict(
     a tensor, unless it is given. All other lists, and tuples, are values. Keys of dictionaries are text in paths.
     """
     keep = keep_traversing or (lambda value: isinstance(value, Tensor))
+    _walk((), state_dict, visitor, keep)
 
-    def walk(path: Path, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                walk((*path, str(key)), inner)
-        elif isinstance(value, list) and _is_walked(value, keep):
-            for number, inner in enumerate(value):
-                walk((*path, number), inner)
-        else:
-            visitor(path, value)
 
-    walk((), state_dict)
+def _walk(
+    path: Path, value: Any, visitor: Callable[[Path, Any], None], keep: Callable[[Any], bool]
+) -> None:
+    """The walk from `value`, at `path`, on."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _walk((*path, str(key)), inner, visitor, keep)
+    elif isinstance(value, list) and _is_walked(value, keep):
+        for number, inner in enumerate(value):
+            _walk((*path, number), inner, visitor, keep)
+    else:
+        visitor(path, value)
 
 
 def _is_walked(value: Any, keep: Callable[[Any], bool]) -> bool:

@@ -88,20 +88,24 @@ def from_first(state: dict) -> dict:
     structure = [mapped(state, held) if groups.get_rank() == 0 else None]
     objects.broadcast_object_list(structure, src=0)
 
-    def found(value: Any) -> Any:
-        if isinstance(value, _Place):
-            t = (
-                tensors[value.number].detach().contiguous()
-                if tensors
-                else rushlight.empty(value.shape, dtype=value.dtype)
-            )
-            collectives.broadcast(t, src=0)
-            return t
-        if isinstance(value, dict):
-            return {k: found(v) for k, v in value.items()}
-        return type(value)(map(found, value)) if type(value) in (list, tuple) else value
+    return _received(structure[0], tensors)
 
-    return found(structure[0])
+
+def _received(value: Any, tensors: list[Tensor]) -> Any:
+    """A state of the first process, whose `tensors` are its own there and none elsewhere."""
+    if isinstance(value, _Place):
+        t = (
+            tensors[value.number].detach().contiguous()
+            if tensors
+            else rushlight.empty(value.shape, dtype=value.dtype)
+        )
+        collectives.broadcast(t, src=0)
+        return t
+    if isinstance(value, dict):
+        return {k: _received(v, tensors) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_received(v, tensors) for v in value])
+    return value
 
 
 @dataclass

@@ -32,7 +32,6 @@ class OperatorSupportBase(abc.ABC):
     @abc.abstractmethod
     def is_node_supported(self, submodules: Submodules, node: Node) -> bool:
         """Whether `node` is supported; `submodules` are those of its graph's module, by their paths."""
-        raise NotImplementedError
 
 
 def _dtype_of(node: Node) -> dtype | None:

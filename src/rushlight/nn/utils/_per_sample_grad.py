@@ -12,6 +12,7 @@ from rushlight.utils import _pytree as pytree
 
 __all__ = ["call_for_per_sample_grads"]
 
+GRADIENT = "grad_sample"  # the attribute of a parameter that holds the gradients of all samples
 _PLAIN = (Tensor, int, float, complex, str, type(None), rushlight.dtype, rushlight.device)
 
 
@@ -22,6 +23,7 @@ def call_for_per_sample_grads(
 
     The module runs under `vmap` on one sample at a time, each with parameters of its own, so samples must not mix
     (batch norm in training mode raises). "mean" undoes the division by the number of samples in the loss.
+    RuntimeError for inputs without a tensor or with other sizes of the batch, and where a parameter has `grad_sample` already.
 
     >>> import rushlight as torch
     >>> from rushlight.nn.utils._per_sample_grad import call_for_per_sample_grads
@@ -43,7 +45,7 @@ def call_for_per_sample_grads(
     if batch_size is not None and batch_size < 1:
         raise RuntimeError(f"Batch size must be positive, got {batch_size}")
     for name, parameter in module.named_parameters():
-        if getattr(parameter, "grad_sample", None) is not None:
+        if getattr(parameter, GRADIENT, None) is not None:
             raise RuntimeError(
                 f"grad_sample of {name} would be added to, which is incorrect for multiple calls: delete it first"
             )
@@ -98,8 +100,8 @@ def _expanded(parameter: Tensor, n: int, scale: float) -> Tensor:
 
     def keep(gradient: Tensor) -> None:
         found = gradient.detach() * scale if scale != 1 else gradient.detach()
-        before = getattr(parameter, "grad_sample", None)
-        parameter.grad_sample = found if before is None else before + found  # type: ignore[attr-defined]
+        before = getattr(parameter, GRADIENT, None)
+        setattr(parameter, GRADIENT, found if before is None else before + found)
 
     own = parameter.detach().expand(n, *parameter.shape).requires_grad_()
     own.register_hook(keep)
