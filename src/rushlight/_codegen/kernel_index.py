@@ -341,15 +341,16 @@ FUNCTIONS = {
         "add:inline: add_places:kernel:g,places,out,wrong,images,count,size,C "
         "averages:kernel:x,counts,out,planes,D,H,W,od,oh,ow,kd,kh,kw,sd,sh,sw,pd,ph,pw "
         "averages_gradient:kernel:g,counts,out,planes,D,H,W,od,oh,ow,kd,kh,kw,sd,sh,sw,pd,ph,pw "
-        "columns:inline: larger:inline: largest:inline: lowest_of:inline: "
+        "columns:inline: inside:inline: larger:inline: largest:inline: lowest_of:inline: "
         "max_windows:kernel:x,out,places,planes,D,H,W,od,oh,ow,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw "
-        "piece:inline: put_places:kernel:x,places,out,wrong,planes,count,size summed:inline: "
-        "take_places:kernel:x,places,out,wrong,planes,count,size "
+        "piece:inline: put:inline: put_places:kernel:x,places,out,wrong,planes,count,size "
+        "reach:inline: summed:inline: take_places:kernel:x,places,out,wrong,planes,count,size "
+        "within:inline: "
     ),
     "pool_last": (
         "averages:kernel:x,counts,out,images,C,H,W,oh,ow,kh,kw,sh,sw,ph,pw "
         "averages_gradient:kernel:g,counts,out,images,C,H,W,oh,ow,kh,kw,sh,sw,ph,pw "
-        "inside:inline: largest:inline: "
+        "largest:inline: "
         "max_windows:kernel:x,out,places,images,C,H,W,oh,ow,kh,kw,sh,sw,ph,pw,dh,dw "
     ),
     "random": (

@@ -19,7 +19,6 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import pool as reference
 from rushlight._backends.windows import Windows
-from rushlight._codegen import native
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last, spans
 from rushlight._codegen.types import of
@@ -75,7 +74,7 @@ def numbers(w: Windows, dilated: bool = False) -> Ints:
 def step(dtype: np.dtype, w: Windows) -> int | None:
     """The distance of windows where a kernel is made for it, 0 for a distance that it is told; None
     for half types then: what is gathered is not widened."""
-    if w.stride[-1] in (1, 2, 4):
+    if w.stride[-1] in (1, 2, 3, 4):
         return w.stride[-1]
     return 0 if dtype.itemsize >= 4 else None
 
@@ -131,9 +130,8 @@ def max_plan(w: Windows, places: bool, dtype: np.dtype, last: bool) -> Plan | No
         return Plan(run, w.sizes, w.out, prod(w.sizes), (*plane_numbers(w), *w.dilation))
     if (s := step(dtype, w)) is None:
         return None
-    k = w.kernel[-1] if w.kernel[-1] <= kernels.UNROLLED else 0
-    apart = not native.has_masks()
-    run = kernels.max_windows.compiled(PLACES=places, APART=apart, KW=k, S=s, T=of(dtype))
+    k = w.kernel[-1] if w.kernel[-1] <= kernels.UNROLLED and w.dilation[-1] == 1 else 0
+    run = kernels.max_windows.compiled(PLACES=places, KW=k, S=s, T=of(dtype))
     whole = is_whole(w) and max(w.dilation) == 1
     return Plan(run, w.sizes, w.out, prod(w.sizes), numbers(w, True), whole)
 

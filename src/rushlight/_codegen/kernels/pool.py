@@ -35,29 +35,54 @@ def piece(p, first, n, L):
 
 
 @inline
-def columns(p, first, n, S, step, L):
-    """L elements of a row of n (None: that has them all) from `first` on, S apart (S = 0: `step`), 0 where
+def columns(p, first, c, n, S, step, L):
+    """L elements of a row of n (None: that has them all) from `first` + c on, S apart (S = 0: `step`), 0 where
     outside; which are inside."""
     lane = iota(i32, L)
     if n is None:
         inside = splat(b1(True), L)
     else:
-        inside = u32(lane * i32(step) + i32(first)) < u32(n)
-    if S == 1:
-        v = piece(p, first, n, L)
-    elif S == 2:
-        parts = [piece(p, first + k * L, n, L) for k in range(2)]
-        v = shuffle(parts[0], parts[1], tuple(range(0, 2 * L, 2)))
-    elif S == 4:
-        parts = [piece(p, first + k * L, n, L) for k in range(4)]
-        even = tuple(range(0, 2 * L, 2))
-        v = shuffle(shuffle(parts[0], parts[1], even), shuffle(parts[2], parts[3], even), even)
+        inside = u32(lane * i32(step) + i32(first + c)) < u32(n)
+    if S:
+        v = piece(p, first + c // S * S, n, L)
+        for k in unroll(1, S):
+            v = shuffle(v, piece(p, first + (c // S * S + k * L), n, L), spaced(c, S, k, L))
     else:
-        v = gather(p, lane * i32(step) + i32(first), inside)
+        v = gather(p, lane * i32(step) + i32(first + c), inside)
     return v, inside
 
 
+def spaced(c, S, k, L):
+    """The lanes of (what `columns` gathered of the pieces before `k`, piece k) in its result."""
+    lanes = []
+    for lane, at in enumerate(range(c % S, S * L, S)):
+        before = at if k == 1 else lane
+        lanes.append(before if at < k * L else at % L + L)
+    return tuple(lanes)
+
+
+@inline
+def reach(KW, S, L, kw, sw, dw):
+    """One more than the last element that `columns` reads of a row behind `first`, for windows of KW columns."""
+    if S and KW:
+        n = i64((KW - 1) // S * S + S * L)
+    elif S:
+        n = (kw - 1) * dw + S * L
+    else:
+        n = (kw - 1) * dw + (L - 1) * sw + 1
+    return n
+
+
 # A window: its size, step, padding and dilation in each dimension, and the plane's sizes.
+
+
+@inline
+def inside(start, k, d, n):
+    """The first and one more than the last of the k elements of a window, d apart, that are in
+    [0, n)."""
+    first = select(start < 0, (0 - start + (d - 1)) // d, i64(0))
+    last = select(start < n, (n - start + (d - 1)) // d, i64(0))
+    return first, min(k, last)
 
 
 @inline
@@ -66,7 +91,7 @@ def larger(PLACES, v, inside, best, place, nan, here):
 
     Without places NaNs are only noted, which leaves the comparison to one instruction."""
     if PLACES:
-        take = ((v > best) | (v != v) | (place < 0)) & inside
+        take = ((v > best) | (v != v)) & inside
         place = select(take, here, place)
         best = select(take, v, best)
     else:
@@ -77,73 +102,96 @@ def larger(PLACES, v, inside, best, place, nan, here):
 
 
 @inline
-def largest(PLACES, INNER, KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, dd, dh, dw, T):
-    """The largest elements of the windows that begin at z, y and x, x + sw, ..., and where. INNER: the plane
-    has all columns that are read."""
-    n = None if INNER else W
+def largest(PLACES, KW, S, p, z, y, x, n, W, H, zs, ys, kw, sw, dd, dh, dw, T):
+    """The largest elements of the windows that begin at z, y and x, x + sw, ..., and where. n: the columns of the plane, None
+    where it has all that are read."""
     L = width(T)
     R = T.loaded
-    best, place = splat(R(lowest(T)), L), splat(i32(-1), L)
+    best = splat(R(lowest(T)), L)
     nan = best != best
     lane = iota(i32, L) * i32(sw)
-    for a in range(kd):
-        zz = z + a * dd
-        if (zz >= 0) & (zz < D):
-            for b in range(kh):
-                yy = y + b * dh
-                if (yy >= 0) & (yy < H):
-                    row = (zz * H + yy) * W
-                    if KW:
-                        for c in unroll(KW):
-                            at = x + c * dw
-                            v, inside = columns(p + row, at, n, S, sw, L)
-                            here = lane + i32(row + at)
-                            best, place, nan = larger(PLACES, v, inside, best, place, nan, here)
-                    else:
-                        for c in range(kw):
-                            at = x + c * dw
-                            v, inside = columns(p + row, at, n, S, sw, L)
-                            here = lane + i32(row + at)
-                            best, place, nan = larger(PLACES, v, inside, best, place, nan, here)
+    z0, z1 = zs
+    y0, y1 = ys
+    corner = (z + z0 * dd) * H + y + y0 * dh
+    place = lane + i32(
+        corner * W + x
+    )  # the first that is inside: nothing has to be above the lowest
+    if n is not None:
+        before = max(0 - place + i32(corner * W), splat(i32(0), L))
+        place = place + (before + i32(dw - 1)) // i32(dw) * i32(dw)
+    for a in range(z0, z1):
+        for b in range(y0, y1):
+            row = ((z + a * dd) * H + y + b * dh) * W
+            if KW:
+                for c in unroll(KW):
+                    v, into = columns(p + row, x, c, n, S, sw, L)
+                    here = lane + i32(row + x + c)
+                    best, place, nan = larger(PLACES, v, into, best, place, nan, here)
+            else:
+                for c in range(kw):
+                    v, into = columns(p + row, x + c * dw, 0, n, S, sw, L)
+                    here = lane + i32(row + x + c * dw)
+                    best, place, nan = larger(PLACES, v, into, best, place, nan, here)
     if T.is_float and not PLACES:
         best = select(nan, R(float("nan")), best)
     return best, place
 
 
+@inline
+def within(KW, S, plane, z, y, x, windows, whole, W, H, zs, ys, kw, sw, dd, dh, dw, L):
+    """Whether windows that begin at x lie in the columns of a plane, and what is read behind the last of them in the array of
+    `whole` elements."""
+    last = plane + ((z + (zs[1] - 1) * dd) * H + y + (ys[1] - 1) * dh) * W
+    ends = x + (min(windows, i64(L)) - 1) * sw + (kw - 1) * dw
+    return (x >= 0) & (ends < W) & (last + x + reach(KW, S, L, kw, sw, dw) <= whole)
+
+
+@inline
+def put(p, to, v, end, here, L):
+    """Write L elements; where they do not pass `end`, all: those behind the row are written again, with its successor."""
+    if to + L <= end:
+        store(p + to, v)
+    else:
+        store(p + to, v, here)
+
+
 @kernel
-def max_windows(PLACES, APART, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
+def max_windows(PLACES, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
                 D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
                 kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
                 pd: i64, ph: i64, pw: i64, dd: i64, dh: i64, dw: i64):  # fmt: skip
-    """The largest element of each window, and its place in the plane. APART: windows that no border touches
-    have code of their own, without masks."""
+    """The largest element of each window, and its place in the plane. KW, where it is not 0: the columns of a window, one
+    beside the other. Windows that no border touches are read without masks."""
     L = width(T)
+    whole = planes * D * H * W
     for lo, hi in parallel(planes * od * oh, rows_of(ow * kd * kh * kw)):
-        p = x + lo // oh // od * (D * H * W)
+        plane = lo // oh // od * (D * H * W)
         z, y = lo // oh % od * sd - pd, lo % oh * sh - ph
         for r in range(lo, hi):
+            zs, ys = inside(z, kd, dd, D), inside(y, kh, dh, H)
             for j in range(0, ow, L):
-                left, to = j * sw - pw, r * ow + j
-                inner = (left >= 0) & (left + (kw - 1) * dw + L * sw <= W)
-                if APART and inner:
+                left, to, p = j * sw - pw, r * ow + j, x + plane
+                if within(
+                    KW, S, plane, z, y, left, ow - j, whole, W, H, zs, ys, kw, sw, dd, dh, dw, L
+                ):
                     best, place = largest(
-                        PLACES, True, KW, S, p, z, y, left, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
+                        PLACES, KW, S, p, z, y, left, None, W, H, zs, ys, kw, sw, dd, dh, dw, T
                     )
                 else:
                     best, place = largest(
-                        PLACES, False, KW, S, p, z, y, left, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
+                        PLACES, KW, S, p, z, y, left, W, W, H, zs, ys, kw, sw, dd, dh, dw, T
                     )
                 here = iota(i64, L) < ow - j
-                store(out + to, best, here)
+                put(out, to, best, hi * ow, here, L)
                 if PLACES:
-                    store(places + to, i64(place), here)
+                    put(places, to, i64(place), hi * ow, here, L)
             y += sh
             if y == oh * sh - ph:
                 y = 0 - ph
                 z += sd
                 if z == od * sd - pd:
                     z = 0 - pd
-                    p = p + D * H * W
+                    plane += D * H * W
 
 
 @inline
@@ -224,20 +272,20 @@ def take_places(x: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], plane
 
 
 @inline
-def summed(KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, T):
-    """The sums of the windows that begin at z, y and x, x + sw, ..."""
+def summed(KW, S, p, z, y, x, n, W, H, zs, ys, kw, sw, T):
+    """The sums of the windows that begin at z, y and x, x + sw, ...; n: as for `largest`."""
     L = width(T)
     s = splat(T.loaded(0), L)
-    for a in range(max(0 - z, i64(0)), min(kd, D - z)):
-        for b in range(max(0 - y, i64(0)), min(kh, H - y)):
+    for a in range(zs[0], zs[1]):
+        for b in range(ys[0], ys[1]):
             row = p + ((z + a) * H + y + b) * W
             if KW:
                 for c in unroll(KW):
-                    v, _ = columns(row, x + c, W, S, sw, L)
+                    v, _ = columns(row, x, c, n, S, sw, L)
                     s = s + v
             else:
                 for c in range(kw):
-                    v, _ = columns(row, x + c, W, S, sw, L)
+                    v, _ = columns(row, x + c, 0, n, S, sw, L)
                     s = s + v
     return s
 
@@ -247,22 +295,47 @@ def averages(KW, S, x: Ptr[T], counts: Ptr[R], out: Ptr[T], planes: i64,
              D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
              kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
              pd: i64, ph: i64, pw: i64):  # fmt: skip
-    """The sum of each window divided by its count; counts [od, oh, ow]."""
+    """The sum of each window divided by its count; counts [od, oh, ow]. KW: as for `max_windows`."""
     L = width(T)
+    whole = planes * D * H * W
     for lo, hi in parallel(planes * od * oh, rows_of(ow * kd * kh * kw)):
-        p = x + lo // oh // od * (D * H * W)
+        plane = lo // oh // od * (D * H * W)
         z, y = lo // oh % od * sd - pd, lo % oh * sh - ph
         k = lo % (od * oh)
         for r in range(lo, hi):
+            zs, ys = inside(z, kd, i64(1), D), inside(y, kh, i64(1), H)
             for j in range(0, ow, L):
-                s = summed(KW, S, p, z, y, j * sw - pw, D, H, W, kd, kh, kw, sw, T)
+                left, to, p = j * sw - pw, r * ow + j, x + plane
+                if within(
+                    KW,
+                    S,
+                    plane,
+                    z,
+                    y,
+                    left,
+                    ow - j,
+                    whole,
+                    W,
+                    H,
+                    zs,
+                    ys,
+                    kw,
+                    sw,
+                    i64(1),
+                    i64(1),
+                    i64(1),
+                    L,
+                ):
+                    s = summed(KW, S, p, z, y, left, None, W, H, zs, ys, kw, sw, T)
+                else:
+                    s = summed(KW, S, p, z, y, left, W, W, H, zs, ys, kw, sw, T)
                 here = iota(i64, L) < ow - j
                 by = load(counts + (k * ow + j), L, here)
                 if R.is_float:
                     mean = s / by
                 else:
                     mean = s // select(here, by, 1)
-                store(out + (r * ow + j), mean, here)
+                put(out, to, mean, hi * ow, here, L)
             y += sh
             k += 1
             if y == oh * sh - ph:
@@ -270,7 +343,7 @@ def averages(KW, S, x: Ptr[T], counts: Ptr[R], out: Ptr[T], planes: i64,
                 z += sd
                 if z == od * sd - pd:
                     z, k = 0 - pd, i64(0)
-                    p = p + D * H * W
+                    plane += D * H * W
 
 
 @kernel

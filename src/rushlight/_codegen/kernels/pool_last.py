@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.pool import lowest
+from rushlight._codegen.kernels.pool import inside, lowest
 from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
 SIDE = 2  # vectors of channels that are taken together
-
-
-@inline
-def inside(start, k, d, n):
-    """The first and one more than the last of the k elements of a window, d apart, that are in
-    [0, n)."""
-    first = select(start < 0, (0 - start + (d - 1)) // d, i64(0))
-    last = select(start < n, (n - start + (d - 1)) // d, i64(0))
-    return first, min(k, last)
 
 
 @inline
