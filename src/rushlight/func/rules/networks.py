@@ -222,7 +222,7 @@ def cross_entropy(b: Batched) -> Any:
             else each.sum() / max(x.numel() // classes, 1),
             b,
         )
-    loss = nll(y, target, weight, reduction, ignored)
+    loss = F.nll_loss(y, target, weight, reduction=reduction, ignore_index=ignored)
     if smoothing:
         classes = x.shape[at]
         w = torch.ones(classes, dtype=x.dtype) if weight is None else weight
@@ -237,22 +237,6 @@ def cross_entropy(b: Batched) -> Any:
     return inner(loss, b)
 
 
-def nll(y: Tensor, target: Tensor, weight: Any, reduction: str, ignored: int) -> Tensor:
-    """The negative log likelihood of classes, in operators."""
-    at = 1 if y.dim() > 1 else 0
-    kept = target != ignored
-    index = torch.where(kept, target, 0)
-    each = -y.gather(at, index.unsqueeze(at)).squeeze(at)
-    w = torch.ones((), dtype=y.dtype) if weight is None else weight[index]
-    each = torch.where(kept, each * w, 0.0)
-    if reduction == "none":
-        return each
-    if reduction == "sum":
-        return each.sum()
-    total = torch.where(kept, w, torch.zeros((), dtype=y.dtype)).sum()
-    return each.sum() / total
-
-
 def inner(t: Tensor, b: Batched) -> Tensor:
     """The tensor inside of a result, with a batch in front."""
     a = t._array
@@ -261,34 +245,50 @@ def inner(t: Tensor, b: Batched) -> Tensor:
 
 @rule("nn.functional._nll_loss")
 def nll_loss(b: Batched) -> Any:
-    n = b.named
-    return inner(
-        nll(
-            b.outer["input"],
-            b.outer["target"],
-            b.outer["weight"],
-            n["reduction"],
-            n["ignore_index"],
-        ),
-        b,
-    )
+    x, target, reduction = b.expanded("input"), b.expanded("target"), b.named["reduction"]
+    each = b.call(
+        input=x if x.dim() == 2 else merged(x),
+        target=target if x.dim() == 2 else merged(target),
+        weight=None,
+        reduction="none",
+    ).reshape(target.shape)
+    w = weights_of(b, target)
+    if b.named["weight"] is not None:
+        each = each * w
+    if reduction == "none":
+        return each
+    total = each.reshape(b.size, -1).sum(1)
+    return total if reduction == "sum" else total / w.reshape(b.size, -1).sum(1)
+
+
+def weights_of(b: Batched, target: Tensor) -> Tensor:
+    """The weight of the class of each target, 0 of those that are ignored."""
+    kept = target != b.named["ignore_index"]
+    if b.named["weight"] is None:
+        return kept
+    at = torch.where(kept, target, 0).reshape(b.size, -1)
+    return b.expanded("weight").gather(1, at).reshape(target.shape) * kept
 
 
 @rule("nn.functional._nll_loss_backward")
 def nll_loss_backward(b: Batched) -> Any:
     """The gradient by the likelihoods: -weight at the class of each target, times that of the loss."""
-    g, target, weight = b.outer["grad_output"], b.outer["target"], b.outer["weight"]
-    shape, n = tuple(b.named["shape"]), b.named
-    at = 1 if len(shape) > 1 else 0
-    kept = target != n["ignore_index"]
-    index = torch.where(kept, target, 0)
-    w = torch.ones((), dtype=g.dtype) if weight is None else weight[index]
-    w = torch.where(kept, w, torch.zeros((), dtype=g.dtype))
-    each = -w * g
-    if n["reduction"] == "mean":
-        each = each / w.sum()
-    zeros = torch.zeros(shape, dtype=g.dtype)
-    return inner(zeros.scatter_add(at, index.unsqueeze(at), each.unsqueeze(at)), b)
+    g, target, shape = b.expanded("grad_output"), b.expanded("target"), tuple(b.named["shape"])
+    reduction, single = b.named["reduction"], len(shape) == 1
+    w = weights_of(b, target) if reduction == "mean" or b.named["weight"] is not None else None
+    if reduction == "mean":
+        g = g / w.reshape(b.size, -1).sum(1)
+    g = in_front(g, target.dim() - 1).expand(target.shape)
+    if b.named["weight"] is not None:
+        g = g * w
+    got = b.call(
+        grad_output=g if single else merged(g),
+        target=target if single else merged(target),
+        weight=None,
+        reduction="none",
+        shape=(b.size, *shape) if single else (b.size * shape[0], *shape[1:]),
+    )
+    return got if single else parted(got, b.size)
 
 
 @rule("nn.functional._multi_margin_loss", "nn.functional._multilabel_margin_loss", "_ctc_loss", "_ctc_loss_backward",
