@@ -142,12 +142,7 @@ class Capture(Changes):
         if hasattr(f, "_torchdynamo_disable"):
             self.stop(f"{f.__qualname__} is disabled for torch.compile")
             return f(*args, **kwargs)
-        if (
-            hasattr(f, "op")
-            or module.startswith(LEAVES)
-            and module != "rushlight.core.settings"  # they read modes
-            and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
-        ):
+        if is_operator(f):
             return self.operator(f, args, kwargs)
         if (
             args
@@ -490,6 +485,17 @@ class Capture(Changes):
             self.stop(f"the length of a {type(v).__name__}")
         elif f in (str, repr, format, hash):
             self.stop(f"{f.__name__} of {type(v).__name__}")
+
+
+def is_operator(f: types.FunctionType) -> bool:
+    """Whether a function is called as it is, not interpreted, and the recorder sees what it does."""
+    module = module_of(f)
+    return (
+        hasattr(f, "op")
+        or module.startswith(LEAVES)
+        and module != "rushlight.core.settings"  # they read modes
+        and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
+    )
 
 
 def module_of(f: types.FunctionType) -> str:

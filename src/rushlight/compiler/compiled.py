@@ -17,7 +17,7 @@ from rushlight.compiler import (  # noqa: F401 - the interpreter finds them
     instructions,
     instructions_objects,
 )
-from rushlight.compiler.capture import Capture
+from rushlight.compiler.capture import Capture, is_operator
 from rushlight.compiler.interpreter import Frame, frame_of, run
 from rushlight.compiler.program import Program
 from rushlight.compiler.reads import state
@@ -149,6 +149,8 @@ class Compiled:
             f = types.MethodType(type(f).__call__, f)
         if isinstance(f, types.MethodType):
             f, given = f.__func__, (f.__self__, *args)
+        if isinstance(f, types.FunctionType) and is_operator(f):
+            f, given = called, (f, *given)
         frame = frame_of(f, given, kwargs) if isinstance(f, types.FunctionType) else None
         if frame is None or not self.lock.acquire(blocking=False):
             self.gave_up("its bytecode is not interpreted, or another thread compiles it")
@@ -157,8 +159,8 @@ class Compiled:
             self.varying |= program.guards.other(args, kwargs)
         c = Capture(self.fullgraph, self.varying)
         try:
-            if len(given) > len(args):
-                c.found(given[0])
+            for v in given[: len(given) - len(args)]:
+                c.found(v)
             try:
                 result = carried_out(c, f, frame, len(given) - len(args), args, kwargs)
             except Exception:
@@ -193,6 +195,11 @@ class Compiled:
         log(f"{self.function} is not compiled: {reason}")
         if self.fullgraph:
             raise Unsupported(f"torch.compile with fullgraph=True: {reason}")
+
+
+def called(f: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """`f(*args, **kwargs)`, in bytecode that is interpreted."""
+    return f(*args, **kwargs)
 
 
 def sizes_of(v: Any) -> Any:

@@ -430,10 +430,11 @@ def gradient(op: Op, rule: Rule, env: dict, record: bool) -> Any:
     found = NotImplemented
     if not record and (a := highest([v._array for v in env.values() if isinstance(v, Tensor)])):
         found = a.by_rule(op, rule, env)
-    elif not record and rule.kernel is not None:
+    elif not record and (rule.kernel is not None or rule.by_elements and handlers.own_operators()):
         if handlers.asked(env.values()):
             return handlers.carried["gradient"](op, rule, env)
-        found = from_arrays(op, rule, env)
+        if rule.kernel is not None:
+            found = from_arrays(op, rule, env)
     if found is not NotImplemented:
         return found
     return rule.function(**{n: env[n] for n in rule.names})

@@ -40,6 +40,8 @@ Note [Kernels of rules]
 
     A rule that does nothing but arithmetic on its parameters is its own kernel (`nodes.arithmetic`).
 
+    A rule whose operators are others for other elements says so (`@by_elements`): a captured program has it as one call.
+
 Note [Intermediates]
     What a forward computes besides its result, for the gradient alone, it returns after the result, and
     the declaration names it: `@op(intermediates=("weights",))`. Rules and their kernels name it as they
@@ -141,12 +143,13 @@ class Rule:
     `optional`: the gradients of outputs (`g_vectors=None`) that are None where nobody sent one; others are zeros then.
     """
 
-    __slots__ = ("function", "kernel", "kernel_names", "names", "optional")
+    __slots__ = ("by_elements", "function", "kernel", "kernel_names", "names", "optional")
 
     def __init__(self, function: Callable, kernel: str | Callable | None) -> None:
         self.function, self.kernel = function, kernel
         self.names, self.optional = parameters(function), frozenset(function.__kwdefaults__ or ())
         self.kernel_names = parameters(kernel)[1:] if callable(kernel) else self.names
+        self.by_elements = hasattr(function, "by_elements")
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -154,6 +157,12 @@ class Rule:
         if self.kernel_names == self.names:
             return self.names
         return tuple(dict.fromkeys((*self.names, *self.kernel_names)))
+
+
+def by_elements(rule: Callable) -> Callable:
+    """A gradient rule whose operators depend on the elements of what it reads."""
+    rule.by_elements = True  # type: ignore[attr-defined]
+    return rule
 
 
 def parameters(function: Callable) -> tuple[str, ...]:

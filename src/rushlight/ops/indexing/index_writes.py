@@ -10,7 +10,7 @@ from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import COMPLEX, I64, REDUCED
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.registry import OPS, Array, composite, op, public
+from rushlight.dispatch.registry import OPS, Array, by_elements, composite, op, public
 from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
 from rushlight.ops.indexing.scatter import (
@@ -348,6 +348,7 @@ def masked_scatter(xp, input: Array, mask: Array, source: Array):
     return r
 
 
+@by_elements
 def masked_scatter_source_back(g: Tensor, mask: Tensor, source_shape: tuple) -> Tensor:
     n = geometry.numel(source_shape)
     if isinstance(mask._array, Lifted):  # elements of a batch may take different numbers

@@ -14,7 +14,7 @@ from rushlight.core import dtypes
 from rushlight.core.errors import LinAlgError
 from rushlight.core.geometry import broadcast_shapes
 from rushlight.core.type_info import finfo
-from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, by_elements, composite, op
 from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import (
@@ -476,6 +476,7 @@ def det(xp, A: Array):
     return xp.det(A)
 
 
+@by_elements
 def det_gradient(g, A, result):
     """g * conj(det) * A^-H; where A is (nearly) singular, its adjugate by the singular values."""
     inverse, info = inv_ex(A.mH)

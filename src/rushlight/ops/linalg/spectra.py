@@ -8,7 +8,7 @@ gradient is that of a function that does not depend on them.
 from __future__ import annotations
 
 from rushlight.autograd.state import thread
-from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, by_elements, composite, op
 from rushlight.dispatch.transforms import Lifted, somewhere
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import eye, named, skew
@@ -55,6 +55,7 @@ def check_phases(name, diagonal, which):
         )
 
 
+@by_elements
 def eigh_input(g_eigenvalues, eigenvalues, eigenvectors, *, g_eigenvectors=None):
     v = eigenvectors
     if g_eigenvectors is None:  # no quotients of differences: equal eigenvalues have a gradient
@@ -101,6 +102,7 @@ def eig_input_ok(name, a):
     check.floating(name, a)
 
 
+@by_elements
 def eig_input(g_eigenvalues, eigenvalues, eigenvectors, A_dtype, *, g_eigenvectors=None):
     v, turned = eigenvectors, g_eigenvalues.unsqueeze(-1) * eigenvectors.mH
     if g_eigenvectors is not None:
@@ -150,6 +152,7 @@ def svd(xp, A: Array, full_matrices: bool = True, *, driver: str | None = None):
     return xp.svd(A, full_matrices)
 
 
+@by_elements
 def svd_input(g_S, U, S, Vh, A_shape, *, g_U=None, g_Vh=None):
     m, n = A_shape[-2:]
     k = min(m, n)

@@ -11,7 +11,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, geometry, modes
-from rushlight.dispatch.registry import Array, Dims, DType, composite, op, public
+from rushlight.dispatch.registry import Array, Dims, DType, by_elements, composite, op, public
 from rushlight.dispatch.transforms import somewhere
 
 if TYPE_CHECKING:
@@ -224,6 +224,7 @@ def prod(
     return xp.prod(input, over, keepdim, dtype and dtype.np)
 
 
+@by_elements
 def prod_backward(
     g: Tensor, input: Tensor, result: Tensor, dim: Any, keepdim: Bool, dtype: Any
 ) -> Tensor:

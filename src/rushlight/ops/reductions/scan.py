@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight._backends.meta import Meta
 from rushlight.core import dtypes
-from rushlight.dispatch.registry import Array, DType, op
+from rushlight.dispatch.registry import Array, DType, by_elements, op
 from rushlight.ops.reductions.extremes import real_input
 from rushlight.ops.reductions.reduce import axis, has_zero
 
@@ -47,6 +47,7 @@ def cumprod(xp, input: Array, dim: int, *, dtype: DType | None = None):
     return xp.cumulative(input, axis(dim, input.ndim, "cumprod"), xp.multiply, dtype and dtype.np)
 
 
+@by_elements
 def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: Any) -> Tensor:
     """Without zeros: the sum from each place on of g * result, divided by input.
 
