@@ -62,6 +62,10 @@ FUNCTIONS = {
         "broadcast:kernel:plan,a,b,address compared:inline: each:inline: "
         "infer:kernel:a,b,itemsize,plan row:routine: "
     ),
+    "call_arguments": (
+        "array_of:inline: edge_of:inline: no_modes:inline: read:inline: records:inline: "
+        "takes:inline: "
+    ),
     "call_list": (
         "carry_out:entry:self,objects,count clear:inline: "
     ),
@@ -70,11 +74,11 @@ FUNCTIONS = {
         "sizes_tuple:inline: static_of:inline: statics_tuple:inline: with_item:inline: "
     ),
     "calls": (
-        "all_views:inline: arguments_of:inline: array_of:inline: as_array:inline: "
-        "call:entry:self,objects,count,keywords call_view:entry:self,objects,count,keywords "
-        "edge_of:inline: kind_of:inline: laid_out:inline: no_modes:inline: put_right:routine: "
-        "records:inline: several:inline: takes:inline: version_of:inline: view_of:inline: "
-        "wrapped:inline: "
+        "all_views:inline: arguments_of:inline: as_array:inline: "
+        "call:entry:self,objects,count,keywords call_into:entry:self,objects,count,keywords "
+        "call_view:entry:self,objects,count,keywords kind_of:inline: laid_out:inline: "
+        "put_right:routine: several:inline: to_copy:inline: version_of:inline: "
+        "view_of:inline: wrapped:inline: write_counted:inline: written_copy:inline: "
     ),
     "columns": (
         "col2im:kernel:a,out,planes,H,W,oh,ow,kh,kw,dh,dw,ph,pw,sh,sw "
@@ -217,14 +221,33 @@ FUNCTIONS = {
         "lower_series:inline: prefactor:inline: upper_fraction:inline: "
     ),
     "index": (
-        "below:inline: clear:kernel:z,n fill_masked:kernel:z,mask,value,n "
+        "below:inline: clear:kernel:z,n fill_along:kernel:z,index,bad,outer,n,k,inner,value "
+        "fill_masked:kernel:z,mask,value,n "
         "fill_slices:kernel:z,index,value,bad,outer,n,k,inner "
-        "gather_along:kernel:a,index,out,bad,outer,n,k,inner look:kernel:x,bad,n,size "
-        "look_through:routine: pair_places:kernel:first,second,out,bad,k,n,m pick:inline: "
-        "put_slice:inline: put_slices:kernel:z,index,values,bad,outer,n,k,inner,step,parts "
+        "fill_slices_with:kernel:z,index,bad,outer,n,k,inner,value "
+        "filled:kernel:a,mask,out,n,value gather_along:kernel:a,index,out,bad,outer,n,k,inner "
+        "look:kernel:x,bad,n,size look_through:routine: "
+        "pair_places:kernel:first,second,out,bad,k,n,m pick:inline: put_slice:inline: "
+        "put_slices:kernel:z,index,values,bad,outer,n,k,inner,step,parts "
         "take_pairs:kernel:a,first,second,out,bad,n,m,k "
+        "take_places:kernel:a,index,out,bad,n,k "
         "take_slices:kernel:a,index,out,bad,outer,n,k,inner together:inline: "
         "write_along:kernel:z,index,values,bad,outer,n,k,inner "
+    ),
+    "index_calls": (
+        "along:inline: at_slices:inline: elements_written:inline: "
+        "gathered:kernel:a,index,axis,plan has_slices:inline: holds:inline: "
+        "index_add:kernel:input,dim,index,source,alpha,plan "
+        "index_copy:kernel:input,dim,index,source,plan "
+        "index_fill:kernel:input,dim,index,value,plan "
+        "index_reduce:kernel:input,dim,index,source,reduce,include_self,plan "
+        "index_select:kernel:input,dim,index,plan masked:kernel:z,mask,value,plan "
+        "masked_fill:kernel:input,mask,value,plan scatter:kernel:input,dim,index,src,plan "
+        "scatter_reduce:kernel:input,dim,index,src,reduce,include_self,plan "
+        "scatter_value:kernel:input,dim,index,value,plan "
+        "scattered:kernel:z,index,values,axis,plan slices_put:kernel:z,index,values,axis,plan "
+        "slices_written:inline: take:kernel:input,index,plan taken:kernel:a,index,axis,plan "
+        "taken_along:inline: taken_in_pairs:kernel:a,first,second,plan "
     ),
     "inverse_trigonometry": (
         "arccos:inline: arccosh:inline: arcsin:inline: arcsin_of_part:inline: arcsinh:inline: "
@@ -425,21 +448,18 @@ FUNCTIONS = {
         "spaced_halves:kernel:out,n,start,end "
     ),
     "shape_inference": (
-        "along:inline: along_axis:inline: among_few:kernel:a,tests,plan apart:inline: "
-        "at_axis:inline: by_strides:inline: chosen:kernel:a,axis,keep,which,plan "
+        "along_axis:inline: among_few:kernel:a,tests,plan apart:inline: at_axis:inline: "
+        "by_strides:inline: chosen:kernel:a,axis,keep,which,plan "
         "chosen_kind:kernel:a,axis,keep,plan chosen_median:kernel:a,axis,keep,skip_nan,plan "
-        "copied:kernel:out,a,plan first_places:kernel:a,axis,keep,plan "
-        "gathered:kernel:a,index,axis,plan in_memory:inline: "
+        "copied:kernel:out,a,plan first_places:kernel:a,axis,keep,plan in_memory:inline: "
         "in_order_along:kernel:a,axis,descending,plan item_of:inline: "
         "joined:kernel:items,axis,plan largest_few:kernel:a,k,axis,most,ordered,plan "
-        "like:inline: listed:inline: masked:kernel:z,mask,value,plan note:inline: "
-        "one_along:inline: reach_of:inline: reduced:inline: reduction:kernel:a,axis,keep,plan "
-        "rolled:kernel:a,shift,axis,plan rows_only:kernel:a,axis,keep,plan "
-        "scanned:kernel:a,axis,plan scattered:kernel:z,index,values,axis,plan "
-        "slices_put:kernel:z,index,values,axis,plan softmaxed:kernel:a,axis,plan "
-        "sought:kernel:seq,a,plan taken:kernel:a,index,axis,plan "
-        "taken_in_pairs:kernel:a,first,second,plan triangular:kernel:a,diagonal,plan "
-        "variance:kernel:a,axis,keep,correction,plan without:inline: "
+        "like:inline: listed:inline: note:inline: one_along:inline: reach_of:inline: "
+        "reduced:inline: reduction:kernel:a,axis,keep,plan rolled:kernel:a,shift,axis,plan "
+        "rows_only:kernel:a,axis,keep,plan scanned:kernel:a,axis,plan "
+        "softmaxed:kernel:a,axis,plan sought:kernel:seq,a,plan "
+        "triangular:kernel:a,diagonal,plan variance:kernel:a,axis,keep,correction,plan "
+        "without:inline: "
     ),
     "shared_rows": (
         "added:kernel:items,factor,n written:kernel:items,kind,dtype,factor,refused,n "

@@ -21,7 +21,8 @@ Inside of `in_python` entries that are not there yet do the same as functions of
 a program that runs once, to be looked at, has no use for more.
 
 Before shape inference it is checked that arrays are plain, aligned and of the dtypes said, and that the
-other arguments are ints, bools, or None, which is NONE for it; floats and ints where it takes a f64. Nothing else may be taken for granted.
+other arguments are ints, bools, or None, which is NONE for it; floats and ints where it takes a f64; and one of some
+words where `words` names the parameter, which is the place of the word for it. Nothing else may be taken for granted.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ from rushlight._codegen.runtime.abi import (
     TUPLE_SIZE,
     TYPE,
 )
-from rushlight._codegen.types import Header, Ptr, f64, i32, i64
+from rushlight._codegen.types import Header, Ptr, b1, f64, i32, i64
 
 DIMS = 8  # of a result
 # A plan: the run, how many elements it goes over, the result's dimensions, its shape; numbers.
@@ -135,6 +136,43 @@ def plain(o, table, dtype):
 
 
 @inline
+def argument(KIND, o, table, at, words, plan):
+    """Whether an argument is of a kind (see `bound`), and what shape inference gets for it. `at`: where the table has its
+    dtype, `words`: where it has the words."""
+    fits, beyond = b1(1), array(i32, 1)
+    if KIND == "a":
+        fits, value = plain(o, table, table[at]), bits(o, Header)
+    elif KIND == "l":
+        fits, value = bits(o, Ptr[i64])[TYPE] == table[LIST], bits(o, Header)
+        plan[NUMBERS] = table[ARRAY]
+        plan[NUMBERS + 1] = table[at]
+    elif KIND == "f":
+        value, kind = f64(0), bits(o, Ptr[i64])[TYPE]
+        if kind == table[FLOAT]:
+            value = bits(o, Ptr[f64])[FLOAT_VALUE]
+        elif kind == table[INT]:
+            value = f64(PyLong_AsLongLongAndOverflow(o, beyond))
+            fits = beyond[0] == 0
+        else:
+            fits = b1(0)
+    elif KIND == "w":
+        value = i64(-1)
+        for j in range(table[words]):
+            if table[words + 1 + j] == o:
+                value = j + 0
+        fits = value >= 0
+    else:
+        value = i64(NONE)
+        if o != table[NOTHING]:
+            kind = bits(o, Ptr[i64])[TYPE]
+            fits = (kind == table[INT]) | (kind == table[BOOL])
+            if fits:
+                value = PyLong_AsLongLongAndOverflow(o, beyond)
+                fits = beyond[0] == 0
+    return fits, value
+
+
+@inline
 def tuple_of(made):
     """A tuple of new objects, which it takes over; 0 after an error."""
     several = PyTuple_New(len(made))
@@ -164,49 +202,25 @@ def new_array(n, dtype, plan, length, table):
 def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Object], count: i64):
     """A call of a bound entry: read the arguments, infer shapes, make the results, run a kernel; None where one of
     these is not possible. KINDS has a letter for each argument: "a" array, "l" list of arrays, "n" whole number,
-    "f" float. RESULTS has the elements of each result (0: the plan has its shape; OTHER). RUNS has for each kernel: does
-    it take headers of arrays, does it report wrong elements, the kinds of its numbers."""
+    "f" float, "w" word. RESULTS has the elements of each result (0: the plan has its shape; OTHER). RUNS has for each
+    kernel: does it take headers of arrays, does it report wrong elements, the kinds of its numbers. Behind the runs the
+    table has the number of words, and the words."""
     ARRAYS = len([k for k in KINDS if k in "al"])
+    WORDS = FIXED + ARRAYS + len(RESULTS) + len(RUNS)
     table = bits(self[DATA], Ptr[i64])
     nothing = table[NOTHING]
     if (table[USED] == 0) | (count != len(KINDS)):
         return new_reference(nothing)
-    plan, wrong, beyond = array(i64, PLAN), array(i64, 1), array(i32, 1)
+    plan, wrong = array(i64, PLAN), array(i64, 1)
     wrong[0] = 0
-    given = []
+    given, arrays = [], []
     for k in unroll(len(KINDS)):
-        o = objects[k]
-        if KINDS[k] == "a":
-            if not plain(o, table, table[FIXED + k]):
-                return new_reference(nothing)
-            given = given + [bits(o, Header)]
-        elif KINDS[k] == "l":
-            if bits(o, Ptr[i64])[TYPE] != table[LIST]:
-                return new_reference(nothing)
-            plan[NUMBERS] = table[ARRAY]
-            plan[NUMBERS + 1] = table[FIXED + k]
-            given = given + [bits(o, Header)]
-        elif KINDS[k] == "f":
-            real = f64(0)
-            if bits(o, Ptr[i64])[TYPE] == table[FLOAT]:
-                real = bits(o, Ptr[f64])[FLOAT_VALUE]
-            elif bits(o, Ptr[i64])[TYPE] == table[INT]:
-                real = f64(PyLong_AsLongLongAndOverflow(o, beyond))
-                if beyond[0] != 0:
-                    return new_reference(nothing)
-            else:
-                return new_reference(nothing)
-            given = given + [real]
-        else:
-            number = i64(NONE)
-            if o != nothing:
-                kind = bits(o, Ptr[i64])[TYPE]
-                if (kind != table[INT]) & (kind != table[BOOL]):
-                    return new_reference(nothing)
-                number = PyLong_AsLongLongAndOverflow(o, beyond)
-                if beyond[0] != 0:
-                    return new_reference(nothing)
-            given = given + [number]
+        found = argument(KINDS[k], objects[k], table, FIXED + len(arrays), WORDS, plan)
+        if not found[0]:
+            return new_reference(nothing)
+        given = given + [found[1]]
+        if KINDS[k] in "al":
+            arrays = arrays + [found[1]]
     INFER(*given, plan, **dict(KNOWN))
     run = plan[RUN]
     if run == 0:
@@ -230,20 +244,20 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
                 Py_DecRef(other)
             return Object(0)
         made = made + [out]
-    memory = [bits(a, Ptr[i64])[DATA] for a in given[:ARRAYS]]
+    memory = [bits(a, Ptr[i64])[DATA] for a in arrays]
     into = [bits(out, Ptr[i64])[DATA] for out in made]
     thread = i64(0)
     if plan[WORK] >= LONG:
         thread = PyEval_SaveThread()
     for k in unroll(len(RUNS)):
         HEADERS, TELLS, TAKES = RUNS[k]
-        arrays = given[:ARRAYS] if HEADERS else memory
+        passed = arrays if HEADERS else memory
         if run == k + 1:
             words = [plan[NUMBERS + i] for i in range(len(TAKES))]
             numbers = [
                 bits(words[i], f64) if TAKES[i] == "f" else words[i] for i in range(len(TAKES))
             ]
-            call_address(address, None, *arrays, *into, *([wrong] * TELLS), *numbers)
+            call_address(address, None, *passed, *into, *([wrong] * TELLS), *numbers)
     if thread != 0:
         PyEval_RestoreThread(thread)
     if wrong[0] != 0:
@@ -317,20 +331,19 @@ def bind(
     arrays: Sequence[np.dtype | ListOf],
     results: Sequence[np.dtype | tuple[np.dtype, int]],
     *runs: tuple[Kernel, dict[str, Any]],
+    words: tuple[str, tuple[str, ...]] = ("", ()),
 ) -> Callable[..., Any]:
     """The builtin function for arrays and results of these dtypes; kernels with their known values. A result
-    is of the inferred shape, of the other one where it is (dtype, OTHER), or has so many elements."""
+    is of the inferred shape, of the other one where it is (dtype, OTHER), or has so many elements. `words`: the
+    parameter of shape inference that stands for a word, and the words that are taken there."""
     from rushlight._codegen import native
     from rushlight._codegen.runtime import abi
 
     if not abi.available():
         return unbound
+    bound_to = Bound(infer, tuple(arrays), tuple(results), runs, words)
     if in_python.now.makes:
-        return python_entry(Bound(infer, tuple(arrays), tuple(results), runs), in_python.block())
-    types = list(infer[0]._types(infer[1]).values())
-    assert types[: len(arrays)] == [Header] * len(arrays)
-    kinds = ["l" if isinstance(a, ListOf) else "a" for a in arrays]
-    kinds += ["f" if t is f64 else "n" for t in types[len(arrays) : -1]]
+        return python_entry(bound_to, in_python.block())
     made = [r if isinstance(r, tuple) else (r, 0) for r in results]
     forms = []
     for kernel, known in runs:
@@ -341,7 +354,7 @@ def bind(
         takes = "".join("f" if t is f64 else "n" for t in types[pointers:])
         forms.append((types[0] is Header, tells == 1, takes))
     code = bound.address(
-        KINDS="".join(kinds),
+        KINDS=bound_to.kinds(),
         RESULTS=tuple(n for _, n in made),
         RUNS=tuple(forms),
         INFER=infer[0],
@@ -355,9 +368,12 @@ def bind(
         table[first + run - 1] = kernel.address(**known)
 
     native.keep((compile_run, descrs))
-    table = table_of(compile_run, *map(id, descrs), *[0] * len(runs))
+    taken = [sys.intern(word) for word in words[1]]
+    native.keep(taken)
+    behind_runs = [len(taken), *map(id, taken)]
+    table = table_of(compile_run, *map(id, descrs), *[0] * len(runs), *behind_runs)
     entry = builtin(infer[0].__name__, code, table)
-    _bound[entry] = Bound(infer, tuple(arrays), tuple(results), runs)
+    _bound[entry] = bound_to
     return entry
 
 
@@ -368,6 +384,18 @@ class Bound(NamedTuple):
     arrays: tuple
     results: tuple
     runs: tuple
+    words: tuple[str, tuple[str, ...]] = ("", ())
+
+    def kinds(self) -> str:
+        """A letter for each argument, see `bound`."""
+        found, lists = "", iter(self.arrays)
+        for name, t in [*self.infer[0]._types(self.infer[1]).items()][:-1]:
+            if t is Header:
+                found += "l" if isinstance(next(lists), ListOf) else "a"
+            else:
+                found += "f" if t is f64 else "w" if name == self.words[0] else "n"
+        assert not [*lists], f"{self.infer[0]} takes fewer arrays"
+        return found
 
 
 _bound: dict[Callable[..., Any], Bound] = {}
@@ -384,17 +412,27 @@ def python_entry(bound: Bound, block: Any = None) -> Callable[..., Any]:
     `block`, a `recording`: it does not hear of shape inference, and is told of the arrays in which kernels say that
     something is wrong.
     """
-    infer, arrays, results, runs = bound
-    takes_floats = [t.is_float for t in infer[0]._types(infer[1]).values()]
+    infer, arrays, results, runs, (_, taken) = bound
+    kinds = bound.kinds()
     block = block or SimpleNamespace(silent=False, wrong=[])
 
     def entry(*given: Any) -> Any:
-        passed = [*given[: len(arrays)]]
-        if not _used or len(given) != len(takes_floats) - 1:
+        if not _used or len(given) != len(kinds):
             return None
-        if not all(map(takes, passed, arrays)):
+        passed: list[Any] = []
+        memory = [v for v, kind in zip(given, kinds) if kind in "al"]
+        if not all(map(takes, memory, arrays)):
             return None
-        for v, real in zip(given[len(arrays) :], takes_floats[len(arrays) :], strict=False):
+        for v, kind in zip(given, kinds):
+            if kind in "al":
+                passed.append(v)
+                continue
+            if kind == "w":
+                if v not in taken:
+                    return None
+                passed.append(taken.index(v))
+                continue
+            real = kind == "f"
             if v is not None and v.__class__ not in ((int, float) if real else (int, bool)):
                 return None
             if v is None and real or v.__class__ is int and not -(1 << 63) <= v < 1 << 63:
@@ -426,7 +464,7 @@ def python_entry(bound: Bound, block: Any = None) -> Callable[..., Any]:
             w.view(np.float64).item() if t.is_float else w.item()
             for w, t in zip(words, types[pointers:], strict=True)
         ]
-        kernel.compiled(**known)(*given[: len(arrays)], *made, *wrong, *numbers)
+        kernel.compiled(**known)(*memory, *made, *wrong, *numbers)
         if wrong and wrong[0][0]:
             return None
         return True if not made else made[0] if len(made) == 1 else tuple(made)
@@ -529,6 +567,11 @@ def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any
         return made
 
     return decorated
+
+
+def alone(entries: ByDtype) -> Callable[..., Any]:
+    """The entry for the dtype of the first array, with nothing behind it: None for what it does not take."""
+    return before(entries)(unbound)
 
 
 _behind: dict[Callable[..., Any], Callable[..., Any]] = {}

@@ -175,6 +175,13 @@ def run_values(op: Op, texts: dict[str, str]) -> tuple[str, list[str]]:
     return "forward", ["xp", *values]
 
 
+def entry_values(op: Op, texts: dict[str, str]) -> tuple[str, list[str]]:
+    """What an entry calls, and its arguments: that of the whole operator, or what computes the forward."""
+    if "whole" in op.scope:
+        return "whole", [texts[p] for p in op.params]
+    return run_values(op, texts)
+
+
 def native_lines(op: Op, texts: dict[str, str], unless: list[str], again: str) -> list[str]:
     """Lines that leave a call to machine code (`entry_of` in specialise.py), once that is active.
 
@@ -182,7 +189,7 @@ def native_lines(op: Op, texts: dict[str, str], unless: list[str], again: str) -
     """
     if "entry" not in op.scope:
         return []
-    function, values = run_values(op, texts)
+    function, values = entry_values(op, texts)
     lines = entry_lines("entry", function, values, again)
     if unless:
         lines = [f"if not ({' or '.join(unless)}):", *("    " + line for line in lines)]

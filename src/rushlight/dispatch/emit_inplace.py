@@ -8,6 +8,7 @@ from rushlight.dispatch.emit import (
     array_tests,
     bind_lines,
     dtype_test,
+    entry_lines,
     run_text,
     save_lines,
     signature,
@@ -136,9 +137,16 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     return "\n".join([*lines, *node_lines(op, x, want)])
 
 
+def entry_into_lines(op: Op, again: str) -> list[str]:
+    """Lines that leave a write to machine code, where there is an entry for it."""
+    if "entry_into" not in op.scope:
+        return []
+    return ["    " + line for line in entry_lines("entry_into", "whole", [*op.params], again)]
+
+
 def write_source(op: Op) -> str:
     """`name_` of an operator that overwrites a part of its first input: plain arrays without history that share
-    no memory, in no mode."""
+    no memory, in no mode. What may warn does so before anything is written."""
     x, *others = op.inputs
     again = f"return slow_inplace({', '.join(op.params)})"
     tests = [
@@ -159,11 +167,14 @@ def write_source(op: Op) -> str:
     return "\n".join([
         f"def {op.name}_({signature(op, out=False)}):",
         *bind_lines(op, "_"),
+        *entry_into_lines(op, again),
         *unwrap_lines(op, again),
         f"    if {' or '.join(tests)}:",
         f"        {again}",
-        "    with errstate(all='ignore'):",
+        "    try:",
         f"        write(xp, {', '.join(values)})",
+        "    except RuntimeWarning:",
+        f"        {again}",
         f"    ({x}._counter or version_of({x})).n += 1",
         f"    return {x}",
     ])  # fmt: skip

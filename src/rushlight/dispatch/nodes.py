@@ -58,7 +58,6 @@ scope |= {
     "version_of": version_of,
     "edge_of": edge_of,
     "overlap": overlap,
-    "errstate": np.errstate,
     "xp": xp,
     "OF": dtypes.OF,
     "freed": freed,

@@ -253,7 +253,7 @@ class Op:
         self.recorded_in_place: Op | None = None
         # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
         # order of dimensions `writes`.
-        self.write = declared if writes else None
+        self.write, self.copy_order = declared if writes else None, writes
         if writes:
             self.has_inplace = self.is_method
             self.declared = on_copy(declared, writes)

@@ -73,6 +73,7 @@ def build(op: Op) -> None:
 def print_public(op: Op) -> None:
     """Print the public function and the Python operator, with machine code before them where it is active."""
     name = op.name.rpartition(".")[2]
+    link_whole(op)
     entries = {"entry": entry_of(op)}
     if entries["entry"] is not None:
         if op.kernel and len(op.inputs) == 2 and op.path in OPERATORS:
@@ -125,8 +126,17 @@ def bound_to() -> list[int] | None:
     ]
 
 
-def entry_of(op: Op) -> Callable | None:
-    """What makes the native entry for the commonest calls of an operator, once machine code is active; else None.
+def link_whole(op: Op) -> None:
+    """Let the printed functions of an operator find the native entry that does all of it, where there is one."""
+    if llvm.active and op.path in llvm.WHOLE and "whole" not in op.scope and bound_to() is not None:
+        from rushlight._backends.llvm import whole
+
+        op.scope["whole"] = whole.entry(op.path)
+
+
+def entry_of(op: Op, into: bool = False) -> Callable | None:
+    """What makes the native entry for the commonest calls of an operator, or (`into`) of its in-place form, once machine
+    code is active; else None.
 
     The entry asks what the printed lines behind it ask: no mode, plain arrays, dtypes that need no promotion. It answers None
     where one of these does not hold, and the lines go on.
@@ -138,7 +148,7 @@ def entry_of(op: Op) -> Callable | None:
         return None
     from rushlight._codegen.kernels import calls
 
-    function, values = emit.run_values(op, {p: p for p in op.params})
+    function, values = emit.entry_values(op, {p: p for p in op.params})
     values = [v.rpartition("=")[2] for v in values]
     if len(values) > calls.MOST:
         return None
@@ -164,8 +174,11 @@ def entry_of(op: Op) -> Callable | None:
     how = recorded(op, places, "N", op.inputs)
     lies = None if (inputs := op.operands()) is None else (0, [places[i] for i in inputs])
     results = op.scope["results"] if several else None
-    taken = calls.Taken(*bits, alike, kinds, lies)
-    return partial(calls.bind, op, bound_to(), taken, how, results)
+    copy = op.copy_order if function == "whole" and not into else ""
+    taken = calls.Taken(*bits, alike, kinds, lies, copy)
+    return partial(
+        calls.bind, op, bound_to(), taken, how, results, calls.call_into if into else None
+    )
 
 
 def when_called(op: Op, name: str, make: Callable) -> Callable:
@@ -410,6 +423,9 @@ def print_inplace(op: Op) -> Any:
     """`name_` as it is printed with the kernels as they are now."""
     name = op.name.rpartition(".")[2] + "_"
     if op.write is not None:
+        link_whole(op)
+        if "whole" in op.scope:
+            op.scope["entry_into"] = when_called(op, "entry_into", entry_of(op, into=True))
         text = emit_inplace.write_source(op)
     elif op.composite or op.lists or op.declared.__code__.co_flags & 0x0C:
         text = f"def {name}(self, *args, **kwargs): return inplace.bound(op, self, args, kwargs)"

@@ -18,7 +18,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
-from rushlight._codegen.kernels import shape_inference
+from rushlight._codegen.kernels import index_calls
 from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, before, bind
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64
@@ -50,7 +50,7 @@ def taking(infer: Any, kernel: Any) -> ByDtype:
 
 def pairing(d: np.dtype, u: Type) -> Any:
     arrays = [d, I64, I64]
-    return bind((shape_inference.taken_in_pairs, {}), arrays, [d], (kernels.take_pairs, {"U": u}))
+    return bind((index_calls.taken_in_pairs, {}), arrays, [d], (kernels.take_pairs, {"U": u}))
 
 
 def putting(how: str) -> ByDtype:
@@ -59,14 +59,14 @@ def putting(how: str) -> ByDtype:
     def make(d: np.dtype, t: Type) -> Any:
         fill = kernels.fill_slices, {"HOW": how, "T": t, "I": i64}
         runs = *both(kernels.put_slices, HOW=how, T=t, V=t, I=i64), fill
-        return bind((shape_inference.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+        return bind((index_calls.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
     return entries(make, TAKEN[how])
 
 
 WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in REDUCED}  # halves: see `added_widely`
 TAKEN = {"put": UNITS, "add": WIDE_ADDED, "times": ADDED, "most": ADDED, "least": ADDED}
-TAKE = taking(shape_inference.taken, kernels.take_slices)
+TAKE = taking(index_calls.taken, kernels.take_slices)
 PAIRS = entries(pairing, UNITS)
 PUT = {how: putting(how) for how in TAKEN}
 

@@ -11,7 +11,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, of_copies
 from rushlight._backends.reference import indexing as numpy_indexing
 from rushlight._backends.reference import masks as reference
-from rushlight._codegen.kernels import index, shape_inference
+from rushlight._codegen.kernels import index, index_calls
 from rushlight._codegen.kernels import mask as kernels
 from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
@@ -29,7 +29,7 @@ def kind(a: Any) -> Type | None:
 
 
 def filling(d: np.dtype, t: Type) -> Any:
-    infer = shape_inference.masked, {"SIZE": d.itemsize}
+    infer = index_calls.masked, {"SIZE": d.itemsize}
     return bind(infer, [d, BOOL, d], [], (index.fill_masked, {"T": t}))
 
 

@@ -32,7 +32,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
-from rushlight._codegen.kernels import shape_inference
+from rushlight._codegen.kernels import index_calls
 from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, before, bind
 from rushlight._codegen.types import Type, f32, i64
@@ -47,12 +47,12 @@ def writing(how: str) -> ByDtype:
         runs = [
             form for same in (False, True) for form in both(kernels.write_along, **known, SAME=same)
         ]
-        return bind((shape_inference.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+        return bind((index_calls.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
     return entries(make, TAKEN[how])
 
 
-GATHER = taking(shape_inference.gathered, kernels.gather_along)
+GATHER = taking(index_calls.gathered, kernels.gather_along)
 WRITE = {how: writing(how) for how in TAKEN}
 
 

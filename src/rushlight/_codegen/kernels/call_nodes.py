@@ -34,11 +34,12 @@ MOST = 12  # arguments of a kernel
 # gradients are summed to the shapes of inputs; where the lists start: dtypes that are taken (none: all) and are
 # floating, the place of each input among the arguments, what nodes save: (place, whose gradients read it), and which
 # values: (what, of which place); and of a result that lies in memory as operands do (-1: as the kernel makes it)
-# how many numbers are among them, and their places.
+# how many numbers are among them, and their places. Of an operator that writes to a copy of its first input: what
+# makes that copy (0: it writes to none), and whether only of one that is row-major.
 (
-    OP, OUTPUTS, RESULTS, TENSORS, OPTIONAL, WANTED, ALIKE, FLOATING_ONLY, NODE, NODE_PAIR, PAIR_AT, SUMMED, TAKEN,
-    FLOATING, INPUTS, SAVED, STATICS, OPERANDS, LISTS,
-) = range(FIXED, FIXED + 19)  # fmt: skip
+    OP, OUTPUTS, RESULTS, TENSORS, OPTIONAL, WANTED, ALIKE, COPY, ROW_MAJOR_ONLY, FLOATING_ONLY, NODE, NODE_PAIR, PAIR_AT,
+    SUMMED, TAKEN, FLOATING, INPUTS, SAVED, STATICS, OPERANDS, LISTS,
+) = range(FIXED, FIXED + 21)  # fmt: skip
 RESULT = -1  # in the place of an argument
 UNWANTED = -2  # less its place: of an input that has no gradient
 VALUE, SHAPE_OF, DTYPE_OF, CONSTANT = range(4)  # what a node keeps as a plain value

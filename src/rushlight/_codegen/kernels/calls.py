@@ -15,27 +15,32 @@ import numpy as np
 from rushlight._codegen import native
 from rushlight._codegen.kernel import builtin, entry
 from rushlight._codegen.kernels import header
+from rushlight._codegen.kernels.call_arguments import (
+    array_of,
+    edge_of,
+    no_modes,
+    read,
+    records,
+    takes,
+)
 from rushlight._codegen.kernels.call_nodes import (
-    ACTIVE,
-    ALIKE,
     ARGS_AT,
     ARRAY,
     ARRAY_AT,
     AS_ARRAY,
     BASE_AT,
     CONSTANT,
+    COPY,
     COUNTER_AT,
     DEFAULT,
     EDGE_AT,
     FLOATING,
     FLOATING_ONLY,
-    GRAD,
     KIND_AT,
     LAID_OUT,
     LIST,
     LISTS,
     MAKE_AT,
-    MODES_AT,
     MOST,
     MULTI,
     NO_GRAD,
@@ -45,21 +50,18 @@ from rushlight._codegen.kernels.call_nodes import (
     NTH,
     OP,
     OPERANDS,
-    OPTIONAL,
     OUTPUTS,
     PARENT_AT,
     RESULT,
     RESULTS,
+    ROW_MAJOR_ONLY,
     SEEN_AT,
-    TAKEN,
     TENSOR,
     TENSORS,
-    THREAD,
     VERSION,
     VERSION_AT,
     VERSION_OF,
     VIEW,
-    WANTED,
     WRITES_AT,
     YES,
     ZERO,
@@ -67,6 +69,7 @@ from rushlight._codegen.kernels.call_nodes import (
     node_of,
     with_item,
 )
+from rushlight._codegen.kernels.header import in_order
 from rushlight._codegen.kernels.layout import DIMS, RENAMED, RIGHT, clearly_right, compared, lies_as
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
@@ -74,85 +77,18 @@ from rushlight._codegen.python_api import (
     Object,
     Py_DecRef,
     Py_IncRef,
+    PyLong_AsLongLongAndOverflow,
     PyLong_FromLongLong,
     PyObject_CallOneArg,
-    PyObject_GetAttr,
     PyObject_GetItem,
     PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
     PyType_GenericAlloc,
-    PyType_IsSubtype,
 )
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.runtime.abi import DATA, TYPE
-from rushlight._codegen.types import Ptr, b1, i64
-
-
-@inline
-def takes(dtype, table, which):
-    """Whether a dtype is one of a list; an empty one has all."""
-    at = table[which]
-    n = table[at]
-    found = n == 0
-    for k in range(n):
-        if table[at + 1 + k] == dtype:
-            found = b1(1)
-            break
-    return found
-
-
-@inline
-def array_of(tensor, table):
-    """The array of a tensor; 0 for anything else."""
-    made = i64(0)
-    fits = tensor[TYPE] == table[TENSOR]
-    if not fits:
-        fits = PyType_IsSubtype(tensor[TYPE], table[TENSOR]) != 0
-    if fits:
-        a = tensor[table[ARRAY_AT]]
-        if a != 0:
-            if bits(a, Ptr[i64])[TYPE] == table[ARRAY]:
-                made = a + 0
-    return made
-
-
-@inline
-def edge_of(tensor, table):
-    """The node that takes the gradient of a tensor, or None; 0 where Python has to find it. Borrowed."""
-    edge = tensor[table[EDGE_AT]]
-    if (edge != table[NOTHING]) & (edge != 0):
-        view = bits(edge, Ptr[i64])
-        if view[TYPE] == table[VIEW]:
-            edge = view[table[NODE_AT]]
-            if edge == table[NOTHING]:
-                if bits(view[table[BASE_AT]], Ptr[i64])[table[EDGE_AT]] != table[NOTHING]:
-                    edge = i64(0)
-            else:
-                version = bits(view[table[VERSION_AT]], Ptr[i64])
-                known = version[TYPE] == table[VERSION]
-                if known:
-                    known = view[table[SEEN_AT]] == version[table[WRITES_AT]]
-                if not known:
-                    edge = i64(0)
-    return edge
-
-
-@inline
-def records(table):
-    """Whether this thread records operations; -1 after an error."""
-    grad = PyObject_GetAttr(table[THREAD], table[GRAD])
-    answer = i64(-1)
-    if grad != 0:
-        answer = i64(grad == table[YES])
-        Py_DecRef(grad)
-    return answer
-
-
-@inline
-def no_modes(table):
-    """Whether no mode is on, in any thread."""
-    return bits(table[ACTIVE], Ptr[i64])[table[MODES_AT]] == table[ZERO]
+from rushlight._codegen.types import Ptr, b1, i32, i64
 
 
 @inline
@@ -243,48 +179,45 @@ def several(arrays, table):
     return made
 
 
+@inline
+def to_copy(given, table):
+    """What an operator that writes to a copy of its first array writes to, in the place of that array: the copy, or
+    None where it makes none; 0 after an error."""
+    made = new_reference(table[NOTHING])
+    if table[COPY] != 0:
+        Py_DecRef(made)
+        made = PyObject_CallOneArg(table[COPY], given[0])
+        given[0] = made
+    return made
+
+
+@inline
+def written_copy(answer, copy, table):
+    """The copy where the kernel answered that it has written to it, else the answer; it takes both over."""
+    made = answer + 0
+    if table[COPY] != 0:
+        if answer == table[YES]:
+            made = copy + 0
+            Py_DecRef(answer)
+        else:
+            Py_DecRef(copy)
+    else:
+        Py_DecRef(copy)
+    return made
+
+
 @entry
 def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
-    """`call(kernel, *arguments)`: the kernel's result as a tensor, with arrays for tensors."""
+    """`call(kernel, *arguments)`: the kernel's result as a tensor, with arrays for tensors; None where the kernel gives
+    that."""
     table = bits(self[DATA], Ptr[i64])
     given, held, edges = array(i64, MOST), array(i64, MOST), array(i64, MOST)
-    named, arrays, dtype = i64(0), i64(0), i64(0)
-    history, found = b1(0), b1(1)
+    named = i64(0)
     if keywords != 0:
         named = bits(keywords, Ptr[i64])[abi.TUPLE_SIZE]
-    arguments = count + named - 1
-    fits = no_modes(table) & (arguments <= MOST)
-    if fits:
-        for k in range(arguments):
-            o = objects[k + 1]
-            given[k] = o
-            tensor = ((table[TENSORS] >> k) & 1) != 0
-            if tensor & (o == table[NOTHING]):
-                tensor = ((table[OPTIONAL] >> k) & 1) == 0
-                edges[k] = o
-            if tensor:
-                a = array_of(bits(o, Ptr[i64]), table)
-                fits = a != 0
-                if fits:
-                    own = bits(a, Ptr[i64])[abi.DTYPE]
-                    fits = takes(own, table, TAKEN)
-                    fits = fits & ((table[ALIKE] == 0) | (arrays == 0) | (own == dtype))
-                    dtype = own + 0
-                    given[k] = a
-                    held[arrays] = a
-                    arrays = arrays + 1
-                    edges[k] = table[NOTHING]
-                    counter = bits(o, Ptr[i64])[table[COUNTER_AT]]
-                    if counter != table[NOTHING]:  # inference mode's, and `Since`, Python reads
-                        found = found & (counter != 0)
-                        if counter != 0:
-                            found = found & (bits(counter, Ptr[i64])[TYPE] == table[VERSION])
-                    if ((table[WANTED] >> k) & 1) != 0:
-                        edges[k] = edge_of(bits(o, Ptr[i64]), table)
-                        history = history | (edges[k] != table[NOTHING])
-                        found = found & (edges[k] != 0)
-            if not fits:
-                break
+    fits, arrays, dtype, history, found = read(
+        objects, count + named - 1, given, held, edges, table
+    )
     if fits & history:
         recording = records(table)
         if recording < 0:
@@ -294,6 +227,8 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
             fits = found & (table[NODE] != 0)
             if fits & (table[FLOATING_ONLY] != 0):
                 fits = takes(dtype, table, FLOATING)
+    if fits & (table[ROW_MAJOR_ONLY] != 0):
+        fits = in_order(bits(given[0], Ptr[i64]))
     if not fits:
         return new_reference(table[NOTHING])
     sources = Object(0)
@@ -303,22 +238,27 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
             return sources
     for k in range(arrays):  # another thread may exchange the array of a tensor meanwhile
         Py_IncRef(held[k])
-    made = PyObject_Vectorcall(objects[0], given, count - 1, keywords)
+    made, copy = Object(0), to_copy(given, table)
+    if copy != 0:
+        answer = PyObject_Vectorcall(objects[0], given, count - 1, keywords)
+        made = written_copy(answer, copy, table)
+    declined = made == table[NOTHING]
     alone = table[OUTPUTS] == 0
-    if alone:
-        made = laid_out(as_array(made, table), given, table)
-    elif made != 0:
-        made = several(made, table)
+    if not declined:
+        if alone:
+            made = laid_out(as_array(made, table), given, table)
+        elif made != 0:
+            made = several(made, table)
     node = table[NOTHING]
     if history:
-        if made == 0:
+        if declined | (made == 0):
             Py_DecRef(sources)
         else:
             node = node_of(edges, sources, objects + 1, given, made, table)
             if node == 0:
                 Py_DecRef(made)
                 made = Object(0)
-    if (made != 0) & alone:
+    if (made != 0) & alone & (not declined):
         made = wrapped(made, node, table[NOTHING], table)
         if history:
             Py_DecRef(node)
@@ -343,6 +283,50 @@ def version_of(tensor, table):
             tensor[table[COUNTER_AT]] = version
             Py_DecRef(table[NOTHING])
     return version
+
+
+@inline
+def write_counted(tensor, table):
+    """Count a write to the memory of a tensor. Returns whether that was possible; else there is an error."""
+    version = version_of(tensor, table)
+    if version != 0:
+        counter, beyond = bits(version, Ptr[i64]), array(i32, 1)
+        before = counter[table[WRITES_AT]] + 0
+        after = PyLong_FromLongLong(PyLong_AsLongLongAndOverflow(before, beyond) + 1)
+        if after != 0:
+            counter[table[WRITES_AT]] = after
+            Py_DecRef(before)
+        version = after + 0
+    return version != 0
+
+
+@entry
+def call_into(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
+    """`call_into(kernel, *arguments)`: the first argument, a tensor without history to whose memory the kernel wrote;
+    None where it did not."""
+    table = bits(self[DATA], Ptr[i64])
+    given, held, edges = array(i64, MOST), array(i64, MOST), array(i64, MOST)
+    fits, arrays, _, history, found = read(objects, count - 1, given, held, edges, table)
+    if fits:
+        fits = found & (bits(objects[1], Ptr[i64])[table[EDGE_AT]] == table[NOTHING])
+    if fits & history:
+        recording = records(table)
+        if recording < 0:
+            return Object(0)
+        fits = recording == 0
+    if not fits:
+        return new_reference(table[NOTHING])
+    for k in range(arrays):
+        Py_IncRef(held[k])
+    made = PyObject_Vectorcall(objects[0], given, count - 1, Object(0))
+    for k in range(arrays):
+        Py_DecRef(held[k])
+    if made == table[YES]:
+        Py_DecRef(made)
+        made = Object(0)
+        if write_counted(bits(objects[1], Ptr[i64]), table):
+            made = new_reference(objects[1])
+    return made
 
 
 @inline
@@ -502,7 +486,8 @@ class Recorded(NamedTuple):
 class Taken(NamedTuple):
     """The calls that an entry takes: places of tensors (of a view, the place), which may be None, and may have
     a gradient, a bit for each; whether dtypes must be the same, and which they may be; of a result that lies as
-    operands do how many numbers are among these, and the places of the others."""
+    operands do how many numbers are among these, and the places of the others; of an operator that writes to its first
+    input the order of the copy that it is made of out of place."""
 
     tensors: int
     optional: int = 0
@@ -510,14 +495,21 @@ class Taken(NamedTuple):
     alike: bool = False
     dtypes: Sequence[Any] = ()
     operands: tuple[int, Sequence[int]] | None = None
+    copy: str = ""
 
 
 def bind(
-    op: Any, fixed: Sequence[int], taken: Taken, recorded: Recorded, results: type | None = None
+    op: Any,
+    fixed: Sequence[int],
+    taken: Taken,
+    recorded: Recorded,
+    results: type | None = None,
+    entry: Any = None,
 ) -> Callable[..., Any]:
     """The builtin of the entry for an operator; `fixed`: its table up to FIXED, `results`: the class of the tuple of
-    several outputs."""
-    code = (call_view if op.view else call).address()
+    several outputs; `entry`: `call`, `call_into` or `call_view`, by default what the operator is called by."""
+    code = (entry or (call_view if op.view else call)).address()
+    copy = np.ndarray.copy if taken.copy else None
     lies = taken.operands
     values = [(what, id(v) if what == CONSTANT else v) for what, v in recorded.statics]
     kept = sum(1 for place, _ in recorded.saved if place != RESULT)
@@ -541,8 +533,10 @@ def bind(
         taken.optional,
         taken.wanted,
         taken.alike,
+        0 if copy is None else id(copy),
+        taken.copy == "K",
     ]
     fixed += [bool(recorded.floating), *nodes, recorded.pair_at, recorded.summed, *starts]
     table = np.array([*fixed, *chain(*lists)], np.int64)
-    native.keep((taken, recorded, table, op, results))
+    native.keep((taken, recorded, table, op, results, copy))
     return builtin(op.name, code, table, keywords=True)

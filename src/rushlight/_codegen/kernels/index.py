@@ -235,6 +235,22 @@ def fill_slices(HOW, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
 
 
 @kernel
+def fill_slices_with(z: Ptr[T], index: Ptr[i64], bad: Ptr[i64],
+                     outer: i64, n: i64, k: i64, inner: i64, value: V):  # fmt: skip
+    """As `fill_slices`, with a number that is put there; negative indices count from the end."""
+    for j in range(k):
+        bad[0] = bad[0] | i64(u64(index[j] + n) >= u64(2 * n))
+    if bad[0] == 0:
+        v = T(value)
+        for o in range(outer):
+            for j in range(k):
+                at = index[j] + n if index[j] < 0 else index[j] + 0
+                to = z + (o * n + at) * inner
+                for c in lanes(0, inner):
+                    to[c] = v
+
+
+@kernel
 def pair_places(first: Ptr[I], second: Ptr[J], out: Ptr[i64], bad: Ptr[i64],
                 k: i64, n: i64, m: i64):  # fmt: skip
     """out = first * m + second, where negative numbers count from the ends n and m; bad[0] = 1 for
@@ -356,7 +372,48 @@ def write_along(HOW, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[V], b
                             bad[0] = 1
 
 
+@kernel
+def fill_along(z: Ptr[T], index: Ptr[i64], bad: Ptr[i64],
+               outer: i64, n: i64, k: i64, inner: i64, value: V):  # fmt: skip
+    """z[o, index[o, j, i], i] = value. bad[0] = 1 where an index is out of range, and nothing is written."""
+    look_through(index, bad, outer * k * inner, n, i64)
+    if bad[0] == 0:
+        v = T(value)
+        for r in range(outer * k):
+            to, which = z + r // k * n * inner, index + r * inner
+            for i in range(inner):
+                to[which[i] * inner + i] = v
+
+
+# -- places in the whole array ---------------------------------------------------------------------
+
+
+@kernel
+def take_places(a: Ptr[U], index: Ptr[i64], out: Ptr[U], bad: Ptr[i64], n: i64, k: i64):
+    """out[j] = a[index[j]]; negative numbers count from the end n. bad[0] = 1 for one that is out of range; nothing is
+    read there."""
+    for lo, hi in parallel(k, GRAIN):
+        wrong = i64(0)
+        for i in range(lo, hi):
+            at = index[i] + 0
+            at = at + n if at < 0 else at
+            known = u64(at) < u64(n)
+            wrong = wrong | i64(not known)
+            out[i] = a[at if known else i64(0)]
+        if wrong != 0:
+            bad[0] = 1
+
+
 # -- masks -----------------------------------------------------------------------------------------
+
+
+@kernel
+def filled(a: Ptr[T], mask: Ptr[u8], out: Ptr[T], n: i64, value: V):
+    """out[i] = value where mask[i] is not 0, else a[i]."""
+    v = T(value)
+    for lo, hi in parallel(n, GRAIN):
+        for i in lanes(lo, hi):
+            out[i] = v if mask[i] != 0 else a[i]
 
 
 @kernel

@@ -30,9 +30,6 @@ def check_slices(
     and unless the indices are."""
     if not in_range and dim.__class__ is int and index.dtype is I64 and index.ndim == 1:
         shape = a.shape
-        if source is not None and source.shape == shape == () and source.dtype is a.dtype:
-            if index.size == 1 and -2 < dim < 1:
-                return 0, index  # one number and one place
         d = dim + len(shape) if dim < 0 else dim
         if 0 <= d < len(shape):  # the commonest arguments
             if source is None:

@@ -1,0 +1,83 @@
+"""Native entries of whole operators: they take what an operator is given, in its order, with arrays for tensors.
+
+They check the arguments themselves, and answer None for what they do not take: the operator goes on as it is declared. One
+that overwrites a part of its first array (`writes=`) has done so where its entry answers True.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm.indexing import WIDE_ADDED, WORDS, both, taking
+from rushlight._backends.llvm.operands import entries
+from rushlight._codegen.kernels import index as kernels
+from rushlight._codegen.kernels import index_calls
+from rushlight._codegen.kernels.copy import UNITS
+from rushlight._codegen.native_entry import ByDtype, alone, bind
+from rushlight._codegen.types import Type, f32, f64, i64
+from rushlight.core.dtype_sets import BOOL, F32, F64, I64
+
+SLICES = kernels.put_slices, {"I": i64}
+ELEMENTS = kernels.write_along, {"I": i64, "NEW": False, "SAME": False}
+
+
+def writing(infer: Any, run: tuple, how: str, types: Mapping[Any, Type]) -> ByDtype:
+    """Writes of one array into another at indices."""
+    kernel, known = run
+
+    def make(d: np.dtype, t: Type) -> Any:
+        runs = both(kernel, **known, HOW=how, T=t, V=t)
+        return bind((infer, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+
+    return entries(make, types)
+
+
+def reducing(infer: Any, run: tuple, words: tuple[str, ...]) -> ByDtype:
+    """Writes of one array into another by the reduction that a word names."""
+    kernel, known = run
+
+    def make(d: np.dtype, t: Type) -> Any:
+        runs = [r for w in words for r in both(kernel, **known, HOW=WORDS[w], T=t, V=t)]
+        arrays = [d, I64, d]
+        return bind((infer, {"SIZE": d.itemsize}), arrays, [], *runs, words=("reduce", words))
+
+    return entries(make, WIDE_ADDED)
+
+
+def filling(infer: Any, kernel: Any, places: np.dtype = I64, makes: bool = False) -> ByDtype:
+    """Writes of a Python number at indices, or where a mask says; `makes`: into a result."""
+
+    def make(d: np.dtype, t: Type) -> Any:
+        known = {"T": t, "V": i64 if t is i64 else f64}
+        return bind((infer, known), [d, places], [d] if makes else [], (kernel, known))
+
+    return entries(make, {F32: f32, F64: f64, I64: i64})
+
+
+ENTRIES = {
+    "index_add": writing(index_calls.index_add, SLICES, "add", WIDE_ADDED),
+    "index_copy": writing(index_calls.index_copy, SLICES, "put", UNITS),
+    "index_reduce": reducing(index_calls.index_reduce, SLICES, ("prod", "amax", "amin")),
+    "aten.index_fill_value": filling(index_calls.index_fill, kernels.fill_slices_with),
+    "aten.scatter_src": writing(index_calls.scatter, ELEMENTS, "put", UNITS),
+    "aten.scatter_value": filling(index_calls.scatter_value, kernels.fill_along),
+    "scatter_add": writing(index_calls.scatter, ELEMENTS, "add", WIDE_ADDED),
+    "scatter_reduce": reducing(
+        index_calls.scatter_reduce, ELEMENTS, ("sum", "prod", "amax", "amin")
+    ),
+    "index_select": taking(index_calls.index_select, kernels.take_slices),
+    "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled, BOOL, True),
+    "take": entries(
+        lambda d, u: bind((index_calls.take, {}), [d, I64], [d], (kernels.take_places, {"U": u})),
+        UNITS,
+    ),
+}
+
+
+def entry(path: str) -> Callable[..., Any] | None:
+    """The entry of an operator, if it has one."""
+    found = ENTRIES.get(path)
+    return None if found is None else alone(found)
