@@ -319,10 +319,10 @@ FUNCTIONS = {
     ),
     "math": (
         "erf:inline: erfc:inline: erfcx:inline: exp2:inline: exp:inline: exp_below:inline: "
-        "exp_normal:inline: expm1:inline: horner:inline: log10:inline: log1p:inline: "
-        "log1p_of_part:inline: log2:inline: log:inline: log_ends:inline: log_reduced:inline: "
-        "monic:inline: normal_below:inline: normal_parts:inline: power_of_two:inline: "
-        "reduced:inline: sigmoid:inline: tanh:inline: "
+        "exp_normal:inline: expm1:inline: horner:inline: least_exponent:inline: log10:inline: "
+        "log1p:inline: log1p_of_exp:inline: log2:inline: log:inline: log_ends:inline: "
+        "log_reduced:inline: monic:inline: normal_below:inline: normal_parts:inline: "
+        "power_of_two:inline: reduced:inline: sigmoid:inline: tanh:inline: "
     ),
     "norm": (
         "block_of:inline: "

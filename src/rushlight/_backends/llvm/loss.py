@@ -83,7 +83,7 @@ def mse_gradient(g, a, b, factor):
 def bce_with_logits(a, b):
     """max(a, 0) - a * b + log(1 + exp(-|a|))."""
     high = 0 if a < 0 else a
-    return high - a * b + math.log1p_of_part(math.exp_below(-abs(a)))
+    return high - a * b + math.log1p_of_exp(-abs(a))
 
 
 @implements("bce_with_logits_gradient")

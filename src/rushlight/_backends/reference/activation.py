@@ -61,8 +61,8 @@ def gelu_tanh_slope(a: Any) -> Any:
 
 
 def relu(a: Any) -> Any:
-    """The larger of `a` and 0; NaN for NaN."""
-    return xp.maximum(a, ZERO if a.dtype is F32 else a.dtype.type(0))
+    """The larger of `a` and 0; NaN for NaN, -0 for -0."""
+    return xp.maximum(ZERO if a.dtype is F32 else a.dtype.type(0), a)
 
 
 @wide
@@ -107,7 +107,7 @@ def leaky_relu_gradient(g: Any, a: Any, slope: float) -> Any:
 @wide
 def hardtanh(a: Any, low: float, high: float) -> Any:
     """The smaller of `high` and of the larger of `a` and `low`."""
-    return xp.minimum(xp.maximum(a, a.dtype.type(low)), a.dtype.type(high))
+    return xp.minimum(a.dtype.type(high), xp.maximum(a.dtype.type(low), a))
 
 
 @wide
@@ -177,7 +177,7 @@ def shrink_gradient(g: Any, a: Any, width: float) -> Any:
 @wide
 def elu(a: Any, above: float, below: float, inner: float) -> Any:
     """above * a where `a` is above 0, else below * (exp(inner * a) - 1)."""
-    return xp.where(a > 0, a * above, xp.expm1(xp.minimum(a, 0) * inner) * below)
+    return xp.where(a > 0, a * above, xp.expm1(xp.minimum(0, a) * inner) * below)
 
 
 @wide

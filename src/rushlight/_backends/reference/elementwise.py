@@ -191,9 +191,9 @@ def clip(a: np.ndarray, low: Number | None, high: Number | None) -> np.ndarray:
     if low is None:
         if high is None:
             raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-        return np.minimum(a, high)
-    r = np.maximum(a, low)
-    return r if high is None else np.minimum(r, high)
+        return np.minimum(high, a)
+    r = np.maximum(low, a)  # of equal ones the second, whose sign may be another
+    return r if high is None else np.minimum(high, r)
 
 
 PLAIN = frozenset((float, int, type(None)))

@@ -315,7 +315,7 @@ def finished(y: Any, added: Any, rectified: bool) -> Any:
     """What `batch_norm` makes of what is normalised."""
     if added is not None:
         y = y + added
-    return np.maximum(y, y.dtype.type(0)) if rectified else y
+    return np.maximum(y.dtype.type(0), y) if rectified else y
 
 
 def batch_norm_gradients(

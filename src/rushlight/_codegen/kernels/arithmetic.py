@@ -78,7 +78,7 @@ def logaddexp(a, b):
     """log(exp(a) + exp(b))."""
     d = abs(a - b)
     high = select(a > b, a, b)
-    return select(a == b, a + 0.6931471805599453, high + math.log1p_of_part(math.exp_below(-d)))
+    return select(a == b, a + 0.6931471805599453, high + math.log1p_of_exp(-d))
 
 
 @inline
@@ -86,7 +86,7 @@ def logaddexp2(a, b):
     """log2(2**a + 2**b)."""
     d = abs(a - b) * 0.6931471805599453
     high = select(a > b, a, b)
-    more = math.log1p_of_part(math.exp_below(-d)) * 1.4426950408889634
+    more = math.log1p_of_exp(-d) * 1.4426950408889634
     return select(a == b, a + 1, high + more)
 
 

@@ -35,8 +35,8 @@ def choose(ONE_A, ONE_B, condition: Ptr[u8], a: Ptr[T], b: Ptr[T], out: Ptr[T], 
 
 @inline
 def relu(x):
-    """max(x, 0), NaN for NaN."""
-    return 0 if x <= 0 else x
+    """max(x, 0), NaN for NaN; -0 for -0, as PyTorch's."""
+    return 0 if x < 0 else x
 
 
 @inline
@@ -94,7 +94,7 @@ def silu_slope(x):
 @inline
 def softplus(x):
     """log(1 + exp(x)), without overflow; 0 where exp(x) is no normal number."""
-    return (0 if x < 0 else x) + math.log1p_of_part(math.exp_below(-abs(x)))
+    return (0 if x < 0 else x) + math.log1p_of_exp(-abs(x))
 
 
 @inline

@@ -133,6 +133,22 @@ def _atanh_rest(z: Decimal) -> Decimal:
     return total
 
 
+def _twice_atanh_rest(z: Decimal) -> Decimal:
+    return 2 * _atanh_rest(z)
+
+
+def _tanh_rest(z: Decimal) -> Decimal:
+    """(tanh(x) / x - 1) / z, of z = x**2"""
+    x = z.sqrt()
+    e = (2 * x).exp()
+    return ((e - 1) / (e + 1) / x - 1) / z
+
+
+def _half_exp_rest(x: Decimal) -> Decimal:
+    """((exp(2 * x) - 1) / 2 - x) / x**2"""
+    return 2 * _exp_rest(2 * x)
+
+
 def _erf_rest(z: Decimal) -> Decimal:
     """(erf(x) / x * sqrt(pi) / 2 - 1) / z, of z = x**2"""
     total, term, n = Decimal(0), Decimal(-1), 1
@@ -256,10 +272,15 @@ def exp_normal(x, terms=0):
 
 @inline
 def exp_below(x):
-    """e**x of x <= 0 and NaN; at most 2 ULP, and 0 below -87 (-708), near the least normal number."""
-    least = -87.0 if typeof(x) is f32 else -708.0
-    y = exp_normal(least if x < least else x)
-    return 0 if x < least else y
+    """e**x of x <= 0 and NaN; at most 2 ULP, and 0 below -87.68 (-708.74), near the least normal number."""
+    return exp_normal(least_exponent(x))
+
+
+@inline
+def least_exponent(x):
+    """x, at least where n of `reduced` is -127 (-1023): the bits of such a power of two are those of 0."""
+    least = -88.2 if typeof(x) is f32 else -709.0
+    return least if x < least else x
 
 
 @inline
@@ -349,24 +370,49 @@ def log1p(x):
 
 
 @inline
-def log1p_of_part(x):
-    """log(1 + x) of x between 0 and 1, and NaN; at most 3 ULP: 2 * atanh(x / (2 + x))."""
+def log1p_of_exp(x):
+    """log(1 + e**x) of x <= 0 and NaN; at most 1.5 ULP, and 0 where `exp_below` is."""
     T = typeof(x)
-    s = x / (x + 2)
-    z = s * s
-    p = horner(z, polynomial(_atanh_rest, 0.0, 1 / 9, degree(T, 5, 14)))
-    return fma(2 * s * z, p, 2 * s)
+    c = least_exponent(x)
+    n, f = reduced(c)
+    p = horner(f, polynomial(_exp_rest, -HALF_LN2, HALF_LN2, degree(T, 4, 9)))
+    s = power_of_two(n, T)
+    # log(1 + u), or log(2) + log(1 + u) where 1 + e**x is more than sqrt(2). Of u only y is rounded,
+    # and only what is less than u is added to y.
+    large = c > -0.8813
+    half = s * 0.5 if large else s
+    base = half - 0.5 if large else half
+    y = fma(p * f, f, f) * half
+    u = y + base
+    t = u / (u + 2)
+    z = t * t
+    q = horner(z, polynomial(_twice_atanh_rest, 0.0, 0.02945, degree(T, 3, 8)))
+    r = base + fma(t, fma(z, q, -u), y)
+    return r + (float(LN2) if large else T(0))
 
 
 @inline
 def tanh(x):
-    """The hyperbolic tangent; at most 3 ULP."""
-    T = typeof(x)
-    most = 10.0 if T is f32 else 22.0
+    """The hyperbolic tangent; at most 1 ULP (f32) or 3 ULP (f64)."""
     a = abs(x)
-    c = most if a > most else a
-    e = expm1(2 * c)
-    return copysign(e / (e + 2), x)
+    if typeof(x) is f32:
+        z = a * a
+        near = horner(z, polynomial(_tanh_rest, 0.0, 0.94, 6))
+        near = fma(near * z, a, a)
+        # 1 - 1 / (e**(2 * a) / 2 + 1 / 2), of a = n * ln(2) / 2 + f
+        c = 10.0 if a > 10.0 else a
+        t = fma(c, float(2 / LN2), MAGIC[f32])
+        n = t - MAGIC[f32]
+        high, low = split(LN2 / 2, 16)
+        f = fma(n, -low, fma(n, -high, c))
+        s = power_of_two(bits(t, i32) - 0x4B400000, f32)
+        p = horner(f, polynomial(_half_exp_rest, -HALF_LN2 / 2, HALF_LN2 / 2, 4))
+        far = 1 - 1 / fma(fma(p * f, f, f), s, fma(s, 0.5, 0.5))
+        y = near if a < 0.95 else far
+    else:
+        e = expm1(2 * (22.0 if a > 22.0 else a))
+        y = e / (e + 2)
+    return copysign(y, x)
 
 
 @inline
