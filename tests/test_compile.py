@@ -682,6 +682,34 @@ def test_sizes_that_come_again_become_programs():
     assert len(f.programs) == 4
 
 
+def test_a_size_becomes_a_program_when_it_came_twice_as_often_as_the_one_before():
+    f = Compiled(lambda x: x.sum() / x.shape[0] if x.shape[0] % 2 else x[: x.shape[0] // 2].sum())
+    for n, needed in ((2, 1), (3, 1), (4, 2), (5, 4), (6, 8)):
+        made = len(f.programs)
+        for k in range(1, needed + 1):
+            assert len(f.programs) == made
+            assert f(torch.ones(n)).item() == (1 if n % 2 else n // 2), k
+        assert len(f.programs) == made + 1
+    for n in range(2, 9):
+        assert f(torch.ones(n)).item() == (1 if n % 2 else n // 2)
+    assert len(f.programs) == 5
+
+
+def test_a_size_that_came_often_becomes_a_program_however_many_there_are(monkeypatch):
+    monkeypatch.setattr(compiled, "WORTH", 2)
+    f = Compiled(lambda x: x + 1)
+    for n in [*range(1, 20)] * 2:
+        assert f(torch.zeros(n)).tolist() == [1.0] * n
+    assert len(f.programs) == 19
+
+
+def test_without_dynamic_sizes_each_size_becomes_a_program():
+    f = torch.compile(lambda x: x + 1, dynamic=False)
+    for n in range(1, 6):
+        assert f(torch.zeros(n)).tolist() == [1.0] * n
+    assert len(f.programs) == 5
+
+
 def test_a_variable_of_inner_functions_without_a_value():
     def f(x):
         if x is None:

@@ -49,8 +49,9 @@ def compile(
     written. `fullgraph`: raise `torch._dynamo.exc.Unsupported` where a call cannot be captured. `backend="eager"`, or
     `disable`: run as it is written; a function: it is given each graph of operators below autograd (that of a backward
     pass, too) as a `torch.fx.GraphModule`, and tensors without memory that are as its inputs, and returns a function of
-    these inputs that gives a tuple. `mode`, `options` and `dynamic` are accepted and change nothing. RuntimeError for
-    `mode` together with `options`.
+    these inputs that gives a tuple. `dynamic=False`: each new size of the arguments is captured at once; else the first two
+    are, others when they came often enough, and calls of all other sizes run as they are written. `mode` and `options` are
+    accepted and change nothing. RuntimeError for `mode` together with `options`.
 
     >>> import rushlight as torch
     >>> @torch.compile
@@ -79,8 +80,10 @@ def compile(
 
     own = BACKENDS[backend] if isinstance(backend, str) else backend
     if isinstance(model, Module):
-        return OptimizedModule(model, fullgraph, own)
-    return model if isinstance(model, Compiled) else Compiled(model, fullgraph, own)
+        return OptimizedModule(model, fullgraph, own, dynamic is False)
+    if isinstance(model, Compiled):
+        return model
+    return Compiled(model, fullgraph, own, dynamic is False)
 
 
 # by name; None: no function of the user's
@@ -92,7 +95,6 @@ declare(
     "torch",
     "compile(mode=) compile(options=)",
 )
-declare("no-op", "Other sizes of arguments are captured anew.", "torch", "compile(dynamic=)")
 
 
 def check_backend(backend: Any) -> None:

@@ -66,9 +66,11 @@ class Arena:
         self._bytes = np.empty(0, np.uint8)
 
     def of(self, size: int) -> np.ndarray:
-        """Memory of so many bytes; lists that were made before keep what they have."""
+        """Memory of so many bytes; lists that were made before keep what they have. It grows to twice the size, so that
+        programs of ever larger arrays keep no more in all than the last takes; nobody touches what is not needed yet.
+        """
         if size > self._bytes.size:
-            made = np.empty(size + ALIGNED, np.uint8)
+            made = np.empty(max(size, 2 * self._bytes.size) + ALIGNED, np.uint8)
             self._bytes = made[-address(made) % ALIGNED :]
         return self._bytes
 

@@ -1,4 +1,12 @@
-"""Compiled functions: the programs of a function, which one is right for a call, and when to give up."""
+"""Compiled functions: the programs of a function, which one is right for a call, and when to give up.
+
+Note [Sizes of arguments]
+    A program is right for one size of its arguments, so that programs are kept by these sizes. The first two sizes get a
+    program at once, as most functions see no more. Each further one must have come twice as often as the one before: 2, 4, 8...
+    times, so that what grows by a token in each call is captured a few times and no more. A size that came WORTH times is
+    captured however many there are: it has lost by then what its capture takes, about WORTH times what a program saves.
+    All other calls run as they are written.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +35,9 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.transforms import opened
 from rushlight.nn.module import Module
 
-MOST_PROGRAMS = 8  # of one function
-AT_ONCE = (
-    2  # programs; after these, sizes that come once run as written: those of a text that grows, say
-)
+MOST_PROGRAMS = 8  # of one size
+MOST_KEPT = 64  # sizes of one function that have programs
+WORTH = 128  # calls of a program, which save what its capture takes
 MOST_SIZES = 4096  # that are remembered
 MOST_ATTEMPTS = 3  # that end without a program, one after the other
 MOST_RAISED = 16  # captures that end with an exception
@@ -62,26 +69,34 @@ stance = Stance()
 class Compiled:
     """A function, and the programs that it became. It is called like the function.
 
-    `programs`: (the modes that were on, the program); `reasons`: why a call became none. A program is right for one
-    size of its arguments: the first sizes get theirs at once, others when they come for the second time.
+    `of_sizes`: by the sizes of arguments, (the modes that were on, the program); `only`: the sizes and these where there are
+    no others; `reasons`: why a call became none. `each_size`: each new size gets a program at once, see Note [Sizes of arguments].
     """
 
     def __init__(
-        self, function: Callable, fullgraph: bool = False, backend: Callable | None = None
-    ) -> None:
+        self, function: Callable, fullgraph: bool = False, backend: Callable | None = None,
+        each_size: bool = False,
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, function, updated=())
         self.function, self.fullgraph, self.backend = function, fullgraph, backend
+        self.each_size = each_size
         self.lock = threading.RLock()
         self.forget()
         made.add(self)
 
     def forget(self) -> None:
         """Forget all programs."""
-        self.programs: list[tuple[tuple, Program]] = []
+        self.of_sizes: dict[Any, list[tuple[tuple, Program]]] = {}
+        self.only: tuple[Any, list[tuple[tuple, Program]]] | None = (None, [])
         self.reasons: list[str] = []
         self.varying: set[str] = set()
         self.misses = self.lost = self.raised = 0
-        self.sizes: set[Any] = set()  # of the arguments of calls that no program was right for
+        self.came: dict[Any, int] = {}  # how often sizes came that have no program
+
+    @property
+    def programs(self) -> list[tuple[tuple, Program]]:
+        """All programs, with the modes that were on."""
+        return [p for programs in [*self.of_sizes.values()] for p in programs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if off.value or opened or active.modes != autocast_mode._state.enabled + thread.inference:
@@ -90,12 +105,17 @@ class Compiled:
             return self.function(*args, **kwargs)
         now = state()
         begun = False
-        for found in self.programs:
+        if (only := self.only) is not None:
+            sizes, programs = only
+        else:
+            sizes = sizes_of((args, kwargs))
+            programs = self.of_sizes.get(sizes, [])
+        for found in programs:
             if found[0] == now and found[1].right(args, kwargs):
                 result = found[1].run(args, kwargs)
                 if result is not UNSEEN:
                     if begun:
-                        self.programs = [found, *[p for p in self.programs if p is not found]]
+                        self.keep([found, *[p for p in programs if p is not found]], sizes)
                     if self.lost:
                         self.lost -= 1
                     return result
@@ -107,27 +127,41 @@ class Compiled:
                 f"Detected recompile when torch.compile stance is 'fail_on_recompile': {self.function!r}{where} "
                 f"has {len(self.programs)} programs, none is right for this call"
             )
-        if (
-            self.misses < MOST_ATTEMPTS
-            and len(self.programs) < MOST_PROGRAMS
-            and stance.name != "eager_on_recompile"
-        ):
-            sizes = sizes_of((args, kwargs))
-            at_once = AT_ONCE if stance.name == "default" else 0
-            if sizes in self.sizes or len(self.programs) < at_once:
-                self.sizes.add(sizes)
-                return self.captured(args, kwargs)
-            if len(self.sizes) < MOST_SIZES:
-                self.sizes.add(sizes)
+        if self.misses < MOST_ATTEMPTS and stance.name != "eager_on_recompile":
+            if only is not None:
+                sizes = sizes_of((args, kwargs))
+            if self.is_worth(sizes):
+                return self.captured(args, kwargs, sizes)
         if begun:
             self.lose()
         return self.function(*args, **kwargs)
+
+    def is_worth(self, sizes: Any) -> bool:
+        """Whether a call that no program is right for shall become one, see Note [Sizes of arguments]."""
+        programs = self.of_sizes.get(sizes)
+        if programs:
+            return len(programs) < MOST_PROGRAMS
+        came = self.came.get(sizes, 0) + 1
+        if came > 1 or len(self.came) < MOST_SIZES:
+            self.came[sizes] = came
+        others = len(self.of_sizes)
+        needed = 1 if self.each_size or not others else min(1 << others - 1, WORTH)
+        if stance.name == "eager_then_compile":
+            needed = max(needed, 2)
+        return came >= needed and others < MOST_KEPT
+
+    def keep(self, programs: list[tuple[tuple, Program]], sizes: Any) -> None:
+        """Keep the programs of one size of arguments."""
+        self.of_sizes[sizes] = programs
+        self.came.pop(sizes, None)
+        self.only = (sizes, programs) if len(self.of_sizes) == 1 else None
 
     def lose(self) -> None:
         """Note that programs ran in vain; where that is often so, forget those that can."""
         self.lost += 2
         if self.lost > MOST_LOST:
-            self.programs = [p for p in self.programs if not p[1].decisions]
+            for sizes, programs in [*self.of_sizes.items()]:
+                self.keep([p for p in programs if not p[1].decisions], sizes)
             self.misses, self.lost = MOST_ATTEMPTS, 0
             log(f"{self.function} takes too many ways: those that decide by data run as written")
 
@@ -137,12 +171,17 @@ class Compiled:
     def __deepcopy__(self, memo: dict) -> Compiled:
         import copy
 
-        return Compiled(copy.deepcopy(self.function, memo), self.fullgraph, self.backend)
+        return Compiled(copy.deepcopy(self.function, memo), *self.asked)
 
     def __reduce__(self) -> tuple:
-        return Compiled, (self.function, self.fullgraph, self.backend)
+        return Compiled, (self.function, *self.asked)
 
-    def captured(self, args: tuple, kwargs: dict) -> Any:
+    @property
+    def asked(self) -> tuple:
+        """What a compiled function is made with besides the function."""
+        return self.fullgraph, self.backend, self.each_size
+
+    def captured(self, args: tuple, kwargs: dict, sizes: Any) -> Any:
         """Carry out the call, and make a program of it."""
         f, given = self.function, args
         if isinstance(f, Module):
@@ -155,7 +194,8 @@ class Compiled:
         if frame is None or not self.lock.acquire(blocking=False):
             self.gave_up("its bytecode is not interpreted, or another thread compiles it")
             return self.function(*args, **kwargs)
-        for _, program in self.programs:
+        alike = self.of_sizes.get(sizes, [])
+        for _, program in (*alike, *self.programs[-1:]):
             self.varying |= program.guards.other(args, kwargs)
         c = Capture(self.fullgraph, self.varying)
         try:
@@ -177,7 +217,7 @@ class Compiled:
             if program is None:
                 self.gave_up(c.reason or "")
             else:
-                self.programs.append((c.state, program))
+                self.keep([*alike, (c.state, program)], sizes)
                 self.misses = 0
                 log(f"{self.function} is compiled: {program.summary()}")
             if c.variables:

@@ -18,11 +18,12 @@ class OptimizedModule(Module):
     """
 
     def __init__(
-        self, mod: Module, fullgraph: bool = False, backend: Callable | None = None
-    ) -> None:
+        self, mod: Module, fullgraph: bool = False, backend: Callable | None = None,
+        each_size: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self._orig_mod = mod
-        self.__dict__["_compiled"] = Compiled(mod, fullgraph, backend)
+        self.__dict__["_compiled"] = Compiled(mod, fullgraph, backend, each_size)
         self.__dict__["training"] = mod.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
