@@ -178,10 +178,11 @@ FUNCTIONS = {
         "weighted:inline: write:inline: "
     ),
     "fold": (
-        "as_type:inline: fold_columns:kernel:x,out,outer,n,inner,part "
-        "fold_parts:kernel:x,out,outer,n fold_rows:kernel:x,out,outer,n,part "
-        "folded_row:inline: larger:inline: plus:inline: plus_number:inline: plus_one:inline: "
-        "plus_square:inline: root:inline: smaller:inline: taken:inline: times:inline: "
+        "alone:inline: as_type:inline: averaged:inline: columns:inline: "
+        "fold_columns:kernel:x,out,outer,n,inner,part fold_parts:kernel:x,out,outer,n "
+        "fold_rows:kernel:x,out,outer,n,part folded_row:inline: joined:inline: larger:inline: "
+        "plus:inline: plus_number:inline: plus_one:inline: plus_square:inline: root:inline: "
+        "smaller:inline: take_rows:inline: taken:inline: times:inline: "
     ),
     "fused": (
         "fused:kernel:address,items,kind,plan,numbers,refused "
@@ -407,10 +408,10 @@ FUNCTIONS = {
         "move:routine: pack_units:routine: retreat:routine: slopes_of:inline: "
     ),
     "reduce": (
-        "add_rows:inline: averaged:inline: exact_moments:inline: less_rounding:inline: "
+        "averaged:inline: exact_moments:inline: less_rounding:inline: "
         "moments_of_rows:kernel:x,mean,squares,rows,n square_apart:inline: "
-        "squares_apart:kernel:x,y,out,n sum_columns:kernel:x,out,outer,n,inner,part "
-        "sum_parts:kernel:x,out,rows,n sum_rows:kernel:x,out,rows,n "
+        "squares_apart:kernel:x,y,out,n sum_parts:kernel:x,out,rows,n "
+        "sum_rows:kernel:x,out,rows,n "
         "variance_columns:kernel:x,out,means,outer,n,inner,correction "
         "variance_rows:kernel:x,out,means,rows,n,correction "
     ),

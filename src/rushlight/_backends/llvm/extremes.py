@@ -29,7 +29,7 @@ from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
 KNOWN = {dtype: of(dtype) for dtype in (*FLOATING, I32, I64, U8)}
 DEEPEST = 1 << 16  # rows of columns that one thread takes: their partners are other columns
-PARTED = {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS, "FEW": 2}
+PARTED = {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS}
 
 
 def extremes(small: bool, places: bool, values: bool) -> ByDtype:
@@ -45,7 +45,9 @@ def extremes(small: bool, places: bool, values: bool) -> ByDtype:
         elif not values:
             rows, columns, parts = kernels.place_rows, kernels.place_columns, kernels.place_parts
         results = [dtype] * values + [I64] * places
-        infer = (shape_inference.first_places if places else shape_inference.reduction), PARTED
+        infer = (shape_inference.reduction, PARTED)
+        if places:  # columns are not cut: two tiles at least
+            infer = (shape_inference.first_places, PARTED | {"FEW": 2})
         return bind(infer, [dtype], results, (rows, known), (columns, by_columns), (parts, known))
 
     return entries(make, KNOWN)

@@ -22,7 +22,7 @@ from rushlight._backends.llvm.views import in_order, of_copies, out_of_order, ro
 from rushlight._backends.reference import normalize as norms
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import fold as folds
-from rushlight._codegen.kernels import norm, rows, shape_inference
+from rushlight._codegen.kernels import norm, shape_inference
 from rushlight._codegen.kernels import reduce as kernels
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
@@ -32,9 +32,8 @@ SMALL = threshold(64)  # elements from which it pays to plan
 WHOLE = frozenset((I64, I32, U8, BOOL))
 KNOWN = FLOATING | WHOLE
 PART = 16384  # elements that one chunk adds up where a row is long
-SHORT = 131072  # elements that need not be cut for a second thread
-DEEP = kernels.PART  # rows of columns that are summed in one go
-FEW = 32  # chunks with which two threads are busy: below it, long columns are cut
+DEEP = folds.PART  # rows of columns that are summed in one go
+FEW = 32  # rows with which two threads are busy: below it, long ones are cut
 
 
 def arranged(a: Any, axis: Any) -> tuple[int, int, int] | None:
@@ -156,13 +155,14 @@ LEAST = {i64: -(1 << 63), i32: -(1 << 31), u8: 0}
 MOST = {i64: (1 << 63) - 1, i32: (1 << 31) - 1, u8: 255}
 # The step for an element, that for the result of a part, the start, and what makes the result.
 FOLDS: dict[str, tuple[Any, Any, Any, Any]] = {
-    "sum": (folds.plus, folds.plus, 0, rows.itself),
-    "numbers": (folds.plus_number, folds.plus, 0, rows.itself),
-    "count_nonzero": (folds.plus_one, folds.plus, 0, rows.itself),
-    "prod": (folds.times, folds.times, 1, rows.itself),
+    "sum": (folds.plus, folds.plus, 0, folds.alone),
+    "mean": (folds.plus, folds.plus, 0, folds.averaged),
+    "numbers": (folds.plus_number, folds.plus, 0, folds.alone),
+    "count_nonzero": (folds.plus_one, folds.plus, 0, folds.alone),
+    "prod": (folds.times, folds.times, 1, folds.alone),
     "length": (folds.plus_square, folds.plus, 0, folds.root),
-    "amax": (folds.larger, folds.larger, None, rows.itself),
-    "amin": (folds.smaller, folds.smaller, None, rows.itself),
+    "amax": (folds.larger, folds.larger, None, folds.alone),
+    "amin": (folds.smaller, folds.smaller, None, folds.alone),
 }
 
 
@@ -176,7 +176,7 @@ def fold_known(
     elif name == "amin":
         start = inf if a.is_float else MOST[a]
     known = {"STEP": step if first else join, "JOIN": join, "START": start, "A": a, "T": t, "R": to}
-    return known | {"END": end if last else rows.itself}
+    return known | {"END": end if last else folds.alone}
 
 
 @cache
@@ -190,7 +190,7 @@ def fold_of(
 
 INFER: Any = (
     shape_inference.reduction,
-    {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW},
+    {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS},
 )
 
 
@@ -202,7 +202,8 @@ def sums_by_dtype(mean: bool) -> ByDtype:
         if t is None or t not in (f32, f64, f16, bf16):
             return unbound if mean or dtype not in WHOLE else folds_of("sum", dtype)
         known = {"MEAN": mean, "T": t, "R": t}
-        runs = (kernels.sum_rows, known), (kernels.sum_columns, known), (kernels.sum_parts, known)
+        columns = fold_known("mean" if mean else "sum", True, t, t, t.loaded)
+        runs = (kernels.sum_rows, known), (folds.fold_columns, columns), (kernels.sum_parts, known)
         return bind(INFER, [dtype], [dtype], *runs)
 
     return ByDtype(make)
@@ -255,10 +256,7 @@ def folded(name: str, a: np.ndarray, found: Any, t: Type, to: Type) -> np.ndarra
             if inner == 1:
                 part = min(n, PART)
             else:
-                part = min(n, folds.PIECE * folds.PIECE)
-                tiles = outer * -(-inner // (folds.COLUMNS * folds.lanes_of(by)))
-                if tiles < FEW and outer * n * inner > SHORT:
-                    part = min(part, max(folds.PIECE, -(-n * tiles // FEW)))
+                part = min(n, folds.PART)
             parts = -(-n // part)
             done = parts == 1 and not left
             into = to if done else by
@@ -390,13 +388,10 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
         out = np.empty((outer, parts), d)
         fold_of("sum", True, False, True, t, t.loaded, t.loaded)(a, out, outer, n, PART)
         return sums(out, outer, parts, 1)
-    tiles = outer * -(-inner // (kernels.COLUMNS * 64 // t.loaded.size))
-    part = min(kernels.PART, n)
-    if tiles < FEW and outer * n * inner > SHORT:
-        part = min(part, max(kernels.PIECE, -(-n * tiles // FEW)))
+    part = min(folds.PART, n)
     parts = -(-n // part)
     out = np.empty((outer, parts, inner), d)
-    kernels.sum_columns.compiled(MEAN=False, T=t, R=t.loaded)(a, out, outer, n, inner, part)
+    fold_of("sum", True, False, False, t, t.loaded, t.loaded)(a, out, outer, n, inner, part)
     return out if parts == 1 else sums(out, outer, parts, inner)
 
 

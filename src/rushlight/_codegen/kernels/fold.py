@@ -13,8 +13,12 @@ from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, i64
 
 SIDE = 8  # vectors side by side
-PIECE = 32  # rows taken in one go where columns are folded
-COLUMNS = 4
+PIECE = 32  # rows of a piece, where columns are folded
+PART = 1024  # rows of a part: 32 pieces, so that errors grow with the depth of a tree
+STRIP = 1024  # columns that are folded together
+ROWS = 8  # rows that are taken in one go
+FEW = 32  # tiles that keep two threads busy
+SHORT = 131072  # elements that need not be cut for a second thread
 LONG = 16384  # elements of a part of a long row
 PARTS = 1024  # parts that `fold_parts` takes
 
@@ -56,8 +60,21 @@ def plus_square(s, v):
     return s + v * v
 
 
+# What END makes of n elements that were folded.
+
+
 @inline
-def root(s):
+def alone(s, n):
+    return s
+
+
+@inline
+def averaged(s, n):
+    return s / typeof(s)(n)
+
+
+@inline
+def root(s, n):
     return sqrt(s)
 
 
@@ -114,7 +131,7 @@ def fold_rows(STEP, JOIN, START, A, END, x: Ptr[T], out: Ptr[R], outer: i64, n: 
             start = (t - r * parts) * part
             p = x + (r * n + start)
             m = min(part, n - start)
-            out[t] = END(folded_row(STEP, JOIN, START, A, p, m))
+            out[t] = END(folded_row(STEP, JOIN, START, A, p, m), n)
 
 
 @kernel
@@ -123,40 +140,94 @@ def fold_parts(STEP, JOIN, START, A, END, x: Ptr[T], out: Ptr[R], outer: i64, n:
     found = array(A, PARTS)
     for lo, hi in parallel(n, LONG):
         found[lo // LONG] = folded_row(STEP, JOIN, START, A, x + lo, hi - lo)
-    out[0] = END(folded_row(JOIN, JOIN, START, A, found, (n + (LONG - 1)) // LONG))
+    out[0] = END(folded_row(JOIN, JOIN, START, A, found, (n + (LONG - 1)) // LONG), n)
 
 
 @kernel
 def fold_columns(
     STEP, JOIN, START, A, END, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, inner: i64, part: i64
 ):
-    """out[o, k, j] of x[o, i, j] of the k-th `part` of n."""
-    L = lanes_of(A)
-    W = COLUMNS * L
-    across = (inner + (W - 1)) // W
+    """out[o, k, j] of x[o, i, j] of the k-th `part` of n.
+
+    Where this makes less than FEW tiles of many elements, the pieces of a fold are made apart and joined in the same order.
+    """
+    across = (inner + (STRIP - 1)) // STRIP
     parts = (n + (part - 1)) // part
-    for lo, hi in parallel(outer * parts * across, max(i64(1), CHUNK // (part * W))):
-        for t in range(lo, hi):
-            o, k, j = t // across // parts, t // across % parts, t % across * W
-            last = min(k * part + part, n)
-            p = x + (o * n * inner + j)
-            s = [splat(A(START), L) for _ in range(COLUMNS)]
-            here = [iota(i64, L) + c * L < inner - j for c in range(COLUMNS)]
-            for first in range(k * part, last, PIECE):
-                piece = [splat(A(START), L) for _ in range(COLUMNS)]
-                end = min(first + PIECE, last)
-                if inner - j >= W:
-                    for i in range(first, end):
-                        for c in unroll(COLUMNS):
-                            at = p + (i * inner + c * L)
-                            piece[c] = taken(STEP, piece[c], at, L, here[c], False)
-                else:
-                    for i in range(first, end):
-                        for c in unroll(COLUMNS):
-                            at = p + (i * inner + c * L)
-                            piece[c] = taken(STEP, piece[c], at, L, here[c], True)
-                for c in unroll(COLUMNS):
-                    s[c] = JOIN(s[c], piece[c])
-            q = out + ((o * parts + k) * inner + j)
-            for c in unroll(COLUMNS):
-                store(q + c * L, END(s[c]), here[c])
+    tiles = outer * parts * across
+    pieces = i64(1)
+    if (tiles < FEW) & (parts == 1) & (n * inner * outer > SHORT):
+        pieces = min((n + (PIECE - 1)) // PIECE, FEW // tiles)
+    if pieces > 1:
+        step = ((n + (pieces - 1)) // pieces + (PIECE - 1)) // PIECE * PIECE
+        found = array(A, FEW * STRIP)
+        for lo, hi in parallel(pieces * tiles, 1):
+            piece = array(A, STRIP)
+            for t in range(lo, hi):
+                k, o, j = t // tiles, t % tiles // across, t % tiles % across * STRIP
+                m, first = min(i64(STRIP), inner - j), min(k * step, n)
+                p, last = x + (o * n * inner + j), min(first + step, n)
+                columns(STEP, JOIN, START, A, found + t * STRIP, piece, p, first, last, inner, m)
+        joined(JOIN, END, found, out, tiles, pieces, across, n, inner)
+    else:
+        for lo, hi in parallel(tiles, max(i64(1), CHUNK // (part * min(inner, i64(STRIP))))):
+            whole, piece = array(A, STRIP), array(A, STRIP)
+            for t in range(lo, hi):
+                o, k, j = t // across // parts, t // across % parts, t % across * STRIP
+                m, first = min(i64(STRIP), inner - j), k * part
+                p, row = x + (o * n * inner + j), out + ((o * parts + k) * inner + j)
+                columns(
+                    STEP, JOIN, START, A, whole, piece, p, first, min(first + part, n), inner, m
+                )
+                for c in lanes(0, m):
+                    row[c] = END(whole[c], n)
+
+
+@inline
+def joined(JOIN, END, found, out, tiles, pieces, across, n, inner):
+    """The columns of each tile, of which `found` has all pieces."""
+    for t in range(tiles):
+        j = t % across * STRIP
+        m, p, q = min(i64(STRIP), inner - j), found + t * STRIP, out + (t // across * inner + j)
+        for k in range(1, pieces):
+            for c in lanes(0, m):
+                p[c] = JOIN(p[c], p[k * tiles * STRIP + c])
+        for c in lanes(0, m):
+            q[c] = END(p[c], n)
+
+
+@inline
+def columns(STEP, JOIN, START, A, whole, piece, p, first, last, inner, m):
+    """whole[c] of the rows [first, last) of m columns, PIECE rows at a time."""
+    L = lanes_of(A)
+    for c in range(0, m, L):
+        store(whole + c, splat(A(START), L))
+    start = first + 0
+    while start < last:
+        end = min(start + PIECE, last)
+        for c in range(0, m, L):
+            store(piece + c, splat(A(START), L))
+        side = end - (end - start) % ROWS
+        for i in range(start, side, ROWS):
+            take_rows(ROWS, STEP, piece, p + i * inner, inner, m, L)
+        for i in range(side, end):
+            take_rows(1, STEP, piece, p + i * inner, inner, m, L)
+        for c in range(0, m, L):
+            store(whole + c, JOIN(load(whole + c, L), load(piece + c, L)))
+        start += PIECE
+
+
+@inline
+def take_rows(N, STEP, piece, p, inner, m, L):
+    """N rows taken into piece[c], one after the other."""
+    wide = m - m % L
+    for c in range(0, wide, L):
+        s = load(piece + c, L)
+        for r in unroll(N):
+            s = STEP(s, load(p + (r * inner + c), L))
+        store(piece + c, s)
+    if wide < m:
+        here = iota(i64, L) < m - wide
+        s = load(piece + wide, L)
+        for r in unroll(N):
+            s = STEP(s, load(p + (r * inner + wide), L, here))
+        store(piece + wide, s)

@@ -21,9 +21,6 @@ from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 APART = 16384  # elements of which the squares are added up in one go
-PIECE = 32  # rows added up in one go where columns are reduced
-PART = 1024  # rows of a part: 32 pieces, so that errors grow with the depth of a tree
-COLUMNS = 4  # vectors of columns side by side
 
 
 LONG = 16384  # elements of a part of a long row
@@ -63,46 +60,6 @@ def squares_apart(x: Ptr[T], y: Ptr[T], out: Ptr[R], n: i64):
     """The sums of (x - y)**2 over each APART elements."""
     for lo, hi in parallel(n, APART):
         out[lo // APART] = row_total_of_two(x + lo, y + lo, hi - lo, square_apart, T)
-
-
-@kernel
-def sum_columns(MEAN, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, inner: i64, part: i64):
-    """out[o, k, j] = the sum of x[o, i, j] over the k-th `part` of n (MEAN: over n)."""
-    L = width(T)
-    W = COLUMNS * L
-    across = (inner + (W - 1)) // W
-    parts = (n + (part - 1)) // part
-    for lo, hi in parallel(outer * parts * across, rows_of(part * W)):
-        for t in range(lo, hi):
-            o, k, j = t // across // parts, t // across % parts, t % across * W
-            first = k * part
-            last = min(first + part, n)
-            p = x + (o * n * inner + j)
-            sums = [splat(T.loaded(0), L) for _ in range(COLUMNS)]
-            here = [iota(i64, L) + c * L < inner - j for c in range(COLUMNS)]
-            if inner - j >= W:
-                add_rows(sums, p, first, last, inner, here, False, L)
-            else:
-                add_rows(sums, p, first, last, inner, here, True, L)
-            q = out + ((o * parts + k) * inner + j)
-            for c in unroll(COLUMNS):
-                store(q + c * L, averaged(sums[c], n, MEAN), here[c])
-
-
-@inline
-def add_rows(sums, p, first, last, inner, here, MASKED, L):
-    """Rows of columns added to `sums`, PIECE at a time; MASKED: only the columns that are there."""
-    start = first + 0
-    while start < last:
-        end = min(start + PIECE, last)
-        piece = [splat(typeof(s)(0), L) for s in sums]  # not `s * 0`: that is NaN of infinity
-        for i in rounds(start, end, 8):
-            for c in unroll(COLUMNS):
-                at = p + (i * inner + c * L)
-                piece[c] = piece[c] + (load(at, L, here[c]) if MASKED else load(at, L))
-        for c in unroll(COLUMNS):
-            sums[c] = sums[c] + piece[c]
-        start += PIECE
 
 
 @inline

@@ -180,9 +180,9 @@ def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
 
 
 @kernel
-def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+def reduction(LONGEST, DEEPEST, MOST, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
     """The kernel `reduced`: a reduction over one dimension or all."""
-    reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
+    reduced(LONGEST, DEEPEST, MOST, 0, a, axis, keep, plan)
 
 
 @kernel
