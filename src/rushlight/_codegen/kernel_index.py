@@ -199,7 +199,8 @@ FUNCTIONS = {
     "gemv": (
         "add_row:routine: columns:kernel:matrix,vectors,out,row,ri,rj deliver:routine: "
         "dot:kernel:a,b,parts,out,n dots:routine: gather_vectors:routine: gathered:inline: "
-        "infer_outer_added:kernel:input,a,b,beta,alpha,plan outer:kernel:a,step,b,c,n,m "
+        "infer_outer_added:kernel:input,a,b,beta,alpha,plan "
+        "outer:kernel:a,a0,step,b,b0,c,batch,n,m "
         "outer_added:kernel:to,a,b,c,n,m,step,s,t,beta,alpha places:inline: plan:inline: "
         "rows:kernel:matrix,vectors,out,row,ri,rj sums:routine: "
     ),

@@ -203,6 +203,34 @@ class ProductCandidate(Candidate):
         return lambda a, b, c, alpha: cls.run(a, b, c, alpha, p)
 
 
+class Outer(ProductCandidate):
+    """Matrices of one column with matrices of one row: no sums."""
+
+    name = "outer"
+
+    @staticmethod
+    def applies(p: Product) -> bool:
+        rows = p.b_strides[-1] == p.dtype.itemsize or p.b[-1] == 1
+        return p.a[-1] == 1 and p.begin == SET and p.alone and rows and len(p.shape) <= 3
+
+    @classmethod
+    def prepare(cls, p: Product) -> Any:
+        kernel, shape, dtype = COMPILED["outer", p.dtype], p.shape, p.dtype
+        batch, n, m = (1, *shape)[-3:]
+        a0, b0 = (
+            strides[0] // dtype.itemsize if len(each) == 3 and each[0] > 1 else 0
+            for each, strides in ((p.a, p.a_strides), (p.b, p.b_strides))
+        )
+        step = p.a_strides[-2] // dtype.itemsize
+
+        def products(a: np.ndarray, b: np.ndarray, row: Any, alpha: float) -> np.ndarray:
+            c = np.empty(shape, dtype)
+            kernel(a, a0, step, b, b0, c, batch, n, m)
+            return c
+
+        return products
+
+
 class Gemv(ProductCandidate):
     """One factor is a few vectors: as fast as the other, a matrix, can be read once."""
 
@@ -382,5 +410,5 @@ def paired(a: np.ndarray) -> np.ndarray:
 
 
 TABLE: tuple[type[ProductCandidate], ...] = (
-    Gemv, GemmSplitK, GemmOfHalves, GemmOfPairs, GemmInFloat32, Gemm,
+    Outer, Gemv, GemmSplitK, GemmOfHalves, GemmOfPairs, GemmInFloat32, Gemm,
 )  # fmt: skip

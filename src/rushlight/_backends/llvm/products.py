@@ -189,7 +189,9 @@ def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if dtype is not b.dtype or dtype not in ELEMENTS or n * m <= SMALL_OUTER:
         return reference.outer(a, b)
     c = np.empty((n, m), dtype)
-    COMPILED["outer", dtype](a, a.strides[0] // a.itemsize, np.ascontiguousarray(b), c, n, m)
+    COMPILED["outer", dtype](
+        a, 0, a.strides[0] // a.itemsize, np.ascontiguousarray(b), 0, c, 1, n, m
+    )
     return c
 
 

@@ -264,13 +264,14 @@ def columns(matrix: Header, vectors: Header, out: Header, row: Ptr[T], ri: i64, 
 
 
 @kernel
-def outer(a: Ptr[E], step: i64, b: Ptr[E], c: Ptr[E], n: i64, m: i64):
-    """c [n, m], all products of a [n], whose numbers are `step` apart, and b [m]."""
-    for lo, hi in parallel(n, 65536 // m + 1):
+def outer(a: Ptr[E], a0: i64, step: i64, b: Ptr[E], b0: i64, c: Ptr[E], batch: i64, n: i64, m: i64):
+    """c [batch, n, m], all products of a [n], whose numbers are `step` apart, and b [m]; a0, b0: from one of the batch to the
+    next."""
+    for lo, hi in parallel(batch * n, 65536 // m + 1):
         for i in range(lo, hi):
-            x, to = a[i * step], c + i * m
+            x, y, to = a[i // n * a0 + i % n * step], b + i // n * b0, c + i * m
             for j in lanes(0, m):
-                to[j] = x * b[j]
+                to[j] = x * y[j]
 
 
 @kernel
