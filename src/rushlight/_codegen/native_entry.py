@@ -4,7 +4,7 @@ They are written in the kernel language; what they assume of Python's objects st
 `call` is the entry of every kernel: it takes the memory of arrays, and numbers. `bind` makes one for whole
 arrays, of a function that infers the results' shape and of the kernels that compute them:
 
-    total = bind((reduction, {}), [f32], [f32], (sum_rows, {"T": f32}), (sum_columns, {"T": f32}))
+    total = bind((reduction, {}), [f32], [f32], (sum_rows, {"T": f32}), (fold_columns, {"T": f32}))
     total(array, dim, keepdim)  # the result, or None for what it is not made for
 
 Shape inference is a kernel that takes the arrays (as Header), whole numbers, and a plan. It writes which of

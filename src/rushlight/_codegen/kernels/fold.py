@@ -1,7 +1,8 @@
 """Reductions of [outer, n, inner] over n by any function that takes one element after the other.
 
-As the sums of `reduce.py`: vectors along rows or over neighbouring columns, and parts of fixed sizes,
-so that the order depends on the shape alone. A fold is a START, a step(s, v) that takes an element v
+As the sums of `reduce.py`: vectors along rows, and parts of fixed sizes, so that the order depends on the shape alone.
+Columns are taken a strip at a time, whose results so far stand in memory, in the first cache: eight rows are read side by
+side, each in its order, which the processor fetches ahead. A fold is a START, a step(s, v) that takes an element v
 into s, and a join(s, s) of two of them. END makes the result of it. Elements are computed as the type A.
 """
 

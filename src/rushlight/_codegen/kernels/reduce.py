@@ -1,4 +1,4 @@
-"""Reductions and running sums of [outer, n, inner] over n.
+"""Sums and variances of rows, and variances of columns, [outer, n, inner] over n. Sums of columns are folds (`fold.py`).
 
 Rows (inner = 1) go by vectors along the row, columns by vectors of neighbours. What is long is cut
 into parts of fixed sizes, each of which gives one number; those are reduced again. So the order of
