@@ -1043,6 +1043,24 @@ def test_what_is_kept_is_bounded(pool):
         pool.set_limit(-1)
 
 
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="this C library does not give single pages back"
+)
+def test_memory_between_arrays_that_stay_goes_back_to_the_system(pool):
+    def resident():
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(2):  # the first time each array may have a mapping of its own
+        arrays = [np.ones(100_000) for _ in range(60)]
+        last = arrays.pop()
+        before = resident()
+        del arrays
+        pool.empty_cache()
+        assert before - resident() > 40 << 20
+        assert last.all()
+
+
 def test_more_than_there_is(pool):
     before = pool.memory_stats()["allocated"]
     with pytest.raises(MemoryError):

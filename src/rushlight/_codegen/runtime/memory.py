@@ -322,6 +322,11 @@ def empty_cache() -> None:
         words = _pool().words
         words[PEAK] = words[ALLOCATED]
         _pool().shrink(0)
+        import ctypes
+
+        # blocks that `malloc` gave lie between others, so that it keeps their pages unless it is asked
+        if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+            trim(0)
 
 
 def set_limit(bytes: int) -> None:
