@@ -18,9 +18,12 @@ import pickle
 import torch
 from torch import fx, futures, hub
 from torch.backends import __allow_nonbracketed_mutation
+from torch._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
+from torch._dynamo.exc import Unsupported
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._subclasses.fake_tensor import is_fake
 from torch._tensor_str import PRINT_OPTS, _tensor_str
+import torch._dynamo.config
 from torch.cuda.amp import grad_scaler
 from torch.cuda.amp.autocast_mode import autocast
 from torch.distributed import ProcessGroup, device_mesh, nn as distributed_nn, rpc
@@ -44,6 +47,8 @@ from torchvision.ops.misc import FrozenBatchNorm2d
 assert torch.torch is torch and torch.__name__ == "torch" and torch.__name__ != "numpy"
 assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}
 assert "USE_MKL" in torch.__config__.show() and torch.__config__.parallel_info()
+assert is_dynamo_supported() and isinstance(torch.compile(torch.nn.ReLU()), OptimizedModule)
+assert torch._dynamo.exc.Unsupported is Unsupported
 assert not is_fake(torch.ones(1)) and get_proxy_mode() is None and not rpc.is_available()
 traced = pickle.loads(pickle.dumps(fx.symbolic_trace(lambda x: torch.relu(x) + torch.fx.node._format_arg(3).count("3"))))
 assert traced(torch.ones(1)).item() == 2 and "torch.relu(x)" in traced.code
@@ -587,3 +592,19 @@ def test_what_text_and_objects_are():
     )
     with pytest.raises(TypeError, match="must contain tensors"):
         torch.utils.data.default_collate(texts)
+
+
+def test_switches_of_the_compiler_have_other_values_in_a_block():
+    config = torch._dynamo.config
+    config.cache_size_limit = 8
+    patched = config.patch(cache_size_limit=16, verbose=True)
+    try:
+        with patched, patched:
+            assert config.cache_size_limit == 16 and config.verbose
+        assert config.cache_size_limit == 8 and config.verbose is False
+        assert config.patch("verbose", 3)(lambda: config.verbose)() == 3
+        with pytest.raises(KeyError), config.patch({"verbose": 2}):
+            raise KeyError
+        assert config.verbose is False
+    finally:
+        del config.cache_size_limit

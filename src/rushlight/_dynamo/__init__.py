@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._dynamo import config, eval_frame, exc
+from rushlight._dynamo.eval_frame import is_dynamo_supported
 from rushlight.compiler import (
     allow_in_graph,
     compile,
@@ -15,32 +17,13 @@ from rushlight.compiler import (
 )
 from rushlight.compiler.compiled import Compiled
 from rushlight.compiler.optimized_module import OptimizedModule
-from rushlight.compiler.steps import Unsupported
-from rushlight.core.stub import Block, declare, stub
+from rushlight.core.stub import Block, stub
 
 __all__ = [
     "OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "config", "disable",
-    "exc", "explain", "is_compiling", "list_backends", "mark_dynamic", "optimize",
-    "register_backend", "reset",
+    "eval_frame", "exc", "explain", "is_compiling", "is_dynamo_supported", "list_backends",
+    "mark_dynamic", "optimize", "register_backend", "reset",
 ]  # fmt: skip
-
-
-class _Config:
-    """Settings without effect; a setting that was not set is False."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return False
-
-
-config = _Config()
-declare(
-    "no-op",
-    "Any switch can be set and changes nothing; what was not set is False.",
-    __name__,
-    "config",
-)
 
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, **options: Any) -> Any:
@@ -61,13 +44,6 @@ def explain(f: Any, *extra: Any) -> Any:
     return explained
 
 
-class exc:
-    """`torch._dynamo.exc`: what compiling raises."""
-
-    Unsupported = Unsupported
-    TorchDynamoException = RuntimeError
-
-
 @stub("no-op", "A call with other sizes is captured anew.")
 def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
     """Has no effect: a call with other sizes is captured anew."""
@@ -80,12 +56,6 @@ mark_static = maybe_mark_dynamic = mark_static_address = mark_dynamic
 def assume_constant_result(fn: Any) -> Any:
     """`fn` itself."""
     return fn
-
-
-class eval_frame:
-    """The inner module where programs find `OptimizedModule`."""
-
-    OptimizedModule = OptimizedModule
 
 
 @stub("no-op", "Under `vmap` mapped numbers can be indices everywhere.")
