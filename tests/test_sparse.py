@@ -696,3 +696,32 @@ def test_differences_of_unsigned_entries_are_taken_in_the_common_dtype(dtype):
         assert found.dtype is expected.dtype and torch.equal(found, expected)
     if dtype is not torch.int8:
         assert torch.equal(a.clone().sub_(b.to_sparse()), expected)
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_"])
+def test_sparse_tensors_are_added_to_dense_ones_in_place_with_their_gradient(name, needs):
+    """As peft's Shira does: a weight that needs no gradient `+=` a sparse tensor that does."""
+    places = torch.tensor([[0, 1, 1], [2, 0, 2]])
+    found = []
+    for sparse in (True, False):
+        values = torch.tensor([3.0, 4.0, 5.0], requires_grad=True)
+        start = torch.full((2, 3), 2.0, requires_grad=needs)
+        written = start.clone()
+        version = written._version
+        other = torch.sparse_coo_tensor(places, values, (2, 3))
+        assert getattr(written, name)(other if sparse else other.to_dense()) is written
+        assert written._version > version
+        (written * torch.arange(6.0).view(2, 3)).sum().backward()
+        gradient = start.grad.to_dense() if needs else None
+        found.append(
+            (
+                written.tolist(),
+                values.grad.tolist(),
+                gradient if gradient is None else gradient.tolist(),
+            )
+        )
+    assert found[0] == found[1]
+    leaf = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        getattr(leaf, name)(other)

@@ -100,27 +100,27 @@ def listed(v: Any) -> Any:
 def inplace(op: Op, values: list) -> Tensor:
     """`t.name_(...)` where an argument is sparse: the new entries take the place of the old."""
     t, label = values[0], op.name + "_"
-    if t.requires_grad or any(isinstance(v, Tensor) and v.requires_grad for v in values):
-        if thread.grad:
-            raise RuntimeError(
-                f"[{label}] in-place operations on sparse tensors are not recorded: use the form without _, "
-                "or torch.no_grad()"
-            )
     named = dict(zip(op.params, values, strict=True))
+    recorded = thread.grad and any(isinstance(v, Tensor) and v.requires_grad for v in values)
     if not is_sparse(t):
-        return into_dense(op, t, named)
+        return into_dense(op, t, named, recorded)
+    if recorded:
+        raise RuntimeError(
+            f"[{label}] in-place operations on sparse tensors are not recorded: use the form without _, "
+            "or torch.no_grad()"
+        )
     if op.path in VALUEWISE - LINEAR and t._array.__class__ is Coo and not t._array.coalesced:
         raise RuntimeError(f"{label} requires coalesced input")
     return replace(t, run_op(op, named, None), label)
 
 
-def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
-    """`t.name_(...)` of a dense tensor."""
+def into_dense(op: Op, t: Tensor, named: dict[str, Any], recorded: bool) -> Tensor:
+    """`t.name_(...)` of a dense tensor; a recorded one is a copy of the recorded result."""
     from rushlight.dispatch.inplace import check_inplace, write
 
     label = op.name + "_"
-    check_inplace(t, label, False)
-    if op.name in ("add", "sub"):  # only the entries are written
+    check_inplace(t, label, recorded)
+    if op.name in ("add", "sub") and not recorded:  # only the entries are written
         other, factor = named["other"], named["alpha"]
         same_shape(label, t, other)
         fits(other, t)
@@ -128,6 +128,8 @@ def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
         sparse.add_dense(t._array, a, -factor if op.name == "sub" else factor)
         bump(t)
         return t
+    if recorded:  # what the backward pass reads of `t` is its value before the write
+        named[op.params[0]] = t.clone()
     result = to_dense(run_op(op, named, None))
     if result.shape != t.shape:
         raise RuntimeError(
@@ -135,6 +137,8 @@ def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
             f"{list(result.shape)}"
         )
     fits(result, t)
+    if recorded:
+        return t.copy_(result)
     write(t, result._array)
     return t
 
