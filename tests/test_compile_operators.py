@@ -94,8 +94,9 @@ def test_gradients_that_depend_on_elements():
 
 def test_an_operator_itself():
     x = torch.eye(3) + 1
-    for f in (torch.det, torch.linalg.eigh, torch.linalg.svd, torch.add, x.mul):
-        args = (x, 2) if f is torch.add else (x,)
+    given = {torch.add: (x, 2), torch.hann_window: (4,)}
+    for f in (torch.det, torch.linalg.eigh, torch.linalg.svd, x.mul, *given):
+        args = given.get(f, (x,))
         compiled = Compiled(f)
         for _ in range(3):
             for a, b in zip(tree_leaves(f(*args)), tree_leaves(compiled(*args)), strict=True):

@@ -244,13 +244,16 @@ def called(f: Callable, /, *args: Any, **kwargs: Any) -> Any:
 
 def sizes_of(v: Any) -> Any:
     """The shapes of the tensors among the arguments of a call; numbers that change are read anew in each run."""
+    kind = v.__class__
+    if kind is Tensor:
+        return v._array.shape
+    if kind is tuple or kind is list:
+        return tuple([sizes_of(x) for x in v])
+    if kind is dict:
+        return tuple([sizes_of(x) for x in v.values()])
     if isinstance(v, Tensor):
         return v.shape
-    if v.__class__ in (list, tuple):
-        return tuple(map(sizes_of, v))
-    if v.__class__ is dict:
-        return tuple([sizes_of(x) for x in v.values()])
-    return v if v.__class__ is bool else None
+    return v if kind is bool else None
 
 
 def carried_out(

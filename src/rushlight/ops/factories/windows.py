@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import F64
-from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import check_options
+from rushlight.ops.factories.construct import tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,15 +25,15 @@ if TYPE_CHECKING:
     from rushlight.core.device import device as device_type
     from rushlight.core.dtypes import dtype as DType
     from rushlight.core.dtypes import layout as Layout
+    from rushlight.core.tensor import Tensor
 
     Device = device_type | str | int | None
 
 
 def made(values, dtype=None, device=None, requires_grad=False) -> Tensor:
     """A tensor of these values in the dtype asked for, the default one for None."""
-    a = xp.asarray(values).astype((dtype or modes.get_default_dtype()).np)
-    t = _wrap(devices.for_device(device).from_numpy(a))
-    return t._set_requires_grad(True) if requires_grad else t
+    dtype = dtype or modes.get_default_dtype()
+    return tensor(values, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 # -- formulas: M points, `span` of them make the whole width ---------------------------------------
