@@ -43,6 +43,13 @@ def mesh():
     cube = init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("a", "b", "c"))
     assert cube["a", "b"].shape == (2, 1) and cube["a", "c"].mesh.tolist() == [[0, 1], [2, 3]]
     assert cube["a", "b"]._flatten().mesh.tolist() == down.mesh.tolist()
+    cube["a", "b"]._flatten("ab")
+    assert cube["ab", "c"].mesh.tolist() == [[0, 1], [2, 3]] and cube["b", "a"].shape == (1, 2)
+    assert cube["ab", "c"].get_group("ab").size() == 2
+    with pytest.raises(RuntimeError, match="Slicing overlapping dim_names"):
+        cube["a", "ab"]
+    with pytest.raises(KeyError, match="Invalid mesh_dim_names"):
+        cube["a", "c"]["ab"]  # the root knows it
     parts = whole._unflatten(0, (2, 2), ("x", "y"))
     assert parts["y"].mesh.tolist() == across.mesh.tolist()
     part = DeviceMesh("cpu", [0, 2])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import io
 import itertools
+import pickle
 import zlib
 from datetime import timedelta
 
@@ -137,6 +139,43 @@ def operators():
             check_operator(name, init_device_mesh("cpu", (2, 2)), 5)
 
 
+def same(a, b):
+    """Whether two spread tensors have the same parts at the same places."""
+    return (
+        (a.device_mesh, a.placements, a.dtype, a.shape, a.stride(), a.requires_grad)
+        == (b.device_mesh, b.placements, b.dtype, b.shape, b.stride(), b.requires_grad)
+        and torch.equal(a.to_local(), b.to_local())
+        and isinstance(a, torch.nn.Parameter) == isinstance(b, torch.nn.Parameter)
+    )
+
+
+def saved():
+    """Files and pickles have this process's part."""
+    rank, size = start()
+    grid = init_device_mesh("cpu", (1, size), mesh_dim_names=("one", "all"))
+    whole = torch.arange(8.0 * size).view(2 * size, 4)
+    state = {
+        "cut": distribute_tensor(whole, grid["all"], [Shard(0)]),
+        "twice": distribute_tensor(whole.double(), grid, [Shard(1), Shard(0)]),
+        "parameter": torch.nn.Parameter(distribute_tensor(whole[:3], grid["all"], [Shard(0)])),
+        "summand": DTensor.from_local(whole, grid["all"], [Partial("max")]),
+    }
+    file = io.BytesIO()
+    torch.save({**state, "mesh": grid}, file)
+    again = torch.load(io.BytesIO(file.getvalue()))
+    assert again.pop("mesh") == grid and repr(again["twice"].device_mesh) == repr(grid)
+    assert all(same(again[name], t) for name, t in state.items())
+    assert all(same(pickle.loads(pickle.dumps(t)), t) for t in state.values())
+    assert again["cut"].device_mesh.get_group().size() == size
+    close(again["cut"] + 1, whole + 1)
+    shallow = copy.copy(state["cut"])
+    assert same(shallow, state["cut"]) and shallow._local_tensor is state["cut"]._local_tensor
+    close(distribute_tensor(whole, init_device_mesh("cpu", (size,)), [Shard(0)]).relu(), whole)
+    for root in (grid, init_device_mesh("cpu", (1, size), mesh_dim_names=("one", "all"))):
+        made = distribute_tensor(whole, root["all"], [Shard(0)]).relu()  # equal meshes, other roots
+        assert made.device_mesh._get_root_mesh() is root
+
+
 def placements():
     """Parts, and how they move; gradients of local parts."""
     rank, size = start()
@@ -176,9 +215,14 @@ def placements():
     assert x.shape == (2 * size, 3)
     (x.redistribute(placements=[Replicate()]).to_local() * (rank + 1)).sum().backward()
     assert local.grad.tolist() == [[rank + 1.0] * 3] * 2
+    with pytest.raises(NotImplementedError, match="resize_.* does not have a sharding strategy"):
+        x.detach().resize_(2, 2)
     with pytest.raises(RuntimeError, match="got mixed torch.Tensor and DTensor"):
         x + torch.ones(2 * size, 3)
-    assert (x + torch.tensor(1.0)).sum().item() == 12 * size
+    total = (x + torch.tensor(1.0)).sum()
+    assert total.full_tensor().item() == 12 * size
+    assert total.item() == float(total) == 12  # this process's summand, as in PyTorch
+    assert (total > 12).item() and [1, 2][(x.sum() < 0).long()] == 1
     made = torch.distributed.tensor.zeros(4, 5, device_mesh=mesh, placements=[Shard(1)])
     made[1] = 3.0
     made += 1

@@ -17,6 +17,7 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import groups
+from rushlight.distributed._mesh_layout import _FlatLayout, _MeshLayout
 from rushlight.distributed.process_group import ProcessGroup
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
@@ -164,6 +165,25 @@ class DeviceMesh:
     def __exit__(self, *error: Any) -> None:
         _entered.pop()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle has, under PyTorch's names."""
+        rows = [[pair for pair in pairs if pair[0] > 1] for pairs in self._dims]
+        axes = [_FlatLayout(tuple(n for n, _ in row), tuple(s for _, s in row)) for row in rows]
+        return {
+            "_device_type": self._device_type, "_layout": _MeshLayout(tuple(axes)),
+            "_rank_map": rushlight.tensor(self._row, dtype=rushlight.int32), "_mesh_dim_names": self._names,
+            "_root_mesh": self._root, "_flatten_rank_map": self._row, "_thread_id": None,
+            "_flatten_mapping": self._flattened, "_dim_group_names": self._groups, "_rank": self._rank,
+            "_coordinate_on_dim": self._coordinate, "_hash": None,
+        }  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        dims = [tuple(zip(axis.shape, axis.stride)) for axis in state["_layout"].axes]
+        names, root = state["_mesh_dim_names"], state["_root_mesh"]
+        row = tuple(state["_rank_map"].tolist())
+        self._set(state["_device_type"], row, dims, names, root, state["_rank"])
+        self._groups, self._flattened = state["_dim_group_names"], state["_flatten_mapping"]
+
     # -- where this process is ---------------------------------------------------------------------
 
     def get_rank(self) -> int:
@@ -241,20 +261,25 @@ class DeviceMesh:
         asked = (mesh_dim_names,) if isinstance(mesh_dim_names, str) else tuple(mesh_dim_names)
         if asked == self._names:
             return self
-        flattened = self._get_root_mesh()._flattened
-        if len(asked) == 1 and asked[0] in flattened:
-            return flattened[asked[0]]
-        if any(name not in self._names for name in asked):
+        flattened = self._flattened if self._root is None else {}
+        if any(name not in self._names and name not in flattened for name in asked):
             raise KeyError(
                 f"Invalid mesh_dim_names {asked} specified. Valid mesh_dim_names are {[*self._names, *flattened]}."
             )
-        numbers = [self._names.index(name) for name in asked]
-        if numbers != sorted(set(numbers)):
+        if len(asked) == 1 and asked[0] in flattened:
+            return flattened[asked[0]]
+        own = dict(zip(self._names, zip(self._dims, self._groups or [None] * self.ndim)))
+        own |= {name: (each._dims[0], each._groups[0]) for name, each in flattened.items()}
+        dims = [own[name][0] for name in asked]
+        places = [(stride, stride * size) for pairs in dims for size, stride in pairs if size > 1]
+        overlap = any(a < d and c < b for (a, b), (c, d) in itertools.combinations(places, 2))
+        if overlap or len(set(asked)) < len(asked):
+            raise RuntimeError(f"Slicing overlapping dim_names {asked} is not allowed.")
+        if places != sorted(places, reverse=True):
             raise KeyError(
                 f"Invalid mesh_dim_names {asked} specified. Mesh dim indices should be in ascending order."
             )
-        kept = [self._groups[k] for k in numbers] if self._groups else []
-        return self._made([self._dims[k] for k in numbers], asked, kept)
+        return self._made(dims, asked, [own[name][1] for name in asked] if self._groups else [])
 
     def _flatten(
         self, mesh_dim_name: str | None = None, backend_override: Any = None

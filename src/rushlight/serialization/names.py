@@ -88,6 +88,7 @@ def plain_names() -> dict[str, Any]:
         "torch._utils._rebuild_parameter": rebuild.parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild.parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild.from_type,
+        "torch._utils._rebuild_wrapper_subclass": rebuild.wrapper_subclass,
         "torch.serialization._get_layout": rebuild.layout,
         "torch.Size": Size,
         "torch.device": device,
@@ -186,7 +187,9 @@ def allowed_object(full: str) -> Any:
     if full in _safe:
         return _safe[full]
     for name, obj in _safe.items():
-        if name.startswith("rushlight.") and torch_name(obj) == tuple(full.rsplit(".", 1)):
+        if name.startswith("rushlight.") and (
+            torch_name(obj) == tuple(full.rsplit(".", 1)) or full_name(obj) == full
+        ):
             return obj
     return None
 

@@ -97,9 +97,23 @@ def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     )
     if kind is Buffer or (kind is Tensor and isinstance(state, dict) and state.get("_is_buffer")):
         made = Buffer(made)
-    elif kind is not Tensor:
+    elif kind not in (Tensor, type(made)):
         made = Tensor._make_subclass(kind, made, made.requires_grad)
+    if hasattr(kind, "__setstate__"):
+        made.__setstate__(state)  # type: ignore[attr-defined]
+        return made
     return _with_state(made, state)
+
+
+def wrapper_subclass(
+    kind: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any, requires_grad: Any
+) -> Tensor:  # fmt: skip
+    """A tensor without memory of a class that wraps others, which are in its state."""
+    _check_layout(storage_offset, size, stride)
+    return Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        kind, size, strides=stride, storage_offset=storage_offset, dtype=dtype, layout=layout, device=device,
+        requires_grad=requires_grad,
+    )  # fmt: skip
 
 
 def layout(name: Any) -> Any:

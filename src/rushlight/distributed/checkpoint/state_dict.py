@@ -215,7 +215,7 @@ def get_optimizer_state_dict(
         _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             others = {k: v for k, v in group.items() if k != "params"}
-            state["param_groups"].append({"params": [names[p] for p in group["params"]]} | others)
+            state["param_groups"].append(others | {"params": [names[p] for p in group["params"]]})
             for p in group["params"]:
                 if p in optimizer.state:
                     state["state"][names[p]] = dict(optimizer.state[p])

@@ -178,6 +178,12 @@ def _groups_of(mesh: DeviceMesh) -> tuple[Any, Any]:
     return mesh.get_group(1), mesh.get_group(0)
 
 
+_TWICE = (
+    "Each distinct composable distributed API can only be applied to a module once. "
+    "fully_shard has already been applied to the following module:\n{}"
+)
+
+
 _classes: dict[type, type] = {}
 
 
@@ -198,7 +204,7 @@ def fully_shard(
                 f"fully_shard does not support containers that do not implement forward: {each}"
             )
         if isinstance(each, FSDPModule):
-            raise ValueError(f"{type(each).__name__} has already been passed to fully_shard")
+            raise AssertionError(_TWICE.format(each))
     if mesh is None:
         _get_default_group()
         mesh = init_device_mesh("cpu", (get_world_size(),))

@@ -12,10 +12,18 @@ from rushlight.autograd import Function
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
+from rushlight.distributed._mesh_layout import _FlatLayout, _MeshLayout
 from rushlight.distributed.checkpoint.metadata import ChunkStorageMetadata
 from rushlight.distributed.device_mesh import DeviceMesh, current_mesh
+from rushlight.distributed.tensor import _dtensor_spec
 from rushlight.distributed.tensor.dispatch import dispatch
-from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate
+from rushlight.distributed.tensor.placement_types import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    _StridedShard,
+)
 from rushlight.distributed.tensor.redistribute import redistribute
 from rushlight.distributed.tensor.spec import (
     DTensorSpec,
@@ -24,6 +32,7 @@ from rushlight.distributed.tensor.spec import (
     size_of_parts,
     spec_of,
 )
+from rushlight.serialization import add_safe_globals, rebuild
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
 
@@ -59,9 +68,16 @@ class DTensor(Tensor):
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(
-            "a DTensor cannot be pickled: torch.distributed.checkpoint saves each process's part, full_tensor() gives the whole"
-        )
+        """A pickle has this process's part, and how the tensor lies."""
+        shell = (DTensor, self.dtype, tuple(self.shape), self.stride(), 0, self.layout, self.device)
+        state = {**self.__dict__, "_spec": _dtensor_spec.DTensorSpec.of(self._spec)}
+        made = rebuild.wrapper_subclass, DTensor, (*shell, self.requires_grad), state
+        return rebuild.from_type, made
+
+    def __setstate__(self, state: Any) -> None:
+        plain, slots = state if isinstance(state, tuple) else (state, None)
+        self.__dict__.update(plain or {}, **(slots or {}))
+        self._spec = self._spec.spec()  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: dict) -> Any:
         copied = DTensor(
@@ -73,6 +89,15 @@ class DTensor(Tensor):
             copied.grad = self.grad.__deepcopy__(memo)
         memo[id(self)] = copied
         return copied
+
+    def resize_(self, *size: Any, memory_format: Any = None) -> Any:
+        """Refused, as `resize_as_` and `set_`: a part cannot get another size or memory by itself."""
+        raise NotImplementedError(
+            "resize_, resize_as_, set_: a DTensor does not have a sharding strategy registered for them, "
+            f"its size stays {tuple(self.shape)}. Make a new DTensor"
+        )
+
+    resize_as_ = set_ = resize_
 
     @staticmethod
     def from_local(
@@ -335,3 +360,11 @@ def spread_parameter(
     """A parameter, spread over a mesh."""
     spread = distribute_tensor(p.detach(), mesh, placements, src_data_rank=src_data_rank)
     return rushlight.nn.Parameter(spread, p.requires_grad)
+
+
+add_safe_globals(  # `torch.load(weights_only=True)` reads spread tensors
+    [
+        DTensor, DeviceMesh, Partial, Replicate, Shard, _StridedShard, _dtensor_spec.DTensorSpec,
+        _dtensor_spec.ShardOrderEntry, _dtensor_spec.TensorMeta, _FlatLayout, _MeshLayout,
+    ]
+)  # fmt: skip

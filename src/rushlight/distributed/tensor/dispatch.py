@@ -189,10 +189,13 @@ def wrapped(found: Any, plan: Plan, call: SpreadCall, copied: bool) -> Any:
         if out.__class__ is not Result:
             r = call.kind(t, spec_of(t, call.mesh, out))
         elif tuple(t.shape) == out.shape:
-            r = call.kind(t, out.spec)
+            spec = out.spec
+            if spec.mesh is not call.mesh:  # the plan is that of an equal mesh, of another root
+                spec = spec._replace(mesh=call.mesh)
+            r = call.kind(t, spec)
         elif plan.even:  # what a kernel keeps for backward may depend on sizes
             shape, stride = size_of_parts(t, call.mesh, out.spec.placements)
-            r = call.kind(t, out.spec._replace(shape=shape, stride=stride))
+            r = call.kind(t, out.spec._replace(mesh=call.mesh, shape=shape, stride=stride))
         else:
             raise AssertionError(
                 f"{call.func}: a part of {out.spec} has shape {tuple(t.shape)}, not {out.shape}"
@@ -423,10 +426,8 @@ def _is_view(func: Any) -> bool:
 
 
 def value_of(kind: type, func: Any, args: tuple, kwargs: dict) -> Any:
-    """The number in a tensor of one element."""
-    t = args[0]
-    whole = redistribute(t._local_tensor, t._spec, (REPLICATE,) * t._spec.mesh.ndim)
-    return func(whole)
+    """The number in this process's part, as in PyTorch: where it is a summand, `full_tensor()` has the sum."""
+    return func(args[0]._local_tensor)
 
 
 SPECIAL["_local_scalar_dense"] = value_of

@@ -21,6 +21,13 @@ class ParallelStyle:
     """What `parallelize_module` does with a module; classes of one's own define `_apply(module, mesh)`."""
 
     src_data_rank: int | None = 0
+    _shown: tuple[str, ...] = ()  # attributes in its text
+
+    def __repr__(self) -> str:
+        if not self._shown:
+            return super().__repr__()
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
+        return f"{type(self).__name__}({values})"
 
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         raise NotImplementedError
@@ -42,6 +49,17 @@ class LayerStyle(ParallelStyle):
     desired_layout: Placement
     output_layout: Placement
     use_local_output = True
+    _shown = ("input_layouts", "output_layouts", "use_local_output")
+
+    @property
+    def input_layouts(self) -> tuple[Placement, ...]:
+        """How the input comes."""
+        return (self.input_layout,)
+
+    @property
+    def output_layouts(self) -> tuple[Placement, ...]:
+        """How the output lies."""
+        return (self.output_layout,)
 
     def cut(self, module: Module, name: str) -> Placement:
         """How a parameter lies."""
@@ -120,7 +138,10 @@ class SequenceParallel(LayerStyle):
     """A norm or a dropout that works on a part of the sequence: the parameters are whole, inputs and outputs cut in
     `sequence_dim`."""
 
+    _shown = ("sequence_dim", "use_local_output")
+
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
+        self.sequence_dim = sequence_dim
         self.input_layout = self.desired_layout = self.output_layout = Shard(sequence_dim)
         self.use_local_output = use_local_output
 
@@ -150,19 +171,25 @@ class PrepareModuleInput(ParallelStyle):
     """Inputs of a module come as `input_layouts` and are made `desired_input_layouts` before its forward; None leaves
     one as it is."""
 
+    _shown = (
+        "input_layouts", "desired_input_layouts", "input_kwarg_layouts", "desired_input_kwarg_layouts",
+        "use_local_output",
+    )  # fmt: skip
+
     def __init__(
         self, *, input_layouts: Layouts = None, desired_input_layouts: Layouts = None,
         input_kwarg_layouts: Mapping[str, Placement] | None = None,
         desired_input_kwarg_layouts: Mapping[str, Placement] | None = None, use_local_output: bool = False,
     ) -> None:  # fmt: skip
-        self.input_layouts, self.desired = several(input_layouts), several(desired_input_layouts)
-        self.kwarg_layouts = dict(input_kwarg_layouts or {})
-        self.desired_kwargs = dict(desired_input_kwarg_layouts or {})
+        self.input_layouts = several(input_layouts)
+        self.desired_input_layouts = several(desired_input_layouts)
+        self.input_kwarg_layouts = dict(input_kwarg_layouts or {})
+        self.desired_input_kwarg_layouts = dict(desired_input_kwarg_layouts or {})
         self.use_local_output = use_local_output
         if self.input_layouts is not None:
-            if self.desired is None:
+            if self.desired_input_layouts is None:
                 raise AssertionError("desired module inputs should not be None!")
-            if len(self.input_layouts) != len(self.desired):
+            if len(self.input_layouts) != len(self.desired_input_layouts):
                 raise AssertionError(
                     "input_layouts and desired_input_layouts should have same length!"
                 )
@@ -173,13 +200,13 @@ class PrepareModuleInput(ParallelStyle):
                 inputs,
                 mesh,
                 self.input_layouts,
-                self.desired or (),
+                self.desired_input_layouts or (),
                 self.use_local_output,
                 "inputs",
             )
             inputs = tuple(found)
-        for name in kwargs.keys() & self.kwarg_layouts.keys():
-            pair = (self.kwarg_layouts[name],), (self.desired_kwargs.get(name),)
+        for name in kwargs.keys() & self.input_kwarg_layouts.keys():
+            pair = (self.input_kwarg_layouts[name],), (self.desired_input_kwarg_layouts.get(name),)
             found = all_placed([kwargs[name]], mesh, *pair, self.use_local_output, "inputs")
             kwargs = kwargs | {name: found[0]}
         return inputs, kwargs
@@ -194,6 +221,8 @@ class PrepareModuleInput(ParallelStyle):
 class PrepareModuleOutput(ParallelStyle):
     """Outputs of a module come as `output_layouts` and are made `desired_output_layouts`; None leaves one as it is."""
 
+    _shown = ("output_layouts", "desired_output_layouts", "use_local_output")
+
     def __init__(
         self,
         *,
@@ -201,12 +230,10 @@ class PrepareModuleOutput(ParallelStyle):
         desired_output_layouts: Layouts,
         use_local_output: bool = True,
     ) -> None:
-        self.output_layouts, self.desired = (
-            several(output_layouts) or (),
-            several(desired_output_layouts) or (),
-        )
+        self.output_layouts = several(output_layouts) or ()
+        self.desired_output_layouts = several(desired_output_layouts) or ()
         self.use_local_output = use_local_output
-        if len(self.output_layouts) != len(self.desired):
+        if len(self.output_layouts) != len(self.desired_output_layouts):
             raise AssertionError(
                 "output_layouts and desired_output_layouts should have same length!"
             )
@@ -214,7 +241,12 @@ class PrepareModuleOutput(ParallelStyle):
     def _finish(self, outputs: Any, mesh: DeviceMesh) -> Any:
         rows = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         found = all_placed(
-            rows, mesh, self.output_layouts, self.desired, self.use_local_output, "outputs"
+            rows,
+            mesh,
+            self.output_layouts,
+            self.desired_output_layouts,
+            self.use_local_output,
+            "outputs",
         )
         return tuple(found) if isinstance(outputs, (tuple, list)) else found[0]
 
@@ -241,6 +273,13 @@ class PrepareModuleInputOutput(ParallelStyle):
             output_layouts=output_layouts, desired_output_layouts=desired_output_layouts,
             use_local_output=use_local_output,
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        inputs, outputs = repr(self.prepare_module_input), repr(self.prepare_module_output)
+        inputs = inputs.replace("use_local_output", "use_local_input").removesuffix(")")
+        return inputs.replace("Input(", "InputOutput(", 1) + outputs.replace(
+            "PrepareModuleOutput(", ", "
+        )
 
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         self.prepare_module_input._apply(module, device_mesh)
