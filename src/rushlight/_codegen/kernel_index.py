@@ -159,6 +159,11 @@ FUNCTIONS = {
         "place_columns:kernel:x,places,outer,n,inner place_of:inline: "
         "place_parts:kernel:x,places,outer,n place_rows:kernel:x,places,rows,n "
     ),
+    "few": (
+        "complex:kernel:real,imag,plan complex_of:kernel:real,imag,out,n paired:inline: "
+        "polar:kernel:abs,angle,plan polar_of:kernel:abs,angle,out,n "
+        "renorm:kernel:input,p,dim,maxnorm,plan shortened:kernel:a,out,outer,n,inner,most "
+    ),
     "fft": (
         "across:inline: columns:inline: complex_at:inline: "
         "few_points:kernel:x,w,out,n0,n1,n2,t0,t1,t2,m,s,points,step,p "
@@ -229,12 +234,14 @@ FUNCTIONS = {
         "fill_slices_with:kernel:z,index,bad,outer,n,k,inner,value "
         "filled:kernel:a,mask,out,n,value gather_along:kernel:a,index,out,bad,outer,n,k,inner "
         "look:kernel:x,bad,n,size look_through:routine: "
+        "mean_along:kernel:z,index,values,bad,outer,n,k,inner "
+        "mean_slices:kernel:z,index,values,bad,outer,n,k,inner "
         "pair_places:kernel:first,second,out,bad,k,n,m pick:inline: put_slice:inline: "
         "put_slices:kernel:z,index,values,bad,outer,n,k,inner,step,parts "
         "take_pairs:kernel:a,first,second,out,bad,n,m,k "
         "take_places:kernel:a,index,out,bad,n,k "
-        "take_slices:kernel:a,index,out,bad,outer,n,k,inner together:inline: "
-        "write_along:kernel:z,index,values,bad,outer,n,k,inner "
+        "take_slices:kernel:a,index,out,bad,outer,n,k,inner times_first:inline: "
+        "together:inline: write_along:kernel:z,index,values,bad,outer,n,k,inner "
     ),
     "index_calls": (
         "along:inline: at_slices:inline: elements_written:inline: "
@@ -244,7 +251,8 @@ FUNCTIONS = {
         "index_fill:kernel:input,dim,index,value,plan "
         "index_reduce:kernel:input,dim,index,source,reduce,include_self,plan "
         "index_select:kernel:input,dim,index,plan masked:kernel:z,mask,value,plan "
-        "masked_fill:kernel:input,mask,value,plan scatter:kernel:input,dim,index,src,plan "
+        "masked_fill:kernel:input,mask,value,plan means_apart:inline: "
+        "scatter:kernel:input,dim,index,src,plan "
         "scatter_reduce:kernel:input,dim,index,src,reduce,include_self,plan "
         "scatter_value:kernel:input,dim,index,value,plan "
         "scattered:kernel:z,index,values,axis,plan slices_put:kernel:z,index,values,axis,plan "

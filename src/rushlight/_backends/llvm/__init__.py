@@ -39,7 +39,7 @@ LARGE = 16_384
 ENOUGH = 2_000_000  # 2,000 calls on a few elements take about 10 ms
 # The operators with an entry for all that they do, see whole.py.
 WHOLE = frozenset(
-    "index_add index_copy index_reduce index_select scatter_add scatter_reduce take "
+    "complex index_add index_copy index_reduce index_select polar renorm scatter_add scatter_reduce take "
     "aten.index_fill_value aten.masked_fill aten.scatter_src aten.scatter_value".split()
 )
 

@@ -13,13 +13,14 @@ import numpy as np
 
 from rushlight._backends.llvm.indexing import WIDE_ADDED, WORDS, both, taking
 from rushlight._backends.llvm.operands import entries
+from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
-from rushlight._codegen.kernels import index_calls
 from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, alone, bind
 from rushlight._codegen.types import Type, f32, f64, i64
-from rushlight.core.dtype_sets import BOOL, F32, F64, I64
+from rushlight.core.dtype_sets import BOOL, C64, C128, F32, F64, I64
 
+FULL = {F32: f32, F64: f64}
 SLICES = kernels.put_slices, {"I": i64}
 ELEMENTS = kernels.write_along, {"I": i64, "NEW": False, "SAME": False}
 
@@ -35,14 +36,17 @@ def writing(infer: Any, run: tuple, how: str, types: Mapping[Any, Type]) -> ByDt
     return entries(make, types)
 
 
-def reducing(infer: Any, run: tuple, words: tuple[str, ...]) -> ByDtype:
-    """Writes of one array into another by the reduction that a word names."""
+def reducing(infer: Any, run: tuple, mean: Any, words: tuple[str, ...]) -> ByDtype:
+    """Writes of one array into another by the reduction that a word names; those of integers have no mean here."""
     kernel, known = run
 
     def make(d: np.dtype, t: Type) -> Any:
         runs = [r for w in words for r in both(kernel, **known, HOW=WORDS[w], T=t, V=t)]
-        arrays = [d, I64, d]
-        return bind((infer, {"SIZE": d.itemsize}), arrays, [], *runs, words=("reduce", words))
+        named = words
+        if t.is_float:
+            runs, named = [*runs, (mean, {"T": t})], (*words, "mean")
+        infers = infer, {"SIZE": d.itemsize, "MEAN": len(words)}
+        return bind(infers, [d, I64, d], [], *runs, words=("reduce", named))
 
     return entries(make, WIDE_ADDED)
 
@@ -54,22 +58,35 @@ def filling(infer: Any, kernel: Any, places: np.dtype = I64, makes: bool = False
         known = {"T": t, "V": i64 if t is i64 else f64}
         return bind((infer, known), [d, places], [d] if makes else [], (kernel, known))
 
-    return entries(make, {F32: f32, F64: f64, I64: i64})
+    return entries(make, {**FULL, I64: i64})
+
+
+def of_parts(infer: Any, run: Any) -> ByDtype:
+    """Complex numbers of two arrays."""
+    wide = {F32: C64, F64: C128}
+    return entries(lambda d, t: bind((infer, {}), [d, d], [wide[d]], (run, {"T": t})), FULL)
 
 
 ENTRIES = {
     "index_add": writing(index_calls.index_add, SLICES, "add", WIDE_ADDED),
     "index_copy": writing(index_calls.index_copy, SLICES, "put", UNITS),
-    "index_reduce": reducing(index_calls.index_reduce, SLICES, ("prod", "amax", "amin")),
+    "index_reduce": reducing(
+        index_calls.index_reduce, SLICES, kernels.mean_slices, ("prod", "amax", "amin")
+    ),
     "aten.index_fill_value": filling(index_calls.index_fill, kernels.fill_slices_with),
     "aten.scatter_src": writing(index_calls.scatter, ELEMENTS, "put", UNITS),
     "aten.scatter_value": filling(index_calls.scatter_value, kernels.fill_along),
     "scatter_add": writing(index_calls.scatter, ELEMENTS, "add", WIDE_ADDED),
     "scatter_reduce": reducing(
-        index_calls.scatter_reduce, ELEMENTS, ("sum", "prod", "amax", "amin")
+        index_calls.scatter_reduce, ELEMENTS, kernels.mean_along, ("sum", "prod", "amax", "amin")
     ),
     "index_select": taking(index_calls.index_select, kernels.take_slices),
     "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled, BOOL, True),
+    "complex": of_parts(few.complex, few.complex_of),
+    "polar": of_parts(few.polar, few.polar_of),
+    "renorm": entries(
+        lambda d, t: bind((few.renorm, {}), [d], [d], (few.shortened, {"T": t})), FULL
+    ),
     "take": entries(
         lambda d, u: bind((index_calls.take, {}), [d, I64], [d], (kernels.take_places, {"U": u})),
         UNITS,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of, width
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, b1, i64, u8, u32, u64
+from rushlight._codegen.types import Ptr, b1, f64, i64, u8, u32, u64
 
 GRAIN = 16384
 UNSIGNED = {"i32": u32, "i64": u64}
@@ -220,6 +220,38 @@ def put_slices(HOW, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
 
 
 @kernel
+def mean_slices(z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
+                outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
+    """z[o, index[j]] becomes the mean of itself and of all values[o, j] with this index. bad[0] = 1, and nothing is
+    written, where an index is out of range. Of few indices, which are compared with each other."""
+    look_through(index, bad, k, n, i64)
+    if bad[0] == 0:
+        for o in range(outer):
+            for j in range(k):
+                to, p = z + (o * n + index[j]) * inner, values + (o * k + j) * inner
+                for c in lanes(0, inner):
+                    to[c] = to[c] + p[c]
+            for j in range(k):
+                parts = f64(times_first(index, j, k, 1))
+                to = z + (o * n + index[j]) * inner
+                for c in lanes(0, inner):
+                    to[c] = T(f64(to[c]) / parts)
+
+
+@inline
+def times_first(index, j, k, step):
+    """How many values come together at the place of the j-th of k indices, with what stood there; 1 where it was met
+    before."""
+    count = i64(1)
+    for i in range(k):
+        if index[i * step] == index[j * step]:
+            count = i64(1) if i < j else count + 1
+            if i < j:
+                break
+    return count
+
+
+@kernel
 def fill_slices(HOW, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
                 outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
     """z[o, index[j]] = value[0], or what HOW makes of both; bad[0] = 1, and nothing is written, where an index is out of
@@ -370,6 +402,23 @@ def write_along(HOW, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[V], b
                                 z[at] = together(z[at], v, HOW)
                         else:
                             bad[0] = 1
+
+
+@kernel
+def mean_along(z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
+               outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
+    """As `mean_slices`, with an index for each element: z[o, index[o, j, i], i]."""
+    look_through(index, bad, outer * k * inner, n, i64)
+    if bad[0] == 0:
+        for o in range(outer):
+            for i in range(inner):
+                which, q = index + (o * k * inner + i), z + (o * n * inner + i)
+                for j in range(k):
+                    at = which[j * inner] * inner
+                    q[at] = q[at] + values[(o * k + j) * inner + i]
+                for j in range(k):
+                    at = which[j * inner] * inner
+                    q[at] = T(f64(q[at]) / f64(times_first(which, j, k, inner)))
 
 
 @kernel

@@ -14,7 +14,7 @@ from rushlight._codegen.kernels.header import (
 )
 from rushlight._codegen.kernels.shape_inference import apart, like, note
 from rushlight._codegen.language import *
-from rushlight._codegen.native_entry import DIMS, NDIM, NONE, RUN, SHAPE
+from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.types import Header, Ptr, b1, f32, i64
 
 # Runs where elements (inner = 1) or slices are moved.
@@ -174,6 +174,7 @@ def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
 
 # -- whole operators: what PyTorch refuses, they leave to the operator, which says so -----------------
 
+COMPARED = 64  # indices that are compared with each other
 LARGE = 65536  # elements that are left to the ways that cut them for threads
 MAX_F32 = 3.4028234663852886e38
 
@@ -237,12 +238,21 @@ def index_copy(SIZE, input: Header, dim: i64, index: Header, source: Header, pla
     slices_written(SIZE, input, dim, index, source, ELEMENTS, plan)
 
 
-@kernel
-def index_reduce(SIZE, input: Header, dim: i64, index: Header, source: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
-    """The runs stand in the order of the words, for elements and for slices."""
-    slices_written(SIZE, input, dim, index, source, ELEMENTS + 2 * reduce, plan)
+@inline
+def means_apart(MEAN, reduce, include_self, plan):
+    """The run of means of few values is the last. Other means are left alone, and what leaves out what stood there."""
     if include_self != 1:
         plan[RUN] = 0
+    elif (reduce == MEAN) & (plan[RUN] != 0):
+        few = (plan[NUMBERS + 2] <= COMPARED) & (plan[WORK] < LARGE)
+        plan[RUN] = ELEMENTS + 2 * MEAN if few else i64(0)
+
+
+@kernel
+def index_reduce(SIZE, MEAN, input: Header, dim: i64, index: Header, source: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
+    """The runs stand in the order of the words, for elements and for slices; then that of means."""
+    slices_written(SIZE, input, dim, index, source, ELEMENTS + 2 * reduce, plan)
+    means_apart(MEAN, reduce, include_self, plan)
 
 
 @inline
@@ -285,11 +295,10 @@ def scatter(SIZE, input: Header, dim: i64, index: Header, src: Header, plan: Ptr
 
 
 @kernel
-def scatter_reduce(SIZE, input: Header, dim: i64, index: Header, src: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
-    """The runs stand in the order of the words, for rows of one element and for others."""
+def scatter_reduce(SIZE, MEAN, input: Header, dim: i64, index: Header, src: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
+    """The runs stand in the order of the words, for rows of one element and for others; then that of means."""
     elements_written(SIZE, input, dim, index, src, ELEMENTS + 2 * reduce, plan)
-    if include_self != 1:
-        plan[RUN] = 0
+    means_apart(MEAN, reduce, include_self, plan)
 
 
 @kernel

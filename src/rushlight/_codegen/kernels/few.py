@@ -1,0 +1,85 @@
+"""Whole operators on few elements, for native entries: complex numbers of their parts, slices scaled to a length."""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.header import dims_of, in_order, same_shape, size_of
+from rushlight._codegen.kernels.rows import width
+from rushlight._codegen.kernels.shape_inference import at_axis, like, note
+from rushlight._codegen.kernels.trigonometry import sine_and_cosine
+from rushlight._codegen.language import *
+from rushlight._codegen.native_entry import DIMS, RUN
+from rushlight._codegen.types import Header, Ptr, f64, i64
+
+FEW = 16384  # elements; more are worth what threads and vectors need of preparation
+
+
+@inline
+def paired(a, b, plan):
+    """A result of the shape of two arrays of one shape: how many elements."""
+    n = size_of(a)
+    like(a, plan)
+    note(plan, n, [n])
+    fits = in_order(a) & in_order(b) & same_shape(a, b) & (dims_of(a) <= DIMS)
+    plan[RUN] = i64(fits & (n > 0) & (n <= FEW))
+
+
+@kernel
+def complex(real: Header, imag: Header, plan: Ptr[i64]):
+    paired(real, imag, plan)
+
+
+@kernel
+def polar(abs: Header, angle: Header, plan: Ptr[i64]):
+    paired(abs, angle, plan)
+
+
+@kernel
+def complex_of(real: Ptr[T], imag: Ptr[T], out: Ptr[T], n: i64):
+    """out[i] = real[i] + 1j * imag[i]."""
+    for i in range(n):
+        out[2 * i] = real[i]
+        out[2 * i + 1] = imag[i]
+
+
+@kernel
+def polar_of(abs: Ptr[T], angle: Ptr[T], out: Ptr[T], n: i64):
+    """out[i] = abs[i] * (cos(angle[i]) + 1j * sin(angle[i]))."""
+    L = width(T)
+    sines, cosines = array(T, L), array(T, L)
+    for i in range(0, n, L):
+        s, c = sine_and_cosine(load(angle + i, L, iota(i64, L) < n - i))
+        store(sines, s)
+        store(cosines, c)
+        for k in range(min(n - i, i64(L))):
+            out[2 * (i + k)] = abs[i + k] * cosines[k]
+            out[2 * (i + k) + 1] = abs[i + k] * sines[k]
+
+
+@kernel
+def renorm(input: Header, p: f64, dim: i64, maxnorm: f64, plan: Ptr[i64]):
+    """Slices along a dimension: outer, n, inner, the length that they have at most."""
+    fits, outer, n, inner = at_axis(input, dim)
+    like(input, plan)
+    work = outer * n * inner
+    note(plan, work, [outer, n, inner, bits(maxnorm, i64)])
+    fits = fits & (dims_of(input) > 1) & (p == 2) & (maxnorm >= 0)
+    plan[RUN] = i64(fits & (work > 0) & (work <= FEW))
+
+
+@kernel
+def shortened(a: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64, most: f64):
+    """Every slice a[:, j, :] that is longer than `most`, scaled down to it."""
+    for j in range(n):
+        squares = f64(0)
+        for o in range(outer):
+            for i in range(inner):
+                v = f64(a[(o * n + j) * inner + i])
+                squares = squares + v * v
+        length, factor = T(sqrt(squares)), T(1)
+        if length > T(most):
+            factor = T(most) / (length + T(1e-7))
+        for o in range(outer):
+            for i in lanes(0, inner):
+                at = (o * n + j) * inner + i
+                out[at] = a[at] * factor
