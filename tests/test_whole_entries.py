@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,9 @@ from rushlight._backends import llvm
 from rushlight._codegen import native_entry
 from rushlight._codegen.runtime import abi
 from rushlight.dispatch.registry import OPS
+from rushlight.ops.factories import parts
 from rushlight.ops.indexing import gather, index_writes, scatter
+from rushlight.ops.linalg import distances
 
 SHAPES = ((), (1,), (5,), (3, 4), (4, 3, 2), (2, 0, 3))
 NUMBERS = (0, -2, 1.5, float("inf"), float("nan"), 1e300, 2**70, True)
@@ -119,10 +123,53 @@ def test_what_they_write_is_recorded_counted_and_refused():
         frozen.scatter_(0, torch.tensor([0]), 1.0)
 
 
+def test_lists_of_tensors():
+    a, b = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)
+    for tensors in ([a, b], (a, b), [a], [a, b.T.contiguous().T], [a, b.double()]):
+        for dim in (0, 1, -1):
+            got = []
+            for used in (True, False):
+                native_entry.use(used)
+                got.append([outcome(f, tensors, dim) for f in (torch.cat, torch.stack)])
+            native_entry.use(True)
+            assert got[0] == got[1]
+    held = sys.getrefcount(a._array)
+    for _ in range(10):
+        torch.cat([a, b]), torch.cat([a, b.double()])
+    now = sys.getrefcount(a._array)
+    assert now == held
+    p = a.clone().requires_grad_()
+    for recorded in (p, p[0:]):
+        assert torch.cat([b, recorded]).grad_fn is not None
+        with torch.no_grad():
+            assert torch.cat([b, recorded]).grad_fn is None
+    for wrong in ([a, 3], [a, None], 3, [a, b[0]]):
+        with pytest.raises((TypeError, RuntimeError), match="[Tt]ensor"):
+            torch.cat(wrong)
+
+
+def test_parts_and_lengths():
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "float64"):
+        some = lambda: torch.from_numpy(rng.standard_normal((3, 4, 5)).astype(dtype) * 3)
+        a, b = some(), some()
+        z = a.numpy() * np.exp(1j * b.numpy().astype("float64"))
+        assert np.allclose(torch.polar(a, b).numpy(), z, rtol=1e-6, atol=1e-6)
+        assert np.array_equal(torch.complex(a, b).numpy(), a.numpy() + 1j * b.numpy())
+        for dim in (0, 1, -1):
+            axes = tuple(k for k in range(3) if k != dim % 3)
+            lengths = np.sqrt((a.numpy() ** 2).sum(axes, keepdims=True))
+            want = a.numpy() * np.minimum(1, 5 / lengths)
+            assert np.allclose(a.renorm(2, dim, 5).numpy(), want, rtol=1e-5)
+        for wrong in (lambda: a.renorm(2, 3, 1.0), lambda: a.renorm(2, 0, -1.0)):
+            with pytest.raises((IndexError, RuntimeError)):
+                wrong()
+
+
 def test_entries_are_named_and_take_what_operators_take():
     from rushlight._backends.llvm import whole
 
-    assert gather and index_writes and scatter  # they declare the operators
+    assert all((distances, gather, index_writes, parts, scatter))  # they declare the operators
     assert whole.ENTRIES.keys() == llvm.WHOLE
     for path, entries in whole.ENTRIES.items():
         takes = native_entry.bound_of(entries[np.dtype("f4")])

@@ -63,8 +63,8 @@ FUNCTIONS = {
         "infer:kernel:a,b,itemsize,plan row:routine: "
     ),
     "call_arguments": (
-        "array_of:inline: edge_of:inline: no_modes:inline: read:inline: records:inline: "
-        "takes:inline: "
+        "array_of:inline: arrays_of:inline: edge_of:inline: no_modes:inline: read:inline: "
+        "records:inline: takes:inline: "
     ),
     "call_list": (
         "carry_out:entry:self,objects,count clear:inline: "
@@ -76,6 +76,7 @@ FUNCTIONS = {
     "calls": (
         "all_views:inline: arguments_of:inline: as_array:inline: "
         "call:entry:self,objects,count,keywords call_into:entry:self,objects,count,keywords "
+        "call_list:entry:self,objects,count,keywords "
         "call_view:entry:self,objects,count,keywords kind_of:inline: laid_out:inline: "
         "put_right:routine: several:inline: to_copy:inline: version_of:inline: "
         "view_of:inline: wrapped:inline: write_counted:inline: written_copy:inline: "

@@ -176,7 +176,10 @@ def run_values(op: Op, texts: dict[str, str]) -> tuple[str, list[str]]:
 
 
 def entry_values(op: Op, texts: dict[str, str]) -> tuple[str, list[str]]:
-    """What an entry calls, and its arguments: that of the whole operator, or what computes the forward."""
+    """What an entry calls, and its arguments: that of the whole operator, what is tried first, or what computes the
+    forward."""
+    if op.first:
+        return f"k_{op.first}", [texts[p] for p in op.params]
     if "whole" in op.scope:
         return "whole", [texts[p] for p in op.params]
     return run_values(op, texts)

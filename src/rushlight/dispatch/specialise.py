@@ -122,7 +122,10 @@ def bound_to() -> list[int] | None:
     things += sys.intern("grad"), True, sys.intern("shape"), dtypes.OF  # type: ignore[assignment]
     return [
         *slots,
-        *map(id, (*things, DEFAULT, NO_GRAD, MULTI, results.nth, list, version_of, xp.laid_out)),
+        *map(
+            id,
+            (*things, DEFAULT, NO_GRAD, MULTI, results.nth, list, tuple, version_of, xp.laid_out),
+        ),
     ]
 
 
@@ -142,12 +145,17 @@ def entry_of(op: Op, into: bool = False) -> Callable | None:
     where one of these does not hold, and the lines go on.
     """
     several = emit.straight_several(op)
-    if not llvm.active or op.composite or not (emit.straight(op) or several) or op.lists:
+    if not llvm.active or op.composite or not (emit.straight(op) or several) or bound_to() is None:
         return None
-    if op.intermediates or op.first or (several and op.outputs == "list") or bound_to() is None:
+    if op.intermediates or (several and op.outputs == "list"):
         return None
     from rushlight._codegen.kernels import calls
 
+    if op.lists:
+        if op.first is None or op.params[:1] != op.inputs or op.operands() is not None:
+            return None
+        listed = calls.Taken(1), calls.Recorded(), None, calls.call_list
+        return partial(calls.bind, op, bound_to(), *listed)
     function, values = emit.entry_values(op, {p: p for p in op.params})
     values = [v.rpartition("=")[2] for v in values]
     if len(values) > calls.MOST:

@@ -30,7 +30,15 @@ from rushlight._codegen.kernels.call_nodes import (
     ZERO,
 )
 from rushlight._codegen.language import *
-from rushlight._codegen.python_api import Py_DecRef, PyObject_GetAttr, PyType_IsSubtype
+from rushlight._codegen.native_entry import new_reference
+from rushlight._codegen.python_api import (
+    Object,
+    Py_DecRef,
+    PyList_New,
+    PyList_SetItem,
+    PyObject_GetAttr,
+    PyType_IsSubtype,
+)
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.runtime.abi import TYPE
 from rushlight._codegen.types import Ptr, b1, i64
@@ -144,3 +152,20 @@ def read(objects, arguments, given, held, edges, table):
             if not fits:
                 break
     return fits, arrays, dtype, history, found
+
+
+@inline
+def arrays_of(items, n, table):
+    """(a list of the arrays of n tensors, whether one has a history); no list (0) of anything else and after an error."""
+    made, history = PyList_New(n), b1(0)
+    for k in range(n):
+        if made != 0:
+            tensor = bits(items[k], Ptr[i64])
+            a = array_of(tensor, table)
+            if a == 0:
+                Py_DecRef(made)
+                made = Object(0)
+            else:
+                PyList_SetItem(made, k, new_reference(a))
+                history = history | (edge_of(tensor, table) != table[NOTHING])
+    return made, history

@@ -25,8 +25,8 @@ MOST = 12  # arguments of a kernel
     ARRAY_AT, EDGE_AT, COUNTER_AT, BASE_AT, PARENT_AT, MAKE_AT, ARGS_AT, NODE_AT, VERSION_AT, SEEN_AT, KIND_AT,
     WRITES_AT, MODES_AT, EDGES_AT, SAVED_AT, UNBROADCAST_AT, HOOKS_AT, RESULT_VERSION_AT, STATICS_AT, TENSOR, ARRAY,
     VIEW, VERSION, ACTIVE, ZERO, NOTHING, AS_ARRAY, THREAD, GRAD, YES, SHAPE, DTYPES, DEFAULT, NO_GRAD,
-    MULTI, NTH, LIST, VERSION_OF, LAID_OUT, FIXED,
-) = range(40)  # fmt: skip
+    MULTI, NTH, LIST, TUPLE, VERSION_OF, LAID_OUT, FIXED,
+) = range(41)  # fmt: skip
 # Then, of an operator: itself; how many outputs have names (0: it has one, without), and the class of the tuple of
 # these; which arguments are tensors, may be None, and may have a gradient, a bit for each (of a
 # view, the place of its one); whether the dtypes of tensors are the same one, and those of recorded calls floating;

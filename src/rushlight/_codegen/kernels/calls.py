@@ -17,6 +17,7 @@ from rushlight._codegen.kernel import builtin, entry
 from rushlight._codegen.kernels import header
 from rushlight._codegen.kernels.call_arguments import (
     array_of,
+    arrays_of,
     edge_of,
     no_modes,
     read,
@@ -58,6 +59,7 @@ from rushlight._codegen.kernels.call_nodes import (
     SEEN_AT,
     TENSOR,
     TENSORS,
+    TUPLE,
     VERSION,
     VERSION_AT,
     VERSION_OF,
@@ -77,6 +79,7 @@ from rushlight._codegen.python_api import (
     Object,
     Py_DecRef,
     Py_IncRef,
+    PyErr_Occurred,
     PyLong_AsLongLongAndOverflow,
     PyLong_FromLongLong,
     PyObject_CallOneArg,
@@ -264,6 +267,45 @@ def call(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
             Py_DecRef(node)
     for k in range(arrays):
         Py_DecRef(held[k])
+    return made
+
+
+@entry
+def call_list(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
+    """`call_list(kernel, tensors, *statics)`: what a kernel makes of the arrays of a list or tuple of tensors, without
+    history; None where it makes nothing of them."""
+    table = bits(self[DATA], Ptr[i64])
+    given, tensors, n = array(i64, MOST), bits(objects[1], Ptr[i64]), i64(0)
+    items = tensors + abi.TUPLE_ITEMS
+    if no_modes(table) & (count <= MOST):
+        if tensors[TYPE] == table[LIST]:
+            n = tensors[abi.LIST_SIZE] + 0
+            items = bits(tensors[abi.LIST_ITEMS], Ptr[i64])
+        elif tensors[TYPE] == table[TUPLE]:
+            n = tensors[abi.TUPLE_SIZE] + 0
+    made = new_reference(table[NOTHING])
+    if n > 0:
+        arrays, history = arrays_of(items, n, table)
+        if (arrays == 0) & (PyErr_Occurred() != 0):
+            made = Object(0)
+        if (arrays != 0) & history:
+            recording = records(table)
+            if recording != 0:
+                Py_DecRef(arrays)
+                arrays = Object(0)
+            if recording < 0:
+                made = Object(0)
+        if arrays != 0:
+            given[0] = arrays
+            for k in range(1, count - 1):
+                given[k] = objects[k + 1]
+            Py_DecRef(made)
+            made = PyObject_Vectorcall(objects[0], given, count - 1, Object(0))
+            Py_DecRef(arrays)
+            if (made != 0) & (made != table[NOTHING]):
+                made = as_array(made, table)
+                if made != 0:
+                    made = wrapped(made, table[NOTHING], table[NOTHING], table)
     return made
 
 
@@ -507,7 +549,7 @@ def bind(
     entry: Any = None,
 ) -> Callable[..., Any]:
     """The builtin of the entry for an operator; `fixed`: its table up to FIXED, `results`: the class of the tuple of
-    several outputs; `entry`: `call`, `call_into` or `call_view`, by default what the operator is called by."""
+    several outputs; `entry`: one of those above, by default what the operator is called by."""
     code = (entry or (call_view if op.view else call)).address()
     copy = np.ndarray.copy if taken.copy else None
     lies = taken.operands
