@@ -501,3 +501,25 @@ def test_a_tensor_of_a_tensor_has_its_history():
     assert x.grad.tolist() == [3, 3]
     a = torch.ones(2)
     assert Plain(a)._base is a and torch.Tensor(a)._base is a
+
+
+def test_in_place_methods_ask_before_they_look_at_the_dtype():
+    class Answers(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return getattr(func, "__name__", "a property")
+
+    a = torch.tensor([5.0]).as_subclass(Answers)
+    for _ in range(3):  # a function is printed for a kind of call that is seen twice
+        assert torch.Tensor.abs_(a) == "abs_"
+        assert torch.Tensor.mul_(a, a) == "mul_"
+        assert torch.mul(a, a) == "mul"
+
+
+def test_the_larger_of_two_asks_as_a_whole():
+    assert torch.max(Duck(), Duck()) == ("duck", "max")
+    assert torch.min(torch.ones(2), Duck()) == ("duck", "min")
+    calls = []
+    with Recorder(calls):
+        assert torch.max(torch.ones(2), torch.zeros(2)).tolist() == [1, 1]
+    assert ("mode", "max") in calls

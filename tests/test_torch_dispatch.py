@@ -511,3 +511,33 @@ def test_lists_that_hold_themselves_are_refused_as_ever():
     endless.append(endless)
     with pytest.raises(TypeError, match="self-referential lists"):
         torch.tensor(endless)
+
+
+def test_known_values_of_fake_tensors_follow_writes():
+    with FakeTensorMode():
+        x = torch.tensor([4.0])
+        view, spread = x[:], x.expand(4)
+        assert x.add_(1) is x and x.item() == view.item() == 5
+        assert spread.constant is None
+        view.mul_(torch.tensor([2.0]))
+        assert x.item() == 10
+        other = torch.tensor([1.0])
+        spread[0].copy_(
+            torch.rand([])
+        )  # a write of what is unknown, through a view of another size
+        assert x.constant is view.constant is None and other.item() == 1
+        torch.add(torch.rand([1]), 1, out=other)
+        assert other.constant is None
+        drawn = torch.tensor([1.0]).uniform_()
+    with pytest.raises(DataDependentOutputException):
+        drawn.item()
+
+
+def test_out_is_for_overloads_that_write():
+    a, b = torch.tensor(2), torch.tensor(0)
+    torch.ops.aten.add.out(a, a, out=b)
+    assert b == 4
+    with pytest.raises(
+        RuntimeError, match="Unknown keyword argument 'out' for operator 'aten::add'"
+    ):
+        torch.ops.aten.add.Tensor(a, a, out=b)

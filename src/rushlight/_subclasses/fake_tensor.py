@@ -19,6 +19,7 @@ from rushlight.autograd.state import thread
 from rushlight.core.device import device as Device
 from rushlight.core.storage import offset
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import index
 from rushlight.dispatch.handlers import Undispatched, make_wrapper
 from rushlight.dispatch.overrides import disabled
 from rushlight.utils import _pytree as pytree
@@ -82,7 +83,7 @@ class FakeTensor(Tensor):
             made._array = array
         made.fake_mode = fake_mode
         if constant is not None:
-            made.constant = constant
+            fake_mode.keep(made, constant)
         return made
 
     @staticmethod
@@ -135,6 +136,18 @@ def meta_of(t: Tensor) -> Tensor:
     return _wrap(t._array.view(Meta))
 
 
+def is_random(name: str) -> bool:
+    """Whether an operator draws numbers."""
+    family = index.FUNCTIONS.get(name) or index.FUNCTIONS.get(f"Tensor.{name}")
+    return family in ("factories.random", "factories.distributions")
+
+
+def memory_of(t: FakeTensor) -> int:
+    """Says of two fake tensors whether they are on one memory."""
+    with Undispatched():
+        return t.untyped_storage()._cdata
+
+
 class FakeTensorConverter:
     """Makes one fake tensor for each real one."""
 
@@ -185,6 +198,20 @@ class FakeTensorMode(TorchDispatchMode):
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self.export = export
         self.fake_tensor_converter = FakeTensorConverter()
+        # memory -> the fake tensors on it whose values are known: a write of something unknown ends that for all
+        self.known: dict[int, list[weakref.ref[FakeTensor]]] = {}
+
+    def keep(self, fake: FakeTensor, constant: Tensor) -> None:
+        """Keep the value of a fake tensor; that of a view is a view of the value."""
+        fake.constant = constant
+        found = self.known.setdefault(memory_of(fake), [])
+        found[:] = [r for r in found if r() is not None] + [weakref.ref(fake)]
+
+    def forget(self, memory: int) -> None:
+        """The values on a memory are known no more."""
+        for known in self.known.pop(memory, ()):
+            if (fake := known()) is not None:
+                fake.constant = None
 
     def from_tensor(self, tensor: Tensor, **options: Any) -> FakeTensor:
         """The fake tensor that stands for `tensor`."""
@@ -230,23 +257,32 @@ class FakeTensorMode(TorchDispatchMode):
             return meta
 
         given, options = pytree.tree_map_only(Tensor, unwrap, (args, kwargs))
+        written = self._written(name, args, kwargs)
         with Undispatched():
             result = func(*given, **options)
+        constant = self._constant(func, args, kwargs, flat)
+        if constant is None:
+            for memory in written:
+                self.forget(memory)
 
         def wrap(t: Tensor) -> Tensor:
             if (known := known_arrays.get(id(t))) is not None:
-                known[1].constant = None
                 return known[1]
             return FakeTensor(self, t, device, constant if t.numel() == 1 else None)
 
-        constant = self._constant(func, args, kwargs, flat)
-
         return pytree.tree_map_only(Tensor, wrap, result)
 
+    def _written(self, name: str, args: Any, kwargs: dict) -> set[int]:
+        """The memory that a call writes to, as far as values on it are known."""
+        if not self.known or not (name.endswith("_") or "out" in kwargs):
+            return set()
+        leaves = pytree.tree_leaves((args[:1], kwargs.get("out")))
+        return {memory_of(t) for t in leaves if isinstance(t, FakeTensor)}
+
     def _constant(self, func: Any, args: Any, kwargs: dict, flat: list) -> Tensor | None:
-        """The value of a call, where those of all arguments are known."""
+        """The value of a call, where those of all arguments are known. A write is made to the values too."""
         known = [t.constant if isinstance(t, FakeTensor) else None for t in flat]
-        if not flat or any(t is None for t in known) or func._opname.endswith("_"):
+        if not flat or any(t is None for t in known) or is_random(func._opname):
             return None
         args, kwargs = pytree.tree_map_only(FakeTensor, lambda t: t.constant, (args, kwargs))
         kwargs.pop("device", None)
@@ -293,7 +329,7 @@ class FakeTensorMode(TorchDispatchMode):
             return t
         made = FakeTensor(self, t.detach().to("meta"), t.device)
         if t.numel() == 1:
-            made.constant = t.detach().clone()
+            self.keep(made, t.detach().clone())
         return made
 
 

@@ -152,6 +152,8 @@ class Call:
 
 def printed(op: Op, key: Any, values: tuple, in_place: bool) -> Callable | None:
     """The function of a key, or None where only the general way knows what to do."""
+    if any(k is OtherArray for k in key):
+        return None
     named = dict(zip(op.params, values))
     if op.variant is None and any(isinstance(named.get(s), Tensor) for s in op.statics):
         return None  # a former order of arguments: `add(x, 2, y)`

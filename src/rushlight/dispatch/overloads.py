@@ -52,6 +52,11 @@ class OpOverload:
             got = overrides.call_overrides(self, args, kwargs)
             if got is not overrides.NOTHING:
                 return got
+        if "out" in kwargs and self.namespace == "aten" and "out" not in self._overloadname.lower():
+            raise RuntimeError(
+                f"Unknown keyword argument 'out' for operator 'aten::{self._opname}', of which {self} is the overload: "
+                f"those that write have names with 'out', {self.overloadpacket}.out"
+            )
         return self.overloadpacket.call(args, kwargs)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
+from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import Array, Dims, op, public
 from rushlight.ops.reductions.reduce import axes, axis, keep, kept_shape
 
@@ -122,11 +123,16 @@ def extreme(
                 f"{name}() received an invalid combination of arguments: keepdim={keepdim!r} needs a dim"
             )
         return of_all(input, out=out)
-    if other is None and hasattr(dim, "_array"):
-        other = dim
+    if other is None and dim.__class__ is not int:
+        if hasattr(dim, "_array") or overrides.overriding(dim):
+            other = dim
     if other is not None:
         import rushlight
 
+        options = {} if out is None else {"out": out}
+        asked = overrides.call_overrides(getattr(rushlight, name), (input, other), options)
+        if asked is not overrides.NOTHING:
+            return asked
         return getattr(rushlight, name + "imum")(input, other, out=out)
     if dim.__class__ is not int and (dim.__class__ is bool or not hasattr(dim, "__index__")):
         raise TypeError(
