@@ -8,6 +8,10 @@ Note [How a subclass is noticed without looking]
     Methods and properties behind which no operator stands (`x.shape`, `x.size()`, `x.tolist()`) look
     at nothing at all. They are asked for where the subclass is made: it gets descriptors of its own
     for them, and `Tensor` keeps its bare ones.
+
+    So `Tensor.size(x)`, which finds the bare one on the class, does not ask, as PyTorch's does. Only a
+    metaclass could tell it from `x.size()`, and with one, `isinstance(1, Tensor)` takes 1.6 times the
+    instructions (CPython 3.11), wherever numbers and tensors are told apart.
 """
 
 from __future__ import annotations
