@@ -666,3 +666,17 @@ def test_signatures_say_which_parameters_are_tensors():
         assert first.annotation is torch.Tensor, function
     assert inspect.signature(torch.cat).parameters["tensors"].annotation == list[torch.Tensor]
     assert inspect.signature(torch.add).return_annotation is torch.Tensor
+
+
+def test_a_printed_graph_names_no_type_of_what_it_returns():
+    """As PyTorch prints it, also of functions with annotations."""
+
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x + x
+
+    assert str(torch.fx.symbolic_trace(double).graph) == (
+        "graph():\n"
+        "    %x : torch.Tensor [num_users=1] = placeholder[target=x]\n"
+        "    %add : [num_users=1] = call_function[target=operator.add](args = (%x, %x), kwargs = {})\n"
+        "    return add"
+    )

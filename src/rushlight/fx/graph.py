@@ -351,11 +351,8 @@ class Graph:
             return None
 
     def __str__(self) -> str:
-        names: list[str] = []
-        returned = [""]
-        lines = [node.format_node(names, returned) for node in self.nodes]
-        head = f"graph({', '.join(names)}){returned[0]}:"
-        return "\n    ".join([head, *(line for line in lines if line)])
+        lines = [node.format_node() for node in self.nodes]
+        return "\n    ".join(["graph():", *(line for line in lines if line)])
 
     def print_tabular(self) -> None:
         """Print the nodes as a table; needs the package `tabulate`."""
