@@ -145,6 +145,9 @@ def test_grad_of_unused_inputs():
     assert g[1] is None
     g = torch.autograd.grad(y, (x, w), materialize_grads=True)
     assert g[1].tolist() == [0.0, 0.0]
+    columns = torch.ones(3, 2).t().requires_grad_()
+    (g,) = torch.autograd.grad((x * 2).sum(), columns, materialize_grads=True)
+    assert (g.stride(), g.requires_grad) == ((1, 2), False)  # they lie as the input
     with pytest.raises(RuntimeError, match="does not require grad"):
         torch.autograd.grad(torch.ones(1), torch.ones(1))
 

@@ -582,7 +582,7 @@ def grad(
                     "Set allow_unused=True if this is the desired behavior."
                 )
             if materialize_grads:
-                result[i] = inputs[i].new_zeros(inputs[i].shape, requires_grad=create_graph)
+                result[i] = inputs[i].detach().clone().zero_().requires_grad_(create_graph)
         elif not create_graph and g._edge is not None:  # a view
             result[i] = g.detach()
             if g.__class__ is Tensor:

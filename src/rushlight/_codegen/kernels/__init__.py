@@ -25,7 +25,8 @@ class Unread(ModuleType):
         if name in told:
             found = _unread(self.__name__, name, *told[name])
         else:
-            found = getattr(module or import_module(self.__name__), name)
+            # Another thread may be importing it: this waits until it is whole.
+            found = getattr(import_module(self.__name__), name)
         self.__dict__[name] = found
         return found
 
