@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -251,3 +252,27 @@ def test_a_packed_sequence_is_not_cut(total_length):
     with pytest.raises(ValueError, match="total_length to be at least the length of the longest"):
         torch.nn.utils.rnn.pad_packed_sequence(packed, total_length=total_length)
     assert torch.nn.utils.rnn.pad_packed_sequence(packed, total_length=4)[0].shape == (4, 2)
+
+
+@pytest.mark.parametrize("sizes", [(2, 5), (4, 4), (3, 1)])
+def test_causal_biases_are_their_masks(sizes):
+    from rushlight.nn.attention_bias import CausalBias, causal_lower_right, causal_upper_left
+
+    torch.manual_seed(0)
+    q, k, v = (
+        torch.randn(1, 2, sizes[0], 8),
+        torch.randn(1, 2, sizes[1], 8),
+        torch.randn(1, 2, sizes[1], 8),
+    )
+    ones = torch.ones(sizes, dtype=torch.bool)
+    for bias, below in ((causal_upper_left, 0), (causal_lower_right, sizes[1] - sizes[0])):
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            b = bias(*sizes)
+        want = F.scaled_dot_product_attention(q, k, v, ones.tril(below))
+        got = F.scaled_dot_product_attention(q, k, v, attn_mask=b)
+        assert type(b) is CausalBias and type(got) is torch.Tensor
+        assert torch.allclose(got, want, equal_nan=True)
+        assert torch.equal(b._materialize(), ones.tril(below))
+        with pytest.raises(ValueError, match="should not be used with causal=True"):
+            F.scaled_dot_product_attention(q, k, v, b, is_causal=True)

@@ -102,3 +102,13 @@ def test_an_operator_itself():
             for a, b in zip(tree_leaves(f(*args)), tree_leaves(compiled(*args)), strict=True):
                 assert_same(a, b)
         assert len(compiled.programs) == 1, compiled.reasons
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_a_complex32_result_with_a_history_runs_as_written():
+    compiled = Compiled(lambda x: x.chalf())
+    for _ in range(3):
+        x = torch.randn(3, requires_grad=True)
+        compiled(x).backward(torch.ones(3).chalf())
+        assert torch.equal(x.grad, torch.ones(3))
+    assert not compiled.programs

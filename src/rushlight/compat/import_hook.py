@@ -57,6 +57,7 @@ _RENAMED = {
     "torch.nn.utils.clip_grad": "rushlight.nn.utils.clip_grad",
     "torch.nn.utils._per_sample_grad": "rushlight.nn.utils._per_sample_grad",
     "torch._dynamo._trace_wrapped_higher_order_op": "rushlight._dynamo",
+    "torch.nn.attention.bias": "rushlight.nn.attention_bias",
     "torch.nn.attention.flex_attention": "rushlight.nn.flex_attention",
     "torch.nn._reduction": "rushlight.nn._reduction",
     "torch.nn.parallel.distributed": "rushlight.distributed.data_parallel",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import rushlight
+from rushlight._backends import complex32
 from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Node, Output, freed, stale, version_of
 from rushlight.autograd.views import edge_of
@@ -216,6 +217,8 @@ class Program:
         elif isinstance(t, Made) and all(t.tensor is not r.tensor for r in self.results):
             if t.tensor.requires_grad and t.tensor.grad_fn is None:
                 raise Stop("a leaf that the function made is kept")
+            if t.tensor.requires_grad and isinstance(t.tensor._array, complex32.Halves):
+                raise Stop("the gradient of a complex32 result is no plain array")
             if t.tensor.requires_grad and self.over(t.tensor) is None:
                 self.results.append(t)
 
