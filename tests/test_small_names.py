@@ -35,6 +35,24 @@ def test_cond():
             torch.cond(*wrong)
 
 
+def test_map_and_scan():
+    from rushlight._higher_order_ops import map, scan
+
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    doubled = map(lambda row, by: {"y": row * by}, x, 2)["y"]
+    assert torch.equal(doubled, x * 2)
+    assert torch.autograd.grad(doubled.sum(), x)[0].eq(2).all()
+    for wrong in (torch.ones(0, 2), 3, (torch.ones(2), torch.ones(3))):
+        with pytest.raises(RuntimeError, match="apped xs"):
+            map(lambda x: x, wrong)
+    last, sums = scan(lambda s, row: (s + row, s + row), torch.zeros(2), x, dim=1)
+    assert torch.equal(sums, x.cumsum(1)) and torch.equal(last, x.sum(1))
+    _, back = scan(lambda s, row: (s + row, s + row), torch.zeros(3), x, reverse=True)
+    assert torch.equal(back, x.flip(0).cumsum(0).flip(0))
+    with pytest.raises(RuntimeError, match="scan dimension"):
+        scan(lambda s, row: (s, row), torch.zeros(2), torch.ones(0, 2))
+
+
 def test_while_loop():
     n, x = torch.while_loop(
         lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (torch.tensor(0), torch.ones(2))

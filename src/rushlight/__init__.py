@@ -113,10 +113,12 @@ _AUTOCAST = (
     "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
 ).split()
 _SYMBOLIC = (
-    "SymBool SymFloat SymInt cond sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not "
-    "sym_sqrt sym_sum while_loop"
+    "SymBool SymFloat SymInt sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not "
+    "sym_sqrt sym_sum"
 ).split()
 _ELSEWHERE = {  # public name -> module
+    "cond": "_higher_order_ops.control_flow",
+    "while_loop": "_higher_order_ops.control_flow",
     "set_printoptions": "core.printing",
     "Generator": "random",
     "default_generator": "random",

@@ -134,6 +134,8 @@ from rushlight import version as version
 from rushlight import vision as vision
 from rushlight import viz as viz
 from rushlight import xpu as xpu
+from rushlight._higher_order_ops.control_flow import cond as cond
+from rushlight._higher_order_ops.control_flow import while_loop as while_loop
 from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.random import Generator as Generator
 from rushlight.random import default_generator as default_generator
@@ -176,7 +178,6 @@ from rushlight.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_g
 from rushlight.compat.symbolic import SymBool as SymBool
 from rushlight.compat.symbolic import SymFloat as SymFloat
 from rushlight.compat.symbolic import SymInt as SymInt
-from rushlight.compat.symbolic import cond as cond
 from rushlight.compat.symbolic import sym_float as sym_float
 from rushlight.compat.symbolic import sym_fresh_size as sym_fresh_size
 from rushlight.compat.symbolic import sym_int as sym_int
@@ -186,7 +187,6 @@ from rushlight.compat.symbolic import sym_min as sym_min
 from rushlight.compat.symbolic import sym_not as sym_not
 from rushlight.compat.symbolic import sym_sqrt as sym_sqrt
 from rushlight.compat.symbolic import sym_sum as sym_sum
-from rushlight.compat.symbolic import while_loop as while_loop
 from rushlight.amp.grad_scaler import GradScaler as GradScaler
 from rushlight.compiler import compile as compile
 from rushlight.nested.padding import _nested_from_padded as _nested_from_padded

@@ -106,6 +106,7 @@ _RENAMED = {
     "torchvision.ops.misc": "rushlight.vision.ops",
     "functorch": "rushlight.compat.functorch",
     "functorch.experimental": "rushlight.compat.functorch.experimental",
+    "functorch.experimental.control_flow": "rushlight._higher_order_ops.control_flow",
 }
 _PAGE = "docs/coverage.md lists what Rushlight has"
 

@@ -182,6 +182,7 @@ MODULES: dict[str, dict[str, str]] = {
     "nn.activation": {"torch.nn.modules.activation": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold"},
     "nn.adaptive": {"torch.nn.modules.adaptive": "AdaptiveLogSoftmaxWithLoss _ASMoutput"},
     "nn.attention": {"torch.nn.modules.activation": "MultiheadAttention", "torch.nn.modules.linear": "NonDynamicallyQuantizableLinear"},
+    "nn.attention_bias": {"torch.nn.attention.bias": "CausalBias CausalVariant"},
     "nn.batchnorm": {"torch.nn.modules.batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm _BatchNorm _NormBase"},
     "nn.container": {"torch.nn.modules.container": "Container ModuleDict ModuleList ParameterDict ParameterList Sequential"},
     "nn.conv": {"torch.nn.modules.conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d _ConvNd"},

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from rushlight._higher_order_ops import control_flow
 from rushlight.func import (
     functionalize,
     hessian,
@@ -16,7 +17,7 @@ from rushlight.func import (
 )
 from rushlight.func.batching import mapped_size
 
-__all__ = ["chunk_vmap", "functionalize", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]  # fmt: skip
+__all__ = ["chunk_vmap", "control_flow", "functionalize", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]  # fmt: skip
 
 
 def chunk_vmap(
