@@ -19,7 +19,7 @@ declare(
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
+    if name.startswith(("__", "pytest_")):  # what Python and pytest ask of modules is no switch
         raise AttributeError(name)
     return False
 
