@@ -19,7 +19,8 @@ declare(
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(("__", "pytest_")):  # what Python and pytest ask of modules is no switch
+    # What Python and test runners ask of every module is no switch.
+    if name.lower().startswith(("__", "pytest", "setup", "teardown")):
         raise AttributeError(name)
     return False
 
