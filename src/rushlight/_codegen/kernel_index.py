@@ -252,7 +252,7 @@ FUNCTIONS = {
         "index_fill:kernel:input,dim,index,value,plan "
         "index_reduce:kernel:input,dim,index,source,reduce,include_self,plan "
         "index_select:kernel:input,dim,index,plan masked:kernel:z,mask,value,plan "
-        "masked_fill:kernel:input,mask,value,plan means_apart:inline: "
+        "masked_fill:kernel:input,mask,value,plan means_apart:inline: number_written:inline: "
         "scatter:kernel:input,dim,index,src,plan "
         "scatter_reduce:kernel:input,dim,index,src,reduce,include_self,plan "
         "scatter_value:kernel:input,dim,index,value,plan "

@@ -266,15 +266,21 @@ def holds(T, value):
     return fits
 
 
-@kernel
-def index_fill(T, input: Header, dim: i64, index: Header, value: V, plan: Ptr[i64]):
-    fits, outer, n, k, inner = at_slices(input, index, dim)
+@inline
+def number_written(T, places, input, index, value, plan):
+    """A number written to `input` at the places that were found: whether it fits, and the sizes of the run."""
+    fits, outer, n, k, inner = places
     work = outer * k * inner
     note(plan, work, [outer, n, k, inner, bits(value, i64)])
     plan[RUN] = 0
     fits = fits & writeable(input) & holds(T, value)
     if fits & (work > 0) & (n > 0) & (work < LARGE):
         plan[RUN] = i64(apart(input, T.size, index, 8))
+
+
+@kernel
+def index_fill(T, input: Header, dim: i64, index: Header, value: V, plan: Ptr[i64]):
+    number_written(T, at_slices(input, index, dim), input, index, value, plan)
 
 
 @inline
@@ -303,13 +309,7 @@ def scatter_reduce(SIZE, MEAN, input: Header, dim: i64, index: Header, src: Head
 
 @kernel
 def scatter_value(T, input: Header, dim: i64, index: Header, value: V, plan: Ptr[i64]):
-    fits, outer, n, k, inner = along(input, index, dim)
-    work = outer * k * inner
-    note(plan, work, [outer, n, k, inner, bits(value, i64)])
-    plan[RUN] = 0
-    fits = fits & writeable(input) & holds(T, value)
-    if fits & (work > 0) & (n > 0) & (work < LARGE):
-        plan[RUN] = i64(apart(input, T.size, index, 8))
+    number_written(T, along(input, index, dim), input, index, value, plan)
 
 
 @kernel
