@@ -159,9 +159,9 @@ class Rule:
         return tuple(dict.fromkeys((*self.names, *self.kernel_names)))
 
 
-def by_elements(rule: Callable) -> Callable:
-    """A gradient rule whose operators depend on the elements of what it reads."""
-    rule.by_elements = True  # type: ignore[attr-defined]
+def by_elements(rule: Any) -> Any:
+    """Decorator of a gradient rule whose operators depend on the elements of what it reads."""
+    rule.by_elements = True
     return rule
 
 

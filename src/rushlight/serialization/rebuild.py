@@ -100,7 +100,7 @@ def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     elif kind not in (Tensor, type(made)):
         made = Tensor._make_subclass(kind, made, made.requires_grad)
     if hasattr(kind, "__setstate__"):
-        made.__setstate__(state)  # type: ignore[attr-defined]
+        kind.__setstate__(made, state)
         return made
     return _with_state(made, state)
 
@@ -110,7 +110,7 @@ def wrapper_subclass(
 ) -> Tensor:  # fmt: skip
     """A tensor without memory of a class that wraps others, which are in its state."""
     _check_layout(storage_offset, size, stride)
-    return Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+    return kind._make_wrapper_subclass(
         kind, size, strides=stride, storage_offset=storage_offset, dtype=dtype, layout=layout, device=device,
         requires_grad=requires_grad,
     )  # fmt: skip

@@ -77,7 +77,8 @@ class DTensor(Tensor):
     def __setstate__(self, state: Any) -> None:
         plain, slots = state if isinstance(state, tuple) else (state, None)
         self.__dict__.update(plain or {}, **(slots or {}))
-        self._spec = self._spec.spec()  # type: ignore[attr-defined]
+        saved: Any = self._spec  # as files have it
+        self._spec = saved.spec()
 
     def __deepcopy__(self, memo: dict) -> Any:
         copied = DTensor(
