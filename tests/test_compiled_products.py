@@ -451,6 +451,33 @@ def test_gradients_of_wide_layers_have_the_same_sums(shape, wide, dtype, of_defa
     assert (more[0] != found).any()
 
 
+@pytest.mark.parametrize("act", ["", "relu", "gelu"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("lead", [(), (2,)])
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(9, 700, 130), (33, 1030, 70), (64, 301, 260), (96, 100, 700)]
+)
+def test_products_by_transposes_have_the_same_bits(m, k, n, lead, dtype, act, of_default_sizes):
+    """Few rows with a large matrix whose columns are contiguous, with a row and without: as `Gemm` adds up."""
+    if act and (lead or dtype == "i8"):
+        return
+    x, w, row = ((random(s, "f4") * 9).astype(dtype) for s in ((m, k), (*lead, n, k), (n,)))
+    with candidates.recording() as choices:
+        found = [
+            product_table.product(x, w.swapaxes(-1, -2), (*lead, m, n), r, act=act, alone=not act)
+            for r in (None, row)
+        ]
+    assert list(choices.values()) == ["gemm_transposed"]  # both have one description
+    for r, c in zip((None, row), found):
+        assert c.flags.c_contiguous
+        plan = product_table.Product(
+            x.shape, x.strides, w.shape[:-2] + (k, n), w.swapaxes(-1, -2).strides, x.dtype, (*lead, m, n),
+            gemm.SET if r is None else gemm.BIAS, None if r is None else r.dtype, act, not act,
+        )  # fmt: skip
+        wanted = product_table.Gemm.prepare(plan)(x, w.swapaxes(-1, -2), r, 1.0)
+        np.testing.assert_array_equal(c, wanted)
+
+
 def test_all_candidates_stand_in_the_table():
     names = [c.name for c in product_table.TABLE]
     assert len(set(names)) == len(names)

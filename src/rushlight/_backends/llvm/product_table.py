@@ -38,6 +38,9 @@ DIRECT = llvm.threshold(32**3)
 LITTLE = 4096  # elements of a matrix up to which it is multiplied by few vectors as by many
 THIN_SUMS = llvm.threshold(16)  # of sums along rows of a matrix with several vectors: products
 
+# A matrix of IN_PLACE elements or more is not packed for so few rows.
+FEW_ROWS, IN_PLACE = 96, 256 * 256
+
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
 
@@ -364,6 +367,40 @@ class GemmInFloat32(ProductCandidate):
         return product(a, b, p.shape, row, p.begin, alpha, c, p.act)
 
 
+class GemmTransposed(ProductCandidate):
+    """Few rows with a large matrix whose columns are contiguous, such as a layer's weights: the product of the
+    transposes, which reads that matrix in place, and a transposed copy of the result.
+
+    `Gemm` packs the matrix first, which takes as long as 30 rows of the product. The bits are the same.
+    """
+
+    name = "gemm_transposed"
+
+    @staticmethod
+    def applies(p: Product) -> bool:
+        (m, n), k, size = p.shape[-2:], p.a[-1], p.dtype.itemsize
+        if p.begin not in (SET, BIAS) or not SOME < m <= FEW_ROWS or n < 2 * m or k * n < IN_PLACE:
+            return False
+        return p.b_strides[-2] == size != p.b_strides[-1] and size in p.a_strides[-2:]
+
+    @classmethod
+    def prepare(cls, p: Product) -> Any:
+        from rushlight._backends.llvm.views import contiguous  # few programs have such products
+
+        kernel = COMPILED["act", p.dtype, p.act] if p.act else COMPILED[p.dtype]
+        *batch, m, n = p.shape
+        shape, dtype, begin = (*batch, n, m), p.dtype, ADD if p.begin == BIAS else SET
+
+        def transposed(a: np.ndarray, b: np.ndarray, row: Any, alpha: float) -> np.ndarray:
+            c = np.empty(shape, dtype)
+            if begin == ADD:
+                c[...] = row.reshape(n, 1)
+            kernel(b.swapaxes(-1, -2), a.swapaxes(-1, -2), c, c, c, begin, alpha)
+            return contiguous(c.swapaxes(-1, -2))
+
+        return transposed
+
+
 class Gemm(ProductCandidate):
     """Tiles of the result stay in registers; see `_codegen/kernels/gemm.py`. For all that is left."""
 
@@ -410,5 +447,5 @@ def paired(a: np.ndarray) -> np.ndarray:
 
 
 TABLE: tuple[type[ProductCandidate], ...] = (
-    Outer, Gemv, GemmSplitK, GemmOfHalves, GemmOfPairs, GemmInFloat32, Gemm,
+    Outer, Gemv, GemmSplitK, GemmOfHalves, GemmOfPairs, GemmInFloat32, GemmTransposed, Gemm,
 )  # fmt: skip
