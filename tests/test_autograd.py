@@ -56,6 +56,20 @@ def test_graph_is_freed_by_reference_counts(no_collector):
     assert [w() for w in watched] == [None] * len(watched)
 
 
+def test_the_names_of_nodes_that_stand_for_leaves_and_writes():
+    """`name()` has PyTorch's namespace; the class, `repr` and printed tensors do not."""
+    x = torch.ones(3, requires_grad=True)
+    y = x.clone()
+    y[:2].mul_(2)
+    leaf = x.clone().grad_fn.next_functions[0][0]
+    assert (leaf.name(), y.grad_fn.name()) == (
+        "torch::autograd::AccumulateGrad",
+        "torch::autograd::CopySlices",
+    )
+    assert repr(leaf).startswith("<AccumulateGrad object at")
+    assert str(y) == "tensor([2., 2., 1.], grad_fn=<CopySlices>)"
+
+
 def test_writes_through_views_leave_no_cycle(no_collector):
     b = torch.zeros(3, 4) * torch.ones(1, requires_grad=True)
     v = b[1]

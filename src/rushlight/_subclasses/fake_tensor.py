@@ -125,7 +125,7 @@ class FakeTensor(Tensor):
         if self.dtype is not rushlight.get_default_dtype():
             said.append(f"dtype={self.dtype}")
         if self.grad_fn is not None:
-            said.append(f"grad_fn=<{self.grad_fn.name()}>")
+            said.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
         elif self.requires_grad:
             said.append("requires_grad=True")
         return f"FakeTensor({', '.join(said)})"

@@ -206,7 +206,7 @@ class Node:
         return id(self)
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
 def _register(hooks: HookTable, fn: Callable) -> RemovableHandle:
@@ -273,6 +273,9 @@ class AccumulateGrad(Node):
         # What is called in the end, after all hooks: it gives the gradient to other processes.
         self.reduced: tuple[Callable, ...] = ()
         self.edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
 
     @property
     def variable(self) -> Tensor:

@@ -191,6 +191,9 @@ class CopySlices(Node):
         self.edges = (base_edge, *(e for i, e in enumerate(inner.edges) if i != self_at))
         self.saved = self.unbroadcast_to = self.hooks = None
 
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         flow = g.clone()
         if flow._array.strides != self.strides:  # the steps may need the base's strides

@@ -131,7 +131,7 @@ class StridedNestedTensor(Nested):
         lines = ",\n".join("  " + c.replace("\n", "\n  ") for c in each)
         end = ""
         if self.grad_fn is not None:
-            end = f", grad_fn=<{self.grad_fn.name()}>"
+            end = f", grad_fn=<{type(self.grad_fn).__name__}>"
         elif self.requires_grad:
             end = ", requires_grad=True"
         return f"nested_tensor([\n{lines}\n]{end})"
