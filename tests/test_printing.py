@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -33,7 +32,7 @@ class Tensor:
         if self.is_meta:
             del self._array
         self.requires_grad = requires_grad or node is not None
-        self.grad_fn = None if node is None else SimpleNamespace(name=lambda: node)
+        self.grad_fn = None if node is None else type(node, (), {})()
 
     def __str__(self):
         return printing.tensor_str(self)

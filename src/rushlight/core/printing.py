@@ -327,7 +327,7 @@ def _gradient_suffix(tensor: Tensor) -> list[str]:
         # invalid; a debugger must still be able to show the tensor.
         return ["grad_fn=<Invalid>"]
     if node is not None:
-        return [f"grad_fn=<{node.name().rpartition('::')[2]}>"]
+        return [f"grad_fn=<{type(node).__name__}>"]
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 

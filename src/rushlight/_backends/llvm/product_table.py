@@ -38,8 +38,9 @@ DIRECT = llvm.threshold(32**3)
 LITTLE = 4096  # elements of a matrix up to which it is multiplied by few vectors as by many
 THIN_SUMS = llvm.threshold(16)  # of sums along rows of a matrix with several vectors: products
 
-# A matrix of IN_PLACE elements or more is not packed for so few rows.
-FEW_ROWS, IN_PLACE = 96, 256 * 256
+# What `GemmTransposed` takes: rows at most, products a sum at least, elements of the matrix at least. Shorter sums
+# gain less than the transposed copy of the result costs (3.6 times as slow for sums of two products).
+TRANSPOSED_ROWS, TRANSPOSED_SUMS, TRANSPOSED_SIZE = 64, 256, 256 * 256
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
@@ -368,10 +369,10 @@ class GemmInFloat32(ProductCandidate):
 
 
 class GemmTransposed(ProductCandidate):
-    """Few rows with a large matrix whose columns are contiguous, such as a layer's weights: the product of the
-    transposes, which reads that matrix in place, and a transposed copy of the result.
+    """Few rows a [..., m, k] with a large matrix b [..., k, n] whose columns are contiguous, such as a layer's weights.
 
-    `Gemm` packs the matrix first, which takes as long as 30 rows of the product. The bits are the same.
+    It computes the transpose of b times the transpose of a, which reads b in place, and copies the result [..., n, m]
+    transposed. `Gemm` packs b first, which takes as long as 30 rows of the product. The bits are the same.
     """
 
     name = "gemm_transposed"
@@ -379,7 +380,8 @@ class GemmTransposed(ProductCandidate):
     @staticmethod
     def applies(p: Product) -> bool:
         (m, n), k, size = p.shape[-2:], p.a[-1], p.dtype.itemsize
-        if p.begin not in (SET, BIAS) or not SOME < m <= FEW_ROWS or n < 2 * m or k * n < IN_PLACE:
+        few = SOME < m <= min(TRANSPOSED_ROWS, n // 2)
+        if p.begin not in (SET, BIAS) or not few or k < TRANSPOSED_SUMS or k * n < TRANSPOSED_SIZE:
             return False
         return p.b_strides[-2] == size != p.b_strides[-1] and size in p.a_strides[-2:]
 
