@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import pickle
 import signal
 import sys
+import time
 from datetime import timedelta
 
 import pytest
@@ -808,10 +810,20 @@ def restarted():
 
 
 def trouble():
-    """A training in which a rank gets into trouble: `trouble PLACE KIND RANK FOLDER`, and MEETING where they meet."""
+    """A training in which a rank gets into trouble: `trouble PLACE KIND RANK FOLDER`, and MEETING where they meet.
+
+    All have started before one gets into trouble, and the timeout is longer the longer that took since the test made
+    `begun`: on a busy machine a rank that is slow is not among those that did not come.
+    """
     place, kind, victim, folder = sys.argv[2:]
-    rank = int(os.environ["RANK"])
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     print("process", os.getpid(), flush=True)
+    started = [pathlib.Path(folder, f"{each}.started") for each in range(size)]
+    started[rank].touch()
+    while not all(each.exists() for each in started):
+        time.sleep(0.01)
+    took = time.time() - pathlib.Path(folder, "begun").stat().st_mtime
+    limit = timedelta(seconds=max(6, 4 * took))
 
     def here(name):
         if name != place or rank != int(victim):
@@ -821,10 +833,8 @@ def trouble():
         os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[kind])
 
     here("start")
-    ranks = {"rank": rank, "world_size": int(os.environ["WORLD_SIZE"])}
-    dist.init_process_group(
-        "mpi", os.environ.get("MEETING", "env://"), timeout=timedelta(seconds=6), **ranks
-    )
+    meeting = os.environ.get("MEETING", "env://")
+    dist.init_process_group("mpi", meeting, timeout=limit, rank=rank, world_size=size)
     layers = [torch.nn.Linear(200, 200) for _ in range(4)]
     ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.1)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)

@@ -283,6 +283,7 @@ def trouble(
     """One rank gets into trouble: the others end in time with an error that names it, and nothing is left."""
     before, folder = left_in_memory(), folder / f"{place}_{kind}_{victim}_{meeting}"
     folder.mkdir(parents=True)
+    (folder / "begun").touch()
     program = [str(PROGRAMS), "trouble", place, kind, str(victim), str(folder)]
     if meeting == "launcher":
         status, text = launch("run", "--nproc", str(ranks), *program)
