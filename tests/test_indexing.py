@@ -1,6 +1,7 @@
 """Indexing, gathering and scattering, against NumPy."""
 
 import itertools
+import re
 import warnings
 
 import numpy as np
@@ -375,3 +376,91 @@ def test_sums_of_half_types_are_rounded_where_pytorch_rounds(compiled, dtype, ro
         assert mean == torch.tensor(once / 4, dtype=dtype).item()
         mean = total(lambda z, d, every, v: z.index_reduce_(d, i, v, "mean"), shape, d)
         assert mean == each / 4
+
+
+def test_arguments_of_index_put_are_checked():
+    x, i, v = torch.zeros(3, 4), torch.tensor([0, 1]), torch.ones(2, 4)
+    for name in ("index_put", "index_put_"):
+        put = getattr(x, name)
+        for given, message in (
+            (((i,), 1.0), "argument 'values' (position 2) must be Tensor, not float"),
+            (((i,), np.ones(4)), "argument 'values' (position 2) must be Tensor, not numpy.ndarray"),
+            ((i, v), "argument 'indices' (position 1) must be tuple of Tensors, not Tensor"),
+            ((([0, 1],), v), "expected Tensor as element 0 in argument 0, but got list"),
+            (((i, 2), v), "expected Tensor as element 1 in argument 0, but got int"),
+            (((i,), v, 1), "argument 'accumulate' (position 3) must be bool, not int"),
+            (((i,),), "missing 1 required positional argument"),
+        ):  # fmt: skip
+            with pytest.raises(TypeError, match=re.escape(message)) as e:
+                put(*given)
+            if "argument '" in message:
+                assert str(e.value).startswith(f"{name}():")
+    assert x.sum() == 0
+
+
+def test_sequences_of_floats_are_indices_and_strings_are_not():
+    x = torch.arange(3.0)
+    assert x[[1.7]].tolist() == [1.0] and x[np.array([0.2, 2.9])].tolist() == [0.0, 2.0]
+    for index in ("a", ["a"], ("a",)):
+        with pytest.raises(TypeError, match="invalid data type 'str'"):
+            x[index]
+        with pytest.raises(TypeError, match="invalid data type 'str'"):
+            x[index] = 1
+
+
+OUT_OF_RANGE = [
+    ("int8", 300), ("int8", -129), ("uint8", 256), ("uint8", 3e9), ("int64", 2.0**63), ("int64", float("nan")),
+    ("float32", 1e39), ("int32", 2**31), ("complex64", 1e39),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "number"), OUT_OF_RANGE)
+def test_numbers_that_the_dtype_cannot_hold_are_not_written(dtype, number):
+    mask, at = torch.tensor([True, False, True]), torch.tensor([0, 2])
+    writes = {
+        "int": lambda x: x.__setitem__(0, number),
+        "slice": lambda x: x.__setitem__(slice(2), number),
+        "mask": lambda x: x.__setitem__(mask, number),
+        "at": lambda x: x.__setitem__(at, number),
+        "masked_fill": lambda x: x.masked_fill_(mask, number),
+        "index_fill": lambda x: x.index_fill_(0, at, number),
+        "scatter": lambda x: x.scatter_(0, at, number),
+    }
+    if not isinstance(number, complex):
+        writes["pad"] = lambda x: torch.nn.functional.pad(x, (1, 1), value=number)
+    if isinstance(number, int):
+        writes["clamp"] = lambda x: x.clamp_(max=number)
+        writes["where"] = lambda x: torch.where(mask, x, number)
+    for name, write in writes.items():
+        x = torch.zeros(3, dtype=getattr(torch, dtype))
+        with pytest.raises(RuntimeError, match="without overflow"):
+            write(x)
+        assert not x.any(), name
+
+
+def test_numbers_beyond_half_precision():
+    x = torch.zeros(3, dtype=torch.float16)
+    x[0], x[torch.tensor([1])] = 1e9, -1e9  # of one element PyTorch makes an infinity
+    assert x.tolist() == [float("inf"), float("-inf"), 0.0]
+    for write in (
+        lambda: x.__setitem__(slice(2), 1e9),
+        lambda: x.masked_fill_(torch.tensor([True, False, False]), -1e9),
+    ):
+        with pytest.raises(RuntimeError, match="c10::Half without overflow"):
+            write()
+    assert torch.where(torch.tensor(True), -1e9, x).isinf().all()
+
+
+def test_integers_of_more_than_64_bits_are_refused():
+    x = torch.zeros(3)
+    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+        x[0] = 2**70
+    for write in (
+        lambda: x.fill_(2**70),
+        lambda: x.masked_fill_(x == 0, 2**70),
+        lambda: torch.full((2,), 2**70),
+    ):
+        with pytest.raises(OverflowError, match="int too big to convert"):
+            write()
+    x[0] = 2**62
+    assert x.tolist() == [2.0**62, 0.0, 0.0]

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 
+_HEAP_TYPE = 1 << 9  # the flag of classes that Python made: their C name has no module
+
+
 def kind(v: Any) -> str:
-    return "Tensor" if isinstance(v, Tensor) else type(v).__name__
+    """The class of an argument in the words of an error: `Tensor`, `int`, `numpy.ndarray`."""
+    if isinstance(v, Tensor):
+        return "Tensor"
+    c = type(v)
+    in_c = c.__module__ != "builtins" and not c.__flags__ & _HEAP_TYPE
+    return f"{c.__module__}.{c.__name__}" if in_c else c.__name__
 
 
 def wrap(op: Op, named: dict, results: Any) -> list[Tensor]:

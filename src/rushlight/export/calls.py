@@ -50,7 +50,7 @@ def name_of(func: Any) -> str:
         where, _, short = op.path.rpartition(".")
         if where in ("linalg", "special", "fft"):
             return f"{where}_{short}"
-    return "index_put_" if func.__name__ == "index_put_method" else func.__name__
+    return func.__name__
 
 
 def body_of(func: Any, name: str) -> Any:

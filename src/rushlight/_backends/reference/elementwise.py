@@ -200,7 +200,13 @@ PLAIN = frozenset((float, int, type(None)))
 
 
 def bound(n: Any, d: np.dtype) -> Any:
-    return (np.array(int(n), np.int64) if d.kind in "iu" else np.asarray(n)).astype(d)
+    """A bound in the dtype of the result; RuntimeError where an integer type cannot hold it. Below 0 it wraps around, as in C."""
+    if d.kind not in "iu":
+        return np.asarray(n).astype(d)
+    limits = np.iinfo(d)
+    if not (-limits.max if d.kind == "u" else limits.min) <= n <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {d}_t without overflow: {n}")
+    return np.array(int(n) % (limits.max + 1) if d.kind == "u" else int(n), d)
 
 
 def clip_arrays(a: Any, low: Array | None, high: Array | None) -> Any:

@@ -60,6 +60,7 @@ def call_for_per_sample_grads(
                     "tensors that cannot be seen: pass tensors, or lists, tuples and dictionaries of them"
                 )
         n = _size_of_batch([v for v in leaves if isinstance(v, Tensor)], dim, batch_size)
+        dims = [_batch_dimension(v, dim, n) if isinstance(v, Tensor) else None for v in leaves]
         own = {
             name: _expanded(p, n, float(n) if loss_reduction == "mean" else 1.0)
             for name, p in module.named_parameters()
@@ -67,32 +68,85 @@ def call_for_per_sample_grads(
         }
 
         def of_one(own: dict[str, Tensor], *leaves: Any) -> Any:
-            one = [v.unsqueeze(dim) if isinstance(v, Tensor) else v for v in leaves]
+            one = [v if d is None else v.unsqueeze(d) for v, d in zip(leaves, dims, strict=True)]
             args, kwargs = pytree.tree_unflatten(one, spec)
-            result = rushlight.func.functional_call(module, own, args, kwargs)
-            return pytree.tree_map(lambda v: v.squeeze(dim) if isinstance(v, Tensor) else v, result)
+            return rushlight.func.functional_call(module, own, args, kwargs)
 
-        where = (0, *[dim if isinstance(v, Tensor) else None for v in leaves])
-        mapped = rushlight.func.vmap(of_one, in_dims=where, out_dims=dim, randomness="different")
-        return mapped(own, *leaves)
+        mapped = rushlight.func.vmap(of_one, in_dims=(0, *dims), randomness="different")
+        results, shape = pytree.tree_flatten(mapped(own, *leaves))
+        joined = _joined(results, lambda: _shapes(module, leaves, spec))
+        return pytree.tree_unflatten(joined, shape)
 
     return call
 
 
 def _size_of_batch(tensors: list[Tensor], dim: int, given: int | None) -> int:
-    """The size of the batch, which all tensors have."""
-    sizes = [given] if given is not None else []
-    sizes += [t.shape[dim] for t in tensors]
+    """The size of the batch: as given, or the one that all tensors have."""
+    if given is not None:
+        return given
     if not tensors:
         raise RuntimeError(
             "ExpandedWeights cannot compute the batch size from the inputs: no tensor is in its arguments"
         )
+    sizes = [t.shape[dim] for t in tensors]
     other = next((n for n in sizes if n != sizes[0]), None)
     if other is not None:
         raise RuntimeError(
-            f"found at least one input with batch size {sizes[0]} and one with batch size {other}"
+            f"When computing batch size, found at least one input with batch size {sizes[0]} and one with batch size "
+            f"{other}. Please specify it explicitly using the batch size kwarg in call_for_per_sample_grads"
         )
     return sizes[0]
+
+
+def _batch_dimension(tensor: Tensor, dim: int, n: int) -> int | None:
+    """The dimension of an input that is the batch; None where it has none of that size, as a constant has.
+
+    It is another than `dim` for the initial state of a recurrent module, whose batch comes second whatever `batch_first` says.
+    """
+    if tensor.dim() > dim and tensor.shape[dim] == n:
+        return dim
+    of_size = [d for d in range(tensor.dim()) if tensor.shape[d] == n]
+    if len(of_size) > 1:
+        raise RuntimeError(
+            f"an input of shape {tuple(tensor.shape)} has several dimensions of batch size {n}"
+        )
+    return of_size[0] if of_size else None
+
+
+def _joined(results: list[Tensor], shapes: Callable[[], list[Any]]) -> list[Tensor]:
+    """The results of batches of one sample, stacked in dimension 0, as results of the whole batch.
+
+    Which dimension of a result is the batch is seen where only one has size 1; else it is the one that has another size in the
+    `shapes` of the whole batch's results.
+    """
+    joined, of_all = [], None
+    for i, v in enumerate(results):
+        if len(v) == 1:
+            joined.append(v[0])
+            continue
+        where = [d for d in range(v.dim() - 1) if v.shape[d + 1] == 1]
+        if len(where) > 1:
+            of_all = shapes() if of_all is None else of_all
+            where = [d for d in where if of_all[i][d] == len(v)]
+        if len(where) != 1:
+            raise RuntimeError(
+                f"a result of shape {tuple(v.shape[1:])} for one sample does not say which of its dimensions is the batch"
+            )
+        joined.append(v.squeeze(where[0] + 1).movedim(0, where[0]))
+    return joined
+
+
+def _shapes(module: Module, leaves: list[Any], spec: Any) -> list[Any]:
+    """The shapes of the module's results for the whole batch, computed without its numbers."""
+
+    def meta(v: Any) -> Any:
+        return v.detach().to("meta") if isinstance(v, Tensor) else v
+
+    own = {name: meta(v) for name, v in (*module.named_parameters(), *module.named_buffers())}
+    args, kwargs = pytree.tree_unflatten([meta(v) for v in leaves], spec)
+    with rushlight.no_grad():
+        results = rushlight.func.functional_call(module, own, args, kwargs)
+    return [getattr(v, "shape", None) for v in pytree.tree_leaves(results)]
 
 
 def _expanded(parameter: Tensor, n: int, scale: float) -> Tensor:

@@ -128,9 +128,9 @@ def number(name: str, value: Any, position: int, argument: str = "fill_value") -
     )
 
 
-_CPP = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-        "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-        "float64": "double"}  # fmt: skip
+_CPP = {"int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+        "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
+        "complex128": "c10::complex<double>"}  # fmt: skip
 
 
 def converted(value: Any, d: np.dtype) -> np.ndarray:
@@ -139,10 +139,16 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
     Negative integers wrap around in unsigned dtypes, infinities stay infinite.
     """
     cls = value.__class__
-    if (cls is float or cls is int) and d in FULL and -3e38 <= value <= 3e38:
-        return xp.asarray(value, d)
-    if cls is int and d is I64 and -(1 << 63) <= value < 1 << 63:
-        return xp.asarray(value, d)
+    if cls is float:
+        if d in FULL and -3e38 <= value <= 3e38:
+            return xp.asarray(value, d)
+    elif cls is int:
+        if not -(1 << 63) <= value < 1 << 64:
+            raise OverflowError(
+                "int too big to convert" if value > 0 else "can't convert negative int to unsigned"
+            )
+        if d in FULL or d is I64 and value < 1 << 63:
+            return xp.asarray(value, d)
     kind = dtypes.OF[d]
     if kind is dtypes.bool_:
         return xp.asarray(bool(value))
@@ -172,7 +178,7 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
             bad = bad or any(abs(p) > limit and abs(p) != np.inf for p in parts)
         if not bad:
             return array
-    name = _CPP.get(kind.name, kind.name)
+    name = _CPP.get(kind.name, f"{kind.name}_t")
     raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
 
 

@@ -300,13 +300,25 @@ def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> T
     return execute_write(INDEX_PUT, named)
 
 
-def read_indices(input: Tensor, indices: Any) -> At:
-    if not isinstance(indices, (tuple, list)):
-        raise TypeError(
-            "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not "
-            + results.kind(indices)
+def check_arguments(name: str, indices: Any, values: Any, accumulate: Any) -> None:
+    """TypeError for arguments of other types. None among the indices is a full slice, as for `torch.ops.aten.index_put`."""
+    for k, (argument, what, fits) in enumerate(
+        (
+            ("indices", "tuple of Tensors", isinstance(indices, (tuple, list))),
+            ("values", "Tensor", isinstance(values, Tensor)),
+            ("accumulate", "bool", isinstance(accumulate, bool)),
         )
-    return positions(input._array, indices)
+    ):
+        if not fits:
+            given = results.kind((indices, values, accumulate)[k])
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {k + 1}) must be {what}, not {given}"
+            )
+    for k, i in enumerate(indices):
+        if i is not None and not isinstance(i, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {results.kind(i)}"
+            )
 
 
 def lifted() -> Any:
@@ -324,9 +336,10 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
     tensor([1., 0., 2.])
     """
+    check_arguments("index_put", indices, values, accumulate)
     if opened_levels and lifted().among(input, indices, values):
         return lifted().index_put(input, indices, values, accumulate)
-    return index_put_at(input, values, read_indices(input, indices), accumulate)
+    return index_put_at(input, values, positions(input._array, indices), accumulate)
 
 
 @public("Tensor", name="index_put_")
@@ -334,6 +347,7 @@ def index_put_method(
     self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """In-place version of `index_put`."""
+    check_arguments("index_put_", indices, values, accumulate)
     if self._array.__class__ is overrides.Tagged or values._array.__class__ is overrides.Tagged:
         got = overrides.call_overrides(
             Tensor.index_put_, (self, indices, values), {"accumulate": accumulate}
@@ -342,4 +356,7 @@ def index_put_method(
             return got
     if opened_levels and lifted().among(self, indices, values):
         return self.copy_(lifted().index_put(self, indices, values, accumulate))
-    return index_put_(self, read_indices(self, indices), values, accumulate)
+    return index_put_(self, positions(self._array, indices), values, accumulate)
+
+
+index_put_method.__name__ = index_put_method.__qualname__ = "index_put_"

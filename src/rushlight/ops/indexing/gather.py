@@ -10,14 +10,15 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
-from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import BOOL, COMPLEX, FULL, I64, REDUCED
+from rushlight.core import dtypes, geometry, modes
+from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, results
 from rushlight.dispatch.handlers import made_of_number
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
+from rushlight.ops.factories import arguments
 
 INF = float("inf")
 
@@ -351,7 +352,21 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         elif other.__class__ is Tensor and other._array.ndim:
             if (number := quick_number(input, other._array.dtype)) is not None:
                 return choose(condition, number_beside(other, number), other)
+    for number, beside in ((input, other), (other, input)):
+        if isinstance(number, general.NUMBERS):
+            check_choice(number, beside)
     return general.call(CHOOSE, [condition, input, other, out])
+
+
+def check_choice(number: Any, beside: Any) -> None:
+    """RuntimeError where the dtype of the result of `where` cannot hold a number; infinite in half types is fine."""
+    if isinstance(beside, Tensor):
+        d = dtypes.result_dtype(
+            *((beside.dtype, None) if beside.dim() else (None, beside.dtype)),
+            modes.scalar_dtype(number),
+        ).np
+        if d not in REDUCED:
+            arguments.converted(number, d)
 
 
 @public("Tensor", name="where")
@@ -380,15 +395,16 @@ FILL = OPS["aten.masked_fill"]
 def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
     """A Python number in the usual dtypes; None for others, and where it may not fit."""
     c = value.__class__
-    if c is not int and c is not float:
-        return None
-    if d in FULL:
-        most = 1e38
-    elif d in REDUCED:
-        most = 6e4
-    elif d is I64 and c is int:
-        most = 1e18
+    if c is float:
+        most = 1e38 if d in FULL else 6e4
+    elif c is int:
+        most = 6e4 if d in REDUCED else 1e18
     else:
+        return None
+    if d is I64:
+        if c is float:
+            return None
+    elif d not in FULL and d not in REDUCED:
         return None
     if -most < value < most or (d is not I64 and value in (INF, -INF)):
         return xp.asarray(value, d)
@@ -396,18 +412,10 @@ def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
 
 
 def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
-    """A number in the dtype of the array it goes to; RuntimeError when that would lose it."""
-    d = a.dtype
-    if (quick := quick_number(value, d)) is not None:
+    """A number in the dtype of the array it goes to; RuntimeError where that cannot hold it."""
+    if (quick := quick_number(value, a.dtype)) is not None:
         return quick
-    name = dtypes.OF[d].name
-    if isinstance(value, complex) and d not in COMPLEX:
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-    if d.kind in "iu" and isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-        value = int(value)
-    return xp.number(value, d)
+    return arguments.converted(value, a.dtype)
 
 
 @elementwise(

@@ -21,12 +21,13 @@ from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry
-from rushlight.core.dtype_sets import BOOL, COMPLEX, I64
+from rushlight.core.dtype_sets import BOOL, COMPLEX, I64, REDUCED
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, on_device_of
 from rushlight.dispatch.registry import public
 from rushlight.dispatch.transforms import opened as opened_levels
+from rushlight.ops.factories import arguments
 from rushlight.ops.indexing import advanced
 from rushlight.ops.indexing.gather import quick_number
 from rushlight.ops.layout.regions import basic_index
@@ -218,13 +219,17 @@ def item(i: Any) -> Any:
         return int(i)
     if isinstance(i, (list, tuple, range, np.ndarray)):
         b = xp.asarray(opened(i))
-        if not b.size and b.dtype.kind == "f":
+        if b.dtype.kind == "f":  # of a sequence PyTorch makes a tensor of integers
             b = b.astype(np.int64)
+        elif b.dtype.kind == "U":
+            raise TypeError("new(): invalid data type 'str'")
         if not b.ndim and b.dtype.kind in "iu":
             return int(b)
         return item(_wrap(b))
     if hasattr(i, "__index__"):
         return integer(i)
+    if isinstance(i, str):
+        raise TypeError("new(): invalid data type 'str'")
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
         f"indices (got {type(i).__name__})"
@@ -329,6 +334,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             area = own.basic_index(a, basic) if changes(basic) else a
             at = advanced.positions(area, found) if found is not None else None
     if at is None:
+        if not given and a.dtype in REDUCED and area.size != 1:
+            arguments.converted(value, a.dtype)  # raises; one element may become infinite
         assign(area, v)
     elif a.__class__ is not Meta:
         if v.ndim:
@@ -393,15 +400,14 @@ setitem.__name__ = "__setitem__"
 def number_for(t: Tensor, value: Any) -> Any:
     """A number as a 0-d array of the dtype of `t`."""
     if not isinstance(value, general.NUMBERS):
-        raise TypeError(f"can't assign a {type(value).__name__} to a {tensor_type(t)}")
+        raise TypeError(f"can't assign a {results.kind(value)} to a {tensor_type(t)}")
     d = t._array.dtype
-    if isinstance(value, complex) and d not in COMPLEX:
-        if value.imag:
-            raise RuntimeError(
-                f"value cannot be converted to type {t.dtype.name} without overflow: {value}"
-            )
-        value = value.real
-    return devices.of(t._array).number(value, d)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63 and d != np.uint64:
+        raise ValueError("Overflow when unpacking long long")
+    own = devices.of(t._array)
+    if d in REDUCED and not isinstance(value, complex):
+        return own.number(value, d)
+    return own.from_numpy(arguments.converted(value, d))
 
 
 def tensor_type(t: Tensor) -> str:

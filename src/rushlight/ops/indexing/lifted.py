@@ -11,7 +11,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.transforms import Lifted, follow, opened, tensors_in
 from rushlight.ops.indexing import indexing
-from rushlight.ops.indexing.gather import where
+from rushlight.ops.indexing.gather import fill_number, where
 from rushlight.ops.indexing.index_writes import index_add, index_copy
 from rushlight.ops.layout.shape import broadcast_tensors
 
@@ -117,7 +117,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`."""
     view, found, numbers = split(self, index)
     if not isinstance(value, Tensor):
-        value = _wrap(indexing.quick_number(value, self._array.dtype))
+        value = _wrap(fill_number(value, self._array))
     if value.dtype is not view.dtype:
         value = value.to(view.dtype)
     while value.dim() > view.dim() and value.shape[0] == 1:

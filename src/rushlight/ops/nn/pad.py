@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.results import kind
 from rushlight.ops.indexing.gather import fill_number
 from rushlight.ops.nn.pool import check_dtype, check_tensor
 
@@ -46,7 +47,7 @@ def constant_pad_nd(xp, input: Array, pad: Ints, value: float = 0):
                 f"The input size {n}, plus negative padding {low} and {high} resulted in a negative "
                 "output size, which is invalid: narrow(): length must be non-negative."
             )
-    if value.__class__ is float and input.dtype.kind in "iu":
+    if value:
         fill_number(value, input)  # raises where the dtype cannot hold it
     return xp.pad_constant(input, each, value)
 
@@ -157,8 +158,8 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: Any = None):
         raise TypeError(
             f"pad(): argument 'mode' (position 3) must be str, not {type(mode).__name__}"
         )
-    if value is not None and isinstance(value, str):
-        raise TypeError("pad(): argument 'value' (position 4) must be float, not str")
+    if isinstance(value, (str, complex)):
+        raise TypeError(f"pad(): argument 'value' (position 4) must be float, not {kind(value)}")
     if len(pad) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, got {list(pad)}")
     if len(pad) > 2 * input.ndim:
@@ -167,6 +168,8 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: Any = None):
             f"length {len(pad)} and input of dimension {input.ndim}"
         )
     if mode == "constant":
+        if value is not None and not input.dtype.is_signed:
+            value = float(value)  # a negative one does not fit then
         return constant_pad_nd(input, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
