@@ -151,3 +151,20 @@ def test_one_of_a_row(dtype, shape):
         for skip in (False, True):
             got, want = compiled.median(x, skip), orders.median(x, skip)
             np.testing.assert_array_equal(got.astype("f8"), want.astype("f8"))
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_arrays_of_any_order_are_sorted_as_they_lie(order, dtype):
+    x = np.random.default_rng(0).integers(-9, 9, (5, 6, 40)).astype(dtype)
+    back = np.argsort(order)
+    laid = np.ascontiguousarray(x.transpose(order)).transpose(back)
+    for axis in (-3, 0, 1, 2):
+        for down in (False, True):
+            found, places = compiled.sort(laid, axis, down)
+            key = -x if down else x
+            np.testing.assert_array_equal(places, np.argsort(key, axis, kind="stable"))
+            np.testing.assert_array_equal(found, np.take_along_axis(x, places, axis))
+            assert found.strides == laid.strides
+        top = compiled.topk(laid, 3, axis, True, True)[0]
+        np.testing.assert_array_equal(top, -np.sort(-x, axis).take(range(3), axis))

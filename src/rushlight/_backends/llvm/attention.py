@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.strided import expand
+from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import attention as reference
 from rushlight._codegen.kernels import attention as kernels
 from rushlight._codegen.kernels import gemm
@@ -35,7 +36,7 @@ def rows_of(a: np.ndarray) -> np.ndarray:
     """`a`, or a copy of it, with the elements of rows side by side."""
     if a.strides[-1] == a.itemsize and a.flags.aligned:
         return a
-    return np.ascontiguousarray(a)
+    return in_order(a)
 
 
 def like(a: np.ndarray, shape: tuple) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight._backends.llvm.product_table import ELEMENTS
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import products as reference
 from rushlight._codegen.kernels import cross_products as kernels
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
@@ -33,7 +34,7 @@ def cross(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
         return reference.cross(a, b, axis)
     if a.shape != b.shape:
         a, b = np.broadcast_arrays(a, b)
-    return cross(np.array(a, order="C"), np.array(b, order="C"), axis)
+    return cross(contiguous(a), contiguous(b), axis)
 
 
 def small_kron(d: np.dtype) -> Any:
@@ -49,7 +50,7 @@ def small_kron(d: np.dtype) -> Any:
 def kron(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The Kronecker product of two matrices of one dtype."""
     if b.dtype in ELEMENTS and b.size and not b.flags.c_contiguous:
-        return kron(a, np.array(b, order="C"))
+        return kron(a, row_major(b))
     return reference.kron(a, b)
 
 

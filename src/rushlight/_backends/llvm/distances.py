@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import in_order
+from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._codegen.kernels import distances as kernels
 from rushlight.core.dtype_sets import FULL
 
@@ -39,7 +39,7 @@ def alike(*arrays: Any) -> bool:
 
 def turned(a: np.ndarray) -> np.ndarray:
     """[..., n, k] as [..., k, n] in memory."""
-    return np.array(a.swapaxes(-1, -2), order="C")
+    return row_major(a.swapaxes(-1, -2))
 
 
 def fits(a: np.ndarray, b: np.ndarray) -> bool:

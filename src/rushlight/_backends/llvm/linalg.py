@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight._backends import blas
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import linalg as reference
 from rushlight._backends.reference.products import adjoint
 from rushlight._codegen.kernel import Kernel
@@ -113,7 +114,7 @@ def dense(a: np.ndarray) -> np.ndarray:
     (m, n), (s1, s2), size = a.shape[-2:], a.strides[-2:], a.itemsize
     if s2 == size and s1 >= n * size or s1 == size and s2 >= m * size:
         return a
-    return np.array(a, order="C")
+    return row_major(a)
 
 
 @implements("cholesky")

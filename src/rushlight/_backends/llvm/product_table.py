@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight._backends import llvm
 from rushlight._backends.llvm.candidates import Candidate, first_fit, remembered
+from rushlight._backends.llvm.views import contiguous
 from rushlight._codegen import types
 from rushlight._codegen.kernels import gemm, gemv
 from rushlight.core.dtype_sets import BF16, F16, F32, F64, I8, I16, I32, I64, REDUCED, U8
@@ -85,7 +86,7 @@ def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if a.ndim == 2 and not a.flags.c_contiguous and a.T.flags.c_contiguous:
         return converted(a.T, dtype).T
     if not a.flags.c_contiguous:
-        a = np.ascontiguousarray(a)
+        a = contiguous(a)
     out = np.empty(a.shape, dtype)
     COMPILED["convert", a.dtype, dtype](a, out, a.size)
     return out
@@ -178,7 +179,7 @@ def is_readable(p: Product) -> bool:
 
 def readable(b: np.ndarray) -> np.ndarray:
     """`b`, or a copy whose rows are contiguous."""
-    return b if b.itemsize in b.strides[-2:] else np.ascontiguousarray(b)
+    return b if b.itemsize in b.strides[-2:] else contiguous(b)
 
 
 def rounded_once(p: Product) -> bool:
@@ -441,7 +442,7 @@ def paired(a: np.ndarray) -> np.ndarray:
     strides = a.strides
     if strides[-1] == 2 and not any(s % 4 for s in strides[:-1]):
         return a.view(np.int32)
-    columns = np.ascontiguousarray(a.swapaxes(-1, -2))
+    columns = contiguous(a.swapaxes(-1, -2))
     *lead, k, n = columns.shape
     out = np.empty((*lead, k // 2, n), np.int32)
     COMPILED[("paired",)](columns, out, 1, columns.size // n, n)

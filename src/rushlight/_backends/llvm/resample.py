@@ -189,8 +189,11 @@ def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np
         if len(_plans) >= KEPT:
             _plans.clear()
         plan = _plans[key] = planned(x, each, backwards)
-    if plan is None:
-        return None
+    return None if plan is None else carried_out(plan, x)
+
+
+def carried_out(plan: Plan, x: np.ndarray) -> np.ndarray:
+    """What a plan makes of an array that it is for."""
     if not plan.steps:
         return x.copy(order="K")
     nd = x.ndim
@@ -207,25 +210,38 @@ def weights_dtype(a: np.ndarray) -> np.dtype:
     return (f64 if a.dtype.itemsize == 8 else f32).np
 
 
+_of_taps: dict[tuple, tuple[Sequence[Taps], Plan | None]] = {}
+
+
+def by_taps(x: np.ndarray, taps: Sequence[Taps], sizes: Ints, adjoint: bool) -> np.ndarray | None:
+    """`resample`, or `resample_adjoint`, of arrays that kernels are made for; None of others."""
+    if x.__class__ is not np.ndarray or not x.flags.aligned:
+        return None
+    key = (x.shape, x.strides, x.dtype, adjoint, sizes, *map(id, taps))
+    found = _of_taps.get(key)
+    if found is None:
+        plan = None
+        if x.dtype.kind in "fV":
+            dtype = weights_dtype(x)
+            each = [lists_of(t, n, dtype, adjoint) for t, n in zip(taps, sizes, strict=True)]
+            plan = planned(x, each, not adjoint)
+        if len(_of_taps) >= KEPT:
+            _of_taps.clear()
+        found = _of_taps[key] = taps, plan  # kept with what it was made of, as in `lists_of`
+    return None if found[1] is None else carried_out(found[1], x)
+
+
 @implements("resample")
 def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
     """`x` resampled along its last `len(taps)` dimensions. uint8 is rounded after each of them."""
-    if x.dtype.kind not in "fV":
-        return reference.resample(x, taps)
-    sizes, dtype = x.shape[x.ndim - len(taps) :], weights_dtype(x)
-    each = [lists_of(t, n, dtype, False) for t, n in zip(taps, sizes, strict=True)]
-    y = by_lists(x, each, True)
+    y = by_taps(x, taps, x.shape[x.ndim - len(taps) :], False)
     return reference.resample(x, taps) if y is None else y
 
 
 @implements("resample_adjoint")
 def resample_adjoint(g: np.ndarray, taps: Sequence[Taps], sizes: Ints) -> np.ndarray:
     """The transpose of `resample`."""
-    if g.dtype.kind not in "fV":
-        return reference.resample_adjoint(g, taps, sizes)
-    dtype = weights_dtype(g)
-    each = [lists_of(t, n, dtype, True) for t, n in zip(taps, sizes, strict=True)]
-    x = by_lists(g, each, False)
+    x = by_taps(g, taps, sizes, True)
     return reference.resample_adjoint(g, taps, sizes) if x is None else x
 
 

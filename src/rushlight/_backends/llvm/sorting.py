@@ -13,8 +13,9 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.indexing import in_memory
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import contiguous, of_copies
+from rushlight._backends.llvm.views import contiguous, in_order, of_copies, row_major
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags, shape_inference
@@ -36,8 +37,7 @@ def as_rows(a: Any, axis: int | None) -> np.ndarray | None:
         return None
     if a.dtype not in SORTED or a.shape[axis] >= 1 << 31:
         return None
-    rows = np.ascontiguousarray(np.moveaxis(a, axis, -1))
-    return rows if rows.flags.aligned else rows.copy()
+    return in_order(np.moveaxis(a, axis, -1))
 
 
 def ranged(x: np.ndarray, down: bool) -> tuple[int, int]:
@@ -96,10 +96,7 @@ def placed(r: np.ndarray, axis: int) -> np.ndarray:
     """Rows with their last dimension back at `axis`, row-major."""
     if axis == r.ndim - 1 or axis == -1:
         return r
-    moved = np.moveaxis(r, -1, axis)
-    out = np.empty(moved.shape, moved.dtype)
-    out[...] = moved
-    return out
+    return row_major(np.moveaxis(r, -1, axis))
 
 
 def entries(infer: Any, kernel: Any) -> ByDtype:
@@ -121,7 +118,12 @@ SORT = entries((shape_inference.in_order_along, {"MOST": kernels.SHORT}), kernel
 def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices), stable."""
     if a.__class__ is np.ndarray and not a.flags.carray:
-        copied = SORT[a.dtype](np.array(a, order="C"), axis, descending)
+        if axis is not None and 1 not in a.shape and (order := in_memory(a)) is not None:
+            if not a.flags.c_contiguous:  # as it lies: the results lie so, too
+                rows = sort(a.transpose(order), order.index(axis % a.ndim), descending)
+                back = sorted(range(a.ndim), key=order.__getitem__)
+                return rows[0].transpose(back), rows[1].transpose(back)
+        copied = SORT[a.dtype](row_major(a), axis, descending)
         if copied is not None:
             return reference._as(a, copied[0]), reference._as(a, copied[1])
     x = as_rows(a, axis)
@@ -133,7 +135,7 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
 
 
 @implements("topk")
-@before(entries((shape_inference.largest_few, {"MOST": few.MOST}), few.first_few))
+@of_copies(entries((shape_inference.largest_few, {"MOST": few.MOST}), few.first_few))
 def topk(
     a: np.ndarray, k: int, axis: int | None, largest: bool, in_order: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -256,10 +258,10 @@ def unique(
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
     if a.__class__ is not np.ndarray or not a.size or a.dtype not in SORTED:
         return reference.unique(a, consecutive, places)
-    flat = np.ascontiguousarray(a).reshape(-1)
+    flat = in_order(a).reshape(-1)
     order = None
     if consecutive:
-        s = flat if flat.flags.aligned else flat.copy()
+        s = flat
     elif places:
         s, order = sort(flat, 0, False)
     else:

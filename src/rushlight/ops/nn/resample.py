@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import FLOATING, U8
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.adaptive_pool import adaptive_avg_pool
 from rushlight.ops.nn.pool import check_tensor, placed, regular
@@ -18,21 +20,23 @@ if TYPE_CHECKING:
 
 def check(name: str, a: np.ndarray, out: Ints) -> None:
     n = len(out)
-    if any(not hasattr(m, "__index__") for m in out):
-        raise TypeError(
-            f"{name}() received an invalid combination of arguments: output_size must be ints, got {out}"
-        )
+    for m in out:
+        if m.__class__ is not int and not hasattr(m, "__index__"):
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments: output_size must be ints, got {out}"
+            )
     if 0 in a.shape[1:]:
         if 0 in a.shape[2:]:
             sizes_error(a, out)
         raise RuntimeError(
             f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(a.shape)}"
         )
-    if any(m <= 0 for m in out):
+    if min(out) <= 0:
         sizes_error(a, out)
-    d = dtypes.OF[a.dtype]
-    if not (d.is_floating_point or a.dtype.name == "uint8"):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
+    if a.dtype not in FLOATING and a.dtype is not U8:
+        d = dtypes.OF[a.dtype]
+        if not (d.is_floating_point or a.dtype.name == "uint8"):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
 
 
 def sizes_error(a: np.ndarray, out: Ints) -> None:
@@ -46,12 +50,17 @@ def sizes_error(a: np.ndarray, out: Ints) -> None:
     )
 
 
+@lru_cache(maxsize=256)
+def taps(
+    xp: Any, sizes: Ints, out: Ints, scales: Any, mode: str, corners: bool, antialias: bool, dtype: Any
+) -> tuple:  # fmt: skip
+    """The taps of each dimension; the same object for the same arguments, by which kernels know what they planned."""
+    each = zip(sizes, out, scales or (None,) * len(out), strict=True)
+    return tuple([xp.taps_of(*of, mode, corners, antialias, dtype) for of in each])
+
+
 def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) -> Any:
     """The operator of one mode in `n` dimensions, and its transpose."""
-
-    def taps(xp: Any, sizes: Ints, out: Ints, scales: Any, corners: bool, dtype: Any) -> list:
-        each = zip(sizes, out, scales or (None,) * n, strict=True)
-        return [xp.taps_of(*of, mode, corners, antialias, dtype) for of in each]
 
     @op(where="internal", name=name, node=f"{node}Backward0")
     def forward(
@@ -59,7 +68,9 @@ def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) ->
     ):
         check(name, input, output_size)
         x, last = regular(xp, input)
-        each = taps(xp, x.shape[2:], output_size, scale_factors, align_corners, x.dtype)
+        each = taps(
+            xp, x.shape[2:], output_size, scale_factors, mode, align_corners, antialias, x.dtype
+        )
         return placed(xp, xp.resample(x, each), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}BackwardBackward0")
@@ -71,7 +82,7 @@ def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) ->
         scale_factors: tuple | None,
     ):
         g, last = regular(xp, grad_output)
-        each = taps(xp, sizes, g.shape[2:], scale_factors, align_corners, g.dtype)
+        each = taps(xp, sizes, g.shape[2:], scale_factors, mode, align_corners, antialias, g.dtype)
         return placed(xp, xp.resample_adjoint(g, each, sizes), last)
 
     forward.grad(
@@ -106,6 +117,7 @@ for _mode, _filter in (("bilinear", "linear"), ("bicubic", "cubic"), ("lanczos",
         2, f"_upsample_{_mode}2d_aa", f"Upsample{_mode.capitalize()}2DAa", _filter, True
     )
 
+FAR = 2.0**63
 SMOOTH = ("linear", "bilinear", "bicubic", "trilinear")
 NEEDS = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
@@ -136,15 +148,16 @@ def interpolate(
         )
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
-    shape = tuple(input.shape[2:])
+    shape = tuple(input.shape)[2:]
     size, factors = wanted(shape, size, scale_factor)
     if recompute_scale_factor:
         if size is not None:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     if size is None:
         products = [s * f for s, f in zip(shape, factors, strict=True)]
-        if not all(-(2.0**63) <= p < 2.0**63 for p in products):
-            raise RuntimeError("value cannot be converted to type int64_t without overflow")
+        for p in products:
+            if not -FAR <= p < FAR:
+                raise RuntimeError("value cannot be converted to type int64_t without overflow")
         size = tuple(map(int, products))
         factors = None if recompute_scale_factor else factors
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and n == 2):
