@@ -149,3 +149,44 @@ def test_compiled_programs_lie_as_others():
     given = x, torch.rand(3, 5, 1, 4), torch.rand(5, 1, 4)
     for _ in range(3):
         assert layouts(compiled(*given)) == layouts(f(*given))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (1, 2, 0)])
+def test_random_numbers_follow_memory(order, dtype):
+    """A tensor in another order gets the numbers that one in order gets, place of memory by place."""
+    back = np.argsort(order).tolist()
+    x = torch.zeros(3, 4, 5, dtype=dtype).permute(order).contiguous().permute(back)
+    draws = [
+        torch.rand_like,
+        lambda t: t.clone().uniform_(-1, 2),
+        lambda t: t.clone().exponential_(),
+        lambda t: t.clone().bernoulli_(0.5),
+        lambda t: t.clone().random_(2, 90),
+    ]
+    for draw in draws:
+        torch.manual_seed(1)
+        got = draw(x)
+        torch.manual_seed(1)
+        wanted = draw(torch.zeros(x.permute(order).shape, dtype=dtype))
+        assert got.stride() == x.stride()
+        assert got.permute(order).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("size", [6, 40])
+def test_what_is_made_of_transposed_arrays(size):
+    a = np.arange(size * 7.0).reshape(7, size).T
+    x = torch.tensor(a.T.copy()).t()
+    z = torch.complex(x, x + 1)
+    assert z.stride() == x.stride()
+    np.testing.assert_array_equal(z.numpy(), a + 1j * (a + 1))
+    z = torch.complex(x, torch.tensor(2.0, dtype=torch.float64))
+    assert z.stride() == x.stride()
+    np.testing.assert_array_equal(z.numpy(), a + 2j)
+    np.testing.assert_array_equal(x.sum_to_size(size, 1).numpy(), a.sum(1, keepdims=True))
+    got = torch.select_scatter(x, torch.zeros(size, dtype=torch.float64), 1, 3)
+    assert got.stride() == x.stride()
+    wanted = a.copy()
+    wanted[:, 3] = 0
+    np.testing.assert_array_equal(got.numpy(), wanted)
+    assert torch.isposinf(x.long()).stride() == x.stride()

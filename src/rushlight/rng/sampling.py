@@ -71,13 +71,17 @@ def memory_order(out: np.ndarray) -> tuple[int, ...]:
     return tuple(fast_first[::-1])
 
 
+def as_it_lies(out: np.ndarray) -> np.ndarray:
+    """`out` with its dimensions in the order in which it is filled."""
+    return out if out.flags.c_contiguous else out.transpose(memory_order(out))
+
+
 def _write(out: np.ndarray, values: np.ndarray) -> None:
     """Copy `values` [n] into `out`, converted as C++ does it: float64 goes to the half types by way of float32."""
     if out.flags.c_contiguous and (values.dtype is out.dtype or values.dtype.kind == "b"):
         out.reshape(-1)[...] = values
         return
-    whole = out.flags.c_contiguous
-    view = out.reshape(-1) if whole else out.transpose(memory_order(out))
+    view = out.reshape(-1) if out.flags.c_contiguous else as_it_lies(out)
     with np.errstate(all="ignore"):
         if out.dtype in REDUCED and values.dtype == F64:
             values = values.astype(np.float32)
@@ -109,6 +113,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
         refuse("check_uniform_bounds", out.dtype)
     if (low, high) != (0.0, 1.0):
         _check_bounds(out.dtype, low, high)
+    out = as_it_lies(out)
     double, single = out.dtype == np.float64, out.dtype == np.float32
     direct = (double or single) and out.flags.c_contiguous
     u = out.reshape(-1) if direct else np.empty(out.size, np.float64 if double else np.float32)
@@ -185,6 +190,7 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
 
 def _scalar_normals(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Normal numbers one after the other, as scalar code draws them: in pairs of float64."""
+    out = as_it_lies(out)
     if out.flags.c_contiguous and (out.dtype is F32 or out.dtype is F64):
         xp.random_scalar_normals(generator, out.reshape(-1), mean, std)
     else:
@@ -268,6 +274,7 @@ def random_(out: np.ndarray, low: int | None, high: int | None, generator: Gener
             )
     span = last - low + 1
     if span < _WIDE:
+        out = as_it_lies(out)
         direct = out.dtype == np.int64 and out.flags.c_contiguous
         words = out if direct else np.empty(out.size, np.int64)
         xp.random_integers(generator, words, low, span)
@@ -393,6 +400,7 @@ def bernoulli_(
         if not 0.0 <= p <= 1.0:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         # u < p for u = k / 2**53 is k < p * 2**53, and the right side is exact.
+        out = as_it_lies(out)
         hits = out if out.flags.c_contiguous else np.empty(out.size, bool)
         below = math.ceil(p * 2.0**53)
         if hits is out:
@@ -433,6 +441,7 @@ def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
         )
     if not rate > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    out = as_it_lies(out)
     direct = out.dtype in FULL and out.flags.c_contiguous
     drawn = out if direct else np.empty(out.size, F64 if out.dtype == F64 else F32)
     xp.random_exponentials(generator, drawn, -1.0 / rate)
@@ -449,6 +458,7 @@ def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) 
         )
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    out = as_it_lies(out)
     direct = out.dtype in FULL and out.flags.c_contiguous
     drawn = out if direct else np.empty(out.size, F64 if out.dtype == F64 else F32)
     xp.random_cauchys(generator, drawn, float(median), float(sigma))
@@ -474,6 +484,7 @@ def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if out.dtype.kind in "bc" or out.dtype in STORED_ONLY:
         refuse("geometric_cpu", out.dtype)
+    out = as_it_lies(out)
     direct = (out.dtype in FULL or out.dtype is I64) and out.flags.c_contiguous
     drawn = out if direct else np.empty(out.size)
     xp.random_geometrics(generator, drawn, p)

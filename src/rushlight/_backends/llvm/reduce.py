@@ -407,7 +407,11 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     found = planned(a, axes, False) if d in FLOATING or d is I64 else None
     if (r := in_one(SUM, a, found)) is not None:
         return r.reshape(shape)
-    if found is None and d in REDUCED and not a.flags.c_contiguous:
+    if (
+        found is None
+        and not a.flags.c_contiguous
+        and (d in REDUCED or SMALL <= a.size <= PART and (d in FLOATING or d is I64))
+    ):
         return sum_to(in_order(a), shape)
     if found is None or d is I64:
         return reference.sum_to(a, shape)

@@ -301,7 +301,8 @@ def alike(
     make: Callable, fill: Callable | None = None, draw: Callable | None = None, numbers: int = 0
 ) -> Callable:
     """Declare a factory that takes a tensor and a `numbers` of real numbers; see `shaped`, `shaped_as`. Where the
-    tensor lies in memory in another order than the usual, `fill(array, *numbers)` writes into memory as `a` has."""
+    tensor lies in memory in another order than the usual, `fill(array, *numbers)` writes into memory as `a` has, as
+    `draw(array)` does into all."""
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **options: Any) -> Any:
@@ -319,9 +320,9 @@ def alike(
                     if a.flags.c_contiguous:
                         if same or d is not False and draw is None and 1 not in a.shape:
                             made = make(a.shape, *given, d)
-                    elif fill is not None and same:
+                    elif same and (fill is not None or draw is not None):
                         made = xp.empty_alike(a)
-                        if made is not None:
+                        if made is not None and fill is not None:
                             fill(made, *given)
                     if made is None:
                         return general(*args, **options)

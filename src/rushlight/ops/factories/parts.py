@@ -37,6 +37,12 @@ def _joined(xp, real: Array, imag: Array) -> Array:
     # Not real + 1j * imag: infinity times 0 would put a nan into the other part.
     d = dtypes.OF[real.dtype].to_complex().np
     shape, n = real.shape, real.ndim - imag.ndim
+    if n in (0, real.ndim) and not real.flags.c_contiguous and 1 not in shape:
+        order = sorted(range(real.ndim), key=lambda k: -real.strides[k])
+        lies = real.transpose(order)
+        if lies.flags.c_contiguous and (not imag.ndim or imag.strides == real.strides):
+            made = _joined(xp, lies, imag.transpose(order) if imag.ndim else imag)
+            return made.transpose(sorted(range(real.ndim), key=order.__getitem__))
     spread = n >= 0 and imag.shape == shape[n:] and (not n or 1 not in shape)  # over all of real
     if spread and real.flags.c_contiguous:
         made = xp.empty(shape, C64 if d is C32 else d)

@@ -82,14 +82,14 @@ def drawn(
 
 
 def _uniform(a: np.ndarray) -> None:
-    if a.dtype is F32:
+    if a.dtype is F32 and a.flags.c_contiguous:
         xp.random_floats(generators.default_generator, a)
     else:
         sampling.uniform_(a, 0.0, 1.0, generators.default_generator)
 
 
 def _normal(a: np.ndarray) -> None:
-    if a.dtype is not F32:
+    if a.dtype is not F32 or not a.flags.c_contiguous:
         sampling.normal_(a, 0.0, 1.0, generators.default_generator)
     elif a.size < 16:
         xp.random_scalar_normals(generators.default_generator, a, 0.0, 1.0)
