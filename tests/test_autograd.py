@@ -961,3 +961,70 @@ def test_callbacks_at_the_end_of_a_backward():
     assert order == ["leaf", "end"] * 2
     with pytest.raises(RuntimeError, match="only be installed during backward pass"):
         queue(print)
+
+
+I, M = torch.tensor([0, 1]), torch.tensor([True, False])
+
+
+@pytest.mark.parametrize(
+    ("f", "seen"),
+    [
+        (lambda x, y: x.gather(0, I), "x"),
+        (lambda x, y: x.index_select(0, I), "x"),
+        (lambda x, y: x.take(I), "x"),
+        (lambda x, y: torch.where(M, x, y), "xy"),
+        (lambda x, y: torch.where(M, x, 0.0), "x-"),
+        (lambda x, y: x.masked_fill(M, 0), "x"),
+        (lambda x, y: x.masked_fill(M, torch.tensor(0.0)), "x-"),
+        (lambda x, y: x.masked_select(M), "x"),
+        (lambda x, y: x.scatter(0, I, y), "xy"),
+        (lambda x, y: x.scatter(0, I, 1.0), "x"),
+        (lambda x, y: x.scatter_reduce(0, I, y, "sum"), "xy"),
+        (lambda x, y: x.index_add(0, I, y), "xy"),
+        (lambda x, y: x.index_put((I,), y), "xy"),
+        (lambda x, y: torch.nn.functional.nll_loss(x.view(1, 2), I[:1]), "v"),
+        (lambda x, y: torch.nn.functional.embedding(I, x.view(2, 1)), "v"),
+        (lambda x, y: torch.nn.functional.batch_norm(x.view(2, 1), torch.zeros(1), torch.ones(1)), "v--"),
+        (lambda x, y: x**2, "x"),
+        (lambda x, y: 2**x, "x"),
+        (lambda x, y: x + 2, "x-"),
+        (lambda x, y: x * torch.ones(2), "x-"),
+        (lambda x, y: torch.cat([x, torch.ones(1), y]), "x-y"),
+    ],
+)  # fmt: skip
+def test_next_functions_leave_out_what_never_has_a_gradient(f, seen):
+    x, y = torch.rand(2, requires_grad=True), torch.rand(2, requires_grad=True)
+    r = f(x, y)
+    found = [node for node, _ in r.grad_fn.next_functions]
+    for name, node in zip(seen, found, strict=True):
+        if name == "-":
+            assert node is None
+        elif name == "v":
+            assert node.name() == "ViewBackward0"
+        else:
+            assert node.variable is {"x": x, "y": y}[name]
+    if len(seen) == 1:
+        alone = r.grad_fn(torch.ones_like(r))
+        assert isinstance(alone, torch.Tensor)
+    got = []
+    r.grad_fn.register_hook(lambda into, _: got.append(into))
+    r.sum().backward()
+    assert len(got[0]) == len(seen)
+
+
+def test_next_functions_of_linear():
+    x, w, b = (torch.rand(s, requires_grad=True) for s in ((2, 3), (4, 3), (4,)))
+    y = torch.nn.functional.linear(x, w, b)
+    bias, input, t = (node for node, _ in y.grad_fn.next_functions)
+    assert bias.variable is b and input.variable is x
+    assert t.name() == "TBackward0" and t is y.grad_fn.next_functions[2][0]
+    assert t.next_functions[0][0].variable is w
+    g = torch.rand(2, 4)
+    of_bias, of_input, of_t = y.grad_fn(g)
+    assert torch.equal(of_bias, g.sum(0)) and torch.allclose(of_input, g @ w)
+    assert torch.allclose(of_t, x.t() @ g) and torch.equal(t(of_t), of_t.t())
+    with pytest.raises(RuntimeError, match="not run here"):
+        t.register_hook(print)
+    y.grad_fn.register_hook(lambda into, _: (into[0], into[1], 2 * into[2]))
+    y.backward(g)
+    assert torch.allclose(w.grad, 2 * g.t() @ x) and torch.equal(b.grad, g.sum(0))

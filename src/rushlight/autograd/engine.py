@@ -21,7 +21,7 @@ import numpy as np
 from rushlight._backends import devices, llvm, sparse
 from rushlight._backends.math_bits import Marked, resolved
 from rushlight._codegen.runtime import abi
-from rushlight.autograd.graph import AccumulateGrad, Output, count, new, version_of
+from rushlight.autograd.graph import AccumulateGrad, Output, count, new, seen, unseen, version_of
 from rushlight.autograd.hook_results import replaced, replaced_all
 from rushlight.autograd.state import AT_END, active, thread
 from rushlight.autograd.views import View, edge_of
@@ -195,7 +195,10 @@ def run_special(
             for hook in tuple(hooks.accumulated.values()):
                 hook(node.variable)
         for hook in tuple(hooks.post.values()):
-            gradients = replaced_all(gradients, hook(tuple(gradients), tuple(gs)), hook)
+            shown = seen(node, gradients)
+            replacing = replaced_all(shown, hook(tuple(shown), tuple(gs)), hook)
+            if replacing is not shown:
+                gradients = unseen(node, replacing, gradients)
         if node.__class__ is AccumulateGrad and arrived:
             for reduce in node.reduced:
                 reduce(node.variable)

@@ -22,7 +22,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rushlight.core.tensor import Tensor
 
@@ -161,6 +161,8 @@ class Node:
     )
     saves_result = False
     n_outputs = 1
+    shown: tuple[int, ...] | None = None  # the edges that users see, in PyTorch's order; None: all
+    transposed: tuple[int, ...] = ()  # of these, those that are seen through a `TBackward0`
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         raise NotImplementedError(f"{self.name()} has no backward")
@@ -170,6 +172,7 @@ class Node:
         if len(grads) != self.n_outputs:
             raise TypeError(f"expected {self.n_outputs} arguments, got {len(grads)} instead")
         found = self.apply(list(grads) if len(grads) > 1 else grads[0], self.edges, True, True)
+        found = seen(self, found)
         return found[0] if len(found) == 1 else found
 
     def name(self) -> str:
@@ -183,8 +186,17 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """For each input: the node its gradient goes to (None where none goes), and which output."""
-        return tuple((None, 0) if e is None else node_and_output(e) for e in self.edges)
+        """For each input that can have a gradient: the node it goes to (None where none goes), and which output."""
+        if self.shown is None:
+            return tuple((None, 0) if e is None else node_and_output(e) for e in self.edges)
+        found: list[tuple[Node | None, int]] = []
+        for i in self.shown:
+            e = self.edges[i]
+            if e is not None and i in self.transposed:
+                found.append((transposing(self, i), 0))
+            else:
+                found.append((None, 0) if e is None else node_and_output(e))
+        return tuple(found)
 
     @property
     def _input_metadata(self) -> tuple:
@@ -239,6 +251,63 @@ class Output:
 def node_and_output(e: Any) -> tuple[Any, int]:
     """The node of an edge, and the number of the output that the edge stands for."""
     return (e.node, e.nr) if e.__class__ is Output else (e, 0)
+
+
+def followers(node: Node) -> list[Node]:
+    """The nodes that gradients go to from a node, as the engine follows them."""
+    return [node_and_output(e)[0] for e in node.edges if e is not None]
+
+
+def seen(node: Node, gradients: Sequence) -> Sequence:
+    """The gradients of a node's inputs as users see them: those of `next_functions`."""
+    if node.shown is None:
+        return gradients
+    found = []
+    for i in node.shown:
+        g = gradients[i]
+        found.append(g.t() if g is not None and i in node.transposed else g)
+    return tuple(found)
+
+
+def unseen(node: Node, shown: Sequence, gradients: Sequence) -> Sequence:
+    """All gradients of a node's inputs, where `shown` takes the place of those that users see."""
+    if node.shown is None:
+        return shown
+    found = list(gradients)
+    for i, g in zip(node.shown, shown, strict=True):
+        found[i] = g.t() if g is not None and i in node.transposed else g
+    return found
+
+
+class TBackward0(Node):
+    """The node that stands before the weight of a `linear`, whose gradient rule transposes by itself: it can be looked at and
+    called, the engine does not run it, and so it takes no hooks."""
+
+    __slots__ = ()
+    __module__ = "torch.autograd"
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        return (g.t(),)
+
+    def register_hook(self, fn: Callable) -> RemovableHandle:
+        """RuntimeError: the node does not run."""
+        raise RuntimeError(
+            "TBackward0 before the weight of a linear is not run here: register the hook on the node of the linear"
+        )
+
+    register_prehook = register_hook
+
+
+_transposing: weakref.WeakKeyDictionary[Node, TBackward0] = weakref.WeakKeyDictionary()
+
+
+def transposing(node: Node, i: int) -> TBackward0:
+    """The `TBackward0` between a node and its edge number `i`, the same one each time."""
+    made = _transposing.get(node)
+    if made is None:
+        made = _transposing[node] = new(TBackward0)
+        made.edges, made.saved, made.unbroadcast_to, made.hooks = (node.edges[i],), None, None, None
+    return made
 
 
 def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.autograd.function import FunctionNode
-from rushlight.autograd.graph import FREED, Node
+from rushlight.autograd.graph import FREED, Node, followers
 from rushlight.autograd.views import CopySlices
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.record import GeneralNode, OpNode
@@ -59,5 +59,5 @@ def ended_at(t: Tensor) -> str | None:
         if emptied(node):
             return node.name()
         met.add(node)
-        ahead += [n for n, _ in node.next_functions]
+        ahead += followers(node)
     return None

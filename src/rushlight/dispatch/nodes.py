@@ -127,7 +127,9 @@ def node_class(op: Op, name: str) -> tuple[type, type]:
     """(plain, general): the node classes of an operator under one name, made once."""
     classes = op.node_classes.get(name)
     if classes is None:
-        general = type(name, (GeneralNode,), dict(attributes_of_nodes(op), saves_result=False))
+        general = type(
+            name, (GeneralNode,), attributes_of_nodes(op, name) | {"saves_result": False}
+        )
         plain = plain_class(op, name, op.inputs) if straight_rules(op) else general
         classes = op.node_classes[name] = (plain, general)
     return classes
@@ -143,10 +145,10 @@ def number_class(op: Op, ins: tuple[str, ...]) -> type | None:
     return op.number_classes[ins]
 
 
-def attributes_of_nodes(op: Op) -> dict[str, Any]:
-    """The attributes of all node classes of an operator."""
+def attributes_of_nodes(op: Op, name: str) -> dict[str, Any]:
+    """The attributes of an operator's node classes of one name."""
     names = op.saved_names()
-    found = {"__slots__": (), "op": op, "__module__": "torch.autograd"}
+    found = {"__slots__": (), "op": op, "__module__": "torch.autograd", **op.shown_edges(name)}
     # properties, not __getattr__: a class that has one makes every attribute of a node slow to read
     for n in names:
         public = "self" if n == "input" else n
@@ -196,7 +198,7 @@ def plain_class(op: Op, name: str, ins: tuple[str, ...]) -> type:
         return made.apply(self, g, edges, keep, record)
 
     own = {"apply": apply, "saved_layout": (tensors, statics)}
-    made: Any = type(name, (OpNode,), attributes_of_nodes(op) | own)
+    made: Any = type(name, (OpNode,), attributes_of_nodes(op, name) | own)
     return made
 
 

@@ -189,6 +189,10 @@ SCALARS = frozenset(
 class Op:
     """One operator: its forward, its gradient rules, and what is known about both."""
 
+    # the inputs in the order that `next_functions` has them, where it is another; "weight.T": through a TBackward0
+    shown: tuple[str, ...] | None
+    never: frozenset[str] = frozenset()  # inputs of `rule_all` that never have a gradient
+
     def __init__(
         self,
         declared: Callable,
@@ -216,6 +220,7 @@ class Op:
         first: str | None = None,
         writes: str = "",
         operands: tuple[str, ...] | Callable | None = None,
+        shown: tuple[str, ...] | None = None,
     ) -> None:
         self.declared = declared
         declared.__doc__ = doc or declared.__doc__
@@ -247,6 +252,7 @@ class Op:
         # the inputs of an elementwise operator that its result lies in memory like, in their order, or a function that
         # gives them for the inputs that are numbers; () for a row-major result; None for one as the kernel makes it
         self._operands = self.inputs if operands is None and elementwise else operands
+        self.shown = shown
         self.rules: dict[str, Rule] = {}
         self.rule_all: Rule | None = None
         # the operator that is recorded of the in-place form, where results of this one have no gradients: `lt_`
@@ -332,9 +338,14 @@ class Op:
             self.rules[wrt] = self._checked(Rule(rule, kernel), wrt)
         return self.function
 
-    def grad_all(self, rule: Callable, kernel: Callable | None = None) -> Any:
+    def grad_all(
+        self, rule: Callable, kernel: Callable | None = None, never: tuple[str, ...] = ()
+    ) -> Any:
         """Declare one rule for all inputs, or one rule and one kernel: they return a tuple of gradients and
-        may name `needs`, a tuple of whether each input needs one."""
+        may name `needs`, a tuple of whether each input needs one. `never`: inputs that have None there always."""
+        if not {*never} <= {*self.inputs}:
+            raise TypeError(f"[{self.path}] never={never}, inputs: {self.inputs}")
+        self.never = frozenset(never)
         self.rule_all = self._checked(Rule(rule, kernel), "*", "needs")
         return self.function
 
@@ -406,6 +417,25 @@ class Op:
             if i in numbers:
                 return name
         return None
+
+    def shown_edges(self, node_name: str) -> dict[str, tuple[int, ...]]:
+        """What the node classes of one name have as `shown` and `transposed`. Inputs without a rule are left out, and the
+        number that the name is of."""
+        if self.lists:
+            return {}
+        ruled = self.inputs if self.rule_all else self.rules
+        names = [i for i in self.inputs if i in ruled and i not in self.never]
+        if node_name in self.scalar_nodes:
+            number = self.inputs[-1 - self.scalar_nodes.index(node_name)]
+            names = [i for i in names if i != number]
+        if self.shown is not None:
+            names = [i for i in self.shown if i.removesuffix(".T") in names]
+        if names == [*self.inputs]:
+            return {}
+        return {
+            "shown": tuple(self.inputs.index(i.removesuffix(".T")) for i in names),
+            "transposed": tuple(self.inputs.index(i[:-2]) for i in names if i.endswith(".T")),
+        }
 
     def classes(self, name: str) -> tuple[type, type]:
         """The node classes under one name: (straight-line, general)."""

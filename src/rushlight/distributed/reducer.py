@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight.autograd.graph import followers
 from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
@@ -388,7 +389,7 @@ def _leaves(outputs: Any) -> set[int]:
         seen.add(node)
         if (variable := getattr(node, "variable", None)) is not None:
             found.add(id(variable))
-        stack += [following for following, _ in node.next_functions if following is not None]
+        stack += followers(node)
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import rushlight
+from rushlight.autograd.graph import followers
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.overloads import OpOverloadPacket
@@ -230,7 +231,7 @@ class FlopCounterMode(TorchDispatchMode):
             node = open_nodes.pop()
             if node is not None and node not in self._made_in:
                 self._made_in[node] = tuple(self._inside)
-                open_nodes += [each for each, _ in node.next_functions]
+                open_nodes += followers(node)
 
     def _count(self, name: Any, flops: int) -> None:
         inside = self._made_in.get(_backward[-1], ()) if _backward else self._inside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rushlight.autograd.graph import AccumulateGrad
+from rushlight.autograd.graph import AccumulateGrad, followers
 from rushlight.autograd.saved_hooks import get_gradient_edge
 from rushlight.core.tensor import Tensor
 from rushlight.nn import Module, Parameter
@@ -50,10 +50,9 @@ def autograd(
         if node in boxes:
             continue
         boxes[node] = _box(node, names, memory, show_saved)
-        for source, _ in node.next_functions:
-            if source is not None:
-                edges.append((source, node))
-                waiting.append(source)
+        for source in followers(node):
+            edges.append((source, node))
+            waiting.append(source)
     edges = _fold_parameters(boxes, edges)
     total = sum(memory.values())
     what = f"an autograd graph of {len(boxes) - len(tensors)} nodes"

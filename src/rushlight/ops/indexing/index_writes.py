@@ -268,7 +268,7 @@ def index_reduce_back(
     return own, None, part
 
 
-index_reduce.grad_all(index_reduce_back)
+index_reduce.grad_all(index_reduce_back, never=("index",))
 
 
 # -- positions in the flattened tensor -------------------------------------------------------------

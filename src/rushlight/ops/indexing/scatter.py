@@ -355,4 +355,4 @@ def scatter_reduce_back(
     return own, None, part
 
 
-scatter_reduce.grad_all(scatter_reduce_back)
+scatter_reduce.grad_all(scatter_reduce_back, never=("index",))

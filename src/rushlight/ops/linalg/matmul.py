@@ -140,7 +140,7 @@ def vdot(input: Array, other: Array):
 vdot.grad(input=lambda g, other: g.conj_physical() * other, other=lambda g, input: g * input)
 
 
-@op(where="nn.functional", node="AddmmBackward0")
+@op(where="nn.functional", node="AddmmBackward0", shown=("bias", "input", "weight.T"))
 def linear(xp, input: Array, weight: Array, bias: Array | None = None):
     """input [..., k] @ weight [m, k]ᵀ + bias [m] -> [..., m]: the affine map of `nn.Linear`.
 

@@ -79,7 +79,7 @@ def rectified_batch_gradients(xp, g, input, weight, mean, var, training, eps, ne
     return *arrays_as_given(xp, gx, gw, gb, input, weight, input.shape[1:2]), None, None
 
 
-normalized_batch.grad_all(batch_rule, kernel=batch_gradients)
+normalized_batch.grad_all(batch_rule, kernel=batch_gradients, never=("mean", "var"))
 
 
 def channels_checked(input: Tensor, **parameters: Tensor | None) -> None:

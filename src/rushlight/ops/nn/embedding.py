@@ -252,7 +252,7 @@ def bag_arrays(
     return gw, None, None, gs
 
 
-bagged.grad_all(bag_gradients, kernel=bag_arrays)
+bagged.grad_all(bag_gradients, kernel=bag_arrays, never=("indices", "offsets"))
 
 
 def checked_bags(
