@@ -968,3 +968,46 @@ def test_a_write_to_an_argument_with_a_history_is_not_recorded():
         (compiled(y) + y.sum()).backward()
         assert x.grad.tolist() == [[4.0] * 3] * 2
     assert "another history" in str(compiled.reasons)
+
+
+def test_switches_of_dynamo_that_have_an_effect():
+    config, exc = torch._dynamo.config, torch._dynamo.exc
+    with config.patch(disable=True):
+        f = torch.compile(lambda x: x + 1)
+        assert f(torch.ones(2)).tolist() == [2.0, 2.0] and not f.programs
+    f(torch.ones(2))
+    assert len(f.programs) == 1
+    with config.patch(error_on_recompile=True):
+        f(torch.ones(2))
+        with pytest.raises(exc.RecompileError, match="none of its 1 programs"):
+            f(torch.ones(3))
+    with (
+        config.patch(cache_size_limit=1, fail_on_recompile_limit_hit=True),
+        pytest.raises(exc.FailOnRecompileLimitHit, match="recompile_limit reached"),
+    ):
+        f(torch.ones(3))
+    with config.patch(accumulated_recompile_limit=1):
+        assert f(torch.ones(3)).tolist() == [2.0] * 3 and len(f.programs) == 1
+
+    flag = 0
+
+    @torch.compile
+    def g(x):
+        return x + flag
+
+    with config.patch(recompile_limit=2):
+        for flag in range(4):  # noqa: B007
+            assert g(torch.zeros(1)).item() == flag
+    assert len(g.programs) <= 2
+
+
+def test_errors_of_a_back_end_may_be_suppressed():
+    def backend(graph, inputs):
+        raise ValueError("no back end")
+
+    x = torch.ones(2)
+    with pytest.raises(ValueError, match="no back end"):
+        torch.compile(lambda x: x + 1, backend=backend)(x)
+    with torch._dynamo.config.patch(suppress_errors=True):
+        f = torch.compile(lambda x: x + 1, backend=backend)
+        assert f(x).tolist() == [2.0, 2.0] and "no back end" in f.reasons[0]

@@ -606,5 +606,18 @@ def test_switches_of_the_compiler_have_other_values_in_a_block():
         with pytest.raises(KeyError), config.patch({"verbose": 2}):
             raise KeyError
         assert config.verbose is False
+        with pytest.raises(AttributeError, match="nonsense does not exist"):
+            config.nonsense
+        with pytest.raises(AttributeError, match="nonsense does not exist"):
+            config.nonsense = 1
+        with pytest.raises(AttributeError, match="nonsense"), config.patch(nonsense=1):
+            pass
+        assert config.automatic_dynamic_shapes is True and config.recompile_limit == 8
+        saved = config.save_config()
+        config.recompile_limit = 3
+        assert config.cache_size_limit == 3 and config.get_config_copy()["recompile_limit"] == 3
+        config.load_config(saved)
+        assert config.cache_size_limit == 8
+        assert not hasattr(config, "pytest_plugins")
     finally:
-        del config.cache_size_limit
+        config.cache_size_limit = 8

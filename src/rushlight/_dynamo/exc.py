@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rushlight.compiler.steps import Unsupported
+from rushlight.compiler.steps import FailOnRecompileLimitHit, RecompileError, Unsupported
 
-__all__ = ["TorchDynamoException", "Unsupported"]
+__all__ = ["FailOnRecompileLimitHit", "RecompileError", "TorchDynamoException", "Unsupported"]
 
 TorchDynamoException = RuntimeError

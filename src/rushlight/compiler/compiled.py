@@ -29,13 +29,19 @@ from rushlight.compiler.capture import Capture, is_operator
 from rushlight.compiler.interpreter import Frame, frame_of, run
 from rushlight.compiler.program import Program
 from rushlight.compiler.reads import state
-from rushlight.compiler.steps import Stop, Unsupported, plain
+from rushlight.compiler.steps import (
+    FailOnRecompileLimitHit,
+    RecompileError,
+    Stop,
+    Unsupported,
+    plain,
+)
+from rushlight.compiler.switches import switches
 from rushlight.compiler.taking_back import UNSEEN
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.transforms import opened
 from rushlight.nn.module import Module
 
-MOST_PROGRAMS = 8  # of one size
 MOST_KEPT = 64  # sizes of one function that have programs
 WORTH = 128  # calls of a program, which save what its capture takes
 MOST_SIZES = 4096  # that are remembered
@@ -127,10 +133,14 @@ class Compiled:
                 f"Detected recompile when torch.compile stance is 'fail_on_recompile': {self.function!r}{where} "
                 f"has {len(self.programs)} programs, none is right for this call"
             )
-        if self.misses < MOST_ATTEMPTS and stance.name != "eager_on_recompile":
+        if (
+            self.misses < MOST_ATTEMPTS
+            and stance.name != "eager_on_recompile"
+            and not switches.disable
+        ):
             if only is not None:
                 sizes = sizes_of((args, kwargs))
-            if self.is_worth(sizes):
+            if self.is_worth(sizes) and self.check_limits():
                 return self.captured(args, kwargs, sizes)
         if begun:
             self.lose()
@@ -140,7 +150,7 @@ class Compiled:
         """Whether a call that no program is right for shall become one, see Note [Sizes of arguments]."""
         programs = self.of_sizes.get(sizes)
         if programs:
-            return len(programs) < MOST_PROGRAMS
+            return len(programs) < switches.recompile_limit
         came = self.came.get(sizes, 0) + 1
         if came > 1 or len(self.came) < MOST_SIZES:
             self.came[sizes] = came
@@ -149,6 +159,17 @@ class Compiled:
         if stance.name == "eager_then_compile":
             needed = max(needed, 2)
         return came >= needed and others < MOST_KEPT
+
+    def check_limits(self) -> bool:
+        """Whether there may be one program more; RecompileError or FailOnRecompileLimitHit where switches say so."""
+        n = len(self.programs)
+        if n and switches.error_on_recompile:
+            raise RecompileError(f"Recompiling {self.function}: none of its {n} programs is right")
+        if n >= switches.recompile_limit and switches.fail_on_recompile_limit_hit:
+            raise FailOnRecompileLimitHit(
+                f"recompile_limit reached with fail_on_recompile_limit_hit=True: {self.function} has {n} programs"
+            )
+        return n < switches.accumulated_recompile_limit
 
     def keep(self, programs: list[tuple[tuple, Program]], sizes: Any) -> None:
         """Keep the programs of one size of arguments."""
@@ -214,6 +235,10 @@ class Compiled:
                     program = Program(c, result, self.backend)
                 except Stop as e:
                     c.reason = str(e)
+                except Exception as e:
+                    if self.backend is None or not switches.suppress_errors:
+                        raise
+                    c.reason = f"its back end raised {e!r}"
             if program is None:
                 self.gave_up(c.reason or "")
             else:

@@ -12,6 +12,14 @@ class Unsupported(RuntimeError):
     """What `fullgraph=True` raises where a function does not become one program."""
 
 
+class RecompileError(RuntimeError):
+    """What a second program of a function raises with `torch._dynamo.config.error_on_recompile`."""
+
+
+class FailOnRecompileLimitHit(Exception):
+    """What one program more than `recompile_limit` raises with `torch._dynamo.config.fail_on_recompile_limit_hit`."""
+
+
 class Stop(Exception):
     """What a program cannot hold was met before anything was done."""
 
