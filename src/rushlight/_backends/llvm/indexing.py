@@ -394,10 +394,16 @@ def reduce_slices(
 ) -> bool:
     """`z` along `axis` at index[k], and the k-th slice of `values`, reduced in place; `include` False: without what
     stood there. False, and nothing is written, where an index is out of range."""
-    if include and reduce != "mean" and z.dtype not in REDUCED:
+    direct = reduce in ("amax", "amin") or reduce != "mean" and z.dtype not in REDUCED
+    if include and direct:
         done = put(z, index, axis, values, WORDS[reduce])
         if done is not None:
             return done
+    if not include and direct and apart(z, values):
+        # Native entries: what they begin, the way behind them does again from the start.
+        begun = PUT["put"][z.dtype](z, index, first_of(reduce, z.dtype), axis)
+        if begun and PUT[WORDS[reduce]][z.dtype](z, index, values, axis):
+            return True
     slices = (*z.shape[:axis], index.size, *z.shape[axis + 1 :])
     index = contiguous(index)
     if (

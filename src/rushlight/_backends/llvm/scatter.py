@@ -177,6 +177,11 @@ def scatter_reduce(
             z, cpu.cast(values, F32),
             lambda wide, given: scatter_reduce(wide, index, dim, given, reduce, include),
         )  # fmt: skip
+    if not include and reduce != "mean" and apart(z, values):
+        # Native entries: what they begin, the way behind them does again from the start.
+        begun = WRITE["put"][z.dtype](z, index, first_of(reduce, z.dtype), dim)
+        if begun and WRITE[word][z.dtype](z, index, values, dim):
+            return True
     if include and reduce != "mean":
         done = written(z, index, dim, values, word)
         return (
