@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import functools
 import gc
 import pickle
 import random
@@ -1011,3 +1012,81 @@ def test_errors_of_a_back_end_may_be_suppressed():
     with torch._dynamo.config.patch(suppress_errors=True):
         f = torch.compile(lambda x: x + 1, backend=backend)
         assert f(x).tolist() == [2.0, 2.0] and "no back end" in f.reasons[0]
+
+
+def test_operators_of_the_user_are_called_by_programs():
+    calls = []
+
+    @torch.library.custom_op("compiled_here::power", mutates_args=())
+    def power(x: torch.Tensor, k: int) -> torch.Tensor:
+        calls.append(k)
+        return torch.from_numpy(x.numpy() ** k)
+
+    @torch.library.custom_op("compiled_here::both", mutates_args=())
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, x * 2
+
+    def f(x):
+        a, b = both(x)
+        return power(a, 2) + torch.ops.compiled_here.power(b, 3) * 0.5
+
+    x = torch.tensor([1.0, 2.0])
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="has no fake implementation"):
+        torch.compile(f, fullgraph=True)(x)
+    power.register_fake(lambda x, k: torch.empty_like(x))
+    both.register_fake(lambda x: (torch.empty_like(x), torch.empty_like(x)))
+    power.register_autograd(
+        lambda ctx, g: (g * ctx.k * ctx.saved_tensors[0] ** (ctx.k - 1), None),
+        setup_context=lambda ctx, inputs, output: (
+            ctx.save_for_backward(inputs[0]),
+            setattr(ctx, "k", inputs[1]),
+        ),
+    )
+    compiled = torch.compile(f, fullgraph=True)
+    calls.clear()
+    for v in (x, x + 1, x):
+        assert torch.allclose(compiled(v), (v + 1) ** 2 + (2 * v) ** 3 / 2)
+    assert calls == [2, 3] * 3 and len(compiled.programs) == 1
+    compiled = torch.compile(lambda x: power(x, 3).sum(), fullgraph=True)
+    for v in (x, x + 1):
+        v = v.clone().requires_grad_()
+        compiled(v).backward()
+        assert torch.allclose(v.grad, 3 * v.detach() ** 2)
+    assert len(compiled.programs) == 1
+
+
+def test_operators_of_the_user_that_write_or_draw():
+    @torch.library.custom_op("compiled_here::increment", mutates_args=("x",))
+    def increment(x: torch.Tensor) -> None:
+        x += 1
+
+    @torch.library.custom_op("compiled_here::draw", mutates_args=())
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        return torch.rand(x.shape)
+
+    draw.register_fake(torch.empty_like)
+    f = torch.compile(lambda x: (increment(x), x * 2)[1])
+    x = torch.zeros(2)
+    assert [f(x).tolist() for _ in range(3)] == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="writes to its arguments"):
+        torch.compile(lambda x: increment(x), fullgraph=True)(x)
+    g = torch.compile(lambda x: (draw(x), draw(x)), fullgraph=True)
+    for _ in range(3):
+        torch.manual_seed(0)
+        a, b = g(x)
+        torch.manual_seed(0)
+        assert torch.equal(a, torch.rand(2)) and torch.equal(b, torch.rand(2))
+
+
+def test_functions_that_remember_results_of_tensors():
+    @functools.lru_cache
+    def twice(x, k=2):
+        return x * k
+
+    f = torch.compile(lambda x: twice(x, k=3) + twice(x), fullgraph=True)
+    x = torch.ones(2)
+    with pytest.warns(UserWarning, match="twice remembers its results"):
+        assert f(x).tolist() == [5.0, 5.0]
+    assert f(x + 1).tolist() == [10.0, 10.0] and len(f.programs) == 1
+    x += 2
+    assert f(x).tolist() == [15.0, 15.0]

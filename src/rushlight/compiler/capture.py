@@ -23,6 +23,7 @@ import itertools
 import math
 import operator
 import types
+import warnings
 import weakref
 from typing import Any
 
@@ -39,6 +40,7 @@ from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tenso
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
+from rushlight.library import CustomOpDef
 
 READS_NOTHING = frozenset(
     {
@@ -186,10 +188,20 @@ class Capture(Changes):
     def remembered(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a function that remembers its results: guards ask it for the same object."""
         if not all(map(constant, (*args, *kwargs.values()))):
-            self.stop(
-                f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants"
+            if not any(isinstance(v, Tensor) for v in (*args, *kwargs.values())):
+                self.stop(
+                    f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants"
+                )
+                return f(*args, **kwargs)
+            at = self.frames[-1]
+            warnings.warn_explicit(
+                f"torch.compile ignores that {f.__qualname__} remembers its results: of tensors it computes them in each "
+                "call, which gives others where one was written to in between",
+                UserWarning,
+                at.plan.code.co_filename,
+                at.line,
             )
-            return f(*args, **kwargs)
+            return self.call(None, f.__wrapped__, args, kwargs)
         with self.recorder.paused():
             v = f(*args, **kwargs)
         name = self.guards.name
@@ -492,6 +504,7 @@ def is_operator(f: types.FunctionType) -> bool:
     module = module_of(f)
     return (
         hasattr(f, "op")
+        or f is CustomOpDef.__call__
         or module.startswith(LEAVES)
         and module != "rushlight.core.settings"  # they read modes
         and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))

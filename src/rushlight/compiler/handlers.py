@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import rushlight
+from rushlight import library
 from rushlight.compiler.changes import own_setattr_of
 from rushlight.compiler.guards import constant
 from rushlight.compiler.reads import CONTAINERS, changes, has_methods, is_value
@@ -289,6 +290,12 @@ def again(c: Capture, f: Any, args: tuple, kwargs: dict) -> Any:
     return r
 
 
+def of_namespace(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`torch.ops.mylib.name`: the operator of the user's that has the name."""
+    o, name = args
+    return c.held(f"{c.guards.name(o)}.{name}", getattr(o, name))
+
+
 HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     rushlight.jit.is_scripting: lambda *_: False,
@@ -297,6 +304,7 @@ HANDLED: dict[Any, Callable] = {
     any: of_any, all: of_any, sum: of_sum, sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
     time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
     sys.exc_info: of_exc_info, warnings.warn: of_warn, object.__setattr__: of_own_setattr, print: of_print, str: of_text, repr: of_text, format: of_text,
+    library.Namespace.__getattr__: of_namespace,
     rushlight.nn.Module.__getattr__: lambda c, frame, f, args, kwargs: c.attribute_of_module(*args),
     __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
     # What handles many arrays in one call: operators do the same.

@@ -29,6 +29,7 @@ from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
+from rushlight.library import CustomOpDef
 from rushlight.rng.generator import Generator, before_draw
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
@@ -277,6 +278,11 @@ class Recorder(TorchDispatchMode):
         if name == "detach":
             if result._array is args[0]._array:
                 return
+        own = func.overloadpacket._called
+        if isinstance(own, CustomOpDef) and (own._mutates or own._fake is None):
+            why = "writes to its arguments" if own._mutates else "has no fake implementation"
+            self.capture.stop(f"{func}, which {why},")
+            return
         try:
             node = self.segment.graph.create_node(
                 "call_function", func, self.argument(args), self.argument(kwargs)

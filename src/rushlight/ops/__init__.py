@@ -22,7 +22,8 @@ def __getattr__(name: str) -> Any:
         "rushlight.library"
     )  # operators of the program; loaded where there are some
     if own is not None and any(each.startswith(f"{name}::") for each in own.OPERATORS):
-        return own.Namespace(name)
+        globals()[name] = found = own.Namespace(name)
+        return found
     raise AttributeError(
         f"module 'torch.ops' has no attribute {name!r}: only aten and what torch.library declares are here"
     )
