@@ -24,7 +24,7 @@ from rushlight.distributed.tensor import (
     distribute_module,
     distribute_tensor,
 )
-from rushlight.distributed.tensor.experimental import implicit_replication
+from rushlight.distributed.tensor.experimental import implicit_replication, local_map
 from rushlight.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -54,6 +54,7 @@ def close(got, expected, what=""):
 
 
 INDEX = torch.tensor([6, 0, 2, 2, 5])
+PLACES = torch.arange(30).view(5, 6) * 7 % 5
 
 
 def alike(t, x):
@@ -101,7 +102,28 @@ OPERATORS = {
     "where": (lambda x, y: torch.where(x > 0, x, y).masked_fill(x < -1, 2.0), [(5, 6), (5, 6)]),
     "sort": (lambda x: x.cumsum(0) + x.sort(1)[0], [(5, 6)]),
     "conv": (lambda x, w: F.conv2d(x, w, padding=1), [(4, 2, 5, 5), (3, 2, 3, 3)]),
-    "pad": (lambda x: F.pad(x, (1, 1)), [(4, 6)]),
+    "pad": (lambda x: F.pad(x, (1, 1)) + F.pad(x, (2, 0), value=3.0), [(4, 6)]),
+    "moved": (lambda x: x.roll(1, 0) + x.roll((1, 2), (0, -1)) + x.roll(3) + x.flip(1), [(5, 6)]),
+    "repeat": (lambda x: (x.repeat(2, 1), x.repeat(1, 2), x.tile(2, 1, 1)), [(5, 6)]),
+    "gather": (lambda x: x.gather(1, alike(PLACES, x)) + x.gather(0, alike(PLACES, x)), [(5, 6)]),
+    "scatter": (
+        lambda x, y: x.scatter(1, alike(PLACES, x), y) + x.scatter_add(0, alike(PLACES, x), y),
+        [(5, 6)] * 2,
+    ),
+    "rows": (
+        lambda x, y: (
+            x.index_select(1, alike(INDEX[1:4], x)),
+            x.index_add(0, alike(INDEX[1:4], x), y[:3], alpha=2),
+            x.select_scatter(y[0], 0, 1) + x.slice_scatter(y[:, :2], -1, 1, 3),
+        ),
+        [(5, 6)] * 2,
+    ),
+    "vectors": (
+        lambda x, y: (torch.addmv(x[:, 0], x, y), torch.outer(y, y), torch.vdot(y, y)),
+        [(5, 6), (6,)],
+    ),
+    "along": (lambda x: (*torch.std_mean(x, 1), x.kthvalue(2, 0)[0], F.glu(x)), [(5, 6)]),
+    "logits": (lambda x: F.binary_cross_entropy_with_logits(x, x.detach().sigmoid()), [(4, 6)]),
 }  # fmt: skip
 
 
@@ -137,6 +159,57 @@ def operators():
         check_operator(name, row, 25 if size == 2 else 3)
         if size == 4:
             check_operator(name, init_device_mesh("cpu", (2, 2)), 5)
+
+
+def sums():
+    """What is not the sum of results is not made of summands; which dimensions stay cut; parts with a mark for conjugates."""
+    rank, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    x = DTensor.from_local(torch.full((2, 2), 0.5 if rank else 1.5 - size / 2), mesh, [Partial()])
+    assert x.long().full_tensor().tolist() == [[1] * 2] * 2
+    assert (x - 1).bool().full_tensor().tolist() == [[False] * 2] * 2
+    assert x.double().placements == x.roll(1, 0).placements == (Partial(),)
+    assert x.detach().fill_(2).full_tensor().tolist() == [[2.0] * 2] * 2
+    whole = torch.arange(12.0 * size).view(2 * size, 6)
+    cut = distribute_tensor(whole, mesh, [Shard(0)])
+    assert (cut > 3).sum().placements == (Partial(),)
+    assert (cut > 3).any(1).placements == (Shard(0),)
+    assert bool((cut > 12 * size - 2).any())  # the same everywhere
+    close((cut > 3).sum(), (whole > 3).sum())
+    both = torch.complex(cut, cut + 1).conj()
+    close(both, torch.complex(whole, whole + 1).conj().resolve_conj())
+    with pytest.raises(NotImplementedError, match="t_ does not have a sharding strategy"):
+        cut.t_()
+
+
+def mapped():
+    """Functions of parts."""
+    _, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    a, b = torch.randn(3, 2 * size), torch.randn(2 * size, 4)
+    row, column = distribute_tensor(a, mesh, [Shard(1)]), distribute_tensor(b, mesh, [Shard(0)])
+    product = local_map(torch.mm, [Partial()], ([Shard(1)], [Shard(0)]))
+    assert product(row, column).placements == (Partial(),)
+    close(product(row, column), a @ b)
+    close(product(a, b), a @ b)
+    with pytest.raises(ValueError, match="in local_map has a mismatched placements"):
+        product(row, b := distribute_tensor(b, mesh, [Replicate()]))
+    moving = local_map(
+        torch.mm, [Partial()], ([Shard(1)], [Shard(0)]), redistribute_inputs=True, device_mesh=mesh
+    )
+    close(moving(row, b), a @ b.full_tensor())
+
+    @local_map(out_placements=([Shard(0)], None))
+    def doubled(x, number):
+        return x * 2, number
+
+    x = column.detach().requires_grad_()
+    result, number = doubled(x, 5)
+    assert number == 5 and result.placements == (Shard(0),)
+    result.full_tensor().sum().backward()
+    close(x.grad, torch.full_like(x.full_tensor(), 2.0))
+    with pytest.raises(AssertionError, match="one PlacementType be provided for each output"):
+        local_map(lambda x: (x, x), [Shard(0)])(column)
 
 
 def same(a, b):

@@ -1,7 +1,7 @@
 """`torch.distributed.tensor`: tensors that are spread over the processes of a mesh.
 
 A `DTensor` has the shape of the whole, and each process holds a part (api.py). Placements say how it lies along each dimension
-of the mesh: cut, replicated, or as summands. Operators run on the parts (dispatch.py) by rules (rules.py, rules_nn.py).
+of the mesh: cut, replicated, or as summands. Operators run on the parts (dispatch.py) by rules (rules.py, rules_nn.py, rules_places.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("rushlight.distributed.device_mesh"), name)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for module in ("rules", "rules_nn", "random"):  # they declare how operators are carried out
+    for module in (
+        "rules",
+        "rules_nn",
+        "rules_places",
+        "random",
+    ):  # they declare how operators are carried out
         importlib.import_module(f"{__name__}.{module}")
     found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     return found

@@ -27,6 +27,7 @@ from rushlight.distributed.tensor.redistribute import redistribute
 from rushlight.distributed.tensor.spec import DTensorSpec, size_of_parts, spec_of
 
 REPLICATE = Replicate()
+EXCHANGE = 1e5  # bytes that could be sent while two dimensions of a tensor exchange who is cut: it takes more messages
 
 
 class Strategy(NamedTuple):
@@ -134,6 +135,10 @@ def dispatch(kind: type, func: Any, args: tuple, kwargs: dict) -> Any:
     name = func.overloadpacket.__name__
     if (special := SPECIAL.get(name)) is not None:
         return special(kind, func, args, kwargs)
+    if name in OTHER_SHAPE:
+        raise NotImplementedError(
+            f"Operator aten.{name} does not have a sharding strategy registered: a spread tensor keeps its shape"
+        )
     if "out" in kwargs:
         out = kwargs.pop("out")
         return out.copy_(func.overloadpacket.default(*args, **kwargs))
@@ -308,7 +313,7 @@ def cost(spec: DTensorSpec, i: int, wanted: Placement) -> float:
     if isinstance(now, Shard):
         if isinstance(wanted, Partial):
             return float("inf")
-        return size if wanted == REPLICATE else 1.05 * size
+        return size if wanted == REPLICATE else size + EXCHANGE
     return 0.01 * size if isinstance(wanted, Shard) else 2 * size
 
 
@@ -382,6 +387,9 @@ def _outputs(call: SpreadCall, chosen: list[Strategy]) -> Any:
     return [None if spec is None else Result(spec, spec.local_shape()) for spec in specs]
 
 
+OTHER_SHAPE = frozenset(
+    "t_ transpose_ swapaxes_ swapdims_ unsqueeze_".split()
+)  # writes that change the shape
 SIZES = {"view": 1, "_unsafe_view": 1, "reshape": 1, "expand": 1, "new_zeros": 1, "new_empty": 1, "new_ones": 1,
          "new_full": 1}  # fmt: skip  # operators with a shape among their arguments: where it stands
 

@@ -36,6 +36,7 @@ def redistribute(local: Tensor, spec: DTensorSpec, placements: Sequence[Placemen
     if tuple(now) == wanted or mesh.get_coordinate() is None:
         return local
     with rushlight.no_grad():
+        local = local.resolve_conj().resolve_neg()  # messages have what lies in memory
         before, after = order_of_cuts(now), order_of_cuts(wanted)
         for k in reversed(range(mesh.ndim)):
             i = before[k]

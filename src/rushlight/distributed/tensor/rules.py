@@ -90,17 +90,31 @@ def apart(call: SpreadCall) -> list[Strategy]:
                 found.append(Strategy(S(d), [_cut(spec, d, shape) for spec in specs]))
     name, tensors = call.name, len(specs)
     for p in linear_partials(specs):
-        if name in LINEAR or (name in ADDS and tensors == 2):
+        if (name in LINEAR and _keeps_sums(call)) or (name in ADDS and tensors == 2):
             found.append(Strategy(p, [p] * tensors))
         elif name in ("mul", "mul_", "div", "div_") and _plain_rounding(call):
             found.append(Strategy(p, [p] + [R] * (tensors - 1)))
             if tensors == 2 and name == "mul":
                 found.append(Strategy(p, [R, p]))
-    if name in ("clone", "_to_copy", "alias", "detach"):
+    if name in ("clone", "_to_copy", "alias", "detach") and _keeps_sums(call):
         found += [Strategy(p, [p]) for p in partials(specs) if p.reduce_op not in Partial.LINEAR]
     if name.endswith("_like") and tensors == 1:
         found += [Strategy(R, [p]) for p in partials(specs)]
     return found
+
+
+def _keeps_sums(call: SpreadCall) -> bool:
+    """Whether the sum of results is that of the arguments: not where numbers become integers or bool, bool numbers."""
+    now, new = call.specs[0].dtype, call.kwargs.get("dtype")
+    if call.name != "_to_copy" or new is None or new is now:
+        return True
+    return (
+        now is not rushlight.bool
+        and (
+            new.is_floating_point or new.is_complex or not (now.is_floating_point or now.is_complex)
+        )
+        and new is not rushlight.bool
+    )
 
 
 def _plain_rounding(call: SpreadCall) -> bool:
@@ -285,7 +299,7 @@ def mv(call: SpreadCall) -> list[Strategy]:
     ]
 
 
-@rule("dot")
+@rule("dot", "vdot")
 def dot(call: SpreadCall) -> list[Strategy]:
     """Two vectors."""
     return [Strategy(P, [S(0), S(0)])]
@@ -294,13 +308,14 @@ def dot(call: SpreadCall) -> list[Strategy]:
 # -- reductions ------------------------------------------------------------------------------------
 
 REDUCTIONS = {"sum": "sum", "mean": "avg", "amax": "max", "amin": "min", "prod": "product", "nansum": "sum",
-              "max": "max", "min": "min"}  # fmt: skip
+              "max": "max", "min": "min", "count_nonzero": "sum"}  # fmt: skip
 ALONG = frozenset(
     "argmax argmin var std var_mean logsumexp linalg_vector_norm any all median sort argsort topk cumsum cumprod "
-    "logcumsumexp cummax cummin _softmax _log_softmax softmax log_softmax count_nonzero flip norm".split()
+    "logcumsumexp cummax cummin _softmax _log_softmax softmax log_softmax flip norm std_mean mode kthvalue "
+    "nanmedian glu".split()
 )  # operators along some dimensions, the others of which may be cut
 KEEPING = frozenset(
-    "sort argsort topk cumsum cumprod logcumsumexp cummax cummin _softmax _log_softmax softmax log_softmax flip".split()
+    "sort argsort topk cumsum cumprod logcumsumexp cummax cummin _softmax _log_softmax softmax log_softmax flip glu".split()
 )  # those whose result keeps these dimensions
 
 
@@ -308,14 +323,16 @@ KEEPING = frozenset(
 def reduction(call: SpreadCall) -> list[Strategy]:
     """A reduction of the parts is reduced over the processes; along other dimensions each has a part of the result."""
     spec, name = call.specs[0], call.name
-    if len(call.specs) != 1 or spec.dtype is rushlight.bool:
+    if len(call.specs) != 1:
         return []
     dims, keep = _dims(call)
-    kind = REDUCTIONS.get(name)
+    counted = name in ("sum", "count_nonzero")  # of bool too
+    logical = spec.dtype is rushlight.bool and not counted
+    kind = None if logical else REDUCTIONS.get(name)
     single = name in ("max", "min") and dims is not None  # values and their places
     found = []
-    if kind in ("sum", "avg"):
-        found += [Strategy(p, [p]) for p in linear_partials(call.specs) if name != "nansum"]
+    if name in ("sum", "mean", "flip") and spec.dtype is not rushlight.bool:
+        found += [Strategy(p, [p]) for p in linear_partials(call.specs)]
     reduced = (
         set(range(spec.ndim))
         if dims is None
@@ -337,9 +354,9 @@ def reduction(call: SpreadCall) -> list[Strategy]:
 def _dims(call: SpreadCall) -> tuple[Sequence[int] | None, bool]:
     """(the dimensions of a reduction, None for all; whether they are kept)."""
     name = call.name
-    at = 2 if name in ("linalg_vector_norm", "norm", "topk") else 1
+    at = 2 if name in ("linalg_vector_norm", "norm", "topk", "kthvalue") else 1
     given = call.arg(at, call.kwargs.get("dim"))
-    default = -1 if name in ("sort", "argsort", "topk") else None
+    default = -1 if name in ("sort", "argsort", "topk", "kthvalue", "mode", "glu") else None
     if name == "sort" and given.__class__ is bool:
         given = None
     dims = default if given is None else given

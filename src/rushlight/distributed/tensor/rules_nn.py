@@ -177,12 +177,12 @@ def _reduction(value: Any) -> str:
     return value if isinstance(value, str) else ("none", "mean", "sum")[value]
 
 
-@rule("mse_loss")
+@rule("mse_loss", "nn_functional__reduced_bce_with_logits")
 def mse_loss(call: SpreadCall) -> list[Strategy]:
     """The mean of the parts' means, where parts have one size."""
-    a, b = call.specs
+    a, b = call.specs[:2]
     how = _reduction(call.arg(2, "mean"))
-    if a.shape != b.shape:
+    if len(call.specs) != 2 or a.shape != b.shape:
         return []
     p = {"none": None, "sum": P, "mean": type(P)("avg")}[how]
     return [
