@@ -594,3 +594,21 @@ def test_nodes_have_names_of_operators_and_constants_those_of_attributes():
     linear = next(node for node in program.graph.nodes if node.name == "linear")
     paths = [path for path, _ in linear.meta["nn_module_stack"].values()]
     assert paths == ["", "cell", "cell.layer"]
+
+
+def test_a_program_that_does_something_else_with_small_sizes_is_refused():
+    class Branches(nn.Module):
+        def forward(self, x):
+            return x.sin() if x.shape[0] > 3 else x.cos()
+
+    n = torch.export.Dim("n")
+    with pytest.raises(RuntimeError, match=r"Constraints violated \(n\).*with n = 2"):
+        torch.export.export(Branches(), (torch.ones(5),), dynamic_shapes={"x": {0: n}})
+    n = torch.export.Dim("n", min=4)
+    program = torch.export.export(Branches(), (torch.ones(5),), dynamic_shapes={"x": {0: n}})
+    assert torch.equal(program.module()(torch.ones(4)), torch.ones(4).sin())
+    conv = nn.Conv1d(1, 1, 4)  # does not run with sizes below 4
+    program = torch.export.export(
+        conv, (torch.ones(1, 6),), dynamic_shapes={"input": {1: torch.export.Dim("m")}}
+    )
+    assert program.module()(torch.ones(1, 9)).shape == (1, 6)

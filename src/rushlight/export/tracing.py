@@ -23,7 +23,7 @@ from rushlight.export.graph_signature import (
     TensorArgument,
 )
 from rushlight.export.recorder import Recorder, Traced
-from rushlight.export.unify import Symbols, resized, unified
+from rushlight.export.unify import SMALLEST, Symbols, resized, unified
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
@@ -80,11 +80,12 @@ def export(
     try:
         others = [_at_sizes(mod, inputs, symbols, n) for n in (1, 2)]
         graph = unified([first.graph, *[each.graph for each in others]], symbols)
+        found = _program(mod, inputs, first, symbols, graph)
+        _verify_smallest(found, inputs, symbols, mod)
     except ExportError:
         if not all(hint is Dim.AUTO for hint in symbols.given.values()):
             raise
         return _program(mod, inputs, first, Symbols())
-    found = _program(mod, inputs, first, symbols, graph)
     _verify(found, resized(inputs.names, inputs.leaves, symbols, 3), mod)
     return found
 
@@ -370,15 +371,39 @@ def _compare(program: ExportedProgram, leaves: list, expected: list) -> None:
             )
 
 
-def _verify(program: ExportedProgram, leaves: list, mod: Module) -> None:
-    """Run graph and program with sizes that no trace had."""
+def _results(program: ExportedProgram, leaves: list, mod: Module) -> list:
+    """The results of the program itself, whose buffers stay as they are."""
     before = {n: b.detach().clone() for n, b in mod.named_buffers()}
     args, kwargs = tree_unflatten(copies(leaves), program.in_spec[0])
     try:
         with rushlight.no_grad(), kept_attributes(mod):
-            expected = tree_leaves(mod(*args, **kwargs))
+            return tree_leaves(mod(*args, **kwargs))
     finally:
         with rushlight.no_grad():
             for n, b in mod.named_buffers():
                 b.copy_(before[n])
-    _compare(program, leaves, expected)
+
+
+def _verify(program: ExportedProgram, leaves: list, mod: Module) -> None:
+    """Run graph and program with sizes that no trace had."""
+    _compare(program, leaves, _results(program, leaves, mod))
+
+
+def _verify_smallest(
+    program: ExportedProgram, inputs: Inputs, symbols: Symbols, mod: Module
+) -> None:
+    """Run graph and program with the smallest sizes; where the program itself does not run with these, the graph need not."""
+    leaves = resized(inputs.names, inputs.leaves, symbols, SMALLEST)
+    try:
+        expected = _results(program, leaves, mod)
+    except Exception:
+        return
+    try:
+        _compare(program, leaves, expected)
+    except Exception as error:
+        sizes = symbols.sizes(SMALLEST)
+        text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        raise ExportError(
+            f"Constraints violated ({', '.join(sizes)})! What the program does depends on the sizes of dimensions that are "
+            f"marked as dynamic: with {text} it does something else. Give `Dim` a larger min, or mark them as static."
+        ) from error

@@ -17,6 +17,9 @@ __all__ = ["Symbols", "unified"]
 _STEPS = ((0, 0), (1, 1), (4, 3), (7, 2))  # trace -> (how much larger, and more for each symbol)
 
 
+SMALLEST = len(_STEPS)  # the trace of the smallest sizes
+
+
 class Symbols:
     """The dynamic dimensions: which there are, what sizes each trace has, where they come from."""
 
@@ -59,6 +62,8 @@ class Symbols:
 
     def sizes(self, nr: int) -> dict[str, int]:
         """The sizes of the roots in trace `nr`."""
+        if nr == SMALLEST:
+            return {name: self.smallest(name) for name in self.roots}
         found = {}
         for k, (name, (example, low, high)) in enumerate(self.roots.items()):
             rise, more = _STEPS[nr]
@@ -69,6 +74,13 @@ class Symbols:
                 size = max(low, 1) + (nr % max(1, (high or size) - max(low, 1) + 1))
             found[name] = size
         return found
+
+    def smallest(self, root: str) -> int:
+        """The smallest size from 2 on that a root may have; the example's, if that is smaller."""
+        example, low, _ = self.roots[root]
+        forms = [form for dims in self.dims.values() for form in dims.values() if form[0] == root]
+        fits = (n for n in range(max(low, 2), example) if all(f * n + o >= 2 for _, f, o in forms))
+        return next(fits, example)
 
     def ranges(self) -> dict[str, tuple[int, int | None]]:
         """{root: (min, max)}."""
