@@ -274,7 +274,11 @@ def fully_shard():
     expected = theirs.state_dict()["state"][2]["exp_avg"]
     torch.testing.assert_close(moment.full_tensor(), expected, atol=1e-6, rtol=1e-4)
 
-    other = made(reshard_after_forward=False)
+    with pytest.raises(ValueError, match="should be a factor of"):
+        shard(model(), reshard_after_forward=size + 1)
+    assert isinstance(shard(model(), reshard_after_forward=size), FSDPModule)
+    with pytest.warns(UserWarning, match="means resharding parameters to world size 1"):
+        other = made(reshard_after_forward=1)  # False
     other.load_state_dict(sharded.state_dict())
     with torch.no_grad():
         assert torch.equal(other(x), sharded(x))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -209,7 +210,7 @@ def fully_shard(
         _get_default_group()
         mesh = init_device_mesh("cpu", (get_world_size(),))
     shard_group, replicate_group = _groups_of(mesh)
-    _check_reshard(reshard_after_forward, shard_group.size())
+    reshard_after_forward = _reshards(reshard_after_forward, shard_group.size())
 
     def make(part: Tensor, parameter: Tensor, dim: int) -> Parameter:
         inner = getattr(parameter, "_spec", None)
@@ -236,7 +237,7 @@ def fully_shard(
         sharded.place(sharded.sharded)
         parameters.append(sharded)
     group = ParameterGroup(
-        parameters, replicate_group, reshard_after_forward=reshard_after_forward,  # type: ignore[arg-type]
+        parameters, replicate_group, reshard_after_forward=reshard_after_forward,
         param_dtype=mp_policy.param_dtype, reduce_dtype=mp_policy.reduce_dtype, output_dtype=mp_policy.output_dtype,
         cast_inputs=mp_policy.cast_forward_inputs and mp_policy.param_dtype is not None,
     )  # fmt: skip
@@ -303,16 +304,30 @@ def _dimension(parameter: Tensor, name: str, shard_placement_fn: Callable | None
     return dim
 
 
-def _check_reshard(value: Any, size: int) -> None:
-    """`reshard_after_forward` may be a size of smaller groups; that of all is True, and 1 would be False."""
+def _reshards(value: Any, size: int) -> bool | None:
+    """`reshard_after_forward` may be a size of smaller groups: that of all is True, 1 is False.
+
+    Parts for groups of a size between them do not exist: parameters are freed, as with True, and a warning says so.
+    """
     if value is None or isinstance(value, bool):
-        return
+        return value
     if value < 1 or value > size or size % value:
         raise ValueError(
             f"If specifying reshard_after_forward as an int, it should be a factor of {size}, not {value}"
         )
-    if value != size:
-        raise NotImplementedError("parameters that stay gathered in groups of some processes")
+    if value == 1:
+        warnings.warn(
+            "reshard_after_forward=1 (int) means resharding parameters to world size 1, instead of "
+            "reshard_after_forward=True (bool)",
+            stacklevel=3,
+        )
+    elif value != size:
+        warnings.warn(
+            f"reshard_after_forward={value}: parameters are freed after forward and gathered from all {size} processes "
+            f"in backward, not kept in groups of {value}",
+            stacklevel=3,
+        )
+    return value != 1
 
 
 def register_fsdp_forward_method(module: Any, method_name: str) -> None:
