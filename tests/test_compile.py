@@ -6,6 +6,7 @@ import collections
 import copy
 import functools
 import gc
+import logging
 import pickle
 import random
 import re
@@ -1090,3 +1091,27 @@ def test_functions_that_remember_results_of_tensors():
     assert f(x + 1).tolist() == [10.0, 10.0] and len(f.programs) == 1
     x += 2
     assert f(x).tolist() == [15.0, 15.0]
+
+
+def test_logs_tell_what_becomes_of_calls(capsys):
+    def told(**logs):
+        torch._logging.set_logs(**logs)
+        try:
+            torch.compile(lambda x: x + 1)(torch.ones(2))
+        finally:
+            torch._logging.set_logs()
+        return "is compiled" in capsys.readouterr().err
+
+    assert told(recompiles=True) and told(dynamo=logging.DEBUG) and told(all=logging.INFO)
+    assert not told() and not told(output_code=True) and not told(dynamo=logging.ERROR)
+    torch._logging.set_logs(onnx=logging.ERROR)
+    assert logging.getLogger("torch.onnx").level == logging.ERROR
+    torch._logging.set_logs()
+    for error, match, logs in (
+        (TypeError, "unexpected keyword argument 'nonsense'", {"nonsense": True}),
+        (ValueError, "Unrecognized log level for log dynamo", {"dynamo": "a"}),
+        (ValueError, "Expected bool to enable artifact guards", {"guards": 10}),
+        (ValueError, "Unrecognized log or artifact name", {"modules": {"foo": 10}}),
+    ):
+        with pytest.raises(error, match=match):
+            torch._logging.set_logs(**logs)

@@ -48,7 +48,6 @@ MOST_SIZES = 4096  # that are remembered
 MOST_ATTEMPTS = 3  # that end without a program, one after the other
 MOST_RAISED = 16  # captures that end with an exception
 MOST_LOST = 128  # grows by 2 with each call that programs began in vain, falls by 1 with each that one was right for
-LOGGED = "compile" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
 made: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
@@ -59,6 +58,15 @@ class Off(threading.local):
 
 
 off = Off()
+
+
+class Telling:
+    """Whether compiled functions print what became of their calls: RUSHLIGHT_LOG=compile, `torch._logging.set_logs`."""
+
+    value = "compile" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
+
+
+telling = Telling()
 
 STANCES = "default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile"
 
@@ -310,8 +318,8 @@ def carried_out(
 
 
 def log(line: str) -> None:
-    """Print a line of what RUSHLIGHT_LOG=compile asks for."""
-    if LOGGED:
+    """Print a line of what RUSHLIGHT_LOG=compile or `set_logs` asks for."""
+    if telling.value:
         print(f"rushlight compile: {line}", file=sys.stderr)
 
 
