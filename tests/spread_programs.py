@@ -182,6 +182,24 @@ def sums():
         cut.t_()
 
 
+def hooked():
+    """Hooks get spread tensors that are saved for backward, and backward has them again; so has a checkpoint."""
+    _, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    whole = torch.linspace(-1, 1, 6 * size).view(2 * size, 3)
+    for function in (lambda t: t.exp() * t, lambda t: t.relu() @ t.t()):
+        plain = whole.clone().requires_grad_()
+        (expected,) = torch.autograd.grad(function(plain).pow(2).sum(), plain)
+        x = distribute_tensor(whole, mesh, [Shard(0)]).requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: (t,), lambda packed: packed[0]):
+            kept = function(x)
+        again = torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False)
+        for result in (kept, again):
+            (found,) = torch.autograd.grad(result.pow(2).sum(), x)
+            assert isinstance(found, DTensor)
+            close(found, expected)
+
+
 def mapped():
     """Functions of parts."""
     _, size = start()

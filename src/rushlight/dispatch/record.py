@@ -144,8 +144,12 @@ class Packed:
         edge = edge if edge is not None else self.edge
         if edge is None or got._edge is edge:
             return got
-        t = new(Tensor)
-        t._array, t._counter, t._edge = got._array, got._counter, edge
+        if got.__class__ is not Tensor and handlers.dispatches(got.__class__):
+            t = got.detach()  # its class says what it holds
+        else:
+            t = new(Tensor)
+            t._array = got._array
+        t._counter, t._edge = got._counter, edge
         return t
 
 
