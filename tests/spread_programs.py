@@ -350,6 +350,9 @@ def placements():
         soft = cut.softmax(d)
         assert soft.placements == (Replicate(),) and cut.softmax(1 - d).placements == (Shard(d),)
         close(soft, torch.arange(4.0 * size).view(size, 4).softmax(d))
+    one, other = (distribute_tensor(torch.ones(size, size), mesh, [Shard(d)]) for d in (1, 0))
+    assert (one + other).placements == (Shard(0),)  # one move is less than two
+    assert (one @ one).placements == (Shard(1),)
     reduced = DTensor.from_local(torch.ones(2), mesh, [Partial()]) + 1
     assert reduced.placements == (Replicate(),) and reduced.to_local().tolist() == [size + 1.0] * 2
     x = distribute_tensor(torch.arange(1.0 + size), mesh, [Shard(0)]).requires_grad_()

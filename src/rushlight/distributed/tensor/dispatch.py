@@ -27,7 +27,8 @@ from rushlight.distributed.tensor.redistribute import redistribute
 from rushlight.distributed.tensor.spec import DTensorSpec, size_of_parts, spec_of
 
 REPLICATE = Replicate()
-EXCHANGE = 1e5  # bytes that could be sent while two dimensions of a tensor exchange who is cut: it takes more messages
+MESSAGE = 6.6e5  # bytes that could be sent in the time in which any call begins
+EXCHANGE = 1e5  # and in what it takes more when another dimension becomes the one that is cut
 
 
 class Strategy(NamedTuple):
@@ -303,18 +304,13 @@ def cost(spec: DTensorSpec, i: int, wanted: Placement) -> float:
         return 0.0
     size = spec.bytes() + 64.0
     if isinstance(now, Partial):
-        return (
-            2 * size
-            if wanted == REPLICATE
-            else 2.05 * size
-            if isinstance(wanted, Shard)
-            else 3 * size
-        )
+        times = 2.0 if wanted == REPLICATE else 2.05 if isinstance(wanted, Shard) else 3.0
+        return MESSAGE + times * size
     if isinstance(now, Shard):
         if isinstance(wanted, Partial):
             return float("inf")
-        return size if wanted == REPLICATE else size + EXCHANGE
-    return 0.01 * size if isinstance(wanted, Shard) else 2 * size
+        return MESSAGE + size + (0.0 if wanted == REPLICATE else EXCHANGE)
+    return 0.01 * size if isinstance(wanted, Shard) else MESSAGE + 2 * size
 
 
 def possible(strategy: Strategy, call: SpreadCall, i: int, written: bool) -> bool:
