@@ -192,9 +192,10 @@ def _module(
 
 def _emitted(source: Source, module: Any) -> str:
     from rushlight._codegen.emit import emit
-    from rushlight._codegen.native import QUICK
+    from rushlight._codegen.native import ENTRY, QUICK
 
-    return (QUICK if source.quick else "") + emit(module)
+    kind = ENTRY if source.kind == "entry" else QUICK if source.quick else ""
+    return kind + emit(module)
 
 
 def alone(source: Source, known: dict[str, Any], name: str) -> str:
