@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.operands import Compiled
+from rushlight._backends.llvm.reduce import brought_last
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import of_copies
+from rushlight._backends.llvm.views import contiguous, of_copies
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
 from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.kernels import softmax as kernels
-from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING
 
@@ -138,4 +139,21 @@ def log_sums(dtype: np.dtype) -> Any:
     )
 
 
-logsumexp = implements("logsumexp")(of_copies(ByDtype(log_sums))(numpy_reduce.logsumexp))
+LOG_SUMS = ByDtype(log_sums)
+SHORT, FEW = 16, 256  # elements of a row from which it pays, and how many shorter ones it does
+
+
+@implements("logsumexp")
+@before(LOG_SUMS)
+def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
+    """log(sum(exp(a))) over dimensions, which a copy has last where they are not."""
+    if a.__class__ is np.ndarray and a.dtype in FLOATING and a.size and a.ndim:
+        over = (
+            axis if axis.__class__ is tuple and axis else (axis,) if axis.__class__ is int else ()
+        )
+        order, rows, shape = brought_last(a.shape, over or tuple(range(a.ndim)), keepdims)
+        if rows[1] >= SHORT or rows[0] <= FEW:
+            r = LOG_SUMS[a.dtype](contiguous(a.transpose(order)).reshape(rows), 1, False)
+            if r is not None:
+                return r.reshape(shape)
+    return numpy_reduce.logsumexp(a, axis, keepdims)
