@@ -389,6 +389,32 @@ def test_hooks_run_in_order_and_replace():
     assert y.grad.tolist() == [10.0, 10.0] and y.retains_grad
 
 
+def test_hooks_of_modules_run_from_the_last_call_back():
+    """Per-sample gradients put what each call gets on a stack, and take it off in backward hooks."""
+    first, second = torch.nn.Linear(4, 8, bias=False), torch.nn.Linear(8, 8, bias=False)
+    called, ran = [], []
+    for name, m in (("first", first), ("second", second)):
+        m.register_forward_hook(lambda m, i, o, name=name: called.append((name, i[0].shape[0])))
+        m.register_full_backward_hook(lambda m, i, o, name=name: ran.append((name, o[0].shape[0])))
+    state, states = torch.zeros(1, 8), []
+    for n in range(3):
+        state = torch.tanh(first(torch.ones(n + 1, 4)) + second(state[:1]))
+        states.append(state)
+    torch.cat(states).sum().backward()
+    assert ran == called[::-1] and len(ran) == 6
+
+
+def test_nodes_with_hooks_wait_for_later_ones():
+    """A node with a hook that is ready at once runs after those behind nodes without hooks."""
+    ran = []
+    x = torch.ones(2, requires_grad=True)
+    early, late = x * 2, x * 3
+    early.register_hook(lambda g: ran.append("early"))
+    late.register_hook(lambda g: ran.append("late"))
+    (late.exp().sin().sum() + early).sum().backward()
+    assert ran == ["late", "early"]
+
+
 def test_hooks_of_a_leaf_copy_no_gradient():
     x = torch.ones(3, requires_grad=True)
     places = []

@@ -21,7 +21,8 @@ import numpy as np
 from rushlight._backends import devices, llvm, sparse
 from rushlight._backends.math_bits import Marked, resolved
 from rushlight._codegen.runtime import abi
-from rushlight.autograd.graph import AccumulateGrad, Output, count, new, seen, unseen, version_of
+from rushlight.autograd import graph
+from rushlight.autograd.graph import AccumulateGrad, Hooks, Output, count, in_turn, new, version_of
 from rushlight.autograd.hook_results import replaced, replaced_all
 from rushlight.autograd.state import AT_END, active, thread
 from rushlight.autograd.views import View, edge_of
@@ -63,11 +64,14 @@ def run(
     special = active.modes and (anomaly or thread.node_watch is not None)
     at_leaves = captures if captures is not None and not accumulate_into else ()
     add = Tensor.__add__ if not sparse.made else plus
-    leaves: list = []
+    leaves, watched = list[Any](), list[Any]()
     outer, thread.task = thread.task, waits
     try:
-        while ready:
-            node = ready.pop()
+        while ready or watched:
+            node = ready.pop() if ready else None
+            if node is None or node.hooks.__class__ is Hooks:
+                if (node := in_turn(node, ready, watched)) is None:
+                    continue
             g = flowing.pop(node, None)
             edges = node.edges if pruned is None else pruned.get(node, ())
             if g is None or special or node.hooks is not None or captures and node in captures:
@@ -195,10 +199,10 @@ def run_special(
             for hook in tuple(hooks.accumulated.values()):
                 hook(node.variable)
         for hook in tuple(hooks.post.values()):
-            shown = seen(node, gradients)
+            shown = graph.seen(node, gradients)
             replacing = replaced_all(shown, hook(tuple(shown), tuple(gs)), hook)
             if replacing is not shown:
-                gradients = unseen(node, replacing, gradients)
+                gradients = graph.unseen(node, replacing, gradients)
         if node.__class__ is AccumulateGrad and arrived:
             for reduce in node.reduced:
                 reduce(node.variable)
