@@ -70,3 +70,13 @@ def test_divergences_and_distances_refuse_what_pytorch_refuses():
             F.kl_div(x, t, reduction="sum")
     with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
         torch.cdist(x, x.double())
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_loss_of_certain_rows_is_zero_without_a_sign(reduction):
+    x, target = torch.tensor([[200.0, 0.0], [300.0, 0.0]]), torch.tensor([0, 0])
+    losses = (
+        F.cross_entropy(x, target, reduction=reduction),
+        F.nll_loss(F.log_softmax(x, 1), target, reduction=reduction),
+    )
+    assert [str(each) for each in losses] == ["tensor(0.)"] * 2

@@ -118,7 +118,7 @@ def nll_loss(
         else:
             if reduction == "none":
                 return -picked
-            total = -np.add.reduce(picked)
+            total = 0.0 - np.add.reduce(picked)  # of zeros: 0, not -0
             return total / n if reduction == "mean" else total
     keep = target != ignore_index
     at = np.where(keep, target, 0)
