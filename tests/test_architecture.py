@@ -32,7 +32,7 @@ LAYERS = [
     "autograd.state autograd.graph autograd.views autograd.tensor_hooks",
     "core.storage core.printing",
     "core.tensor core.scalars",
-    "autograd.hook_results autograd.engine core.return_types core.conditions",
+    "autograd.hook_runs autograd.engine core.return_types core.conditions",
     "dispatch ops",  # how an operator is declared and called, and the table that finds them by name
     "ops.factories",  # the operators
     "ops.layout",

@@ -22,8 +22,8 @@ from rushlight._backends import devices, llvm, sparse
 from rushlight._backends.math_bits import Marked, resolved
 from rushlight._codegen.runtime import abi
 from rushlight.autograd import graph
-from rushlight.autograd.graph import AccumulateGrad, Hooks, Output, count, in_turn, new, version_of
-from rushlight.autograd.hook_results import replaced, replaced_all
+from rushlight.autograd.graph import AccumulateGrad, Hooks, Output, count, new, version_of
+from rushlight.autograd.hook_runs import in_turn, replaced, replaced_all
 from rushlight.autograd.state import AT_END, active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry, settings

@@ -19,7 +19,6 @@ Note [What an edge is]
 from __future__ import annotations
 
 import weakref
-from heapq import heappop, heappush
 from itertools import count as count_from
 from typing import TYPE_CHECKING, Any
 
@@ -92,24 +91,6 @@ class Hooks:
         self.metadata: dict[Any, Any] = {}
         self.trace: str | None = None  # anomaly mode: the forward line that made the node
         self.parent: Node | None = None  # anomaly mode: the node whose backward made this one
-
-
-def in_turn(node: Any, ready: list, watched: list) -> Any:
-    """The node to run when `node` with its `Hooks` (or None, where `ready` is empty) came up; None: another first.
-
-    Note [The order of hooks]
-        Users see in which order hooks run: what a module's forward put on a stack, its backward hook takes
-        off again. So of the nodes with hooks the one that was recorded last runs first. They wait in the
-        heap `watched` until no node without hooks is ready, for one of these may lead to a later node with
-        hooks. Which is later is told by when a node got its first hook; hooks on modules are set as the
-        node is recorded.
-    """
-    if node is not None:
-        hooks = node.hooks
-        if not (node.edges and (hooks.tensor_pre or hooks.pre or hooks.post)):
-            return node  # leaves run at once, see the engine
-        heappush(watched, (-hooks.number, node))
-    return None if ready else heappop(watched)[1]
 
 
 class HookTable(dict):
