@@ -82,8 +82,8 @@ from rushlight import __future__ as __future__
 from rushlight import _C as _C
 from rushlight import _decomp as _decomp
 from rushlight import _dynamo as _dynamo
-from rushlight import _logging as _logging
 from rushlight import _higher_order_ops as _higher_order_ops
+from rushlight import _logging as _logging
 from rushlight import _ops as _ops
 from rushlight import _refs as _refs
 from rushlight import _subclasses as _subclasses
