@@ -80,9 +80,7 @@ class Hooks:
     made = count_from(0)
 
     def __init__(self) -> None:
-        self.number = next(
-            Hooks.made
-        )  # later nodes have greater ones, see Note [The order of hooks]
+        self.number = next(Hooks.made)  # greater of later nodes, see Note [The order of hooks]
         self.tensor_pre: dict[int, HookTable] = {}  # output number -> hooks on a tensor
         self.retain: dict[int, Any] = {}  # output number -> weak reference to the tensor
         self.pre: dict[int, Callable] = HookTable()

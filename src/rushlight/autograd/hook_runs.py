@@ -1,5 +1,11 @@
 """Hooks in a backward pass: the order in which nodes that have some run, and what one may return in place of gradients,
 None or as many tensors of the same kind.
+
+Note [The order of hooks]
+    Users see in which order hooks run: what a module's forward put on a stack, its backward hook takes off again. So of the
+    nodes with hooks the one that was recorded last runs first. They wait in a heap until no node without hooks is ready, for
+    one of these may lead to a later node with hooks. Which is later is told by when a node got its first hook; hooks on modules
+    are set as the node is recorded.
 """
 
 from __future__ import annotations
@@ -14,15 +20,7 @@ if TYPE_CHECKING:
 
 
 def in_turn(node: Any, ready: list, watched: list) -> Any:
-    """The node to run when `node` with its `Hooks` (or None, where `ready` is empty) came up; None: another first.
-
-    Note [The order of hooks]
-        Users see in which order hooks run: what a module's forward put on a stack, its backward hook takes
-        off again. So of the nodes with hooks the one that was recorded last runs first. They wait in the
-        heap `watched` until no node without hooks is ready, for one of these may lead to a later node with
-        hooks. Which is later is told by when a node got its first hook; hooks on modules are set as the
-        node is recorded.
-    """
+    """The node to run when `node` with its `Hooks` (or None, where `ready` is empty) came up; None: another first."""
     if node is not None:
         hooks = node.hooks
         if not (node.edges and (hooks.tensor_pre or hooks.pre or hooks.post)):
