@@ -998,7 +998,7 @@ def test_switches_of_dynamo_that_have_an_effect():
         return x + flag
 
     with config.patch(recompile_limit=2):
-        for flag in range(4):  # noqa: B007
+        for flag in range(4):
             assert g(torch.zeros(1)).item() == flag
     assert len(g.programs) <= 2
 

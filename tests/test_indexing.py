@@ -459,6 +459,7 @@ def test_integers_of_more_than_64_bits_are_refused():
         lambda: x.fill_(2**70),
         lambda: x.masked_fill_(x == 0, 2**70),
         lambda: torch.full((2,), 2**70),
+        lambda: torch.zeros(2, dtype=torch.int64).clamp(max=2**70),
     ):
         with pytest.raises(OverflowError, match="int too big to convert"):
             write()

@@ -618,6 +618,8 @@ def test_switches_of_the_compiler_have_other_values_in_a_block():
         assert config.cache_size_limit == 3 and config.get_config_copy()["recompile_limit"] == 3
         config.load_config(saved)
         assert config.cache_size_limit == 8
+        with pytest.raises(ValueError, match="malformed"):
+            config.load_config(b"{'verbose': print()}")
         assert not hasattr(config, "pytest_plugins")
     finally:
         config.cache_size_limit = 8

@@ -324,6 +324,21 @@ def test_running_extremes_move_to_the_last_of_equals():
     assert np.isnan(r.values[3:].numpy()).all()
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 4), (300, 20, 2), (2, 700, 3), (700, 2, 2)])
+@pytest.mark.parametrize("dim", [0, 1, -1, (0, 1), (0, 2), (1, -1), ()])
+def test_logsumexp_over_any_dimensions(shape, dim):
+    a = np.random.default_rng(0).normal(size=shape)
+    a[0, 0, 0] = -np.inf
+    over = dim if dim != () else (0, 1, 2)
+    for turned in (False, True):
+        x = torch.tensor(a.T.copy()).permute(2, 1, 0) if turned else torch.tensor(a)
+        for keep in (False, True):
+            expected = np.log(np.exp(a).sum(over, keepdims=keep))
+            np.testing.assert_allclose(x.logsumexp(dim, keep).numpy(), expected, rtol=1e-13)
+    x = torch.tensor([[np.nan, 1.0], [np.inf, -np.inf]])
+    assert str(x.logsumexp(0).tolist()) == "[nan, 1.0]"
+
+
 def test_logsumexp_does_not_overflow():
     assert torch.tensor([1000.0, 1000.0]).logsumexp(0).item() == pytest.approx(1000 + np.log(2))
     assert torch.full((2,), -np.inf).logsumexp(0).item() == -np.inf

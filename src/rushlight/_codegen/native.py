@@ -29,8 +29,8 @@ UNITS = sys.platform == "linux"
 PREFIX = "unit."
 LOGGED = "kernels" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
 QUICK = "; quick\n"  # how a text begins that LLVM spends little time on
-ENTRY = "; entry\n"  # and that of an entry: it has no long loops
-# What the code generator is spared for entries, with the usual values: better addresses in loops, another order of
+ENTRY = "; entry\n"  # and that of an entry
+# What the code generator is spared for entries without vectors, with the usual values: better addresses in loops, another order of
 # instructions, instructions chosen for a whole block at once. It takes half of the time; they run as fast.
 SPARED = (
     ("disable-lsr", "true", "false"),
@@ -130,7 +130,7 @@ def _made(entry: str, text: Callable[[], str]) -> bytes:
 def _generated(module: Any, text: str) -> bytes:
     """The machine code of a module, as an object file."""
     llvm, machine, _ = _machine()
-    if not text.startswith(ENTRY):
+    if not text.startswith(ENTRY) or LANES in text or VECTOR.search(text):
         return machine.emit_object(module)
     # Options of the whole process, for LLVM has no others: given back at once.
     for option, value, _ in SPARED:

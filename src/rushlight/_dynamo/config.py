@@ -7,8 +7,8 @@ not have raise AttributeError, as there.
 
 from __future__ import annotations
 
+import ast
 import copy
-import pickle
 import sys
 import types
 from contextlib import ContextDecorator
@@ -107,13 +107,15 @@ def get_config_copy() -> dict[str, Any]:
 
 
 def save_config() -> bytes:
-    """All switches, as `load_config` takes them."""
-    return pickle.dumps(get_config_copy(), protocol=2)
+    """All switches as text, as `load_config` takes them."""
+    return repr(get_config_copy()).encode()
 
 
 def load_config(saved: bytes | dict[str, Any]) -> None:
-    """Set all switches to what they were in `save_config` or `get_config_copy`."""
-    for name, value in (pickle.loads(saved) if isinstance(saved, bytes) else saved).items():
+    """Set all switches to what they were in `save_config` or `get_config_copy`. ValueError for bytes that are no plain values:
+    nothing of them is executed."""
+    values = ast.literal_eval(saved.decode()) if isinstance(saved, bytes) else saved
+    for name, value in values.items():
         setattr(sys.modules[__name__], name, value)
 
 

@@ -140,7 +140,7 @@ def log_sums(dtype: np.dtype) -> Any:
 
 
 LOG_SUMS = ByDtype(log_sums)
-SHORT, FEW = 16, 256  # elements of a row from which it pays, and how many shorter ones it does
+SHORT, FEW = 16, 256  # more than FEW rows of less than SHORT elements are faster in NumPy
 
 
 @implements("logsumexp")
@@ -148,10 +148,8 @@ SHORT, FEW = 16, 256  # elements of a row from which it pays, and how many short
 def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
     """log(sum(exp(a))) over dimensions, which a copy has last where they are not."""
     if a.__class__ is np.ndarray and a.dtype in FLOATING and a.size and a.ndim:
-        over = (
-            axis if axis.__class__ is tuple and axis else (axis,) if axis.__class__ is int else ()
-        )
-        order, rows, shape = brought_last(a.shape, over or tuple(range(a.ndim)), keepdims)
+        over = (axis,) if axis.__class__ is int else axis or tuple(range(a.ndim))
+        order, rows, shape = brought_last(a.shape, over, keepdims)
         if rows[1] >= SHORT or rows[0] <= FEW:
             r = LOG_SUMS[a.dtype](contiguous(a.transpose(order)).reshape(rows), 1, False)
             if r is not None:

@@ -200,12 +200,16 @@ PLAIN = frozenset((float, int, type(None)))
 
 
 def bound(n: Any, d: np.dtype) -> Any:
-    """A bound in the dtype of the result; RuntimeError where an integer type cannot hold it. Below 0 it wraps around, as in C."""
+    """A bound in the dtype of the result; RuntimeError where an integer type cannot hold it,
+    OverflowError where none can. Below 0 it wraps around, as in C."""
     if d.kind not in "iu":
         return np.asarray(n).astype(d)
+    if not -(1 << 63) <= n < 1 << 64:
+        raise OverflowError("int too big to convert")
     limits = np.iinfo(d)
     if not (-limits.max if d.kind == "u" else limits.min) <= n <= limits.max:
-        raise RuntimeError(f"value cannot be converted to type {d}_t without overflow: {n}")
+        name = "int" if d == np.int32 else f"{d}_t"  # C++'s
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow: {n}")
     return np.array(int(n) % (limits.max + 1) if d.kind == "u" else int(n), d)
 
 

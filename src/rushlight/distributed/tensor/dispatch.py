@@ -27,8 +27,8 @@ from rushlight.distributed.tensor.redistribute import redistribute
 from rushlight.distributed.tensor.spec import DTensorSpec, size_of_parts, spec_of
 
 REPLICATE = Replicate()
-MESSAGE = 6.6e5  # bytes that could be sent in the time in which any call begins
-EXCHANGE = 1e5  # and in what it takes more when another dimension becomes the one that is cut
+# The costs of PyTorch's model as bytes: a collective takes 6.6 us to begin, at about 100 GB/s; an exchange of parts longer.
+MESSAGE, EXCHANGE = 6.6e5, 1e5
 
 
 class Strategy(NamedTuple):

@@ -6,6 +6,7 @@ from rushlight._backends import devices
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import C32, C64, F16, FULL
 from rushlight.dispatch.registry import Array, elementwise
+from rushlight.rng.sampling import memory_order
 
 
 def _check(real: Array, imag: Array, where: str) -> None:
@@ -38,7 +39,7 @@ def _joined(xp, real: Array, imag: Array) -> Array:
     d = dtypes.OF[real.dtype].to_complex().np
     shape, n = real.shape, real.ndim - imag.ndim
     if n in (0, real.ndim) and not real.flags.c_contiguous and 1 not in shape:
-        order = sorted(range(real.ndim), key=lambda k: -real.strides[k])
+        order = memory_order(real)
         lies = real.transpose(order)
         if lies.flags.c_contiguous and (not imag.ndim or imag.strides == real.strides):
             made = _joined(xp, lies, imag.transpose(order) if imag.ndim else imag)

@@ -33,10 +33,9 @@ def check(name: str, a: np.ndarray, out: Ints) -> None:
         )
     if min(out) <= 0:
         sizes_error(a, out)
-    if a.dtype not in FLOATING and a.dtype is not U8:
+    if a.dtype not in FLOATING and a.dtype != U8:
         d = dtypes.OF[a.dtype]
-        if not (d.is_floating_point or a.dtype.name == "uint8"):
-            raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
 
 
 def sizes_error(a: np.ndarray, out: Ints) -> None:
