@@ -288,3 +288,48 @@ def test_indices_have_two_dimensions():
     for indices in ([0, 1], [], 0):
         with pytest.raises(RuntimeError, match="indices must be sparse_dim x nnz"):
             torch.sparse_coo_tensor(indices, [1.0, 2.0], (2,))
+
+
+def test_strides_of_indices():
+    """Indices stand row by row; where coordinates became fewer, with room for all that there were, as in PyTorch."""
+    i = torch.tensor([[0, 2, 1, 2, 0], [1, 0, 1, 0, 1]])
+    s = torch.sparse_coo_tensor(i, torch.arange(1.0, 6), (3, 4))
+    c = s.coalesce()
+    assert c.indices().tolist() == [[0, 1, 2], [1, 1, 0]]
+    assert c.indices().stride() == (5, 1)
+    assert s.t().coalesce().indices().stride() == (5, 1)
+    assert s.sum(0).indices().stride() == (5, 1)
+    d = torch.ones(4, 3)
+    made = [
+        -c, c * 2, c.double(), c.clone().coalesce(), c.sqrt(), c * d.t(), c @ d.to_sparse(), s @ d.to_sparse(),
+        d.sparse_mask(c.t().coalesce()), torch.sparse.softmax(c, 1), d.to_sparse_csc().to_sparse(),
+        c.index_select(0, torch.tensor([2, 0])), c.select(0, 2), c.narrow_copy(0, 1, 2), c.sum(0, keepdim=True),
+        torch.sparse_coo_tensor([[0, 1], [1, 2]], [1.0, 2.0]).coalesce(), torch.zeros_like(c), c.unsqueeze(0),
+    ]  # fmt: skip
+    for t in made:
+        assert t._indices().is_contiguous(), t
+    values = torch.arange(12.0).view(3, 2, 2).transpose(1, 2)
+    hybrid = torch.sparse_coo_tensor(i[:, :3], values, (3, 4, 2, 2)).coalesce()
+    assert hybrid.values().stride() == (4, 2, 1)
+
+
+def test_what_counts_as_coalesced():
+    c = torch.eye(3).to_sparse()
+    assert c.clone().zero_().is_coalesced()
+    assert c.sum(0).is_coalesced() and not c.sum(0, keepdim=True).is_coalesced()
+    assert not c.unsqueeze(0).is_coalesced()
+    assert not c.index_select(0, torch.tensor([0, 1])).is_coalesced()
+    assert c.select(0, 1).is_coalesced()  # one entry
+    hybrid = torch.ones(2, 3).to_sparse(1)
+    assert hybrid.sum(1).is_coalesced() and not hybrid.select(1, 0).is_coalesced()
+    uncoalesced = torch.sparse_coo_tensor([[1, 0, 1]], torch.ones(3, 2), (2, 2))
+    total = uncoalesced.sum(1)
+    assert total.is_coalesced() and total.values().tolist() == [2, 4]
+
+
+def test_dense_dimensions_are_not_transposed():
+    hybrid = torch.ones(2, 3, 4).to_sparse(1)
+    with pytest.raises(
+        RuntimeError, match="transposed dimensions must be sparse Got sparse_dim: 1, d0: 1, d1: 2"
+    ):
+        hybrid.transpose(1, 2)

@@ -102,6 +102,11 @@ def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
     batch.warnings_on = enabled
 
 
+def _get_default_device() -> str:
+    """The device of the default tensor type, whatever `set_default_device` says."""
+    return "cpu"
+
+
 def _get_accelerator() -> object:
     """The accelerator; `cpu` without one."""
     import rushlight

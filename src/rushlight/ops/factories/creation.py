@@ -393,7 +393,7 @@ def like(
         if memory_format is not None and layout is not dtypes.strided:
             raise RuntimeError("memory format option is only supported by strided tensors")
         if a.__class__ is sparse.Coo and layout is dtypes.sparse_coo and name in ZEROS_LIKE:
-            empty: Any = sparse.Coo(a.indices[:, :0], a.values[:0].astype(d), a.shape, True)
+            empty: Any = sparse.Coo(a.indices[:, :0].copy(), a.values[:0].astype(d), a.shape, True)
             return finished(empty, requires_grad)
         if a.__class__ is compressed.Compressed and not (
             name == "zeros_like" and layout in SPARSE and layout is not a.layout and not a.block

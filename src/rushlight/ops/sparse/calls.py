@@ -183,7 +183,7 @@ def zero_(t: Tensor) -> Tensor:
 
         compressed.put(t, a.without_entries())
         return t
-    empty = Coo(a.indices[:, :0], a.values[:0], a.shape)
+    empty = Coo(np.zeros((a.sparse_dim, 0), np.int64), a.values[:0].copy(), a.shape, True)
     return replace(t, _wrap(empty), "zero_")  # type: ignore[arg-type]
 
 
@@ -365,7 +365,9 @@ def mul(input: Any, other: Any) -> Tensor:
     if len(i) < a.nnz or len(j) < b.nnz:
         v, w = v[_wrap(i)], w[_wrap(j)]
     product = v * w
-    return build(product, a.indices[:, i], (*sizes, *product.shape[1:]), True, "MulBackward0")
+    return build(
+        product, sparse.first_of(a.indices, i), (*sizes, *product.shape[1:]), True, "MulBackward0"
+    )
 
 
 def divided(function: Callable, name: str) -> Callable:
@@ -426,23 +428,29 @@ def sum_over(input: Tensor, dim: Any, keepdim: bool, name: str) -> Tensor:
         at = a.indices.copy()
         at[[d for d in dims if d < n]] = 0
         size = tuple(1 if d in dims else s for d, s in enumerate(a.shape))
-        return summed(v, at, size, name)
+        return summed(v, at, size, name, keepdim)
     kept = [d for d in range(n) if d not in dims]
     if not kept:
         return v.sum(0) if n else v[0]
     size = (*(a.shape[d] for d in kept), *v.shape[1:])
-    if len(kept) == n:
-        return build(v, a.indices, size, a.coalesced, name)
+    if len(kept) == n and a.coalesced:
+        return build(v, np.ascontiguousarray(a.indices), size, True, name)
     return summed(v, a.indices[kept], size, name)
 
 
-def summed(v: Tensor, at: np.ndarray, size: tuple, name: str) -> Tensor:
-    """A coalesced tensor: `v` at coordinates that may occur several times, added up."""
+def summed(v: Tensor, at: np.ndarray, size: tuple, name: str, keepdim: bool = False) -> Tensor:
+    """A coalesced tensor: `v` at coordinates that may occur several times, added up.
+
+    With `keepdim` it does not count as coalesced, as in PyTorch, which puts the dimensions in again.
+    """
     order, starts, k = sparse.groups(sparse.keys(at, size[: len(at)]))
     of = np.empty(k.size, np.int64)
     of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=k.size))
     total = v.new_zeros((len(starts), *v.shape[1:])).index_add(0, _wrap(of), v)
-    return build(total, at[:, order[starts]], size, True, name)
+    first = order[starts]
+    if keepdim:
+        return build(total, at.take(first, 1), size, len(first) < 2, name)
+    return build(total, sparse.first_of(at, first), size, True, name)
 
 
 def any_of(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:

@@ -85,6 +85,6 @@ def narrowed(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         v = v.narrow(dim - n + 1, start, length)
         return build(v, at, shape, a.coalesced, "NarrowCopyBackward0")
     kept = np.flatnonzero((at[dim] >= start) & (at[dim] < start + length))
-    at = at[:, kept]
+    at = at.take(kept, 1)
     at[dim] -= start
     return build(v[_wrap(kept)], at, shape, a.coalesced, "NarrowCopyBackward0")

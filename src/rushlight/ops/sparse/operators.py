@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rushlight._backends import compressed, sparse
 from rushlight._backends.compressed import Compressed
 from rushlight._backends.sparse import Coo, Sparse
@@ -61,7 +63,7 @@ def entries(g: Tensor, input: Tensor) -> Tensor:
         return with_values(input, g)
     order, starts, _ = sparse.groups(sparse.keys(a.indices, a.shape[: a.sparse_dim]))
     first = order[starts]
-    return build(g[_wrap(first)], a.indices[:, first], a.shape)
+    return build(g[_wrap(first)], a.indices.take(first, 1), a.shape)
 
 
 @op(where="_sparse", node=lambda name, **_: name, out=False)
@@ -108,7 +110,7 @@ def with_values(like: Tensor, values: Tensor, name: str = "", coalesced: bool = 
     if a.__class__ is Compressed:
         return run(assemble_compressed, values, a, name or "SparseCompressedTensorBackward0")
     size = (*a.shape[: a.sparse_dim], *values.shape[1:])
-    return build(values, a.indices, size, coalesced, name)
+    return build(values, np.ascontiguousarray(a.indices), size, coalesced, name)
 
 
 @op(where="_sparse", name="taken", node="SparseMaskBackward0", out=False)
@@ -167,7 +169,8 @@ def masked(t: Tensor, mask: Tensor) -> Tensor:
     a: Any = mask._array
     if a.__class__ is Compressed:
         return pattern_of(t, a)
-    return build(taken(t, a.indices), a.indices, a.shape, a.coalesced, "SparseMaskBackward0")
+    at = np.ascontiguousarray(a.indices)
+    return build(taken(t, at), at, a.shape, a.coalesced, "SparseMaskBackward0")
 
 
 def masked_once(g: Tensor, input: Tensor) -> Tensor:

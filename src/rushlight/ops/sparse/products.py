@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import sparse
+from rushlight._backends import sparse, sparse_products
 from rushlight._backends.compressed import Compressed
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 @op(where="_sparse", name="mm", node="MmBackward0", out=False)
 def times(xp, input: Array, mat2: Array):
     """sparse [n, k] @ dense [k, m]."""
-    return sparse.matmul(input, mat2)
+    return sparse_products.matmul(input, mat2)
 
 
 @op(where="_sparse", name="adjoint_mm", node="MmBackward0", out=False)
 def adjoint_times(xp, input: Array, mat2: Array):
     """sparse [k, n]ᴴ @ dense [k, m]: the gradient of the dense factor."""
-    return sparse.transposed_matmul(input, mat2)
+    return sparse_products.transposed_matmul(input, mat2)
 
 
 times.grad(
@@ -53,7 +53,7 @@ adjoint_times.grad(
 @op(where="_sparse", name="addmm", node="SparseAddmmBackward0", out=False)
 def times_masked(xp, input: Array, mat2: Array):
     """As `times`; the gradient of the sparse factor is sparse, with its pattern."""
-    return sparse.matmul(input, mat2)
+    return sparse_products.matmul(input, mat2)
 
 
 times_masked.grad(
@@ -65,7 +65,7 @@ times_masked.grad(
 @op(where="_sparse", name="sampled", node="SampledAddmmBackward0", out=False)
 def sampled(xp, input: Array, mat2: Array, indices: Any):
     """The entries of `input @ mat2.mH` at `indices` [2, nnz]."""
-    return sparse.sampled(input, mat2, indices)
+    return sparse_products.sampled(input, mat2, indices)
 
 
 def sampled_at(g: Tensor, x: Tensor, a: Any) -> Tensor:
@@ -94,7 +94,7 @@ sampled.grad(
 @op(where="_sparse", name="mm_sparse", node="MmBackward0", out=False)
 def times_sparse(xp, input: Array, mat2: Array):
     """sparse [n, k] @ sparse [k, m] -> sparse [n, m]."""
-    return sparse.matmul_sparse(input, mat2)
+    return sparse_products.matmul_sparse(input, mat2)
 
 
 times_sparse.grad(
@@ -106,7 +106,7 @@ times_sparse.grad(
 @op(where="_sparse", name="mm_sparse_masked", node="SparseSparseMatmulBackward0", out=False)
 def times_sparse_masked(xp, input: Array, mat2: Array):
     """As `times_sparse`; the gradients have the patterns of the factors."""
-    return sparse.matmul_sparse(input, mat2)
+    return sparse_products.matmul_sparse(input, mat2)
 
 
 times_sparse_masked.grad(
@@ -122,7 +122,7 @@ def conj(t: Tensor) -> Tensor:
 @op(where="_sparse", name="dense_mm", node="MmBackward0", out=False)
 def dense_times(xp, input: Array, mat2: Array):
     """dense [n, k] @ sparse [k, m]."""
-    return sparse.transposed_matmul(mat2, input.conj().T).conj().T
+    return sparse_products.transposed_matmul(mat2, input.conj().T).conj().T
 
 
 dense_times.grad(
@@ -185,7 +185,7 @@ def mm(input: Tensor, mat2: Tensor, masked_gradient: bool = False) -> Tensor:
 @op(where="_sparse", name="mv", node="MvBackward0", out=False)
 def times_vector(xp, input: Array, vec: Array):
     """sparse [n, k] @ dense [k]."""
-    return sparse.matmul(input, vec[:, None])[:, 0]
+    return sparse_products.matmul(input, vec[:, None])[:, 0]
 
 
 times_vector.grad(
@@ -249,13 +249,13 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 @op(where="_sparse", name="dense_addmm", node="AddmmBackward0", out=False)
 def plus_times(xp, input: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any):
     """beta * input + alpha * mat1 @ mat2, where `mat1` is sparse."""
-    return scaled_sum(input, sparse.matmul(mat1, mat2), beta, alpha)
+    return scaled_sum(input, sparse_products.matmul(mat1, mat2), beta, alpha)
 
 
 @op(where="_sparse", name="dense_addmm_masked", node="SparseAddmmBackward0", out=False)
 def plus_times_masked(xp, input: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any):
     """The same; the gradient of `mat1` is sparse, with its pattern."""
-    return scaled_sum(input, sparse.matmul(mat1, mat2), beta, alpha)
+    return scaled_sum(input, sparse_products.matmul(mat1, mat2), beta, alpha)
 
 
 def scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
@@ -398,7 +398,7 @@ def hspmm(mat1: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
         raise NotImplementedError("[hspmm] expected a sparse and a dense matrix")
     product = mm(mat1, mat2)
     used = np.unique(mat1._array.indices[0])  # type: ignore[attr-defined]
-    made = build(product[_wrap(used)], used[None], tuple(product.shape))
+    made = build(product[_wrap(used)], used.reshape(1, -1), tuple(product.shape))
     return made if out is None else coordinates.write_out("hspmm", out, made)
 
 

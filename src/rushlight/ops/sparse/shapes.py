@@ -55,7 +55,7 @@ def transpose(input: Tensor, dim0: int, dim1: int, name: str = "TransposeBackwar
     dims = list(range(input.ndim))
     dims[i], dims[j] = j, i
     a: Any = input._array
-    if a.__class__ is Coo and (i >= a.sparse_dim) != (j >= a.sparse_dim):
+    if a.__class__ is Coo and i != j and max(i, j) >= a.sparse_dim:
         raise RuntimeError(
             "sparse transpose: transposed dimensions must be sparse Got sparse_dim: "
             f"{a.sparse_dim}, d0: {i}, d1: {j}"
@@ -91,9 +91,9 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     v = run(values_of, input)
     if dim > a.sparse_dim:
         return build(
-            v.unsqueeze(dim - a.sparse_dim + 1), a.indices, size, a.coalesced, "UnsqueezeBackward0"
+            v.unsqueeze(dim - a.sparse_dim + 1), a.indices, size, a.nnz < 2, "UnsqueezeBackward0"
         )
-    return build(v, np.insert(a.indices, dim, 0, axis=0), size, a.coalesced, "UnsqueezeBackward0")
+    return build(v, np.insert(a.indices, dim, 0, axis=0), size, a.nnz < 2, "UnsqueezeBackward0")
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
@@ -108,13 +108,13 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     size = a.shape[:dim] + a.shape[dim + 1 :]
     v = run(values_of, input)
     if dim >= n:
-        return build(v.select(dim - n + 1, index), a.indices, size, a.coalesced, "SelectBackward0")
+        return build(v.select(dim - n + 1, index), a.indices, size, a.nnz < 2, "SelectBackward0")
     kept = np.flatnonzero(a.indices[dim] == index)
     v = v[_wrap(kept)]
     if n == 1:
         return v.sum(0, dtype=v.dtype)
-    at = np.delete(a.indices[:, kept], dim, axis=0)
-    return build(v, at, size, a.coalesced or len(kept) < 2, "SelectBackward0")
+    at = np.delete(a.indices.take(kept, 1), dim, axis=0)
+    return build(v, at, size, len(kept) < 2, "SelectBackward0")
 
 
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -136,18 +136,18 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     shape = (*a.shape[:dim], which.size, *a.shape[dim + 1 :])
     if dim >= a.sparse_dim:
         v = run(values_of, input).index_select(dim - a.sparse_dim + 1, _wrap(which))
-        return build(v, a.indices, shape, a.coalesced, "IndexSelectBackward0")
+        return build(v, a.indices, shape, a.nnz < 2, "IndexSelectBackward0")
     order = which.argsort(kind="stable")  # each entry goes to every place that asks for its index
     asked = which[order]
     first = asked.searchsorted(a.indices[dim], "left")
     counts = asked.searchsorted(a.indices[dim], "right") - first
     of = np.repeat(np.arange(a.nnz), counts)
     inside = np.arange(of.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    at = a.indices[:, of]
+    at = a.indices.take(of, 1)
     at[dim] = order[first[of] + inside]
-    sort = sparse.in_order(sparse.keys(at, shape[: a.sparse_dim]))
+    sort = sparse.in_order(at[dim])
     v = run(values_of, input)[_wrap(np.ascontiguousarray(of[sort]))]
-    return build(v, at[:, sort], shape, a.coalesced, "IndexSelectBackward0")
+    return build(v, at.take(sort, 1), shape, len(sort) < 2, "IndexSelectBackward0")
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
