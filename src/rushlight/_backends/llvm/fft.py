@@ -12,6 +12,7 @@ import numpy as np
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import fft as reference
+from rushlight._backends.tables import kept
 from rushlight._codegen.kernels import fft as kernels
 from rushlight._codegen.kernels import fft_lines
 from rushlight._codegen.native_entry import bind
@@ -49,7 +50,7 @@ def reversed_digits(m: int) -> np.ndarray:
     return (rest[:, None] + np.arange(radix) * (m // radix)).reshape(-1)
 
 
-@lru_cache(32)
+@kept(32)
 def tables(n: int, lanes: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(the roots of unity of the steps, those between both parts, the order of rows in between)."""
     m = span = n // lanes
@@ -63,13 +64,13 @@ def tables(n: int, lanes: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray, 
     return roots, between, reversed_digits(m)
 
 
-@lru_cache(32)
+@kept(32)
 def halves(n: int, lanes: int, real: np.dtype) -> np.ndarray:
     """The roots of unity that join the halves of a spectrum of 2n real numbers."""
     return apart(unity(np.arange(n // 2), 2 * n), lanes, real)
 
 
-@lru_cache(64)
+@kept(64)
 def passes(n: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray] | None:
     """(the roots of unity of all passes of `fft_lines`, how many passes there are and their factors); None for a
     number with other factors."""
@@ -85,7 +86,7 @@ def passes(n: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray] | None:
     return flat, np.array([len(factors), *factors], np.int64)
 
 
-@lru_cache(64)
+@kept(64)
 def halves_in_turns(n: int, real: np.dtype) -> np.ndarray:
     """`halves`, each real part before its imaginary part, one by one."""
     return unity(np.arange(n // 2 + 1), 2 * n).view(np.float64).astype(real)
@@ -189,7 +190,7 @@ def product(d: np.dtype, kind: str) -> Callable[..., Any]:
     return bind(infer, [d, t.np], [result], (kernels.few_points, {"PARTS": parts, "T": t}))
 
 
-@lru_cache(1024)
+@kept(1024)
 def few(
     d: np.dtype,
     shape: Ints,

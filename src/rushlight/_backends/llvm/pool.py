@@ -18,6 +18,7 @@ from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import pool as reference
+from rushlight._backends.tables import kept
 from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last, spans
@@ -278,7 +279,7 @@ class Spans(NamedTuple):
     back: tuple[np.ndarray, ...]  # the windows that each place of a dimension is in
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def adaptive_spans(sizes: Ints, out: Ints) -> Spans | None:
     if 0 in sizes or 0 in out or prod(sizes) >= LARGE:
         return None
@@ -391,7 +392,7 @@ def fractional_numbers(sizes: Ints, kernel: Ints, out: Ints, order: Ints) -> Int
     return (*three(sizes, 1), *three(out, 1)) if 0 < prod(sizes) < LARGE else None
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def whole(planes: int) -> np.ndarray:
     """Of each plane one window of one element."""
     return np.tile(np.array([0, 1]), planes)
@@ -438,7 +439,7 @@ def adaptive_averages_adjoint(g: np.ndarray, sizes: Ints) -> np.ndarray:
 # -- averages ------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resample.Lists | None:
     """Which of m windows of size k, s apart from -p on, each of n elements is in."""
     window = np.repeat(np.arange(m), k)
@@ -449,14 +450,14 @@ def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resam
     return resample.lists(m, n, at[order], window[order], np.ones(len(at), dtype))
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def divisors(w: Windows, divisor: Divisor, dtype: np.dtype) -> np.ndarray:
     """By what each window's sum is divided, as an array of `dtype`."""
     count = np.asarray(reference.window_counts(w, divisor), dtype)
     return np.ascontiguousarray(np.broadcast_to(count, w.out))
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def averages_plan(w: Windows, divisor: Divisor, dtype: np.dtype, last: bool) -> Plan | None:
     """How averages are found; None where kernels do not."""
     t = of(dtype)

@@ -14,6 +14,7 @@ from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import resample as reference
+from rushlight._backends.tables import Tables
 from rushlight._codegen.kernels import grid as places
 from rushlight._codegen.kernels import resample as kernels
 from rushlight._codegen.kernels.resample import BLOCK, WINDOW
@@ -67,8 +68,7 @@ def lists(
     return Lists(n, m, taps, bool(same), begin, place, weight, ends)
 
 
-_kept: dict[tuple, tuple[np.ndarray, Lists | None]] = {}
-_joined: dict[tuple, tuple[Lists, Lists, Lists | None]] = {}
+_kept, _joined = Tables(KEPT), Tables(KEPT)
 
 
 def lists_of(taps: Taps, n: int, dtype: np.dtype, adjoint: bool) -> Lists | None:
@@ -92,10 +92,8 @@ def lists_of(taps: Taps, n: int, dtype: np.dtype, adjoint: bool) -> Lists | None
         made = lists(m, n, place[order], at[order], weight[order])
     else:
         made = lists(n, m, at, place, weight)
-    if len(_kept) >= KEPT:
-        _kept.clear()
-    _kept[key] = positions, made  # kept with what it was made of: no other array gets that id
-    return made
+    # Kept with what it was made of: no other array gets that id.
+    return _kept.keep(key, (positions, made))[1]
 
 
 def together(first: Lists, second: Lists) -> Lists | None:
@@ -111,10 +109,7 @@ def together(first: Lists, second: Lists) -> Lists | None:
     place = np.add.outer(first.place * second.n, second.place).reshape(-1)[order]
     weight = np.outer(first.weight, second.weight).reshape(-1)[order]
     made = lists(first.n * second.n, first.m * second.m, at[order], place, weight, False)
-    if len(_joined) >= KEPT:
-        _joined.clear()
-    _joined[key] = first, second, made
-    return made
+    return _joined.keep(key, (first, second, made))[2]
 
 
 class Plan(NamedTuple):
@@ -128,7 +123,7 @@ class Plan(NamedTuple):
     each: Sequence[Lists | None]  # kept with what it was made of, as in `lists_of`
 
 
-_plans: dict[tuple, Plan | None] = {}
+_plans = Tables(KEPT)
 
 
 def along(shape: Ints, made: Lists, source: np.dtype, dtype: np.dtype) -> tuple:
@@ -183,13 +178,10 @@ def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np
     if x.__class__ is not np.ndarray or not x.flags.aligned:
         return None
     key = (x.shape, x.strides, x.dtype, backwards, *map(id, each))
-    if key in _plans:
-        plan = _plans[key]
-    else:
-        if len(_plans) >= KEPT:
-            _plans.clear()
-        plan = _plans[key] = planned(x, each, backwards)
-    return None if plan is None else carried_out(plan, x)
+    found = _plans.get(key)
+    if found is None:
+        found = _plans.keep(key, (each, planned(x, each, backwards)))
+    return None if found[1] is None else carried_out(found[1], x)
 
 
 def carried_out(plan: Plan, x: np.ndarray) -> np.ndarray:
@@ -210,7 +202,7 @@ def weights_dtype(a: np.ndarray) -> np.dtype:
     return (f64 if a.dtype.itemsize == 8 else f32).np
 
 
-_of_taps: dict[tuple, tuple[Sequence[Taps], Plan | None]] = {}
+_of_taps = Tables(KEPT)
 
 
 def by_taps(x: np.ndarray, taps: Sequence[Taps], sizes: Ints, adjoint: bool) -> np.ndarray | None:
@@ -225,9 +217,7 @@ def by_taps(x: np.ndarray, taps: Sequence[Taps], sizes: Ints, adjoint: bool) -> 
             dtype = weights_dtype(x)
             each = [lists_of(t, n, dtype, adjoint) for t, n in zip(taps, sizes, strict=True)]
             plan = planned(x, each, not adjoint)
-        if len(_of_taps) >= KEPT:
-            _of_taps.clear()
-        found = _of_taps[key] = taps, plan  # kept with what it was made of, as in `lists_of`
+        found = _of_taps.keep(key, (taps, plan))
     return None if found[1] is None else carried_out(found[1], x)
 
 

@@ -7,7 +7,7 @@ adaptive and fractional pooling are one function.
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight._backends.reference.reduce import upcast
+from rushlight._backends.tables import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -326,7 +327,7 @@ def window_sums_adjoint(
     return g
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def window_counts(windows: Windows, divisor: Divisor) -> np.ndarray | int:
     """By how much each window's sum is divided: as many elements as it has, its padding included or not, or a
     given number."""
@@ -372,7 +373,7 @@ def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
     return x
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def adaptive_counts(sizes: Ints, out: Ints) -> np.ndarray:
     """The number of inputs in each window of adaptive pooling, shape `out`."""
     total = np.ones((), np.int64)

@@ -10,13 +10,13 @@ their products.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight._backends.tables import kept
 from rushlight.core.dtype_sets import F32, F64
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 # -- a regular grid: taps --------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def taps_of(
     n: int, m: int, scale: float | None, mode: str, corners: bool, antialias: bool, dtype: np.dtype
 ) -> Taps:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rushlight._backends.tables import kept
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FLOATING, U8
 from rushlight.dispatch.registry import Array, composite, op
@@ -49,7 +49,7 @@ def sizes_error(a: np.ndarray, out: Ints) -> None:
     )
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def taps(
     xp: Any, sizes: Ints, out: Ints, scales: Any, mode: str, corners: bool, antialias: bool, dtype: Any
 ) -> tuple:  # fmt: skip
