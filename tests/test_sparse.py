@@ -465,9 +465,9 @@ def test_spdiags():
 
 
 def test_large_products_go_block_by_block(monkeypatch):
-    from rushlight._backends import sparse
+    from rushlight._backends import sparse_products
 
-    monkeypatch.setattr(sparse, "BLOCK", 8)
+    monkeypatch.setattr(sparse_products, "BLOCK", 8)
     d = torch.rand(20, 30) * (torch.rand(20, 30) > 0.7)
     x = torch.rand(30, 4)
     s = d.to_sparse().requires_grad_()

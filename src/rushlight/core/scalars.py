@@ -47,7 +47,9 @@ def tolist(self: Tensor) -> Any:
     """The values as nested Python lists (a number for a 0-d tensor)."""
     a = self._array
     if a.__class__ is not np.ndarray and handlers_of(self):
-        raise RuntimeError(".tolist() is not supported for tensor subclasses.")
+        raise RuntimeError(
+            f".tolist() is not supported for tensor subclasses, got {self.__class__.__name__}"
+        )
     if self.is_meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if active.modes and handlers_of(self):  # which sees each value that is read

@@ -520,13 +520,10 @@ class Tensor:
         return t
 
     def as_subclass(self, cls: type) -> Any:
-        """The same memory and history as an instance of `cls`."""
-        scalars.handlers_of(self, cls)
-        t = new(cls)
-        t._array, t._edge, t._counter = _array_for(cls, self._array), self._edge, self._counter
-        if t._edge.__class__ is AccumulateGrad:
-            t._edge = AccumulateGrad(t)
-        return t
+        """A view of the whole tensor as an instance of `cls`."""
+        from rushlight.dispatch import overrides
+
+        return overrides.as_subclass(self, cls)
 
     @classmethod
     def __torch_function__(

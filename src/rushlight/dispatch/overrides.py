@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends.sparse import Sparse
 from rushlight._codegen import python_source
+from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes
 from rushlight.core.device import device as Device
 from rushlight.core.size import Size
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _array_for
 from rushlight.dispatch import handlers
 
 if TYPE_CHECKING:
@@ -352,6 +354,36 @@ def default(cls: type, function: Callable, types: tuple, args: tuple, kwargs: di
     return result if function in nowrap() else converted(result, cls)
 
 
+def as_subclass(t: Tensor, cls: type) -> Tensor:
+    """`t.as_subclass(cls)`: `aten.alias`, below which a `__torch_dispatch__` is asked, in a tensor of class `cls`."""
+    from rushlight.dispatch.aten_forms import loaded
+
+    if isinstance(t._array, Sparse):  # has no views
+        return recast(t, cls)
+    was, thread.function_disabled = thread.function_disabled, True
+    try:
+        shown = loaded("aten.alias").function(t)
+    finally:
+        thread.function_disabled = was
+    if shown.__class__ is Tensor and (cls is Tensor or not handlers.dispatches(t.__class__)):
+        return recast(shown, cls)
+    if isinstance(shown, cls):
+        return shown
+    raise RuntimeError(
+        f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a "
+        f"python object of type {shown.__class__.__name__} which is not a subclass of the requested type"
+    )
+
+
+def recast(t: Tensor, cls: type) -> Any:
+    """The memory and the history of `t` in a tensor of class `cls`, which is no view of it."""
+    found = new(cls)
+    found._array, found._edge, found._counter = _array_for(cls, t._array), t._edge, t._counter
+    if found._edge.__class__ is AccumulateGrad:
+        found._edge = AccumulateGrad(found)
+    return found
+
+
 def nowrap() -> set:
     """Getters that return a tensor as it is: a gradient, a base."""
     return {vars(Tensor)[name].__get__ for name in ("_base", "grad")}
@@ -421,7 +453,12 @@ NOT_ASKED = frozenset(("as_subclass", "_strides", "_address", "_row_major"))
 
 
 def intercept(cls: type) -> None:
-    """Give a new subclass of `Tensor` descriptors that ask its `__torch_function__`."""
+    """Give a new subclass of `Tensor` descriptors that ask its `__torch_function__`.
+
+    A class that has a `__torch_dispatch__` and no `__torch_function__` gets one that is disabled.
+    """
+    if _same(cls.__torch_function__, Tensor.__torch_function__) and handlers.dispatches(cls):  # type: ignore[attr-defined]
+        cls.__torch_function__ = disabled  # type: ignore[attr-defined]
     own = cls.__torch_function__  # type: ignore[attr-defined]
     if _same(own, disabled) or any("_asked" in vars(c) for c in cls.__mro__[1:]):
         return

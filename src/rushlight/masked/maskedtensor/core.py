@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overrides import recast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,7 +203,7 @@ def is_masked_tensor(obj: Any, /) -> bool:
 
 def with_mask(data: Tensor, mask: Tensor) -> MaskedTensor:
     """A MaskedTensor with the memory and the history of `data`."""
-    made = data.as_subclass(MaskedTensor)
+    made = recast(data, MaskedTensor)
     made._mask = mask
     return made
 
@@ -227,7 +228,7 @@ class _Data(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, input: MaskedTensor) -> Tensor:
         ctx.mask = input._mask
-        return input.as_subclass(Tensor).detach()
+        return recast(input, Tensor).detach()
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -269,17 +270,17 @@ def data_of(thing: Any) -> Any:
         return thing
     if thing.is_leaf and thing.requires_grad and torch.is_grad_enabled():
         return _Data.apply(thing)
-    plain = thing.as_subclass(Tensor)
+    plain = recast(thing, Tensor)
     return plain.detach() if plain.is_leaf else plain
 
 
 def replace(t: MaskedTensor, write: Callable) -> MaskedTensor:
     """Let `write` write to the numbers of `t`."""
-    data = t.as_subclass(Tensor)
+    data = recast(t, Tensor)
     made = write(data)
     if made is not data:  # of a sparse tensor: new values
         data = made
-    t._array, t._edge, t._counter = data.as_subclass(MaskedTensor)._array, data._edge, data._counter
+    t._array, t._edge, t._counter = recast(data, MaskedTensor)._array, data._edge, data._counter
     return t
 
 
