@@ -536,6 +536,22 @@ def test_low_rank():
         close((u * s) @ v.mT, x.contiguous(), 1e-8)
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_low_rank_of_sparse_matrices(layout):
+    values = array(7, 5)
+    values[values < 0] = 0
+    a = torch.tensor(values).to_sparse(layout=layout).requires_grad_()
+    for center, want in ((True, values - values.mean(0)), (False, values)):
+        u, s, v = torch.pca_lowrank(a, 5, center)
+        close((u * s) @ v.T, want, 1e-8)
+        s.square().sum().backward()  # the sum of the squares of all elements
+        close(a.grad.to_dense()[values != 0], 2 * want[values != 0], 1e-8)
+        a.grad = None
+    u, s, v = torch.svd_lowrank(a, 5, M=torch.ones(1, 5, dtype=a.dtype))
+    close((u * s) @ v.T, values - 1, 1e-8)
+
+
+
 @pytest.mark.parametrize("driver", ["gels", "gelsd"])
 def test_lstsq_with_an_rcond_of_one(driver):
     """ "gels" does not look at it, and "gelsd" not at one outside of (0, 1)."""

@@ -186,3 +186,18 @@ def test_the_layers_that_keep_channels_last(layer, shape, keeps):
     y = layer(x.to(memory_format=last))
     assert y.is_contiguous(memory_format=last if keeps else torch.contiguous_format)
     torch.testing.assert_close(y, layer(x))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_images_with_channels_last_and_one_column(training):
+    """The channels stay last; the gradient is in the format that the input suggests, which is another
+    where the stride of the one column says nothing of channels."""
+    layer = torch.nn.BatchNorm2d(2).train(training)
+    for x, of_gradient in (
+        (torch.arange(6.0).reshape(1, 3, 2, 1).permute(0, 2, 1, 3), (6, 3, 1, 1)),
+        (torch.arange(6.0).reshape(1, 2, 3, 1).to(memory_format=torch.channels_last), (6, 1, 2, 2)),
+    ):
+        x.requires_grad_()
+        y = layer(x)
+        assert y.stride() == (6, 1, 2, 2)
+        assert torch.autograd.grad(y.sum(), x)[0].stride() == of_gradient

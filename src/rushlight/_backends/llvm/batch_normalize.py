@@ -86,8 +86,8 @@ def _element(
 
 
 def placed(y: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """What is made of `a`, row-major or as its memory lies, in the memory format that `a` suggests."""
-    return in_format(y, a) if 1 in a.shape or y.strides != a.strides else y
+    """What is made of `a`, row-major or as its memory lies, where it lies on PyTorch."""
+    return reference.placed(y, a) if 1 in a.shape or y.strides != a.strides else y
 
 
 @implements("batch_norm", formula=_element)
@@ -142,7 +142,7 @@ def batch_norm_gradients(
     result: np.ndarray | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """The gradients of batch_norm by input, weight and bias. `result`: what it gave where that was rectified."""
-    found = laid_out(a)
+    found, source = laid_out(a), a
     h = None if found is None else alike(g, found[0])
     y = h if result is None or found is None else alike(result, found[0])
     if found is None or h is None or y is None or not vectors(found[2], weight, mean, var) or (
@@ -167,6 +167,8 @@ def batch_norm_gradients(
         parts = np.empty((2 * kernels.PARTS + 3) * channels, compute_dtype(a.dtype))
         kernel = _rows_back[*key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, y, gx, gw, gb, parts, n, channels, eps)
+    if needs[0] and (1 in a.shape or gx.strides != source.strides):
+        gx = in_format(gx, source)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 

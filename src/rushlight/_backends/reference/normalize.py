@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends.reference.layout import in_format
+from rushlight._backends.reference.layout import in_format, with_strides
 from rushlight._backends.reference.reduce import sum, upcast
+from rushlight.core import geometry
 
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
@@ -252,12 +253,20 @@ def by_channel(a: np.ndarray) -> np.ndarray:
 
 
 def restored(r: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """What `by_channel` made of an array like `a` in the shape, layout and dtype of `a`."""
+    """What `by_channel` made of an array like `a` in the shape and dtype of `a`."""
     r = r.astype(a.dtype, copy=False)
     if r.ndim == 2 and a.ndim > 2:
         last = np.moveaxis(a, 1, -1)
-        return in_format(np.moveaxis(r.reshape(last.shape), -1, 1), a)
-    return in_format(r.reshape(a.shape), a)
+        return np.moveaxis(r.reshape(last.shape), -1, 1)
+    return r.reshape(a.shape)
+
+
+def placed(y: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """What is made of `a` by normalising its channels: these come last where they do in `a`, also where a dimension
+    of 1 lets `a` suggest another memory format; else it is in the format that `a` suggests."""
+    if a.ndim < 6 and channels_last(a):
+        return with_strides(y, geometry.channels_last_strides(a.shape))
+    return in_format(y, a)
 
 
 def channel_sums(x: np.ndarray) -> Any:
@@ -295,7 +304,7 @@ def batch_norm(
         shift = -m * scale if b is None else b - m * scale
         y = x * spread_out(scale.astype(x.dtype, copy=False), x)
         y += spread_out(shift.astype(x.dtype, copy=False), x)
-        return finished(restored(y, a), added, rectified), m.copy(), v.copy()
+        return finished(placed(restored(y, a), a), added, rectified), m.copy(), v.copy()
     y = np.empty(x.shape, x.dtype)
     m, v = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     n = x.size // max(x.shape[1], 1)
@@ -308,7 +317,7 @@ def batch_norm(
         out *= spread_out(scale if w is None else scale * w[c], x)
         if b is not None:
             out += spread_out(b[c], x)
-    return finished(restored(y, a), added, rectified), m, v
+    return finished(placed(restored(y, a), a), added, rectified), m, v
 
 
 def finished(y: Any, added: Any, rectified: bool) -> Any:
@@ -362,7 +371,7 @@ def batch_norm_gradients(
             gx[k] *= spread_out(scale, x)
         else:
             np.multiply(h[k], spread_out(scale, x), out=gx[k])
-    gx = None if gx is None else restored(gx, a)
+    gx = None if gx is None else in_format(restored(gx, a), a)
     return gx, as_weight(gw, weight, a), as_weight(gb, weight, a)
 
 

@@ -439,7 +439,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     if M is not None:
-        A = A - M.expand(A.shape)
+        A = A.to_dense() - M.to_dense().expand(A.shape)
     wide = A.shape[-2] < A.shape[-1]
     if wide:
         A = A.mH
@@ -467,6 +467,9 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if center:
+        if A.layout is not dtypes.strided and A.ndim != 2:
+            raise ValueError("pca_lowrank input is expected to be 2-dimensional tensor")
+        A = A.to_dense()  # less its means it has hardly a zero
         A = A - A.mean(-2, keepdim=True)
     return svd_lowrank(A, q, niter)
 
