@@ -551,7 +551,6 @@ def test_low_rank_of_sparse_matrices(layout):
     close((u * s) @ v.T, values - 1, 1e-8)
 
 
-
 @pytest.mark.parametrize("driver", ["gels", "gelsd"])
 def test_lstsq_with_an_rcond_of_one(driver):
     """ "gels" does not look at it, and "gelsd" not at one outside of (0, 1)."""
