@@ -112,3 +112,11 @@ def test_a_complex32_result_with_a_history_runs_as_written():
         compiled(x).backward(torch.ones(3).chalf())
         assert torch.equal(x.grad, torch.ones(3))
     assert not compiled.programs
+
+
+def test_einsum_of_three_operands_with_a_size_of_1():
+    a, b, c = torch.randn(5, 1, 3), torch.randn(5, 1, 3), torch.randn(3, 3, 3)
+    compiled = torch.compile(lambda *ops: torch.einsum("aui,auj,ijk->auk", *ops), fullgraph=True)
+    wanted = np.einsum("aui,auj,ijk->auk", a.numpy(), b.numpy(), c.numpy())
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(a, b, c).numpy(), wanted, rtol=1e-4, atol=1e-5)
