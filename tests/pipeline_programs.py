@@ -16,7 +16,9 @@ from rushlight.distributed.pipelining import (
     Schedule1F1B,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
     ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
     SplitPoint,
     pipeline,
 )
@@ -112,10 +114,39 @@ def one_stage_each():
 
 def several_stages_each():
     rank, size = start()
-    for kind in (ScheduleLoopedBFS, ScheduleInterleaved1F1B):
+    for kind in (ScheduleLoopedBFS, ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble):
         pipe = cut(4)
         stages = [pipe.build_stage(k) for k in range(rank, 4, 2)]
         compared(kind(stages, 4, loss_fn=loss_of), stages, 1, 10)
+
+
+def along_a_v():
+    """The process of the first stage has the last one too."""
+    rank, size = start()
+    pipe = cut(4)
+    stages = [pipe.build_stage(k) for k in (rank, 3 - rank)]
+    compared(ScheduleZBVZeroBubble(stages, 4, loss_fn=loss_of), stages, 0, 10)
+    with pytest.raises(ValueError, match="exactly 2 stages"):
+        ScheduleZBVZeroBubble(stages[:1], 4)
+    with pytest.raises(ValueError, match="this process has the stages"):
+        ScheduleZBVZeroBubble([pipe.build_stage(k) for k in (rank, 2 + rank)], 4)
+
+
+def left_for_later():
+    """What `dw_builder` gives runs once for each microbatch, after its backward."""
+    rank, size = start()
+    calls = []
+    layers = [torch.nn.Linear(4, 4) for _ in range(4)]
+    stages = [
+        PipelineStage(
+            layers[k], k, 4, torch.device("cpu"), dw_builder=lambda k=k: lambda: calls.append(k)
+        )
+        for k in (rank, 3 - rank)
+    ]
+    schedule = ScheduleZBVZeroBubble(stages, 4, loss_fn=lambda y, t: (y - t).square().mean())
+    x = torch.randn(8, 4)
+    schedule.step(*((x,) if rank == 0 else ()), target=x if rank == 0 else None)
+    assert sorted(calls) == sorted([rank, 3 - rank] * 4)
 
 
 class Part(torch.nn.Module):

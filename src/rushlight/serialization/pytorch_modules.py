@@ -79,7 +79,7 @@ MODULES: dict[str, dict[str, str]] = {
     "distributed.options": {"torch._C._distributed_c10d": "AllgatherOptions", "torch.distributed.distributed_c10d": "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions GatherOptions ReduceOptions ReduceScatterOptions ScatterOptions"},
     "distributed.pipelining.microbatch": {"torch.distributed.pipelining.microbatch": "TensorChunkSpec"},
     "distributed.pipelining.pipe": {"torch.distributed.pipelining._IR": "Pipe SplitPoint"},
-    "distributed.pipelining.schedules": {"torch.distributed.pipelining.schedules": "Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B ScheduleLoopedBFS"},
+    "distributed.pipelining.schedules": {"torch.distributed.pipelining.schedules": "PipelineScheduleMulti PipelineScheduleSingle Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble"},
     "distributed.pipelining.stage": {"torch.distributed.pipelining.stage": "PipelineStage"},
     "distributed.reducer": {"torch._C._distributed_c10d": "GradBucket Reducer"},
     "distributed.reductions": {"torch.distributed.distributed_c10d": "ReduceOp"},

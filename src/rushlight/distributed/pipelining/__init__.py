@@ -6,11 +6,13 @@ from rushlight.distributed.pipelining.schedules import (
     Schedule1F1B,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
     ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
 )
 from rushlight.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
-    "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS",
-    "SplitPoint", "TensorChunkSpec", "pipe_split", "pipeline",
+    "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "SplitPoint", "TensorChunkSpec", "pipe_split", "pipeline",
 ]  # fmt: skip

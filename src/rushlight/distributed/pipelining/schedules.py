@@ -6,6 +6,7 @@ action needs them, so any order in which each action comes after those it depend
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,14 +15,17 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed.pipelining.microbatch import cut, merged, parts
 from rushlight.distributed.pipelining.stage import PipelineStage
 
-__all__ = ["Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS"]
+__all__ = [
+    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "get_schedule_class",
+]  # fmt: skip
 
 Action = tuple[
     str, int, int
-]  # "F" or "B", the number of the stage among this process's, the microbatch
+]  # "F" or "B", or of a backward in halves "I" and "W"; the number of the stage among this process's, the microbatch
 
 
-class Schedule:
+class PipelineSchedule:
     """What the schedules have in common. `loss_fn(output, target)`: without one there is no backward; `scale_grads`: the
     gradients are those of the mean of the microbatches' losses."""
 
@@ -76,10 +80,12 @@ class Schedule:
                 result = stage.forward_one(k, rows[k], names[k], others, train)
                 if stage.is_last and self.loss_fn is not None and targets is not None:
                     found[k] = self.loss_fn(result, targets[k])
+            elif train and kind == "W":
+                stage.finish_backward(k)
             elif train:
                 if stage.is_last and k not in found:
                     raise RuntimeError("the process of the last stage needs a target")
-                stage.backward_one(k, found[k] if stage.is_last else None, others)
+                stage.backward_one(k, found[k] if stage.is_last else None, others, kind == "I")
         result = None
         for stage in self.stages:
             stage.finish()
@@ -96,7 +102,7 @@ class Schedule:
         return result
 
 
-class SingleStage(Schedule):
+class PipelineScheduleSingle(PipelineSchedule):
     """A schedule of one stage on each process."""
 
     def __init__(
@@ -118,14 +124,14 @@ class SingleStage(Schedule):
             )
 
 
-class ScheduleGPipe(SingleStage):
+class ScheduleGPipe(PipelineScheduleSingle):
     """All microbatches forward, then all back."""
 
     def actions(self) -> list[Action]:
         return [(kind, 0, k) for kind in "FB" for k in range(self.n)]
 
 
-class Schedule1F1B(SingleStage):
+class Schedule1F1B(PipelineScheduleSingle):
     """One forward, one backward, in turn: a stage keeps no more microbatches than there are stages from it to the end."""
 
     def actions(self) -> list[Action]:
@@ -138,8 +144,10 @@ class Schedule1F1B(SingleStage):
         return order
 
 
-class SeveralStages(Schedule):
+class PipelineScheduleMulti(PipelineSchedule):
     """A schedule of several stages on each process: numbers `rank`, `rank + size`..."""
+
+    place = staticmethod(operator.mod)  # (stage, size of the group) -> process
 
     def __init__(
         self, stages: Sequence[PipelineStage], n_microbatches: int, loss_fn: Callable[..., Tensor] | None = None,
@@ -148,12 +156,15 @@ class SeveralStages(Schedule):
         super().__init__(
             sorted(stages, key=lambda s: s.stage_index), n_microbatches, loss_fn, **options
         )
-        expected = list(range(self.rank, self.stages[0].num_stages, self.size))
+        for stage in self.stages:
+            stage.place = self.place
+        count = self.stages[0].num_stages
+        expected = [k for k in range(count) if self.place(k, self.size) == self.rank]
         if [stage.stage_index for stage in self.stages] != expected:
             raise ValueError(f"this process has the stages {expected} of the pipeline")
 
 
-class ScheduleLoopedBFS(SeveralStages):
+class ScheduleLoopedBFS(PipelineScheduleMulti):
     """Stage by stage: all microbatches forward, then all back."""
 
     def actions(self) -> list[Action]:
@@ -162,15 +173,18 @@ class ScheduleLoopedBFS(SeveralStages):
         return forward + [("B", s, k) for s in reversed(numbers) for k in reversed(range(self.n))]
 
 
-class ScheduleInterleaved1F1B(SeveralStages):
+class ScheduleInterleaved1F1B(PipelineScheduleMulti):
     """One forward, one backward, in turn, through rounds of as many microbatches as there are processes."""
+
+    kind = "1F1B"
+    laps = 2  # what a process is ahead of the next one with its forwards
 
     def actions(self) -> list[Action]:
         count, size = len(self.stages), self.size
         rounds = max(1, self.n // size)
         if self.n % rounds:
             raise ValueError(
-                f"Interleaved 1F1B requires the number of microbatches to be a multiple of the number of rounds ({rounds}), "
+                f"Interleaved {self.kind} requires the number of microbatches to be a multiple of the number of rounds ({rounds}), "
                 f"but got {self.n}."
             )
         each, total = self.n // rounds, self.n * count
@@ -181,10 +195,106 @@ class ScheduleInterleaved1F1B(SeveralStages):
         def backward(j: int) -> Action:
             return "B", count - 1 - (j // each) % count, (j // (each * count)) * each + j % each
 
-        ahead = min(total, (count - 1) * each + 2 * (size - 1 - self.rank) + 1)
+        ahead = min(total, (count - 1) * each + self.laps * (size - 1 - self.rank) + 1)
         order = [forward(j) for j in range(ahead)]
         for j in range(total):
             order.append(backward(j))
             if j + ahead < total:
                 order.append(forward(j + ahead))
         return order
+
+
+class ScheduleInterleavedZeroBubble(ScheduleInterleaved1F1B):
+    """As `ScheduleInterleaved1F1B`, with backwards in halves: the gradients of parameters fill the time in which processes wait."""
+
+    kind = "Zero Bubble"
+    laps = 1
+
+    def actions(self) -> list[Action]:
+        order: list[Action] = []
+        late: list[
+            Action
+        ] = []  # halves that are left: as many as the process is behind the first one
+        for kind, stage, k in super().actions():
+            order.append(("I" if kind == "B" else kind, stage, k))
+            if kind == "B":
+                late.append(("W", stage, k))
+                if len(late) > self.rank:
+                    order.append(late.pop(0))
+        return order + late
+
+
+def _along_a_v(stage: int, size: int) -> int:
+    """The process of a stage where the stages go through all processes and back."""
+    return min(stage % (2 * size), 2 * size - 1 - stage % (2 * size))
+
+
+class ScheduleZBVZeroBubble(PipelineScheduleMulti):
+    """Two stages on each process, `rank` and `2 * size - 1 - rank`, and backwards in halves: a process has the first and the last
+    stage.
+
+    Each does what is ready: the gradients that others wait for before forwards, those of parameters when there is nothing else.
+    """
+
+    place = staticmethod(_along_a_v)
+
+    def __init__(
+        self, stages: Sequence[PipelineStage], n_microbatches: int, loss_fn: Callable[..., Tensor] | None = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        if len(stages) != 2:
+            raise ValueError(f"ZBV requires exactly 2 stages per rank, but got {len(stages)}.")
+        super().__init__(stages, n_microbatches, loss_fn, **options)
+
+    def actions(self) -> list[Action]:
+        size, done = self.size, {}  # type: ignore[var-annotated]
+        orders: list[list[Action]] = [[] for _ in range(size)]
+        moment = 0
+        while len(orders[self.rank]) < 6 * self.n:
+            for rank, order in enumerate(orders):
+                chosen = self._next(rank, order, done, moment)
+                if chosen is not None:
+                    kind, number, k = chosen
+                    order.append(chosen)
+                    done[kind, (rank, 2 * size - 1 - rank)[number], k] = moment
+            moment += 1
+        return orders[self.rank]
+
+    def _next(self, rank: int, order: list[Action], done: dict, moment: int) -> Action | None:
+        """What a process does at a moment, as all take as long; None where it waits for others."""
+        last = 2 * self.size - 1
+        counts = {(kind, s): 0 for kind in "FIW" for s in (0, 1)}
+        for kind, s, _ in order:
+            counts[kind, s] += 1
+        held = len(order) - counts["I", 0] - counts["I", 1] - 2 * (counts["W", 0] + counts["W", 1])
+        for kind, s in (("I", 1), ("I", 0), ("F", 1), ("F", 0), ("W", 1), ("W", 0)):
+            k, stage = counts[kind, s], (rank, last - rank)[s]
+            if kind == "F":
+                before = None if stage == 0 else ("F", stage - 1, k)
+                room = held < self.size * 2 - (1 - s)  # one place for what comes back
+            else:
+                before = ("I", stage, k) if kind == "W" else ("I", stage + 1, k)
+                if kind == "I" and stage == last:
+                    before = ("F", stage, k)
+                room = True
+            if k < self.n and room and (before is None or done.get(before, moment) < moment):
+                return kind, s, k
+        return None
+
+
+SCHEDULES: dict[str, type[PipelineSchedule]] = {
+    "1F1B": Schedule1F1B, "Interleaved1F1B": ScheduleInterleaved1F1B, "GPipe": ScheduleGPipe,
+    "LoopedBFS": ScheduleLoopedBFS, "InterleavedZeroBubble": ScheduleInterleavedZeroBubble,
+    "PipelineScheduleSingle": PipelineScheduleSingle, "PipelineScheduleMulti": PipelineScheduleMulti,
+    "ZBVZeroBubble": ScheduleZBVZeroBubble,
+}  # fmt: skip
+
+
+def get_schedule_class(schedule_name: str) -> type[PipelineSchedule]:
+    """The schedule of a name, in upper or lower case."""
+    for name, schedule in SCHEDULES.items():
+        if name.lower() == schedule_name.lower():
+            return schedule
+    raise ValueError(
+        f"Unknown schedule name '{schedule_name}'. The valid options are {[*SCHEDULES]}"
+    )

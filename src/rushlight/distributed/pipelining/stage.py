@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import rushlight
 from rushlight.autograd import backward
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives, groups, objects
+from rushlight.distributed.pipelining.halves import first_half
 from rushlight.nn import Module
 
 __all__ = ["PipelineStage"]
@@ -24,7 +28,8 @@ def has_gradient(dtype: Any) -> bool:
 class PipelineStage:
     """A part of a model, and its messages: activations to the next stage, gradients back.
 
-    Stage `k` belongs to process `k % size` of the group. What a stage gives to the next one, and of which shapes, is told once
+    Stage `k` belongs to process `k % size` of the group, or where its schedule has it. `dw_builder()` is called after each
+    backward and gives a function for gradients that the module's backward leaves out; it runs when a schedule has time. What a stage gives to the next one, and of which shapes, is told once
     with the first message.
     """
 
@@ -35,7 +40,10 @@ class PipelineStage:
         if not 0 <= stage_index < num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
-        self.device, self.group = device, group
+        self.device, self.group, self.dw_builder = device, group, dw_builder
+        self.place: Callable[[int, int], int] = (
+            operator.mod
+        )  # (stage, size of the group) -> process
         self.group_rank, self.group_size = groups.get_rank(group), groups.get_world_size(group)
         if self.group_size > num_stages:
             raise RuntimeError(
@@ -60,10 +68,11 @@ class PipelineStage:
         self.kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         self.outputs: dict[int, Any] = {}
         self.local: dict[tuple[int, int], list] = {}  # messages between stages of this process
+        self.later: dict[int, Callable] = {}  # what is left of the backwards of microbatches
         self.works: list = []
 
     def _peer(self, stage: int) -> int:
-        return stage % self.group_size
+        return self.place(stage, self.group_size)
 
     # -- messages
 
@@ -135,31 +144,55 @@ class PipelineStage:
         self.outgoing = kinds
         return result
 
-    def backward_one(self, k: int, loss: Tensor | None, others: dict) -> None:
-        """The gradients of microbatch `k`; those of the inputs are sent to the stage before."""
+    def backward_one(self, k: int, loss: Tensor | None, others: dict, halves: bool = False) -> None:
+        """The gradients of microbatch `k`; those of the inputs are sent to the stage before.
+
+        `halves`: those of the parameters come later, with `finish_backward`.
+        """
         inputs, outputs = self.kept.pop(k)
-        if loss is not None:
-            loss.backward()
+        wanted = [t for t in inputs if t.requires_grad]
+        roots, grads = self._roots(k, outputs, loss, others)
+        if not halves or self.dw_builder is not None:
+            backward(roots, grads)
+            if self.dw_builder is not None:
+                self.later[k] = self.dw_builder()
+            back = [t.grad for t in wanted]
+        elif self.is_first or not wanted:
+            self.later[k] = functools.partial(backward, roots, grads)
+            back = [None] * len(wanted)
         else:
-            kinds = [kind for kind in self.outgoing or () if has_gradient(kind[1])]
-            following = self.stage_index + 1
-            if following in others:
-                grads = others[following].local.pop((BACKWARD, k))
-            else:
-                grads = self._receive(kinds, following, BACKWARD)
-            pairs = zip([t for t in outputs if has_gradient(t.dtype)], grads)
-            pairs = [(t, grad) for t, grad in pairs if t.requires_grad]
-            backward([t for t, _ in pairs], [grad for _, grad in pairs])
+            back, self.later[k] = first_half(roots, grads, wanted)
+        if not halves:
+            self.finish_backward(k)
         if self.is_first:
             return
+        sent = [rushlight.zeros_like(t) if g is None else g for t, g in zip(wanted, back)]
         before = self.stage_index - 1
-        back = [
-            rushlight.zeros_like(t) if t.grad is None else t.grad for t in inputs if t.requires_grad
-        ]
         if before in others:
-            self.local[BACKWARD, k] = back
+            self.local[BACKWARD, k] = sent
         else:
-            self._send(back, before, BACKWARD)
+            self._send(sent, before, BACKWARD)
+
+    def finish_backward(self, k: int) -> None:
+        """The gradients of parameters that the backward of microbatch `k` has left for later."""
+        if k in self.later:
+            self.later.pop(k)()
+
+    def _roots(
+        self, k: int, outputs: list[Tensor], loss: Tensor | None, others: dict
+    ) -> tuple[list[Tensor], list[Tensor | None]]:
+        """Where the backward of microbatch `k` starts, and the gradients there."""
+        if loss is not None:
+            return [loss], [None]
+        following = self.stage_index + 1
+        if following in others:
+            grads = others[following].local.pop((BACKWARD, k))
+        else:
+            kinds = [kind for kind in self.outgoing or () if has_gradient(kind[1])]
+            grads = self._receive(kinds, following, BACKWARD)
+        sent = [t for t in outputs if has_gradient(t.dtype)]
+        pairs = [(t, g) for t, g in zip(sent, grads) if t.requires_grad]
+        return [t for t, _ in pairs], [g for _, g in pairs]
 
     def finish(self) -> None:
         """Wait until all messages are sent."""
