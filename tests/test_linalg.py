@@ -558,6 +558,16 @@ def test_lstsq_with_an_rcond_of_one(driver):
     assert torch.linalg.lstsq(a, b, rcond=1, driver=driver).solution.flatten().tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.complex64])
+@pytest.mark.parametrize("n, m", [(0, 0), (5, 0), (0, 5), (5, 1)])
+def test_addr_of_nothing_and_of_one_element(n, m, dtype):
+    for b in (torch.ones(m, dtype=dtype), torch.ones(1, dtype=dtype).expand(m)):
+        for matrix in (torch.ones(n, m, dtype=dtype), torch.ones(m, n, dtype=dtype).T):
+            c = torch.addr(matrix, torch.ones(n, dtype=dtype), b, alpha=2)
+            assert c.shape == (n, m)
+            assert (c == 3).all()
+
+
 def pivots(*rows):
     return torch.tensor(rows, dtype=torch.int32)
 

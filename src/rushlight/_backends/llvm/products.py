@@ -211,7 +211,7 @@ def outer_added(
     """beta * input [n, m] + alpha * `outer`."""
     if not input.flags.c_contiguous and input.flags.f_contiguous:
         return outer_added(input.T, b, a if alpha == 1 else reference.times(a, alpha), beta, 1).T
-    if b.strides != (b.itemsize,):
+    if b.size > 1 and b.strides != (b.itemsize,):
         return outer_added(input, a, np.ascontiguousarray(b), beta, alpha)
     return reference.outer_added(input, a, b, beta, alpha)
 
