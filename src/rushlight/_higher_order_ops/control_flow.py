@@ -12,7 +12,8 @@ from rushlight.utils import _pytree as pytree
 __all__ = ["cond", "map", "scan", "while_loop"]
 
 
-def _truth(value: Any, what: str) -> bool:
+def truth_of(value: Any, what: str) -> bool:
+    """The value of a condition. `torch.compile` knows this function: what it reads is no break in a full graph."""
     if isinstance(value, bool):
         return value
     if hasattr(value, "numel") and value.numel() == 1 and value.dtype.name == "bool":
@@ -36,7 +37,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[An
         )
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"Expect operands to be a tuple of tensors, got {operands!r} (cond)")
-    return (true_fn if _truth(pred, "cond: pred") else false_fn)(*operands)
+    return (true_fn if truth_of(pred, "cond: pred") else false_fn)(*operands)
 
 
 def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Sequence[Any]) -> tuple:
@@ -51,7 +52,7 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Sequence[An
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple or a list, got {carried_inputs!r}")
     carried = tuple(carried_inputs)
-    while _truth(cond_fn(*carried), "while_loop: what cond_fn returns"):
+    while truth_of(cond_fn(*carried), "while_loop: what cond_fn returns"):
         made = body_fn(*carried)
         if not isinstance(made, (tuple, list)) or len(made) != len(carried):
             raise RuntimeError(

@@ -89,7 +89,7 @@ ITERATES = (zip, enumerate, list, tuple, sum, max, min, sorted, any, all, set, f
 INLINED = (
     "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
     "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
-    "rushlight.amp.grad_scaler", "rushlight.fx.graph_module",
+    "rushlight.amp.grad_scaler", "rushlight.fx.graph_module", "rushlight._higher_order_ops", "rushlight.utils._pytree",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight._higher_order_ops.control_flow import truth_of
 from rushlight.compiler.attributes import Attributes
 from rushlight.compiler.consumed import consumed, kind_of
 from rushlight.compiler.guards import constant
@@ -147,9 +148,13 @@ class Decisions(Attributes):
 
     def decide(self, variable: str, v: Any, reason: str) -> None:
         """Go on only where a variable has this value."""
-        if self.fullgraph and variable not in self.from_python:
+        if self.fullgraph and variable not in self.from_python and not self.in_control_flow():
             self.stop(reason)
         self.note(variable, v, reason)
+
+    def in_control_flow(self) -> bool:
+        """Whether `cond` or `while_loop` reads a value: they may, other branches end a capture of a full graph."""
+        return bool(self.frames) and self.frames[-1].plan.code is truth_of.__code__
 
     def note(self, variable: str, v: Any, reason: str) -> None:
         """Write down a decision."""
