@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 import warnings
@@ -466,6 +467,66 @@ def local_steps():
         assert ddp.module.weight.grad.item() == expected
     with pytest.raises(ValueError, match="must be a positive value"):
         PeriodicModelAverager(0)
+
+
+def averaged_in_groups():
+    """Averages among two in each second step, among all in each fourth one, of what has a gradient."""
+    from rushlight.distributed.algorithms.model_averaging import utils
+    from rushlight.distributed.algorithms.model_averaging.hierarchical_model_averager import (
+        HierarchicalModelAverager,
+    )
+
+    rank, size = start()
+    one, other = (torch.nn.Parameter(torch.tensor([float(rank)])) for _ in range(2))
+    one.grad = torch.ones(1)
+    averager = HierarchicalModelAverager({2: 2, 4: size}, warmup_steps=1)
+    seen = []
+    for _ in range(5):
+        averager.average_parameters(iter([one, other]))
+        seen.append(one.item())
+        one.data.fill_(rank)
+    pair, whole = rank // 2 * 2 + 0.5, (size - 1) / 2
+    assert seen == [rank, rank, pair if size > 2 else whole, rank, whole]
+    assert averager.step == 5 and other.item() == rank
+    utils.average_parameters(iter([other]), None)
+    assert other.item() == whole
+    with pytest.raises(NotImplementedError, match="is not supported"):
+        utils.get_params_to_average([torch.ones(1)])
+    for periods, message in (
+        ({}, "must not be empty"),
+        ({0: size}, "must be a positive value"),
+        ({2: size + 1}, "must be equal to the size"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            HierarchicalModelAverager(periods)
+
+
+def rounded_gradients():
+    """Hooks that send bytes: multiples of the step are exact, others off by half of it."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks import quantization_hooks as hooks
+
+    rank, size = start()
+    width = 700
+    for hook in (hooks.quantization_pertensor_hook, hooks.quantization_perchannel_hook):
+        net = torch.nn.Linear(width, 1, bias=False)
+        ddp = DistributedDataParallel(net)
+        ddp.register_comm_hook(None, hook)
+        torch.manual_seed(rank)
+        x = torch.randint(-127, 129, (1, width)).float()
+        x[0, :2] = x[0, -2:] = torch.tensor([-127.0, 128.0])
+        expected = x.clone()
+        dist.all_reduce(expected)
+        ddp(x).sum().backward()
+        torch.testing.assert_close(net.weight.grad, expected / size)
+        net.weight.grad = None
+        x = torch.randn(1, width)
+        expected, steps = x.clone(), (x.max() - x.min()) / 255
+        dist.all_reduce(expected), dist.all_reduce(steps)
+        ddp(x).sum().backward()
+        far = (net.weight.grad - expected / size).abs().max()
+        assert 0 < far <= steps / size * 0.501
+        ddp(torch.full((1, width), math.inf if rank else 1.0)).sum().backward()
+        assert not net.weight.grad.isfinite().any()
 
 
 def replicated():

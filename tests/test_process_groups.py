@@ -16,7 +16,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "group_programs.py"
 
 CALLS = "reduced_lists,moved_lists,refused_lists,many_at_once,gathered_together"
 GRADIENTS = "reducers,gradients_of_steps_without_reduction"
-OF_FOUR = "numbered,saved_modules,groups_in_groups,local_steps,replicated"
+OF_FOUR = "numbered,saved_modules,groups_in_groups,local_steps,averaged_in_groups,rounded_gradients,replicated"
 
 
 @needs_mpi

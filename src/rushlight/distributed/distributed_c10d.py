@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from rushlight.distributed import (  # noqa: F401
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_torchelastic_launched,
+    is_ucc_available,
+    is_xccl_available,
+)
 from rushlight.distributed.collectives import *  # noqa: F403
 from rushlight.distributed.collectives import (  # noqa: F401 - libraries import them from here
     _coalescing_manager,

@@ -46,6 +46,7 @@ MODULES: dict[str, dict[str, str]] = {
     "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": {"torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState"},
     "distributed.algorithms.join": {"torch.distributed.algorithms.join": "Join JoinHook Joinable"},
     "distributed.algorithms.model_averaging.averagers": {"torch.distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager"},
+    "distributed.algorithms.model_averaging.hierarchical_model_averager": {"torch.distributed.algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager"},
     "distributed.backends": {"torch.distributed.distributed_c10d": "ProcessGroup"},
     "distributed.checkpoint.api": {"torch.distributed.checkpoint.api": "CheckpointException"},
     "distributed.checkpoint.default_planner": {"torch.distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner"},

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rushlight.distributed.algorithms.join import Join
+from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 
-__all__ = ["Join"]
+__all__ = ["Join", "JoinHook", "Joinable"]

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-import rushlight
-from rushlight.core.tensor import Tensor
-from rushlight.distributed import collectives
+from rushlight.distributed.algorithms.model_averaging.utils import (
+    average_parameters_or_parameter_groups,
+)
 from rushlight.distributed.groups import _resolve
 
 __all__ = ["ModelAverager", "PeriodicModelAverager"]
@@ -43,29 +43,8 @@ class PeriodicModelAverager(ModelAverager):
         self.period, self.warmup_steps = period, warmup_steps
 
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Count a step; in the chosen ones give parameters, or those of parameter groups that have a gradient, their averages."""
+        """Count a step; in the chosen ones average the parameters, or those of parameter groups, that have a gradient."""
         after = self.step - self.warmup_steps
         self.step += 1
         if after >= 0 and after % self.period == 0:
-            _average(list(_parameters(params)), self.process_group)
-
-
-def _parameters(params: Iterable[Any]) -> Iterable[Tensor]:
-    for each in params:
-        if isinstance(each, dict):
-            yield from (p for p in each["params"] if p.grad is not None)
-        else:
-            yield each
-
-
-def _average(parameters: list[Tensor], group: Any) -> None:
-    """Average parameters over a group, those of one dtype in one message."""
-    rows: dict[Any, list[Tensor]] = {}
-    for p in parameters:
-        rows.setdefault(p.dtype, []).append(p.detach())
-    with rushlight.no_grad():
-        for alike in rows.values():
-            flat = rushlight.cat([p.reshape(-1) for p in alike]).div_(group.size())
-            collectives.all_reduce(flat, group=group)
-            for p, part in zip(alike, flat.split([p.numel() for p in alike]), strict=True):
-                p.copy_(part.view(p.shape))
+            average_parameters_or_parameter_groups(params, self.process_group)
