@@ -178,3 +178,18 @@ def test_long_paths_are_attributes():
     inside.utils.consume_prefix_in_state_dict_if_present(state, "module.")
     assert state == {"weight": 1}
     assert inside.__all__ == nn.__all__
+
+
+def test_hooks_of_every_module_are_in_the_tables_that_pytorch_has():
+    module, seen = nn.modules.module, []
+    assert not module._has_any_global_hook()
+    module.register_module_forward_pre_hook(lambda m, args: seen.append("before"))
+    module.register_module_forward_hook(lambda m, args, output: seen.append("after"))
+    assert module._has_any_global_hook()
+    torch.nn.Identity()(torch.ones(1))
+    assert seen == ["before", "after"]
+    module._global_forward_pre_hooks.clear()
+    module._global_forward_hooks.clear()
+    torch.nn.Identity()(torch.ones(1))
+    assert seen == ["before", "after"]
+    assert not module._has_any_global_hook()

@@ -15,7 +15,7 @@ from typing import Any
 import rushlight as torch
 from rushlight import nn
 from rushlight.core.tensor import Tensor
-from rushlight.nn import attention, lazy
+from rushlight.nn import attention, hooks, lazy
 from rushlight.nn.state import IncompatibleKeys
 from rushlight.nn.tuples import ntuple
 from rushlight.serialization import copying, rebuild
@@ -29,6 +29,21 @@ NonDynamicallyQuantizableLinear = attention.NonDynamicallyQuantizableLinear
 constant_, xavier_normal_ = nn.init.constant_, nn.init.xavier_normal_
 xavier_uniform_ = nn.init.xavier_uniform_
 _IncompatibleKeys = IncompatibleKeys
+# The tables that calls look into: emptying one removes its hooks, another in its place has no effect.
+_global_forward_pre_hooks, _global_forward_hooks = hooks.forward_pre_hooks, hooks.forward_hooks
+_global_backward_pre_hooks, _global_backward_hooks = hooks.backward_pre_hooks, hooks.backward_hooks
+
+
+def _has_any_global_hook() -> bool:
+    """Whether there are hooks that hold for every module."""
+    return bool(
+        hooks.forward_pre_hooks
+        or hooks.forward_hooks
+        or hooks.forward_hooks_always_called
+        or hooks.forward_hooks_with_kwargs
+        or hooks.backward_pre_hooks
+        or hooks.backward_hooks
+    )
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:

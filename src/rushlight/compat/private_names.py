@@ -12,7 +12,10 @@ from typing import Any
 
 # PyTorch's module -> the additional names
 NAMES = {
-    "torch.nn.modules.module": "_IncompatibleKeys _addindent",
+    "torch.nn.modules.module": (
+        "_IncompatibleKeys _addindent _global_backward_hooks _global_backward_pre_hooks "
+        "_global_forward_hooks _global_forward_pre_hooks _has_any_global_hook"
+    ),
     "torch.nn.modules.container": "_addindent",
     "torch.nn.modules.utils": "_ntuple _list_with_default consume_prefix_in_state_dict_if_present",
     "torch.nn.modules.activation": (
