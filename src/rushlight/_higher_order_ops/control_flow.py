@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight
+from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import overrides
 from rushlight.utils import _pytree as pytree
 
 __all__ = ["cond", "map", "scan", "while_loop"]
@@ -20,6 +22,13 @@ def truth_of(value: Any, what: str) -> bool:
         return bool(value)
     raise RuntimeError(
         f"{what} must be a boolean or a boolean tensor with one element, got {value!r}"
+    )
+
+
+def asked_of_modes(function: Callable, *args: Any) -> Any:
+    """The result of a call by the function modes that are on; NOTHING where there are none. `torch.compile` knows it."""
+    return (
+        overrides.call_overrides(function, args, {}) if thread.function_modes else overrides.NOTHING
     )
 
 
@@ -37,6 +46,9 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[An
         )
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"Expect operands to be a tuple of tensors, got {operands!r} (cond)")
+    found = asked_of_modes(cond, pred, true_fn, false_fn, operands)
+    if found is not overrides.NOTHING:
+        return found
     return (true_fn if truth_of(pred, "cond: pred") else false_fn)(*operands)
 
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight
 from rushlight import library
+from rushlight._higher_order_ops.control_flow import asked_of_modes
 from rushlight.compiler.changes import own_setattr_of
 from rushlight.compiler.guards import constant
 from rushlight.compiler.reads import CONTAINERS, changes, has_methods, is_value
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overrides import NOTHING
 from rushlight.nn import hooks
 from rushlight.optim import fused, optimizer
 from rushlight.utils import checkpoint
@@ -309,4 +311,5 @@ HANDLED: dict[Any, Callable] = {
     __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
     # What handles many arrays in one call: operators do the same.
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,
+    asked_of_modes: lambda *_: NOTHING,
 }  # fmt: skip

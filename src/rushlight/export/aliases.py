@@ -52,6 +52,10 @@ class Alias:
     def read(self, recorder: Recorder) -> Node:
         """The node of the tensor as it is now."""
         if self.source is not None and self.seen != self.root.writes:
+            if (
+                recorder.graph is not recorder.whole
+            ):  # in a branch, whose nodes are not of the program around it
+                return self._replayed(recorder)
             self.node = self._replayed(recorder)
             self.seen = self.root.writes
         return self.node
@@ -65,6 +69,8 @@ class Alias:
     def write(self, recorder: Recorder, node: Node, constant: bool) -> None:
         """The tensor has another value from here on: that of `node`."""
         root, at, value = self.root, self, node
+        if root.node.graph is not recorder.graph:
+            refuse("cond: a branch writes to a tensor from outside, which cannot be exported")
         while at.source is not None:
             value = _put_back(recorder, at, value)
             at = at.source

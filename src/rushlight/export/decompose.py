@@ -24,6 +24,8 @@ from rushlight.utils._pytree import tree_leaves
 
 def decomposed(program: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgram:
     """The program with a graph of operators below autograd, and those of `table` as what its functions call."""
+    if any(n.target is rushlight.ops.higher_order.cond for n in program.graph.nodes):
+        refuse("run_decompositions: the graph calls cond, whose branches are not decomposed", "")
     leaves = tree_leaves(program.example_inputs)
     symbols = symbols_of(program)
     names = program.graph_signature.user_input_names

@@ -21,7 +21,7 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.export import indexing
+from rushlight.export import control_flow, indexing
 from rushlight.export.aliases import Alias, overlap
 from rushlight.export.calls import (
     RANDOM,
@@ -70,7 +70,10 @@ class Recorder(TorchFunctionMode):
 
     def __init__(self, mod: Module) -> None:
         super().__init__()
-        self.graph = Graph()
+        self.graph = self.whole = (
+            Graph()
+        )  # where nodes go: in a branch of `cond` not the whole program
+        self.parts = Module()  # what nodes of this graph take as attributes: branches
         self.constants: dict[str, Tensor] = {}
         self.targets: dict[str, str] = {}
         self.modules: dict[str, tuple[str, str]] = {}
@@ -93,8 +96,8 @@ class Recorder(TorchFunctionMode):
 
     def _new_placeholder(self, name: str) -> Node:
         last = self._last_placeholder
-        with self.graph.inserting_after(last if last is not None else self.graph._root):
-            self._last_placeholder = self.graph.placeholder(name)
+        with self.whole.inserting_after(last if last is not None else self.whole._root):
+            self._last_placeholder = self.whole.placeholder(name)
         return self._last_placeholder
 
     def traced(self, plain: Tensor, alias: Alias) -> Traced:
@@ -170,6 +173,8 @@ class Recorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = name_of(func)
+        if func is rushlight.cond:
+            return control_flow.cond(self, *args, **kwargs)
         if getattr(getattr(func, "op", None), "path", "") in ("aten.index", "aten.index_put"):
             # what indexing comes to, where the tensor is a plain one: the indices as operators take them
             if name == "index":

@@ -55,10 +55,7 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
     example = tree_leaves(ep.example_inputs)
     content = {
         "version": VERSION,
-        "nodes": [
-            [n.op, n.name, _target(n), _data(n.args), _data(n.kwargs), n.stack_trace]
-            for n in ep.graph.nodes
-        ],
+        **_written(ep.graph_module),
         "inputs": [
             [s.kind.name, _argument(s.arg), s.target, s.persistent] for s in signature.input_specs
         ],
@@ -98,14 +95,7 @@ def load(f: Any, *, extra_files: dict[str, Any] | None = None) -> ExportedProgra
         )
     if extra_files is not None:
         extra_files.update({k: v for k, v in content["extra_files"].items() if k in extra_files})
-    graph, nodes = Graph(), {}
-    for op, name, target, args, kwargs, trace in program["nodes"]:
-        if op not in ("placeholder", "call_function", "output"):
-            raise RuntimeError(f"an exported program has no node {op!r}")
-        called = _operator(target) if op == "call_function" else target
-        node = graph.create_node(op, called, _read(args, nodes), _read(kwargs, nodes), name)
-        node.stack_trace = trace
-        nodes[name] = node
+    module, nodes = _module(program)
     signature = ExportGraphSignature(
         [InputSpec(InputKind[k], _read_argument(a), t, p) for k, a, t, p in program["inputs"]],
         [OutputSpec(OutputKind[k], _read_argument(a), t) for k, a, t in program["outputs"]],
@@ -121,13 +111,41 @@ def load(f: Any, *, extra_files: dict[str, Any] | None = None) -> ExportedProgra
     }
     ranges = {k: tuple(v) for k, v in program["ranges"].items()}
     found = ExportedProgram(
-        GraphModule(Module(), graph), signature, content["state_dict"], content["constants"], (in_spec, order),
+        module, signature, content["state_dict"], content["constants"], (in_spec, order),
         out_spec, ranges, tree_unflatten(examples, in_spec), dynamic,
     )  # fmt: skip
     from rushlight.export.tracing import note_shapes
 
     note_shapes(found, examples)
     return found
+
+
+def _written(module: GraphModule) -> dict[str, Any]:
+    """A graph, and the graphs of the branches that it takes as attributes."""
+    return {
+        "nodes": [
+            [n.op, n.name, _target(n), _data(n.args), _data(n.kwargs), n.stack_trace]
+            for n in module.graph.nodes
+        ],
+        "branches": {name: _written(part) for name, part in module.named_children()},
+    }
+
+
+def _module(content: dict[str, Any]) -> tuple[GraphModule, dict[str, Node]]:
+    """What `_written` wrote, and its nodes by name."""
+    parts = Module()
+    for name, part in content.get("branches", {}).items():
+        parts.add_module(name, _module(part)[0])
+    graph, nodes = Graph(), {}
+    for op, name, target, args, kwargs, trace in content["nodes"]:
+        known = op in ("placeholder", "call_function", "output")
+        if not known and (op != "get_attr" or target not in parts._modules):
+            raise RuntimeError(f"an exported program has no node {op!r}")
+        called = _operator(target) if op == "call_function" else target
+        node = graph.create_node(op, called, _read(args, nodes), _read(kwargs, nodes), name)
+        node.stack_trace = trace
+        nodes[name] = node
+    return GraphModule(parts, graph), nodes
 
 
 def _count(spec: Any) -> int:
@@ -141,6 +159,8 @@ def _target(node: Node) -> str:
     if node.op != "call_function":
         return str(node.target)
     target: Any = node.target
+    if target is rushlight.ops.higher_order.cond:
+        return "higher_order.cond"
     if isinstance(target, OpOverload):
         return str(target)
     name = target.__name__
@@ -158,6 +178,8 @@ def _target(node: Node) -> str:
 def _operator(text: str) -> Any:
     """The operator of a name; RuntimeError for any other function."""
     where, _, name = text.partition(".")
+    if text == "higher_order.cond":
+        return rushlight.ops.higher_order.cond
     if where == "operator" and name in _ARITHMETIC:
         return _ARITHMETIC[name]
     if where == "aten":

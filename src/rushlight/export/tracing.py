@@ -78,6 +78,8 @@ def export(
     if not symbols.roots:
         return _program(mod, inputs, first, symbols)
     try:
+        if first.parts._modules:
+            refuse("cond with dynamic_shapes cannot be exported: leave the sizes static", "")
         others = [_at_sizes(mod, inputs, symbols, n) for n in (1, 2)]
         graph = unified([first.graph, *[each.graph for each in others]], symbols)
         found = _program(mod, inputs, first, symbols, graph)
@@ -137,6 +139,7 @@ class Trace:
     out_spec: Any
     constants: dict[str, Tensor]
     results: list
+    parts: Module
 
 
 def _placeholders_of_state(
@@ -247,7 +250,15 @@ def _traced(mod: Module, inputs: Inputs, leaves: list, warn: bool = False) -> Tr
     )
     specs[first_user:first_user] = lifted
     constants = {recorder.targets[n]: t for n, t in constants.items()}
-    return Trace(recorder.graph, specs, output_specs, out_spec, constants, recorder.plain(outputs))
+    return Trace(
+        recorder.graph,
+        specs,
+        output_specs,
+        out_spec,
+        constants,
+        recorder.plain(outputs),
+        recorder.parts,
+    )
 
 
 def _unique(state: dict) -> list:
@@ -294,7 +305,7 @@ def _at_sizes(mod: Module, inputs: Inputs, symbols: Symbols, nr: int) -> Trace:
 def _program(
     mod: Module, inputs: Inputs, trace: Trace, symbols: Symbols, graph: Graph | None = None
 ) -> ExportedProgram:
-    module = GraphModule(Module(), graph or trace.graph)
+    module = GraphModule(trace.parts, graph or trace.graph)
     tensors = {
         n: t.detach() if n not in dict(mod.named_parameters(remove_duplicate=False)) else t
         for n, t in _state(mod).items()
@@ -325,6 +336,10 @@ class _Noting(Interpreter):
     """Runs a graph and notes of each node what its value is, on the device meta."""
 
     def run_node(self, n: Node) -> Any:
+        if n.target is rushlight.ops.higher_order.cond:
+            _, *branches, operands = self.fetch_args_kwargs_from_env(n)[0]
+            for branch in branches:
+                _Noting(branch).run(*operands)
         result = super().run_node(n)
 
         def meta(t: Any) -> Any:

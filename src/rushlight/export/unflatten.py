@@ -166,4 +166,6 @@ def unflatten(module: ExportedProgram, flat_args_adapter: None = None) -> Unflat
     """
     if flat_args_adapter is not None:
         raise NotImplementedError("unflatten: flat_args_adapter")
+    if any(True for _ in module.graph_module.children()):
+        raise NotImplementedError("unflatten: a program that calls cond")
     return UnflattenedModule(module)

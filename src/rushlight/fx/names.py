@@ -120,6 +120,9 @@ def spelled_from_torch(obj: Any) -> str | None:
     """The path of an object below the name `torch`, if generated code can reach it that way."""
     if hasattr(obj, "overloadpacket") or hasattr(obj, "_qualified"):
         return qualified_name(obj)
+    if getattr(obj, "namespace", None) == "higher_order":
+        known = sys.modules.get("rushlight._higher_order_ops.operators")
+        return f"torch.ops.higher_order.{obj}" if getattr(known, str(obj), None) is obj else None
     if not (inspect.isroutine(obj) or isinstance(obj, type)) or not is_ours(obj):
         return None
     found = _public_name(obj)

@@ -18,7 +18,7 @@ from rushlight.export.unify import resized, symbols_of
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.nn import Module
-from rushlight.onnx.builder import Builder, Operand
+from rushlight.onnx.builder import Builder, OnnxExporterError, Operand
 from rushlight.utils._pytree import tree_leaves, tree_map
 
 __all__ = ["ONNXProgram", "export", "is_in_onnx_export"]
@@ -298,6 +298,8 @@ class Conversion:
                 continue
             operands[node] = Operand(name, known.dtype, known.shape)
         for node in nodes:
+            if node.op == "get_attr":
+                raise OnnxExporterError("there is no conversion of torch.cond to ONNX")
             if node.op != "call_function":
                 continue
             operands[node, "known"] = known = self.known(node)

@@ -18,6 +18,11 @@ def __getattr__(name: str) -> Any:
 
         globals()[name] = found = Operators(name)
         return found
+    if name == "higher_order":
+        import importlib
+
+        globals()[name] = found = importlib.import_module("rushlight._higher_order_ops.operators")
+        return found
     own = sys.modules.get(
         "rushlight.library"
     )  # operators of the program; loaded where there are some
