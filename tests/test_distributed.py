@@ -244,7 +244,26 @@ def test_launcher_s_options(tmp_path):
     folder = "attempt_0/{}/std{}.log".format
     assert found == {folder(0, "out"): "a 7 2\n", folder(0, "err"): "x\n", folder(1, "err"): "x\n"}
     with pytest.raises(SystemExit, match="--node-rank 1 of 1 machines"):
-        run.Job(run.parser().parse_args(["--nnodes=1:2", "--node-rank=1", "x.py"]), 0)
+        run.Job(run.parse_args(["--nnodes=1:2", "--node-rank=1", "x.py"]), 0)
+    with pytest.raises(SystemExit, match="there is no signal 'SIGNONE'"):
+        run.main(["--signals-to-handle=SIGNONE", "x.py"])
+
+
+def test_a_signal_ends_the_job():
+    code = "echo at $LOCAL_RANK $$; sleep 100"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rushlight", "run", "--nproc=2", "--virtual-local-rank", "--signals-to-handle=SIGUSR1",
+         "--shutdown-timeout=3", "--no-python", "sh", "-c", code],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    lines = [process.stdout.readline().split() for _ in range(2)]
+    assert [line[2] for line in lines] == ["0", "0"]
+    process.send_signal(signal.SIGUSR1)
+    process.communicate(timeout=LIMIT)
+    assert process.returncode == 128 + signal.SIGUSR1
+    for line in lines:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(line[3]), 0)
 
 
 @needs_mpi

@@ -57,9 +57,9 @@ class LaunchConfig:
         given = [
             f"--nproc-per-node={self.nproc_per_node}", f"--nnodes={self.max_nodes}", f"--max-restarts={self.max_restarts}",
             f"--node-rank={self.rdzv_configs.get('rank', 0)}", f"--rdzv-endpoint={self.rdzv_endpoint}", "--no-python",
-            f"--rdzv-id={self.run_id}", f"--role={self.role}",
+            f"--rdzv-id={self.run_id}", f"--role={self.role}", *["--virtual-local-rank"] * self.virtual_local_rank,
         ]  # fmt: skip
-        return run.parser().parse_args([*given, "program"])
+        return run.parse_args([*given, "program"])
 
 
 class elastic_launch:
@@ -88,7 +88,8 @@ def launch_agent(
         try:
             if callable(entrypoint):
                 return _functions(job, config.start_method, entrypoint, args)
-            options.program, options.rest = entrypoint or sys.executable, [*map(str, args)]
+            options.training_script = entrypoint or sys.executable
+            options.training_script_args = [*map(str, args)]
             return _programs(job)
         except ChildFailedError:
             if restarts == config.max_restarts:
@@ -144,5 +145,6 @@ def _function(
 ) -> None:
     """What each process runs."""
     rank = first + local
-    os.environ.update(shared, RANK=str(rank), LOCAL_RANK=str(local), ROLE_RANK=str(rank))
+    own = {"RANK": str(rank), "LOCAL_RANK": str(local), "ROLE_RANK": str(rank)}
+    os.environ.update(own | shared)
     results.put((rank, fn(*args)))

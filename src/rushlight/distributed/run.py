@@ -24,78 +24,63 @@ from typing import Any
 from rushlight.distributed import pmi
 from rushlight.distributed.tcp_store import TCPStore
 
-__all__ = ["main", "parser", "run"]
+__all__ = ["get_args_parser", "main", "parse_args", "run"]
 
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
-def parser() -> argparse.ArgumentParser:
+STREAMS = "to files: 1 stdout, 2 stderr, 3 both; or of some ranks, as 0:1,1:2"
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--nproc-per-node": {"default": "1", "help": "processes on this machine, or `auto`"},
+    "--nnodes": {"default": "1", "help": "machines; of MIN:MAX the job has MIN"},
+    "--node-rank": {"type": int, "default": 0, "help": "the number of this machine"},
+    "--master-addr": {"default": "127.0.0.1", "help": "the machine number 0"},
+    "--master-port": {"type": int, "default": 0, "help": "a port there; one machine takes a free one"},
+    "--max-restarts": {"type": int, "default": 0, "help": "how often a failed job starts again"},
+    "--rdzv-endpoint": {"default": "", "help": "host:port, in the place of --master-addr and -port"},
+    "--module": {"action": "store_true", "help": "PROGRAM is the name of a module"},
+    "--no-python": {"action": "store_true", "help": "PROGRAM is a command, and no Python"},
+    "--rdzv-id": {"default": "", "help": "the job's name, in TORCHELASTIC_RUN_ID"},
+    "--role": {"default": "default", "help": "the processes' name, in ROLE_NAME"},
+    "--virtual-local-rank": {"action": "store_true", "help": "LOCAL_RANK is 0 in all processes"},
+    "--shutdown-timeout": {
+        "type": int, "default": GRACE, "help": "seconds between asking a process to end and ending it",
+    },
+    "--signals-to-handle": {
+        "default": "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "help": "signals that end the job, as SIGTERM,SIGUSR1",
+    },
+    "--log-dir": {"default": None, "help": "a folder for the files of --redirects and --tee"},
+    "--redirects": {"default": "0", "help": f"what processes write goes {STREAMS}"},
+    "--tee": {"default": "0", "help": f"it goes to files, too, {STREAMS}"},
+    "--local-ranks-filter": {"default": "", "help": "ranks on this machine that are shown, as 0,2"},
+}  # fmt: skip
+SHORT = {"--nproc-per-node": "--nproc", "--module": "-m", "--redirects": "-r", "--tee": "-t"}
+WITHOUT_MEANING = (
+    "rdzv-backend rdzv-conf monitor-interval start-method local-addr event-log-handler".split()
+)
+
+
+def get_args_parser() -> argparse.ArgumentParser:
     """The options of torchrun; those that mean nothing here are accepted."""
     made = argparse.ArgumentParser(
         prog="torchrun", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = made.add_argument
-    add(
-        "--nproc-per-node",
-        "--nproc_per_node",
-        "--nproc",
-        default="1",
-        help="processes on this machine, or `auto`",
-    )
-    add("--nnodes", default="1", help="machines; of MIN:MAX the job has MIN")
-    add("--node-rank", "--node_rank", type=int, default=0, help="the number of this machine")
-    add("--master-addr", "--master_addr", default="127.0.0.1", help="the machine number 0")
-    add(
-        "--master-port",
-        "--master_port",
-        type=int,
-        default=0,
-        help="a port there; one machine takes a free one",
-    )
-    add(
-        "--max-restarts",
-        "--max_restarts",
-        type=int,
-        default=0,
-        help="how often a failed job starts again",
-    )
-    add(
-        "--rdzv-endpoint",
-        "--rdzv_endpoint",
-        default="",
-        help="host:port, in the place of --master-addr and -port",
-    )
-    add("-m", "--module", action="store_true", help="PROGRAM is the name of a module")
-    add(
-        "--no-python",
-        "--no_python",
-        action="store_true",
-        help="PROGRAM is a command, and no Python",
-    )
-    add("--rdzv-id", "--rdzv_id", default="", help="the job's name, in TORCHELASTIC_RUN_ID")
-    add("--role", default="default", help="the processes' name, in ROLE_NAME")
-    for name in ("rdzv-backend", "rdzv-conf", "monitor-interval", "start-method", "local-addr"):
-        add(f"--{name}", f"--{name.replace('-', '_')}", help=argparse.SUPPRESS)
-    add(
-        "--log-dir",
-        "--log_dir",
-        default=None,
-        help="a folder for the files of --redirects and --tee",
-    )
-    streams = "to files: 1 stdout, 2 stderr, 3 both; or of some ranks, as 0:1,1:2"
-    add("-r", "--redirects", default="0", help=f"what processes write goes {streams}")
-    add("-t", "--tee", default="0", help=f"it goes to files, too, {streams}")
-    add(
-        "--local-ranks-filter",
-        "--local_ranks_filter",
-        default="",
-        help="ranks on this machine that are shown, as 0,2",
-    )
-    for name in ("standalone", "run-path", "use-env"):
-        add(f"--{name}", f"--{name.replace('-', '_')}", action="store_true", help=argparse.SUPPRESS)
-    add("program", metavar="PROGRAM", help="a .py file, or a module after -m")
-    add("rest", metavar="...", nargs=argparse.REMAINDER, help="the program's own arguments")
+    for name, how in OPTIONS.items():
+        short = [SHORT[name]] if name in SHORT else []
+        add(*short, *dict.fromkeys([name, _with_underscores(name)]), **how)
+    for name in WITHOUT_MEANING:
+        add(f"--{name}", _with_underscores(f"--{name}"), help=argparse.SUPPRESS)
+    for name in ("--standalone", "--run-path", "--use-env"):
+        add(name, _with_underscores(name), action="store_true", help=argparse.SUPPRESS)
+    add("training_script", metavar="PROGRAM", help="a .py file, or a module after -m")
+    rest = "the program's own arguments"
+    add("training_script_args", metavar="...", nargs=argparse.REMAINDER, help=rest)
     return made
+
+
+def _with_underscores(name: str) -> str:
+    return "--" + name[2:].replace("-", "_")
 
 
 class Job:
@@ -122,6 +107,8 @@ class Job:
             "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": options.rdzv_id or os.getpid(),
             "TORCHELASTIC_RESTART_COUNT": restarts, "TORCHELASTIC_MAX_RESTARTS": options.max_restarts,
         }  # fmt: skip
+        if options.virtual_local_rank:
+            self.shared["LOCAL_RANK"] = 0
         self.processes: list[subprocess.Popen] = []
         self.threads: list[threading.Thread] = []
 
@@ -134,7 +121,7 @@ class Job:
             own = {"RANK": rank, "LOCAL_RANK": local, "ROLE_RANK": rank, "PYTHONUNBUFFERED": "1"}
             process = subprocess.Popen(
                 command(self.options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=kept | {k: str(v) for k, v in (self.shared | own).items()}, process_group=0,
+                env=kept | {k: str(v) for k, v in (own | self.shared).items()}, process_group=0,
                 preexec_fn=_end_with_the_parent(),  # noqa: PLW1509  # one call of C, found before
             )  # fmt: skip
             self.processes.append(process)
@@ -182,7 +169,7 @@ class Job:
                         os.killpg(process.pid, number)
                     except (ProcessLookupError, PermissionError):
                         pass  # nothing is left of it
-            limit = time.monotonic() + GRACE
+            limit = time.monotonic() + self.options.shutdown_timeout
             while any(p.poll() is None for p in self.processes) and time.monotonic() < limit:
                 time.sleep(0.02)
         for thread in self.threads:
@@ -201,9 +188,9 @@ class Job:
 def command(options: argparse.Namespace) -> list[str]:
     """What each process runs: `import torch` is Rushlight there."""
     if options.no_python:
-        return [options.program, *options.rest]
-    module = ["-m"] if options.module else []
-    return [sys.executable, "-m", "rushlight", "run", *module, options.program, *options.rest]
+        return [options.training_script, *options.training_script_args]
+    program = [*(["-m"] if options.module else []), options.training_script]
+    return [sys.executable, "-m", "rushlight", "run", *program, *options.training_script_args]
 
 
 def _count(text: str) -> int:
@@ -247,7 +234,8 @@ def _stopped(number: int, frame: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the job, again while it fails and restarts are left. Returns the exit status."""
-    before = signal.signal(signal.SIGTERM, _stopped)
+    names = set(options.signals_to_handle.split(",")) - {"SIGINT"}  # which is KeyboardInterrupt
+    before = {number: signal.signal(number, _stopped) for number in map(_signal, names)}
     if options.redirects != "0" or options.tee != "0":
         if options.log_dir:
             os.makedirs(options.log_dir, exist_ok=True)
@@ -273,13 +261,26 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return 130
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return 1
+
+
+def _signal(name: str) -> signal.Signals:
+    try:
+        return signal.Signals[name.strip()]
+    except KeyError:
+        raise SystemExit(f"torchrun: --signals-to-handle: there is no signal {name!r}") from None
+
+
+def parse_args(args: list[str] | None) -> argparse.Namespace:
+    """The options of a command line, that of this process for None."""
+    return get_args_parser().parse_args(args)
 
 
 def main(args: list[str] | None = None) -> None:
     """`torchrun`: run a program in several processes. Exits with status 1 if it fails."""
-    if status := run(parser().parse_args(args)):
+    if status := run(parse_args(args)):
         raise SystemExit(status)
 
 
