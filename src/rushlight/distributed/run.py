@@ -68,7 +68,7 @@ def get_args_parser() -> argparse.ArgumentParser:
     add = made.add_argument
     for name, how in OPTIONS.items():
         short = [SHORT[name]] if name in SHORT else []
-        add(*short, *dict.fromkeys([name, _with_underscores(name)]), **how)
+        add(*dict.fromkeys([name, _with_underscores(name)]), *short, **how)
     for name in WITHOUT_MEANING:
         add(f"--{name}", _with_underscores(f"--{name}"), help=argparse.SUPPRESS)
     for name in ("--standalone", "--run-path", "--use-env"):
