@@ -47,11 +47,16 @@ def short_grace(monkeypatch):
 
 FAULTS = {  # what happens, what the parent raises, arguments of the loader
     "raise": (fail, ValueError, "Caught ValueError in DataLoader worker process", {}),
-    "kill": (die, RuntimeError, "exited unexpectedly", {}),
+    "kill": (
+        die,
+        RuntimeError,
+        r"exited unexpectedly.*\(pid \d+\) is killed by signal: Killed",
+        {},
+    ),
     "segfault": (
         lambda: (faulthandler.disable(), os.kill(os.getpid(), signal.SIGSEGV)),
         RuntimeError,
-        "exited unexpectedly",
+        r"exited unexpectedly.*DataLoader worker \(pid \d+\) is killed by signal: Segmentation fault",
         {},
     ),
     "exit": (lambda: os._exit(7), RuntimeError, "exit code 7", {}),

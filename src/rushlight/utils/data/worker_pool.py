@@ -144,7 +144,7 @@ class Processes:
             if i in self.closed:
                 process.join(1.0)  # its end of the connection closes shortly before it is gone
             if not process.is_alive() or i in self.closed:
-                found[process.pid] = _how(process.exitcode) or self.closed[i]
+                found[process.pid] = _how(process.pid, process.exitcode) or self.closed[i]
         return found
 
     def stop(self) -> None:
@@ -203,7 +203,8 @@ def _uninterrupted(method: str) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _how(code: int | None) -> str:
+def _how(pid: int | None, code: int | None) -> str:
+    """How a process ended, where that is known; a signal in PyTorch's words, which people search for."""
     import signal
 
     if code is None:
@@ -211,11 +212,11 @@ def _how(code: int | None) -> str:
     if code >= 0:
         return f"it ended with exit code {code}"
     try:
-        name = signal.Signals(-code).name
+        what = signal.strsignal(-code)
     except ValueError:
-        name = "unknown"
-    hint = ". Was there enough memory?" if name == "SIGKILL" else ""
-    return f"it was killed by signal {-code} ({name}){hint}"
+        what = None
+    hint = ". Was there enough memory?" if -code == signal.SIGKILL else ""
+    return f"DataLoader worker (pid {pid}) is killed by signal: {what or -code}{hint}"
 
 
 class _ThreadChannel:
