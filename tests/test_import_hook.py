@@ -67,6 +67,22 @@ def test_absent_names_say_so(tmp_path):
     ]
 
 
+def test_dictionaries_of_packages_have_all_names(tmp_path):
+    out = printed_as_torch(
+        tmp_path,
+        """
+        import pickle
+        import torch
+        for name, thing in torch.optim.__dict__.items():
+            if isinstance(thing, type) and issubclass(thing, torch.optim.Optimizer):
+                print(name, end=" ")
+        assert vars(torch.nn)["Linear"] is torch.nn.Linear
+        assert pickle.loads(pickle.dumps(torch.optim)) is torch.optim
+        """,
+    )
+    assert {"Adam", "AdamW", "SGD", "LBFGS"} < set(out.split())
+
+
 def test_a_module_named_as_its_function_does_not_hide_it(tmp_path):
     out = printed_as_torch(
         tmp_path,

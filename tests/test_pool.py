@@ -310,3 +310,10 @@ def test_lines_whose_channels_lie_innermost_give_such_lines(pool):
 def test_max_pool1d_without_a_gradient_gives_contiguous_lines():
     x = torch.arange(24.0).reshape(2, 4, 3).transpose(1, 2)
     assert F.max_pool1d(x, 2).is_contiguous()
+
+
+def test_bytes_are_resampled_in_fixed_point():
+    x = torch.tensor([[[[2, 7, 0, 0, 0, 0, 0, 0]]]], dtype=torch.uint8)
+    y = F.interpolate(x, (1, 5), mode="bilinear")
+    # 0.7 * 2 + 0.3 * 7 is 3.5, but (22938 * 2 + 9830 * 7 + 2**14) >> 15 is 3.
+    assert y.tolist() == [[[[3, 1, 0, 0, 0]]]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib
 import importlib.util
 import math
 import pathlib
@@ -346,6 +347,29 @@ def test_v2_changes_the_image_and_leaves_the_rest():
     sample = chain({"image": x, "box": torch.ones(4)})
     assert sample["box"].tolist() == [1] * 4 and sample["image"].dtype == torch.float32
     assert v2.RandomCrop(1)(x).shape == (1, 1, 1)
+
+
+def test_v2_functions_are_a_module_that_is_imported_by_its_name():
+    named = importlib.import_module("rushlight.vision.transforms.v2.functional")
+    assert named is v2.functional and set(F.__all__) < set(named.__all__)
+    grey = torch.tensor([[[0, 51]]], dtype=torch.uint8)
+    assert named.grayscale_to_rgb(grey).tolist() == [[[0, 51]]] * 3
+    assert torch.allclose(named.to_dtype(grey, scale=True), torch.tensor([0.0, 0.2]))
+    assert named.to_dtype(grey).tolist() == [[[0.0, 51.0]]]
+    assert named.get_size(grey) == [1, 2] and named.get_num_channels(grey) == 1
+    assert named.to_image(np.zeros((4, 5), np.uint8)).shape == (1, 4, 5)
+
+
+def test_v2_resizes_bytes_as_bytes():
+    x = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (3, 9, 8), dtype=np.uint8))
+    for mode in (F.InterpolationMode.BILINEAR, F.InterpolationMode.BICUBIC):
+        wide = v2.functional.resize(x, (9, 5), mode)
+        both = v2.functional.resize(x, (6, 5), mode)
+        assert both.dtype == torch.uint8
+        assert both.equal(v2.functional.resize(wide, (6, 5), mode))  # rounded in between
+        assert both.equal(v2.Resize((6, 5), mode)(x))
+        assert not both.equal(F.resize(x, (6, 5), mode))  # the older one rounds once
+    assert v2.functional.resize(x, [9, 8]) is x
 
 
 def test_policies():

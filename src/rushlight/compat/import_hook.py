@@ -18,6 +18,7 @@ from typing import Any
 
 import rushlight
 from rushlight.compat import private_names
+from rushlight.core import lazy
 from rushlight.dispatch import methods
 from rushlight.serialization.pytorch_modules import MODULES
 
@@ -140,6 +141,7 @@ def install_as_torch() -> None:
     for module in [m for name, m in sys.modules.items() if name.startswith("rushlight.")]:
         _name_classes(module)
         _name_operators(module)
+        _list_whole(module)
     methods.PACKAGE = "torch"
     rushlight.Tensor.__module__ = "torch"
 
@@ -338,6 +340,31 @@ class _Following(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
         _PROCESSES.get(module.__name__, _name_classes)(module)
+        _list_whole(module)
+
+
+class _Whole(ModuleType):
+    """A package whose files are loaded at the first use: its `__dict__` has all names, as PyTorch's.
+
+    Programs look for classes there: `torch.optim.__dict__[name]`.
+    """
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        found = super().__dict__
+        for name in found["__dir__"]():
+            if name not in found:
+                getattr(self, name, None)
+        return found
+
+    def __reduce__(self) -> tuple:
+        return import_module, (self.__name__,)
+
+
+def _list_whole(module: ModuleType) -> None:
+    """Make a module a `_Whole` if its names are those of `lazy.names`."""
+    if getattr(vars(module).get("__getattr__"), "__module__", None) == lazy.__name__:
+        module.__class__ = _Whole
 
 
 def _name_classes(module: ModuleType) -> None:

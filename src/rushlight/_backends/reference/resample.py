@@ -32,8 +32,8 @@ KERNELS = (
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """What weights are computed in: float64 for float64, float32 for all else."""
-    return F64 if dtype == F64 else F32
+    """What weights are computed in: float64 for float64 and uint8, float32 for all else."""
+    return F64 if dtype == F64 or dtype == np.uint8 else F32
 
 
 # -- a regular grid: taps --------------------------------------------------------------------------
@@ -133,7 +133,10 @@ def _filter_taps(n: int, i: np.ndarray, step: np.floating, kind: tuple) -> Taps:
 
 
 def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
-    """`x` resampled along its last `len(taps)` dimensions. uint8 is rounded after each of them."""
+    """`x` resampled along its last `len(taps)` dimensions. uint8 is rounded after each of them.
+
+    Weights of uint8 are fixed point, with as many bits as keep the largest below 2**15.
+    """
     dtype = x.dtype
     half = dtype.itemsize == 2 and dtype.kind in "fV"
     if half:
@@ -148,6 +151,8 @@ def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
             if (positions[0] == np.arange(x.shape[axis])).all():
                 continue
         spread = (slice(None), *(None,) * (x.ndim - 1 - axis))
+        if dtype == np.uint8:
+            positions, weights, bits = _fixed_point(positions, weights)
         y = None
         for p, w in zip(positions, weights, strict=True):
             part = np.take(x, p, axis)
@@ -155,9 +160,24 @@ def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
             y = part if y is None else np.add(y, part, out=y)
         assert y is not None
         if dtype == np.uint8:
-            y = np.clip(np.floor(y + 0.5), 0, 255).astype(np.uint8)
+            y = np.clip((y + (1 << bits >> 1)) >> bits, 0, 255).astype(np.uint8)
         x = y
     return x.astype(dtype, copy=False)
+
+
+def _fixed_point(positions: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Taps whose weights are whole numbers, and by how many bits these are scaled."""
+    weights = weights.copy()
+    for t in range(
+        len(weights) - 1, 0, -1
+    ):  # equal positions, at the borders, are rounded together
+        same = positions[t] == positions[t - 1]
+        weights[t - 1] += np.where(same, weights[t], 0)
+        weights[t] = np.where(same, 0, weights[t])
+    top = weights.max()
+    bits = next((b for b in range(22) if int(0.5 + top * (1 << b + 1)) >= 1 << 15), 22)
+    scaled = weights * (1 << bits)
+    return positions, np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32), bits
 
 
 def resample_adjoint(g: np.ndarray, taps: Sequence[Taps], sizes: Ints) -> np.ndarray:

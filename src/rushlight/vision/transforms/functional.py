@@ -231,15 +231,8 @@ def normalize(
 # -- geometry --------------------------------------------------------------------------------------
 
 
-def resize(
-    img: Any,
-    size: int | Sequence[int],
-    interpolation: InterpolationMode | int = InterpolationMode.BILINEAR,
-    max_size: int | None = None,
-    antialias: bool | None = True,
-) -> Any:
-    """The image at `size`: (height, width), or one number for the shorter side (the longer at most `max_size`)."""
-    mode = _mode(interpolation)
+def resized_to(img: Any, size: int | Sequence[int], max_size: int | None) -> list[int]:
+    """The height and the width that `resize` gives the image."""
     _, h, w = get_dimensions(img)
     sizes = [size] if isinstance(size, int) else list(size)
     if len(sizes) == 1:
@@ -258,7 +251,20 @@ def resize(
         raise ValueError(
             "max_size should only be passed if size specifies the length of the smaller edge"
         )
-    if [h, w] == sizes:
+    return sizes
+
+
+def resize(
+    img: Any,
+    size: int | Sequence[int],
+    interpolation: InterpolationMode | int = InterpolationMode.BILINEAR,
+    max_size: int | None = None,
+    antialias: bool | None = True,
+) -> Any:
+    """The image at `size`: (height, width), or one number for the shorter side (the longer at most `max_size`)."""
+    mode = _mode(interpolation)
+    sizes = resized_to(img, size, max_size)
+    if get_dimensions(img)[1:] == sizes:
         return img
     if is_pil(img):
         return img.resize(tuple(sizes[::-1]), _PIL_MODES[mode])

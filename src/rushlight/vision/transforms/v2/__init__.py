@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import rushlight as torch
 from rushlight.vision.pillow import is_pil
-from rushlight.vision.transforms import color, compose, functional, geometry, mixing, policies
+from rushlight.vision.transforms import color, compose, geometry, mixing, policies
 from rushlight.vision.transforms.functional import InterpolationMode
+from rushlight.vision.transforms.v2 import functional
 
 __all__ = [
     "Compose", "Identity", "InterpolationMode", "RandomApply", "RandomChoice", "ToDtype", "ToImage",
@@ -85,6 +88,20 @@ class RandomCrop(_Joint, geometry.RandomCrop):  # type: ignore[no-redef]
         return functional.crop(self._padded(img), *drawn)
 
 
+class Resize(_Joint, geometry.Resize):  # type: ignore[no-redef]
+    """The image at (height, width), or with the shorter side `size` (`functional.resize`)."""
+
+    def change(self, img: Any, drawn: Any) -> Any:
+        return functional.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
+
+
+class RandomResizedCrop(_Joint, geometry.RandomResizedCrop):  # type: ignore[no-redef]
+    """A window of random area and shape, at `size`."""
+
+    def change(self, img: Any, drawn: tuple[int, int, int, int]) -> Any:
+        return functional.resized_crop(img, *drawn, self.size, self.interpolation, self.antialias)
+
+
 class _Whole(compose.Transform):
     """The base of transforms that draw no random numbers."""
 
@@ -93,16 +110,11 @@ class ToImage(_Joint, _Whole):
     """PIL images and arrays `[H, W, C]` to tensors `[C, H, W]` of the same type."""
 
     def change(self, img: Any, drawn: Any) -> Any:
-        if isinstance(img, torch.Tensor):
-            return img
-        return functional.pil_to_tensor(img)
+        return functional.to_image(img)
 
     def forward(self, *inputs: Any) -> Any:
-        import numpy as np
-
         if len(inputs) == 1 and isinstance(inputs[0], np.ndarray):
-            array = np.atleast_3d(inputs[0]).transpose(2, 0, 1)
-            return torch.from_numpy(np.ascontiguousarray(array))
+            return functional.to_image(inputs[0])
         return super().forward(*inputs)
 
 
@@ -117,7 +129,7 @@ class ToDtype(_Joint, _Whole):
     def change(self, img: Any, drawn: Any) -> Any:
         if not isinstance(img, torch.Tensor):
             return img
-        return functional.convert_image_dtype(img, self.dtype) if self.scale else img.to(self.dtype)
+        return functional.to_dtype(img, self.dtype, self.scale)
 
 
 class ToTensor(_Joint, _Whole):
