@@ -181,13 +181,14 @@ class CustomOpDef:
         result = kernel(*plain, **{name: _detached(each) for name, each in kwargs.items()})
         if self._alone:
             self._check_result(result, tensors)
-        names = self._signature.parameters
-        changed = [
-            dict(zip(names, [*args, *kwargs.values()], strict=False)).get(n) for n in self._mutates
-        ]
-        for t in _leaves(changed):
+        for t in _leaves(self.written_of(args, kwargs)):
             increment_version(t)
         return result
+
+    def written_of(self, args: tuple, kwargs: dict) -> list:
+        """The arguments that a call writes to."""
+        given = {**dict(zip(self._signature.parameters, args, strict=False)), **kwargs}
+        return [given.get(name) for name in self._mutates]
 
     def _without_defaults(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments without those at their defaults."""

@@ -26,6 +26,7 @@ from rushlight.dispatch.overloads import OpOverload
 from rushlight.dispatch.record import NUMBERS
 from rushlight.fx import Node
 from rushlight.fx.immutable_collections import immutable_list
+from rushlight.library import CustomOpDef
 from rushlight.ops.factories import creation
 from rushlight.rng import generator, sampling
 
@@ -296,16 +297,17 @@ def on_tensors(node: Node, pure: bool = False) -> Call:
     target: Any = node.target
     name = getattr(target, "_opname", "")
     inplace = name.endswith("_") and not name.endswith("__") and name not in RESHAPING
-    writes = node.args[0] if inplace else node.kwargs.get("out")
+    own = getattr(getattr(target, "overloadpacket", None), "_called", None)
+    custom = isinstance(own, CustomOpDef)
+    writes = None if custom else node.args[0] if inplace else node.kwargs.get("out")
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return array_of(
-            target(*map(tensor_of, args), **{k: tensor_of(v) for k, v in kwargs.items()})
-        )
+    def call(*args: Any, **kw: Any) -> Any:
+        return array_of(target(*map(tensor_of, args), **{k: tensor_of(v) for k, v in kw.items()}))
 
     call.__name__ = name or getattr(target, "__name__", "call")
-    # mypy: what is written is a node, one of the arguments
     made = Call(node, call, node.args, dict(node.kwargs), pure=pure, writes=writes)  # type: ignore[arg-type]
+    if custom:
+        made.fills = nodes_in(own.written_of(node.args, node.kwargs))  # type: ignore[union-attr]
     made.view = bool(node.meta.get("marked"))  # no operator makes new memory with a bit
     return made
 

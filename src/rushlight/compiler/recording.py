@@ -279,10 +279,12 @@ class Recorder(TorchDispatchMode):
             if result._array is args[0]._array:
                 return
         own = func.overloadpacket._called
-        if isinstance(own, CustomOpDef) and (own._mutates or own._fake is None):
-            why = "writes to its arguments" if own._mutates else "has no fake implementation"
-            self.capture.stop(f"{func}, which {why},")
-            return
+        if isinstance(own, CustomOpDef):
+            in_backward = own._mutates and self.capture.differentiates
+            if in_backward or own._fake is None and not own._mutates:
+                why = "writes in a backward pass" if in_backward else "has no fake implementation"
+                self.capture.stop(f"{func}, which {why},")
+                return
         try:
             node = self.segment.graph.create_node(
                 "call_function", func, self.argument(args), self.argument(kwargs)
