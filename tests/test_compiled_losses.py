@@ -322,3 +322,13 @@ def test_ctc(data):
             found = ctc.ctc_loss_gradient(g, x, targets, *lengths, alpha, blank, zero)
             wanted = numpy_ctc.ctc_loss_gradient(g, x, targets, *lengths, ours, blank, zero)
             same(found, wanted)
+
+
+def test_polygamma_refuses_negative_orders_also_when_it_is_hot():
+    x = torch.tensor([1.0, 2.0])
+    for _ in range(2000):  # a function of its own is printed for the key
+        torch.polygamma(1, x)
+    with pytest.raises(RuntimeError, match=r"polygamma\(n, x\) does not support negative n\."):
+        torch.polygamma(-1, x)
+    with pytest.raises(TypeError, match="must be int, not float"):
+        torch.polygamma(1.5, x)

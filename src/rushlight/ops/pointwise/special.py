@@ -95,6 +95,7 @@ def check_order(n: Any, input: Any) -> None:
 @elementwise(promote="float", accepts="f", variant=check_order, method=False, inplace=False)
 def polygamma(xp, n: int, input: Array):
     """Derivative number `n` of `digamma`."""
+    check_order(n, input)  # the printed function of a hot key does not ask `variant`
     return xp.polygamma(n, input)
 
 
