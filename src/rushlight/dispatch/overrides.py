@@ -354,7 +354,7 @@ def default(cls: type, function: Callable, types: tuple, args: tuple, kwargs: di
     return result if function in nowrap() else converted(result, cls)
 
 
-def as_subclass(t: Tensor, cls: type) -> Tensor:
+def as_subclass(t: Tensor, cls: type) -> Any:
     """`t.as_subclass(cls)`: `aten.alias`, below which a `__torch_dispatch__` is asked, in a tensor of class `cls`."""
     from rushlight.dispatch.aten_forms import loaded
 
@@ -377,7 +377,7 @@ def as_subclass(t: Tensor, cls: type) -> Tensor:
 
 def recast(t: Tensor, cls: type) -> Any:
     """The memory and the history of `t` in a tensor of class `cls`, which is no view of it."""
-    found = new(cls)
+    found: Any = new(cls)
     found._array, found._edge, found._counter = _array_for(cls, t._array), t._edge, t._counter
     if found._edge.__class__ is AccumulateGrad:
         found._edge = AccumulateGrad(found)
