@@ -332,3 +332,11 @@ def test_polygamma_refuses_negative_orders_also_when_it_is_hot():
         torch.polygamma(-1, x)
     with pytest.raises(TypeError, match="must be int, not float"):
         torch.polygamma(1.5, x)
+
+
+def test_mvlgamma_refuses_no_dimension_also_when_it_is_hot():
+    x = torch.tensor([3.0, 4.0])
+    for _ in range(2000):
+        torch.mvlgamma(x, 2)
+    with pytest.raises(RuntimeError, match="p has to be greater than or equal to 1"):
+        torch.mvlgamma(x, 0)

@@ -129,6 +129,7 @@ def log_gamma_of_dimension(input: Tensor, p: int) -> None:
 @elementwise(promote="float", accepts="f", variant=log_gamma_of_dimension)
 def mvlgamma(xp, input: Array, p: int):
     """The logarithm of the gamma function of `p` dimensions."""
+    log_gamma_of_dimension(input, p)  # as in `polygamma`
     return xp.mvlgamma(input, p)
 
 
