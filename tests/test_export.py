@@ -1,5 +1,7 @@
 """Programs exported as graphs: signature, writes, dynamic sizes, guards, files, what is refused."""
 
+import builtins
+import copy
 import dataclasses
 import io
 import json
@@ -435,6 +437,52 @@ def test_hostile_file_calls_nothing_but_operators(target):
     hostile.seek(0)
     with pytest.raises(RuntimeError, match="is no operator"):
         load(hostile)
+
+
+PAYLOADS = ['x=__import__("builtins").setattr(__import__("builtins"), "ran", 1)', 'a"); __import__("builtins").ran = 1; ("', "y\n    __import__('builtins').ran = 1\n#"]  # fmt: skip
+
+
+def with_every_string_hostile(program, payload):
+    """Copies of JSON data, each with another of its strings or names replaced."""
+    for key in program if isinstance(program, dict) else range(len(program)):
+        value = program[key]
+        if isinstance(program, dict):
+            yield {payload if k == key else k: v for k, v in program.items()}
+        if isinstance(value, str):
+            changed = copy.copy(program)
+            changed[key] = payload
+            yield changed
+        elif isinstance(value, dict | list):
+            for inner in with_every_string_hostile(value, payload):
+                changed = copy.copy(program)
+                changed[key] = inner
+                yield changed
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_strings_of_a_hostile_file_are_not_run(payload, monkeypatch):
+    monkeypatch.setattr(builtins, "ran", 0, raising=False)
+
+    class Program(nn.Module):
+        def forward(self, x, flag=None):
+            y = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+            return torch.nn.functional.gelu(y, approximate="tanh")
+
+    x = torch.ones(2)
+    content = torch.load(saved(export(Program(), (x,))))
+    program = json.loads(content["program"])
+    made = list(with_every_string_hostile(program, payload))
+    assert len(made) > 50
+    for each in made:
+        hostile = io.BytesIO()
+        torch.save({**content, "program": json.dumps(each)}, hostile)
+        hostile.seek(0)
+        try:
+            module = load(hostile).module()
+            str(module.graph), module(x), module.print_readable(print_output=False)
+        except Exception:  # noqa: BLE001  # any refusal will do
+            pass
+        assert not builtins.ran, each
 
 
 def test_other_files_are_refused():

@@ -386,6 +386,8 @@ def function_source(op: Op, quiet: bool = False) -> str:
         unusual += [f"{s} is not d_{s}" for s in op.statics]
     elif op.variant is not None and op.keyed:  # a bound of `clamp` may be a tensor
         unusual += [f"{s}.__class__ not in numbers" for s in op.statics]
+    elif op.variant is not None:
+        unusual.append(f"variant({', '.join(f'{p}={p}' for p in op.params)}) is not None")
     tests += unusual
     if not quiet:
         tests.append("active.modes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import re
 import types
 from collections.abc import Callable, Iterable
@@ -57,8 +58,15 @@ class _PyTreeInfo(NamedTuple):
 def _format_target(base: str, target: str) -> str:
     """`self.layer`, `getattr(self.layers, "0")`."""
     for part in target.split("."):
-        base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
+        base = f"{base}.{part}" if part.isidentifier() else f"getattr({base}, {json.dumps(part)})"
     return base
+
+
+def _named(name: str) -> str:
+    """The name of a parameter. A graph may come from a file: what is no name would become code."""
+    if not name.isidentifier():
+        raise ValueError(f"a graph has a parameter or an argument {name!r}, which is no name")
+    return name
 
 
 def _last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
@@ -147,7 +155,7 @@ class _Writer:
 
     def arguments(self, args: tuple, kwargs: dict) -> str:
         """`a, b, key = c`."""
-        named = [f"{k} = {self.argument(v)}" for k, v in kwargs.items()]
+        named = [f"{_named(k)} = {self.argument(v)}" for k, v in kwargs.items()]
         return ", ".join([*map(self.argument, args), *named])
 
     # -------------------------------------------------------------------------- one node
@@ -157,7 +165,7 @@ class _Writer:
         kind = f" : {self.type(node.type)}" if node.type is not None else ""
         if node.op == "placeholder":
             default = f" = {self.argument(node.args[0])}" if node.args else ""
-            raw = str(node.target).replace("*", "")
+            raw = _named(str(node.target).replace("*", ""))
             self.parameters.append(f"{node.target}{kind}{default}")
             return f"{node!r} = {raw}" if raw != repr(node) else None
         if node.op == "output":
