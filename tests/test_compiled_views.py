@@ -115,14 +115,18 @@ def test_joined_rolled_and_tiled(shape, data, seed):
     r = views.cat(parts, axis)
     assert np.array_equal(r, np.concatenate(parts, axis)) and r.flags.c_contiguous
     whole = [np.ascontiguousarray(a) for a in parts]
-    for some_parts in (whole, [guarded(a) for a in whole]):
-        got = views.cat_contiguous(some_parts, axis)  # None: no faster than `cat`
-        assert got is None or np.array_equal(got, r) and got.flags.c_contiguous
+    for some_parts in (whole, [guarded(a) for a in whole], parts, [a.T.copy().T for a in parts]):
+        got = views.cat_contiguous(some_parts, axis)
+        if r.size and dtype.itemsize < 16:
+            assert np.array_equal(got, r) and got.flags.c_contiguous
         got = torch.cat([torch.from_numpy(a) for a in some_parts], axis)
         assert np.array_equal(got.numpy(), r) and got.is_contiguous()
     pair = whole[0], whole[0][::-1].copy()
     stacked = torch.stack([torch.from_numpy(a) for a in pair], axis).numpy()
     assert np.array_equal(stacked, np.stack(pair, axis))
+    for own in ([a.T for a in pair], [np.broadcast_to(a[:1], a.shape) for a in pair]):
+        if (got := views.stack_contiguous(own, axis)) is not None:
+            assert np.array_equal(got, np.stack(own, axis)) and got.flags.c_contiguous
     dims = tuple(data.draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, max_size=3)))
     shifts = tuple(int(rng.integers(-50, 50)) for _ in dims)
     a = parts[0]

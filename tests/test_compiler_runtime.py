@@ -1043,6 +1043,17 @@ def test_what_is_kept_is_bounded(pool):
         pool.set_limit(-1)
 
 
+def test_what_was_in_use_once_long_ago_goes_back(pool):
+    blocks = [np.empty(10 << 20, np.uint8) for _ in range(30)]
+    del blocks
+    assert pool.memory_stats()["cached"] >= 300 << 20
+    for _ in range(memory.WINDOW + 10):  # each comes and goes
+        np.empty(1 << 16, np.uint8)
+    found = pool.memory_stats()
+    assert found["cached"] <= (64 << 20) + found["allocated"] // 4
+    assert found["peak"] >= 300 << 20
+
+
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="this C library does not give single pages back"
 )

@@ -104,7 +104,8 @@ FUNCTIONS = {
         "small:kernel:a,b,bias,y,plan "
     ),
     "copy": (
-        "copy:kernel:out,a,bad,size dimensions:inline: join:kernel:items,out,rows,length "
+        "copied:routine: copy:kernel:out,a,bad,size dimensions:inline: "
+        "join:kernel:items,out,rows,length join_any:kernel:items,out,bad,axis,length "
         "move:inline: move_all:kernel:a,out,n move_back:inline: move_over:kernel:out,a,n "
         "move_rows:routine: offsets:inline: roll:kernel:a,out,rows,n,front square:inline: "
         "transposed:routine: triangle:kernel:a,out,outer,m,n,diagonal "

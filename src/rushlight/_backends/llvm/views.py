@@ -128,7 +128,11 @@ def cat(arrays: list, axis: int) -> np.ndarray:
 CAT, STACK = [
     entries(
         lambda d, u, infer=(shape_inference.joined, {"STACK": stack}): bind(
-            infer, [ListOf(d)], [d], (kernels.join, {"U": u})
+            infer,
+            [ListOf(d)],
+            [d],
+            (kernels.join, {"U": u}),
+            (kernels.join_any, {"U": u, **infer[1]}),
         ),
         UNITS,
     )
@@ -139,37 +143,15 @@ CAT, STACK = [
 @implements("cat_contiguous")
 @before(CAT)
 def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
-    """Row-major arrays of one dtype one after the other along an axis; None for others."""
-    return narrow(arrays, axis, 0) if arrays and arrays[0].size >= NARROW else None
+    """Arrays of one dtype one after the other along an axis, row-major; None for others."""
+    return None
 
 
 @implements("stack_contiguous")
 @before(STACK)
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
-    """Row-major arrays of one dtype and shape along a new axis; None for others."""
-    return narrow(arrays, axis, 1) if arrays and arrays[0].size >= NARROW else None
-
-
-NARROW = max(1, threshold(1024))  # elements from which narrow pieces are copied array by array
-
-
-def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
-    """`cat_contiguous`, or with a new axis (`more` = 1) `stack_contiguous`, array by array: their pieces are of a
-    few elements, which a copy with strides moves faster."""
-    first = arrays[0]
-    n = first.ndim + more
-    if axis.__class__ is not int or not -n <= axis < n or not first.ndim:
-        return None
-    axis %= n
-    before, after = first.shape[:axis], first.shape[axis + 1 - more :]
-    for a in arrays:
-        if a.__class__ is not np.ndarray or a.dtype is not first.dtype or not a.flags.carray:
-            return None
-        if a.ndim + more != n or a.shape[:axis] != before or a.shape[axis + 1 - more :] != after:
-            return None
-    if more:
-        arrays = [a.reshape((*before, 1, *after)) for a in arrays]
-    return cat(arrays, axis)
+    """Arrays of one dtype and shape along a new axis, row-major; None for others."""
+    return None
 
 
 ROLL = entries(

@@ -48,18 +48,23 @@ def copy_into(out: np.ndarray, a: np.ndarray) -> None:
 
 
 def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
-    """Row-major arrays of one dtype one after the other along an axis; None for others."""
-    if not all(a.__class__ is np.ndarray and a.flags.c_contiguous for a in arrays):
-        return None
+    """Arrays of one dtype one after the other along an axis, row-major; None for others, and for four dimensions
+    in another order: they may be joined as they lie."""
+    if all(a.__class__ is np.ndarray and (a.flags.c_contiguous or a.ndim < 4) for a in arrays):
+        return _joined(arrays, axis)
+    return None
+
+
+def _joined(arrays: list, axis: int) -> np.ndarray | None:
     try:  # without casts: NumPy's promotion is not PyTorch's
         r = np.concatenate(arrays, axis, dtype=arrays[0].dtype, casting="no")
     except (TypeError, ValueError, IndexError):
         return None
-    return r if r.flags.c_contiguous else None
+    return np.ascontiguousarray(r)
 
 
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
-    """Row-major arrays of one dtype and shape along a new axis; None for others."""
+    """Arrays of one dtype and shape along a new axis, row-major; None for others."""
     if not arrays or not all(a.__class__ is np.ndarray for a in arrays):
         return None
     shape = arrays[0].shape
@@ -69,7 +74,7 @@ def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
         return None
     axis %= len(shape) + 1
     new = (*shape[:axis], 1, *shape[axis:])
-    return cat_contiguous([a.reshape(new) for a in arrays], axis)
+    return _joined([a.reshape(new) for a in arrays], axis)
 
 
 def roll(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:

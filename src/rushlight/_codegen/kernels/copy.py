@@ -11,7 +11,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.rows import rows_of
-from rushlight._codegen.kernels.shape_inference import COUNT, item_of, size_of
+from rushlight._codegen.kernels.shape_inference import COUNT, dims_of, item_of, shape_of, size_of
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64, u8, u16, u32, u64
@@ -209,21 +209,19 @@ def dimensions(a, out, dims, size):
     return min(joined + 1, n), good
 
 
-@kernel
-def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
+@routine
+def copied(out, a, size, U):
     """Copy an array into one of `size` elements, not 0, to whose shape it broadcasts, and which shares
-    no memory with it; bad[0] = 1, and nothing is written, where strides of the result are not
+    no memory with it; whether that was possible: nothing is written where strides of the result are not
     positive or its elements not apart."""
     space = array(i64, 3 * (MOST + 1))
     space[2] = (1 << 63) - 1  # nothing comes before it
     dims = space + 3
     count, good = dimensions(a, out, dims, U.size)
     p, q = bits(a[abi.DATA], Ptr[U]), bits(out[abi.DATA], Ptr[U])
-    if not good:
-        bad[0] = 1
-    elif count == 0:
+    if good & (count == 0):
         q[0] = p[0]
-    else:
+    elif good:
         last = dims + 3 * (count - 1)
         n, pn, qn = last[0], last[1], last[2]
         k = i64(-1)
@@ -251,6 +249,14 @@ def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
                 move_rows("same", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
             else:
                 move_rows("apart", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+    return good
+
+
+@kernel
+def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
+    """`copied`; bad[0] = 1 where that was not possible."""
+    if not copied(out, a, size, U):
+        bad[0] = 1
 
 
 @kernel
@@ -276,6 +282,46 @@ def join(items: Header, out: Ptr[U], rows: i64, length: i64):
             if k == items[COUNT]:
                 k = i64(0)
                 r += 1
+
+
+@kernel
+def join_any(STACK, items: Header, out: Ptr[U], bad: Ptr[i64], axis: i64, length: i64):
+    """`join` of arrays of any strides along an axis (STACK: a new one) of `length`; bad[0] = 1 where one has strides
+    that are no whole numbers of elements."""
+    first = item_of(items, 0)
+    nd, shape = dims_of(first), shape_of(first)
+    steps = array(i64, MOST)  # of a piece of the result, in bytes
+    step, across = i64(U.size), i64(U.size)  # `across`: from one to the next along the axis
+    more = nd + 1 if STACK else nd
+    for j in range(more):
+        r = more - 1 - j
+        if r == axis:
+            across = step + 0
+        if STACK:
+            if r != axis:
+                d = r - 1 if r > axis else r + 0
+                steps[d] = step
+                step = step * shape[d]
+            else:
+                step = step * length
+        else:
+            steps[r] = step
+            step = step * (length if r == axis else shape[r] + 0)
+    piece = array(i64, abi.ARRAY_SIZE)
+    piece[abi.STRIDES] = bits(steps, i64)
+    bits(piece + abi.NDIM, Ptr[i32])[0] = i32(nd)
+    at = bits(out, i64)
+    for k in range(items[COUNT]):
+        a = item_of(items, k)
+        size = size_of(a)
+        if size > 0:
+            piece[abi.DATA], piece[abi.SHAPE] = at, a[abi.SHAPE] + 0
+            if not copied(piece, a, size, U):
+                bad[0] = 1
+        if STACK:
+            at += across
+        else:
+            at += across * shape_of(a)[axis]
 
 
 # -- rolled -----------------------------------------------------------------------------------------

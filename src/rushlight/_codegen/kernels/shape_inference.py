@@ -384,19 +384,19 @@ def item_of(items, k):
 
 @inline
 def listed(items, plan, k):
-    """Whether the k-th item of a list is an array of the dtype that the plan tells, in order."""
+    """Whether the k-th item of a list is an array of the dtype that the plan tells."""
     a = item_of(items, k)
     fits = a[abi.TYPE] == plan[NUMBERS]
     if fits:
-        whole = abi.ALIGNED | abi.C_CONTIGUOUS
-        flags = bits(a + abi.FLAGS, Ptr[i32])[0]
-        fits = (a[abi.DTYPE] == plan[NUMBERS + 1]) & ((flags & whole) == whole)
+        aligned = (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.ALIGNED) != 0
+        fits = (a[abi.DTYPE] == plan[NUMBERS + 1]) & aligned
     return fits
 
 
 @kernel
 def joined(STACK, items: Header, axis: i64, plan: Ptr[i64]):
-    """Arrays side by side along an axis (STACK: a new one): rows of the result, elements of a row."""
+    """Arrays side by side along an axis (STACK: a new one). The first run is for arrays in order: rows of the result,
+    elements of a row. The second for any: the axis, the length along it."""
     count = items[COUNT]
     plan[RUN] = 0
     fits = count > 0
@@ -411,11 +411,13 @@ def joined(STACK, items: Header, axis: i64, plan: Ptr[i64]):
         fits = (d >= 0) & (d < more) & (more <= DIMS) & (nd > 0)
         length = i64(0)
         k = i64(0)
+        lie = b1(True)
         while fits & (k < count):
             fits = listed(items, plan, k)
             if fits:
                 a = item_of(items, k)
                 own = shape_of(a)
+                lie = lie & in_order(a)
                 fits = dims_of(a) == nd
                 if fits:
                     for j in range(nd):
@@ -440,7 +442,12 @@ def joined(STACK, items: Header, axis: i64, plan: Ptr[i64]):
                         row = row * size
                 plan[SHAPE + j] = size
             plan[NDIM] = more
-            note(plan, rows * row, [rows, row])
             # Pieces of a few elements are moved faster by who moves the same column of all rows.
-            if (rows * row > 0) & ((rows == 1) | (row >= 8 * count) | (rows * row < 2048)):
-                plan[RUN] = 1
+            if lie & ((rows == 1) | (row >= 8 * count) | (rows * row < 2048)):
+                note(plan, rows * row, [rows, row])
+                plan[RUN] = i64(rows * row > 0)
+            elif lie | (
+                STACK | (nd < 4)
+            ):  # four dimensions may be joined as they lie: channels last
+                note(plan, rows * row, [d, length])
+                plan[RUN] = i64(2) if rows * row > 0 else i64(0)

@@ -9,8 +9,8 @@ on arrays of 1 MiB, one after the other, take a tenth of the time.
 * Others are rounded up to a size of four per power of two, and aligned to 64 bytes. Blocks from 2 MiB
   are mapped from the system in huge pages as far as the array reaches, others come from `malloc`.
 * What is kept is bounded: blocks in use and kept together to 5/4 of the most that was in use at one
-  time, and 64 MiB, and what is kept to half of the memory of the machine. What was unused for longest
-  goes first.
+  time lately (while the last 16,000 to 32,000 arrays came and went), and 64 MiB, and what is kept to
+  half of the memory of the machine. What was unused for longest goes first.
 
 NumPy's allocator is a context variable: `install` is for the context that calls it, which is usually
 the main thread's, and for contexts that are copied from it (asyncio). Other threads go on with NumPy's
@@ -39,11 +39,17 @@ SMALL = 32768  # bytes up to which memory is NumPy's own, with 16 bytes before i
 PAGE = 1 << 21  # a huge page: blocks from this size on are mapped
 LARGEST = 1 << 46
 CLASSES = 160
+WINDOW = (
+    1 << 15
+)  # arrays that came or went: what was in use twice as long ago does not count any more
 # What the functions of the pool get as their context, in words: a mutex, the numbers of `memory_stats`, the most
 # that is kept, what may be held above 5/4 of the peak, the number of calls, NumPy's own handler (context, malloc,
-# calloc, realloc, free); then of each class the first kept block, and when it was last asked for.
+# calloc, realloc, free), the most that was in use in this window and in the one before; then of each class the first
+# kept block, and when it was last asked for.
 MUTEX, ALLOCATED, PEAK, KEPT, HITS, MISSES, MOST, ROOM, CLOCK, OWN = 0, *range(8, 17)
-LISTS = OWN + abi.HANDLER_WORDS
+RECENT = OWN + abi.HANDLER_WORDS
+BEFORE = RECENT + 1
+LISTS = BEFORE + 1
 USED = LISTS + CLASSES
 WORDS = USED + CLASSES
 # A block begins with 64 bytes: the next kept block in word 0, and, right before the memory that is given out, the
@@ -83,9 +89,14 @@ def capacity(kind):
 
 @inline
 def touch(pool, kind):
-    """Note, under the lock, that a class was asked for."""
+    """Note, under the lock, that a class was asked for; whether a window ends."""
     pool[CLOCK] += 1
     pool[USED + kind] = pool[CLOCK]
+    ends = (pool[CLOCK] & (WINDOW - 1)) == 0
+    if ends:
+        pool[BEFORE] = pool[RECENT]
+        pool[RECENT] = pool[ALLOCATED]
+    return ends
 
 
 @inline
@@ -123,7 +134,8 @@ def shrink(pool: Ptr[i64], keep: i64):
     while True:
         lock(pool)
         held = pool[ALLOCATED] + pool[KEPT]
-        over = (held > pool[PEAK] + (pool[PEAK] >> 2) + pool[ROOM]) | (pool[KEPT] > pool[MOST])
+        most = max(pool[RECENT], pool[BEFORE])
+        over = (held > most + (most >> 2) + pool[ROOM]) | (pool[KEPT] > pool[MOST])
         if (pool[KEPT] == 0) | (not (over | (keep == 0))):
             break
         best, oldest = i64(0), i64((1 << 63) - 1)
@@ -145,7 +157,7 @@ def pooled(pool, size, ZERO):
     kind = class_of(size)
     length = capacity(kind)
     lock(pool)
-    touch(pool, kind)
+    ends = touch(pool, kind)
     block = pop(pool, kind)
     known = block != 0
     if known:
@@ -154,9 +166,11 @@ def pooled(pool, size, ZERO):
         pool[MISSES] += 1
     pool[ALLOCATED] += length
     pool[PEAK] = max(pool[PEAK], pool[ALLOCATED])
+    pool[RECENT] = max(pool[RECENT], pool[ALLOCATED])
     unlock(pool)
-    if not known:
+    if ends | (not known):
         shrink(pool, i64(1))
+    if not known:
         block = fresh(kind, size)
         if block == 0:
             shrink(pool, i64(0))
@@ -213,12 +227,12 @@ def pool_free(pool: Ptr[i64], memory: i64, size: i64):
             call(pool[OWN + 4], None, pool[OWN], memory - 16, words(memory)[-2] + 16)
         else:
             lock(pool)
-            touch(pool, kind)
+            ends = touch(pool, kind)
             words(memory - HEAD)[0] = pool[LISTS + kind]
             pool[LISTS + kind] = memory - HEAD
             pool[ALLOCATED] -= capacity(kind)
             pool[KEPT] += capacity(kind)
-            over = pool[KEPT] > pool[MOST]
+            over = ends | (pool[KEPT] > pool[MOST])
             unlock(pool)
             if over:
                 shrink(pool, i64(1))
@@ -320,7 +334,7 @@ def empty_cache() -> None:
     """Give back to the system all memory that is kept; forget the peak."""
     if _started():
         words = _pool().words
-        words[PEAK] = words[ALLOCATED]
+        words[PEAK] = words[RECENT] = words[BEFORE] = words[ALLOCATED]
         _pool().shrink(0)
         import ctypes
 

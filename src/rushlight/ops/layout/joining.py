@@ -186,7 +186,7 @@ def cat(xp, tensors: Arrays, dim: int = 0):
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     tensors = promoted(xp, tensors)
     if tensors[0].size < SMALL and tensors[0].ndim < 4:
-        joined = xp.cat_contiguous([xp.contiguous(a) for a in tensors], dim)
+        joined = xp.cat_contiguous(tensors, dim)
         if joined is not None:
             return joined
     kept = [a for a in tensors if a.shape != (0,)]
