@@ -264,6 +264,11 @@ def first_of(indices: np.ndarray, which: np.ndarray) -> np.ndarray:
     return room[:, : which.size]
 
 
+def row_major(indices: np.ndarray) -> np.ndarray:
+    """Coordinates in PyTorch's strides, where they are not so already."""
+    return np.ascontiguousarray(indices)
+
+
 def places(a: Coo) -> tuple:
     """The coordinates as an index of a dense array."""
     return tuple(a.indices)

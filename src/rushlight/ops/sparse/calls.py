@@ -183,7 +183,7 @@ def zero_(t: Tensor) -> Tensor:
 
         compressed.put(t, a.without_entries())
         return t
-    empty = Coo(np.zeros((a.sparse_dim, 0), np.int64), a.values[:0].copy(), a.shape, True)
+    empty = Coo(a.indices[:, :0].copy(), a.values[:0].copy(), a.shape, True)
     return replace(t, _wrap(empty), "zero_")  # type: ignore[arg-type]
 
 
@@ -434,7 +434,7 @@ def sum_over(input: Tensor, dim: Any, keepdim: bool, name: str) -> Tensor:
         return v.sum(0) if n else v[0]
     size = (*(a.shape[d] for d in kept), *v.shape[1:])
     if len(kept) == n and a.coalesced:
-        return build(v, np.ascontiguousarray(a.indices), size, True, name)
+        return build(v, sparse.row_major(a.indices), size, True, name)
     return summed(v, a.indices[kept], size, name)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rushlight._backends import compressed, sparse
 from rushlight._backends.compressed import Compressed
 from rushlight._backends.sparse import Coo, Sparse
@@ -110,7 +108,7 @@ def with_values(like: Tensor, values: Tensor, name: str = "", coalesced: bool = 
     if a.__class__ is Compressed:
         return run(assemble_compressed, values, a, name or "SparseCompressedTensorBackward0")
     size = (*a.shape[: a.sparse_dim], *values.shape[1:])
-    return build(values, np.ascontiguousarray(a.indices), size, coalesced, name)
+    return build(values, sparse.row_major(a.indices), size, coalesced, name)
 
 
 @op(where="_sparse", name="taken", node="SparseMaskBackward0", out=False)
@@ -169,7 +167,7 @@ def masked(t: Tensor, mask: Tensor) -> Tensor:
     a: Any = mask._array
     if a.__class__ is Compressed:
         return pattern_of(t, a)
-    at = np.ascontiguousarray(a.indices)
+    at = sparse.row_major(a.indices)
     return build(taken(t, at), at, a.shape, a.coalesced, "SparseMaskBackward0")
 
 
