@@ -212,11 +212,11 @@ def _how(pid: int | None, code: int | None) -> str:
     if code >= 0:
         return f"it ended with exit code {code}"
     try:
-        what = signal.strsignal(-code)
+        what = f"{signal.strsignal(-code)} ({signal.Signals(-code).name})"
     except ValueError:
-        what = None
+        what = str(-code)
     hint = ". Was there enough memory?" if -code == signal.SIGKILL else ""
-    return f"DataLoader worker (pid {pid}) is killed by signal: {what or -code}{hint}"
+    return f"DataLoader worker (pid {pid}) is killed by signal: {what}{hint}"
 
 
 class _ThreadChannel:

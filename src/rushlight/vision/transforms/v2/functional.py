@@ -88,8 +88,8 @@ def to_dtype(image: Tensor, dtype: Any = torch.float32, scale: bool = False) -> 
 def grayscale_to_rgb(image: Any) -> Any:
     """An image of one channel as one of three that are the same; one that has three already stays as it is.
 
-    >>> grayscale_to_rgb(torch.ones(1, 2, 2)).shape
-    Size([3, 2, 2])
+    >>> tuple(grayscale_to_rgb(torch.ones(1, 2, 2)).shape)
+    (3, 2, 2)
     """
     if not isinstance(image, Tensor):
         return image.convert(mode="RGB")
