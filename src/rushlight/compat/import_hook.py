@@ -350,7 +350,7 @@ class _Whole(ModuleType):
     """
 
     @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override] # an attribute of other modules
         found = super().__dict__
         for name in found["__dir__"]():
             if name not in found:

@@ -298,16 +298,16 @@ def on_tensors(node: Node, pure: bool = False) -> Call:
     name = getattr(target, "_opname", "")
     inplace = name.endswith("_") and not name.endswith("__") and name not in RESHAPING
     own = getattr(getattr(target, "overloadpacket", None), "_called", None)
-    custom = isinstance(own, CustomOpDef)
-    writes = None if custom else node.args[0] if inplace else node.kwargs.get("out")
+    custom = own if isinstance(own, CustomOpDef) else None
+    writes = None if custom is not None else node.args[0] if inplace else node.kwargs.get("out")
 
     def call(*args: Any, **kw: Any) -> Any:
         return array_of(target(*map(tensor_of, args), **{k: tensor_of(v) for k, v in kw.items()}))
 
     call.__name__ = name or getattr(target, "__name__", "call")
-    made = Call(node, call, node.args, dict(node.kwargs), pure=pure, writes=writes)  # type: ignore[arg-type]
-    if custom:
-        made.fills = nodes_in(own.written_of(node.args, node.kwargs))  # type: ignore[union-attr]
+    made = Call(node, call, node.args, dict(node.kwargs), pure=pure, writes=writes)  # type: ignore[arg-type] # a node
+    if custom is not None:
+        made.fills = nodes_in(custom.written_of(node.args, node.kwargs))
     made.view = bool(node.meta.get("marked"))  # no operator makes new memory with a bit
     return made
 

@@ -452,20 +452,20 @@ PYTHON_METHODS = frozenset(
 NOT_ASKED = frozenset(("as_subclass", "_strides", "_address", "_row_major"))
 
 
-def intercept(cls: type) -> None:
+def intercept(cls: Any) -> None:
     """Give a new subclass of `Tensor` descriptors that ask its `__torch_function__`.
 
     A class that has a `__torch_dispatch__` and no `__torch_function__` gets one that is disabled.
     """
-    if _same(cls.__torch_function__, Tensor.__torch_function__) and handlers.dispatches(cls):  # type: ignore[attr-defined]
-        cls.__torch_function__ = disabled  # type: ignore[attr-defined]
-    own = cls.__torch_function__  # type: ignore[attr-defined]
+    if _same(cls.__torch_function__, Tensor.__torch_function__) and handlers.dispatches(cls):
+        cls.__torch_function__ = disabled
+    own = cls.__torch_function__
     if _same(own, disabled) or any("_asked" in vars(c) for c in cls.__mro__[1:]):
         return
     before = set()
     for c in cls.__mro__[: cls.__mro__.index(Tensor)]:
         before |= vars(c).keys()
-    cls._asked = True  # type: ignore[attr-defined]
+    cls._asked = True
     for name, value in vars(Tensor).items():
         if name in before or name in NOT_ASKED:
             continue

@@ -52,9 +52,7 @@ class Alias:
     def read(self, recorder: Recorder) -> Node:
         """The node of the tensor as it is now."""
         if self.source is not None and self.seen != self.root.writes:
-            if (
-                recorder.graph is not recorder.whole
-            ):  # in a branch, whose nodes are not of the program around it
+            if recorder.graph is not recorder.whole:  # a branch: its nodes are not of the program
                 return self._replayed(recorder)
             self.node = self._replayed(recorder)
             self.seen = self.root.writes

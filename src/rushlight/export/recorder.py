@@ -70,9 +70,8 @@ class Recorder(TorchFunctionMode):
 
     def __init__(self, mod: Module) -> None:
         super().__init__()
-        self.graph = self.whole = (
-            Graph()
-        )  # where nodes go: in a branch of `cond` not the whole program
+        # Where nodes go: in a branch of `cond` the graph is not that of the whole program.
+        self.graph = self.whole = Graph()
         self.parts = Module()  # what nodes of this graph take as attributes: branches
         self.constants: dict[str, Tensor] = {}
         self.targets: dict[str, str] = {}

@@ -168,9 +168,8 @@ def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
 def _fixed_point(positions: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Taps whose weights are whole numbers, and by how many bits these are scaled."""
     weights = weights.copy()
-    for t in range(
-        len(weights) - 1, 0, -1
-    ):  # equal positions, at the borders, are rounded together
+    # Equal positions, at the borders, are rounded together.
+    for t in range(len(weights) - 1, 0, -1):
         same = positions[t] == positions[t - 1]
         weights[t - 1] += np.where(same, weights[t], 0)
         weights[t] = np.where(same, 0, weights[t])

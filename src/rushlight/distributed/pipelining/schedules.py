@@ -20,9 +20,8 @@ __all__ = [
     "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "get_schedule_class",
 ]  # fmt: skip
 
-Action = tuple[
-    str, int, int
-]  # "F" or "B", or of a backward in halves "I" and "W"; the number of the stage among this process's, the microbatch
+# ("F" or "B", or of a backward in halves "I" and "W"; the number of the stage among this process's; the microbatch)
+Action = tuple[str, int, int]
 
 
 class PipelineSchedule:
@@ -211,10 +210,9 @@ class ScheduleInterleavedZeroBubble(ScheduleInterleaved1F1B):
     laps = 1
 
     def actions(self) -> list[Action]:
+        # `late`: second halves that are left, as many as the process is behind the first one
         order: list[Action] = []
-        late: list[
-            Action
-        ] = []  # halves that are left: as many as the process is behind the first one
+        late: list[Action] = []
         for kind, stage, k in super().actions():
             order.append(("I" if kind == "B" else kind, stage, k))
             if kind == "B":
@@ -247,7 +245,8 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
         super().__init__(stages, n_microbatches, loss_fn, **options)
 
     def actions(self) -> list[Action]:
-        size, done = self.size, {}  # type: ignore[var-annotated]
+        size = self.size
+        done: dict[tuple[str, int, int], int] = {}  # (kind, stage, microbatch) -> the moment
         orders: list[list[Action]] = [[] for _ in range(size)]
         moment = 0
         while len(orders[self.rank]) < 6 * self.n:

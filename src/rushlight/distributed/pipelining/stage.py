@@ -29,8 +29,8 @@ class PipelineStage:
     """A part of a model, and its messages: activations to the next stage, gradients back.
 
     Stage `k` belongs to process `k % size` of the group, or where its schedule has it. `dw_builder()` is called after each
-    backward and gives a function for gradients that the module's backward leaves out; it runs when a schedule has time. What a stage gives to the next one, and of which shapes, is told once
-    with the first message.
+    backward and gives a function for gradients that the module's backward leaves out; it runs when a schedule has time.
+    What a stage gives to the next one, and of which shapes, is told once with the first message.
     """
 
     def __init__(
@@ -41,9 +41,8 @@ class PipelineStage:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
         self.device, self.group, self.dw_builder = device, group, dw_builder
-        self.place: Callable[[int, int], int] = (
-            operator.mod
-        )  # (stage, size of the group) -> process
+        # (stage, size of the group) -> process
+        self.place: Callable[[int, int], int] = operator.mod
         self.group_rank, self.group_size = groups.get_rank(group), groups.get_world_size(group)
         if self.group_size > num_stages:
             raise RuntimeError(

@@ -35,18 +35,19 @@ def _averaged(process_group: Any, bucket: GradBucket, size: int) -> Future[Tenso
     steps, numbers = _rounded(rows)
     all_steps = [rushlight.empty_like(steps) for _ in range(group.size())]
     all_numbers = [rushlight.empty_like(numbers) for _ in range(group.size())]
-    first = collectives.all_gather(all_steps, steps, group, async_op=True)
-    second = collectives.all_gather(all_numbers, numbers, group, async_op=True)
+    # mypy: with `async_op` there is something to wait for
+    first: Any = collectives.all_gather(all_steps, steps, group, async_op=True)
+    second: Any = collectives.all_gather(all_numbers, numbers, group, async_op=True)
 
     def average(done: Any) -> Tensor:
         done.value()
-        first.wait()  # type: ignore[union-attr]
+        first.wait()
         total = rushlight.zeros_like(rows)
         for (step, zero), each in zip([s.unbind(1) for s in all_steps], all_numbers):
             total += (each.float() - zero[:, None]) * step[:, None]
         return row.copy_(total.view(-1)[: len(row)].div_(group.size()))
 
-    return second.get_future().then(average)  # type: ignore[union-attr]
+    return second.get_future().then(average)
 
 
 def _rounded(rows: Tensor) -> tuple[Tensor, Tensor]:
