@@ -23,7 +23,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.distributed as dist
-from rushlight.distributed import run
+from rushlight.distributed import launcher, run
 
 PROGRAMS = pathlib.Path(__file__).parent / "distributed_programs.py"
 LIMIT = int(
@@ -247,6 +247,47 @@ def test_launcher_s_options(tmp_path):
         run.Job(run.parse_args(["--nnodes=1:2", "--node-rank=1", "x.py"]), 0)
     with pytest.raises(SystemExit, match="there is no signal 'SIGNONE'"):
         run.main(["--signals-to-handle=SIGNONE", "x.py"])
+
+
+def test_lines_with_texts_are_in_a_file_of_all_ranks(tmp_path):
+    code = "echo an apple $LOCAL_RANK; echo a pear; echo 1,2; echo an apple >&2"
+    status, _ = launch(
+        "run", "--nproc=2", "--tee=1", "--log-dir", str(tmp_path), "--duplicate-stdout-filters=apple,1,,2",
+        "--duplicate-stderr-filters=apple", "--no-python", "sh", "-c", code,
+    )  # fmt: skip
+    assert status == 0
+    found = {path.name: path.read_text() for path in tmp_path.rglob("filtered_*.log")}
+    assert sorted(found["filtered_stdout.log"].splitlines()) == [
+        "[rank0] 1,2", "[rank0] an apple 0", "[rank1] 1,2", "[rank1] an apple 1",
+    ]  # fmt: skip
+    assert found["filtered_stderr.log"] == ""  # only what --tee copies
+
+
+def test_options_come_from_the_environment(monkeypatch):
+    given = {"NNODES": "1:3", "NPROC_PER_NODE": "4", "MAX_RESTARTS": "2", "MODULE": "1", "NO_PYTHON": "0", "TEE": "3",
+             "DUPLICATE_STDOUT_FILTERS": "a,b", "MASTER_PORT": "5"}  # fmt: skip
+    for name, value in given.items():
+        monkeypatch.setenv(f"PET_{name}", value)
+    found = run.parse_args(["--max-restarts=1", "x"])
+    assert (found.nnodes, found.nproc_per_node, found.max_restarts, found.tee) == (
+        "1:3",
+        "4",
+        1,
+        "3",
+    )
+    assert found.module is True and found.no_python is False and found.standalone is False
+    assert found.duplicate_stdout_filters == ["a", "b"] and found.master_port == 5
+    config = launcher.LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=1)
+    assert config.options().tee == "0"  # the environment is the command's
+
+
+def test_options_that_are_refused():
+    with pytest.raises(
+        ValueError, match=r"Could not find entrypoint under 'torchrun.logs_specs\[x\]' key"
+    ):
+        run.main(["--logs-specs=x", "x.py"])
+    with pytest.raises(RuntimeError, match="near GPUs"):
+        run.main(["--numa-binding=node", "x.py"])
 
 
 def test_a_signal_ends_the_job():

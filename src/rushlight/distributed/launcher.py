@@ -59,7 +59,7 @@ class LaunchConfig:
             f"--node-rank={self.rdzv_configs.get('rank', 0)}", f"--rdzv-endpoint={self.rdzv_endpoint}", "--no-python",
             f"--rdzv-id={self.run_id}", f"--role={self.role}", *["--virtual-local-rank"] * self.virtual_local_rank,
         ]  # fmt: skip
-        return run.parse_args([*given, "program"])
+        return run._parser({}).parse_args([*given, "program"])
 
 
 class elastic_launch:

@@ -6,6 +6,7 @@ examples:
   rushlight run --nproc 8 --nnodes 2 --node-rank 1 --master-addr first --master-port 29500 train.py
 
 Lines that a process writes begin with its rank. When one fails the others are ended, and a report says which and why.
+Options that are not given come from the environment, --max-restarts from PET_MAX_RESTARTS.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
 
 from rushlight.distributed import pmi
 from rushlight.distributed.tcp_store import TCPStore
@@ -29,7 +32,13 @@ __all__ = ["get_args_parser", "main", "parse_args", "run"]
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
+def _filters(text: str) -> list[str]:
+    """The texts between commas; two commas are one within a text."""
+    return [each.replace("\0", ",").strip() for each in text.replace(",,", "\0").split(",")]
+
+
 STREAMS = "to files: 1 stdout, 2 stderr, 3 both; or of some ranks, as 0:1,1:2"
+FILTERED = "that --tee writes are in filtered_stdout.log or filtered_stderr.log, too"
 OPTIONS: dict[str, dict[str, Any]] = {
     "--nproc-per-node": {"default": "1", "help": "processes on this machine, or `auto`"},
     "--nnodes": {"default": "1", "help": "machines; of MIN:MAX the job has MIN"},
@@ -53,6 +62,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--redirects": {"default": "0", "help": f"what processes write goes {STREAMS}"},
     "--tee": {"default": "0", "help": f"it goes to files, too, {STREAMS}"},
     "--local-ranks-filter": {"default": "", "help": "ranks on this machine that are shown, as 0,2"},
+    "--duplicate-stdout-filters": {
+        "type": _filters, "default": [], "help": f"lines with one of these texts {FILTERED}",
+    },
+    "--duplicate-stderr-filters": {
+        "type": _filters, "default": [], "help": f"lines with one of these texts {FILTERED}",
+    },
+    "--standalone": {"action": "store_true", "help": "one machine: addresses and ports are not used"},
 }  # fmt: skip
 SHORT = {"--nproc-per-node": "--nproc", "--module": "-m", "--redirects": "-r", "--tee": "-t"}
 WITHOUT_MEANING = (
@@ -60,19 +76,32 @@ WITHOUT_MEANING = (
 )
 
 
+NEAR_GPUS = ["node", "socket", "exclusive", "core-complex"]
+
+
 def get_args_parser() -> argparse.ArgumentParser:
     """The options of torchrun; those that mean nothing here are accepted."""
+    return _parser(os.environ)
+
+
+def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """The options, with what the environment has of them."""
     made = argparse.ArgumentParser(
         prog="torchrun", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = made.add_argument
     for name, how in OPTIONS.items():
         short = [SHORT[name]] if name in SHORT else []
+        given = environment.get(f"PET_{_with_underscores(name)[2:].upper()}")
+        if given is not None:
+            how = how | {"default": bool(int(given)) if "action" in how else given}
         add(*dict.fromkeys([name, _with_underscores(name)]), *short, **how)
     for name in WITHOUT_MEANING:
         add(f"--{name}", _with_underscores(f"--{name}"), help=argparse.SUPPRESS)
-    for name in ("--standalone", "--run-path", "--use-env"):
+    for name in ("--run-path", "--use-env"):
         add(name, _with_underscores(name), action="store_true", help=argparse.SUPPRESS)
+    for name, how in (("--logs-specs", {}), ("--numa-binding", {"choices": NEAR_GPUS})):
+        add(name, _with_underscores(name), help=argparse.SUPPRESS, **how)
     add("training_script", metavar="PROGRAM", help="a .py file, or a module after -m")
     rest = "the program's own arguments"
     add("training_script_args", metavar="...", nargs=argparse.REMAINDER, help=rest)
@@ -81,6 +110,14 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 def _with_underscores(name: str) -> str:
     return "--" + name[2:].replace("-", "_")
+
+
+class Target(NamedTuple):
+    """Where lines go, what is written before each, and texts of which a line must have one."""
+
+    file: Any
+    before: str
+    texts: Sequence[str] = ()
 
 
 class Job:
@@ -93,7 +130,9 @@ class Job:
             raise SystemExit(f"torchrun: --node-rank {options.node_rank} of {machines} machines")
         self.first, self.size = options.node_rank * self.here, machines * self.here
         host, port = options.master_addr, options.master_port
-        if options.rdzv_endpoint:
+        if options.standalone:
+            host, port = "127.0.0.1", 0
+        elif options.rdzv_endpoint:
             name, _, number = options.rdzv_endpoint.partition(":")
             host, port = name, int(number or 29400)
         self.store = None
@@ -111,11 +150,15 @@ class Job:
             self.shared["LOCAL_RANK"] = 0
         self.processes: list[subprocess.Popen] = []
         self.threads: list[threading.Thread] = []
+        self.filtered: dict[str, Any] = {}
 
     def start(self) -> None:
         """Start all; what each writes is passed on with its rank."""
         kept = {k: v for k, v in os.environ.items() if k not in pmi.LAUNCHERS and k != "PMI_SIZE"}
         kept.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: the processes share the processors
+        for name in ("stdout", "stderr"):
+            if getattr(self.options, f"duplicate_{name}_filters"):
+                self.filtered[name] = self.file(f"filtered_{name}.log")
         for local in range(self.here):
             rank = self.first + local
             own = {"RANK": rank, "LOCAL_RANK": local, "ROLE_RANK": rank, "PYTHONUNBUFFERED": "1"}
@@ -134,19 +177,26 @@ class Job:
                 thread.start()
                 self.threads.append(thread)
 
-    def targets(self, local: int, name: str, shown: Any) -> list[tuple[Any, str]]:
-        """Where lines of a process go, and what is written before each."""
+    def file(self, *names: str) -> Any:
+        """A file for what processes write in this attempt."""
+        attempt = f"attempt_{self.shared['TORCHELASTIC_RESTART_COUNT']}"
+        path = os.path.join(self.options.log_dir, attempt, *names)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, "w", encoding="utf-8")
+
+    def targets(self, local: int, name: str, shown: Any) -> list[Target]:
+        """Where lines of a process go."""
         options, found = self.options, []
+        rank = f"[rank{self.first + local}] "
         away, copied = (_has(mask, local, name) for mask in (options.redirects, options.tee))
         ranks = options.local_ranks_filter
         if (copied or not away) and (not ranks or str(local) in ranks.split(",")):
-            found.append((shown, f"[rank{self.first + local}] "))
+            found.append(Target(shown, rank))
         if away or copied:
-            attempt = f"attempt_{self.shared['TORCHELASTIC_RESTART_COUNT']}"
-            folder = os.path.join(options.log_dir, attempt, str(local))
-            os.makedirs(folder, exist_ok=True)
-            path = os.path.join(folder, f"{name}.log")
-            found.append((open(path, "w", encoding="utf-8"), ""))  # noqa: SIM115  # closed by `_pass_on`
+            found.append(Target(self.file(str(local), f"{name}.log"), ""))
+        if copied and name in self.filtered:
+            texts = getattr(options, f"duplicate_{name}_filters")
+            found.append(Target(self.filtered[name], rank, texts))
         return found
 
     def wait(self) -> int | None:
@@ -174,6 +224,8 @@ class Job:
                 time.sleep(0.02)
         for thread in self.threads:
             thread.join(1.0)
+        for file in self.filtered.values():
+            file.close()
 
     def report(self, k: int) -> str:
         """Which process failed, and how."""
@@ -216,16 +268,18 @@ def _end_with_the_parent() -> Any:
     return lambda: call(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-def _pass_on(source: Any, targets: list[tuple[Any, str]]) -> None:
-    """Write the lines of a process to targets, with what belongs before each; close files."""
+def _pass_on(source: Any, targets: list[Target]) -> None:
+    """Write the lines of a process to targets; close the process's own files."""
     with source:
-        for line in source:
-            for target, before in targets:
-                target.write(f"{before}{line.decode(errors='replace').rstrip(chr(10))}\n")
-                target.flush()
-    for target, before in targets:
-        if not before:
-            target.close()
+        for row in source:
+            line = row.decode(errors="replace").rstrip("\n")
+            for target in targets:
+                if not target.texts or any(text in line for text in target.texts):
+                    target.file.write(f"{target.before}{line}\n")
+                    target.file.flush()
+    for target in targets:
+        if not target.before:
+            target.file.close()
 
 
 def _stopped(number: int, frame: Any) -> None:
@@ -234,9 +288,11 @@ def _stopped(number: int, frame: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the job, again while it fails and restarts are left. Returns the exit status."""
+    _check(options)
     names = set(options.signals_to_handle.split(",")) - {"SIGINT"}  # which is KeyboardInterrupt
     before = {number: signal.signal(number, _stopped) for number in map(_signal, names)}
-    if options.redirects != "0" or options.tee != "0":
+    filters = options.duplicate_stdout_filters + options.duplicate_stderr_filters
+    if options.redirects != "0" or options.tee != "0" or filters:
         if options.log_dir:
             os.makedirs(options.log_dir, exist_ok=True)
         prefix = f"{options.rdzv_id or os.getpid()}_"
@@ -264,6 +320,17 @@ def run(options: argparse.Namespace) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     return 1
+
+
+def _check(options: argparse.Namespace) -> None:
+    """ValueError or RuntimeError for what cannot be done."""
+    if options.logs_specs is not None:
+        group = "torchrun.logs_specs"
+        if not entry_points(group=group, name=options.logs_specs):
+            raise ValueError(f"Could not find entrypoint under '{group}[{options.logs_specs}]' key")
+        raise NotImplementedError("--logs-specs: files of processes are --redirects and --tee")
+    if options.numa_binding is not None:
+        raise RuntimeError("--numa-binding is for processors near GPUs: there are none")
 
 
 def _signal(name: str) -> signal.Signals:
