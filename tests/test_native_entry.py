@@ -221,7 +221,8 @@ def test_entries_before_a_function(monkeypatch):
 
 
 def test_functions_of_elements_keep_the_order_of_memory():
-    """Dense arrays with the same strides, of whatever order, are gone through as they lie; others are left alone."""
+    """Dense arrays with the same strides, of whatever order, are gone through as they lie; of others the first one that
+    tells an order gives it to the result."""
     sigmoid, product = elementwise.sigmoid.entries[F32], elementwise.addcmul.entries[F32]
     random = np.random.default_rng(0)
     for order in ((2, 0, 1), (1, 2, 0), (2, 1, 0), (0, 2, 1), (0, 1, 2)):
@@ -234,8 +235,18 @@ def test_functions_of_elements_keep_the_order_of_memory():
         assert r.strides == a.strides
         np.testing.assert_allclose(r, a + 2 * b * c, rtol=1e-6)
     gap, twice = memory[0, :, :, ::2].T, np.broadcast_to(memory[0, 0], (3, 4, 5)).T
-    assert sigmoid(gap) is None and sigmoid(twice) is None
-    assert product(a, b, np.asfortranarray(c), 2) is None
+    for x, strides in ((gap, (4, 12, 48)), (twice, (12, 60, 4))):
+        r = sigmoid(x)
+        assert r.strides == strides
+        np.testing.assert_allclose(r, 1 / (1 + np.exp(-x)), rtol=1e-6)
+    for x, strides in ((c, b.strides), (np.asfortranarray(c), b.strides), (c[:, :1], b.strides)):
+        r = product(b, x, a[:1], 2)
+        assert r.strides == strides
+        np.testing.assert_allclose(r, b + 2 * x * a[:1], rtol=1e-6)
+    rows = random.standard_normal((700, 3)).astype(F32)  # more short rows than are copied at a time
+    np.testing.assert_allclose(
+        product(rows.T, rows[0, :, None], rows.T, 2), (rows * (1 + 2 * rows[0])).T, rtol=1e-5
+    )
 
 
 def test_they_can_be_turned_off():

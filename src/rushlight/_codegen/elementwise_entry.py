@@ -9,7 +9,8 @@ import numpy as np
 
 from rushlight._codegen.kernel import builtin, entry
 from rushlight._codegen.kernels import header
-from rushlight._codegen.language import array, bits, inline
+from rushlight._codegen.kernels.broadcast import compared
+from rushlight._codegen.language import array, bits, inline, unroll
 from rushlight._codegen.language import call as call_address
 from rushlight._codegen.native_entry import (
     ARRAY,
@@ -35,7 +36,7 @@ from rushlight._codegen.python_api import (
     PyLong_AsLongLongAndOverflow,
 )
 from rushlight._codegen.runtime.abi import DATA, FLOAT_VALUE, TYPE
-from rushlight._codegen.types import Header, Ptr, Type, b1, f32, f64, i32, i64
+from rushlight._codegen.types import Header, Ptr, Type, b1, f32, f64, i32, i64, u8, u16, u32, u64
 
 # Behind FIXED in what `over_elements` is bound to: the dtypes of arrays and of the result, their sizes, the loop,
 # what looks for a 0 in the second array (0: nothing does), how many arrays, how many operands with numbers, the type
@@ -44,6 +45,8 @@ GIVEN, MADE, STEP, MADE_STEP, LOOP, SEARCH, ARRAYS, OPERANDS, BECOMES, ABSENT = 
     FIXED, FIXED + 10
 )
 OPERANDS_MOST = 8
+ROW = 64  # elements from which a loop is called for a single row
+BLOCK = 512  # elements that are copied for one call
 SINGLE, DOUBLE, WIDE, NARROW = 1, 2, 3, 4
 BECOME = {f32: SINGLE, f64: DOUBLE, i64: WIDE, i32: NARROW}
 EXACT = 1 << 24  # integers up to here are exact in every type; NumPy rounds larger ones
@@ -93,85 +96,151 @@ def number_read(o, table, absent, into):
 
 
 @inline
-def spread(arrays, objects, itemsize, shape, sizes, walks):
-    """How row-major arrays broadcast: (whether they do, the dimensions of the result, how many groups its dimensions
-    make). Written are its shape, and of each group, innermost first, its size and the step in each array in bytes."""
+def inwards(p, q, arrays, sizes, of):
+    """Of two dimensions: (whether the strides of `p` are the larger ones, whether they are the smaller ones), in the
+    first array that tells."""
+    larger, smaller = b1(0), b1(0)
+    for k in range(arrays):
+        if not (larger | smaller):
+            larger, smaller = compared(p, q, sizes, of + k * DIMS)
+    return larger, smaller
+
+
+@inline
+def broadcast(arrays, objects, sizes, of, order):
+    """How arrays broadcast: (whether they do, the dimensions of the result). Written are, of dimensions counted from the
+    last, their sizes, the strides of each array in bytes (0 where it is repeated), and their order in memory, innermost first."""
     nd = i64(0)
     for k in range(arrays):
         nd = max(nd, header.dims_of(bits(objects[k], Header)))
-    fits, groups = nd <= DIMS, i64(0)
-    running, step = array(i64, OPERANDS_MOST), array(i64, OPERANDS_MOST)
-    for k in range(arrays):
-        running[k] = itemsize + 0
+    fits = nd <= DIMS
     if fits:
         for j in range(nd):
-            n, joins = i64(1), groups > 0
+            n = i64(1)
             for k in range(arrays):
                 a = bits(objects[k], Header)
-                own, at = i64(1), header.dims_of(a) - 1 - j
+                own, step, at = i64(1), i64(0), header.dims_of(a) - 1 - j
                 if at >= 0:
-                    own = header.shape_of(a)[at]
-                step[k] = running[k] if own != 1 else i64(0)
-                running[k] = running[k] * own
-                fits = fits & ((own == 1) | (n == 1) | (own == n))
+                    own, step = header.shape_of(a)[at], header.strides_of(a)[at]
+                fits = fits & ((own == 1) | (n == 1) | (own == n)) & (step >= 0)
+                if (own != 1) & (n == 1):
+                    for before in range(k):
+                        of[before * DIMS + j] = i64(0)
                 n = own if own != 1 else n
-                if groups > 0:
-                    joins = joins & (step[k] == walks[k * DIMS + groups - 1] * sizes[groups - 1])
-            shape[nd - 1 - j] = n
+                of[k * DIMS + j] = step if own == n else i64(0)
+            sizes[j] = n
+            order[j] = j
+            at = j
+            for back in range(j):
+                i, p, q = j - 1 - back, order[j - 1 - back], order[at]
+                larger, smaller = inwards(p, q, arrays, sizes, of)
+                if larger:
+                    order[i] = q
+                    order[at] = p
+                    at = i
+                if smaller:
+                    break
+    return fits, nd
+
+
+@inline
+def spread(arrays, operands, objects, itemsize, shape, strides, sizes, walks):
+    """How arrays of any strides broadcast: (whether they do, the dimensions of the result, whether it is in order, how
+    many groups its dimensions make, its elements). Written are its shape and its strides, and of each group, innermost
+    first, its size and the step in each operand and in the result in bytes. The result lies in memory as the first array
+    that tells, like PyTorch's."""
+    lengths, of, order = array(i64, DIMS), array(i64, OPERANDS_MOST * DIMS), array(i64, DIMS)
+    fits, nd = broadcast(arrays, objects, lengths, of, order)
+    groups, total, ordered = i64(0), i64(1), b1(1)
+    if fits:
+        for j in range(nd):
+            at = order[j]
+            n, joins = lengths[at], groups > 0
+            ordered = ordered & (at == j)
+            shape[nd - 1 - at] = n
+            strides[nd - 1 - at] = total * itemsize
+            if groups > 0:
+                for k in range(arrays):
+                    reached = walks[k * DIMS + groups - 1] * sizes[groups - 1]
+                    joins = joins & (of[k * DIMS + at] == reached)
             if (n != 1) & joins:
                 sizes[groups - 1] = sizes[groups - 1] * n
-            elif n != 1:
+            elif (n != 1) | (j == nd - 1) & (groups == 0):
                 sizes[groups] = n
                 for k in range(arrays):
-                    walks[k * DIMS + groups] = step[k]
+                    walks[k * DIMS + groups] = of[k * DIMS + at]
+                for k in range(arrays, operands):
+                    walks[k * DIMS + groups] = 0
+                walks[operands * DIMS + groups] = total * itemsize
                 groups = groups + 1
-    return fits, nd, groups
+            total = total * n
+    return fits, nd, ordered, groups, total
 
 
 @inline
-def walk_of_result(arrays, operands, groups, itemsize, sizes, walks):
-    """Write the steps of the result, in order, and of the numbers; returns how many elements there are."""
-    size = i64(1)
-    for g in range(groups):
-        walks[operands * DIMS + g] = itemsize * size
-        for k in range(arrays, operands):
-            walks[k * DIMS + g] = 0
-        size = size * sizes[g]
-    return size
+def next_row(operands, groups, sizes, walks, at, place):
+    """Move to the next row: of the innermost group, at all places of the others."""
+    goes_on, g = b1(1), i64(1)
+    while goes_on & (g < groups):
+        place[g] = place[g] + 1
+        goes_on = place[g] == sizes[g]
+        for k in range(operands + 1):
+            at[k] = at[k] + walks[k * DIMS + g]
+            if goes_on:
+                at[k] = at[k] - walks[k * DIMS + g] * sizes[g]
+        if goes_on:
+            place[g] = 0
+        g = g + 1
 
 
 @inline
-def over_rows(loop, operands, groups, sizes, walks, args, steps):
-    """Call a loop for each row: of the innermost group, at all places of the others."""
+def beside(itemsize, source, step, n, into):
+    """Copy `n` elements of an address, by their step in bytes, to another one, side by side."""
+    for U in unroll((u8, u16, u32, u64)):
+        if itemsize == U.size:
+            for i in range(n):
+                bits(into + i * U.size, Ptr[U])[0] = bits(source + i * step, Ptr[U])[0]
+
+
+@inline
+def over_rows(loop, arrays, operands, groups, sizes, walks, args, steps):
+    """Call a loop for each row, or, where rows are short, for many of them, of which a copy is made."""
     at, place = array(i64, OPERANDS_MOST), array(i64, DIMS)
-    rows, inner = i64(1), array(i64, 1)
-    inner[0] = 1
+    lies, copies = array(i64, OPERANDS_MOST), array(u64, OPERANDS_MOST * BLOCK)
+    rows, inner, held = i64(1), array(i64, 1), i64(0)
+    for g in range(1, groups):
+        rows = rows * sizes[g]
+        place[g] = 0
+    row, itemsize = sizes[0] + 0, steps[0] + 0
+    short = (row < ROW) & (rows > 1)
     for k in range(operands + 1):
         at[k] = args[k]
-        steps[k] = i64(0)
-    for g in range(groups):
-        place[g] = 0
-        if g == 0:
-            inner[0] = sizes[0]
-            for k in range(operands + 1):
-                steps[k] = walks[k * DIMS]
-        else:
-            rows = rows * sizes[g]
-    for _ in range(rows):
+        if short & (k < arrays):
+            lies[k] = 1  # as the result does
+            for g in range(groups):
+                here = (
+                    walks[k * DIMS + g] * steps[operands] == walks[operands * DIMS + g] * itemsize
+                )
+                lies[k] = lies[k] & i64(here)
+            if lies[k] == 0:
+                args[k] = bits(copies + k * BLOCK, i64)
+        elif not short:
+            steps[k] = walks[k * DIMS]
+    for r in range(rows):
         for k in range(operands + 1):
-            args[k] = at[k]
-        call_address(loop, None, args, inner, steps, i64(0))
-        goes_on, g = b1(1), i64(1)
-        while goes_on & (g < groups):
-            place[g] = place[g] + 1
-            goes_on = place[g] == sizes[g]
+            if not short:
+                args[k] = at[k]
+            elif (k < arrays) & (lies[k] == 0):
+                beside(itemsize, at[k], walks[k * DIMS], row, args[k] + held * itemsize)
+        held = held + row
+        if (not short) | (held + row > BLOCK) | (r == rows - 1):
+            inner[0] = held
+            call_address(loop, None, args, inner, steps, i64(0))
             for k in range(operands + 1):
-                at[k] = at[k] + walks[k * DIMS + g]
-                if goes_on:
-                    at[k] = at[k] - walks[k * DIMS + g] * sizes[g]
-            if goes_on:
-                place[g] = 0
-            g = g + 1
+                if (k == operands) | ((k < arrays) & (lies[k] == 1)):
+                    args[k] = args[k] + held * steps[k]
+            held = i64(0)
+        next_row(operands, groups, sizes, walks, at, place)
 
 
 @inline
@@ -192,11 +261,22 @@ def writes_over(objects, arrays, operands, size, table):
     return fits
 
 
+@inline
+def may_have_zeros(divisor, table):
+    """Whether an array has an element that is 0, or does not lie so that they are looked for."""
+    found = not header.dense(divisor, table[STEP])
+    if not found:
+        place, size = array(i64, 1), header.size_of(divisor)
+        call_address(table[SEARCH], None, divisor[DATA] + 0, size, place)
+        found = place[0] != size
+    return found
+
+
 @entry
 def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
     """The loop of a ufunc over arrays of one dtype, and numbers behind them. The arrays are of one shape, in order or
-    dense with the same strides; or they are in order, few, and broadcast. One more array is written to: of that shape
-    and in order like all others, of which each is the same memory or shares none."""
+    dense with the same strides; or they are small, of any strides, and broadcast. One more array is written to: of the
+    shape of all others and in order like these, of which each is the same memory or shares none."""
     table = bits(self[DATA], Ptr[i64])
     nothing, arrays, operands = table[NOTHING], table[ARRAYS], table[OPERANDS]
     into = count == operands + 1
@@ -216,7 +296,6 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
                     alike = header.same_shape(a, first)
                     if alike:
                         alike = ordered | header.same_strides(a, first)
-                fits = ordered | alike
                 args[k] = a[DATA]
                 steps[k] = table[STEP]
         else:
@@ -230,13 +309,16 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
         return new_reference(nothing)
     nd, groups, shape, strides = header.dims_of(first), i64(0), array(i64, DIMS), array(i64, DIMS)
     sizes, walks = array(i64, DIMS), array(i64, OPERANDS_MOST * DIMS)
+    alike = alike & (ordered | ((nd <= DIMS) & header.dense(first, table[STEP])))
+    straight = ordered
     if alike:
         size[0] = header.size_of(first)
         if not ordered:
-            fits = (nd <= DIMS) & header.dense(first, table[STEP])
+            header.strides_like(first, table[STEP], table[MADE_STEP], strides)
     else:
-        fits, nd, groups = spread(arrays, objects, table[STEP], shape, sizes, walks)
-        size[0] = walk_of_result(arrays, operands, groups, table[MADE_STEP], sizes, walks)
+        fits, nd, straight, groups, size[0] = spread(
+            arrays, operands, objects, table[MADE_STEP], shape, strides, sizes, walks
+        )
         fits = fits & (size[0] < LONG)
     if into & fits:
         fits = ordered & alike & plain(objects[operands], table, table[MADE])
@@ -245,18 +327,14 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
     if (not fits) | (size[0] == 0):
         return new_reference(nothing)
     if table[SEARCH] != 0:
-        place, divisors = array(i64, 1), header.size_of(bits(objects[1], Header))
-        call_address(table[SEARCH], None, args[1], divisors, place)
-        if place[0] != divisors:
+        if may_have_zeros(bits(objects[1], Header), table):
             return new_reference(nothing)
-    if not ordered:
-        header.strides_like(first, table[STEP], table[MADE_STEP], strides)
     if into:
         out = new_reference(objects[operands])
     else:
         out = call_address(
             table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(nd),
-            header.shape_of(first) if alike else shape, i64(0) if ordered else bits(strides, i64), i64(0), i32(0), i64(0),
+            header.shape_of(first) if alike else shape, i64(0) if straight else bits(strides, i64), i64(0), i32(0), i64(0),
         )  # fmt: skip
     if out != 0:
         args[operands] = bits(out, Ptr[i64])[DATA]
@@ -269,7 +347,7 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             if thread != 0:
                 PyEval_RestoreThread(thread)
         else:
-            over_rows(table[LOOP], operands, groups, sizes, walks, args, steps)
+            over_rows(table[LOOP], arrays, operands, groups, sizes, walks, args, steps)
     return out
 
 

@@ -17,10 +17,12 @@ from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, alone, bind
-from rushlight._codegen.types import Type, f32, f64, i64
-from rushlight.core.dtype_sets import BOOL, C64, C128, F32, F64, I64
+from rushlight._codegen.types import Type, bf16, f16, f32, f64, i64
+from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64
 
 FULL = {F32: f32, F64: f64}
+MASKED = {**FULL, I64: i64}
+FILLED = {**MASKED, F16: f16, BF16: bf16}
 SLICES = kernels.put_slices, {"I": i64}
 ELEMENTS = kernels.write_along, {"I": i64, "NEW": False, "SAME": False}
 
@@ -51,14 +53,17 @@ def reducing(infer: Any, run: tuple, mean: Any, words: tuple[str, ...]) -> ByDty
     return entries(make, WIDE_ADDED)
 
 
-def filling(infer: Any, kernel: Any, places: np.dtype = I64, makes: bool = False) -> ByDtype:
-    """Writes of a Python number at indices, or where a mask says; `makes`: into a result."""
+def filling(infer: Any, kernel: Any, types: Mapping[Any, Type] = FILLED) -> ByDtype:
+    """Writes of a Python number at indices; where a mask says, into a result."""
+    masked = infer is index_calls.masked_fill
 
     def make(d: np.dtype, t: Type) -> Any:
         known = {"T": t, "V": i64 if t is i64 else f64}
-        return bind((infer, known), [d, places], [d] if makes else [], (kernel, known))
+        return bind(
+            (infer, known), [d, BOOL if masked else I64], [d] if masked else [], (kernel, known)
+        )
 
-    return entries(make, {**FULL, I64: i64})
+    return entries(make, types)
 
 
 def of_parts(infer: Any, run: Any) -> ByDtype:
@@ -81,7 +86,7 @@ ENTRIES = {
         index_calls.scatter_reduce, ELEMENTS, kernels.mean_along, ("sum", "prod", "amax", "amin")
     ),
     "index_select": taking(index_calls.index_select, kernels.take_slices),
-    "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled, BOOL, True),
+    "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled, MASKED),
     "complex": of_parts(few.complex, few.complex_of),
     "polar": of_parts(few.polar, few.polar_of),
     "renorm": entries(

@@ -273,7 +273,7 @@ def fill_slices_with(z: Ptr[T], index: Ptr[i64], bad: Ptr[i64],
     for j in range(k):
         bad[0] = bad[0] | i64(u64(index[j] + n) >= u64(2 * n))
     if bad[0] == 0:
-        v = T(value)
+        v = T.loaded(value)
         for o in range(outer):
             for j in range(k):
                 at = index[j] + n if index[j] < 0 else index[j] + 0
@@ -427,7 +427,7 @@ def fill_along(z: Ptr[T], index: Ptr[i64], bad: Ptr[i64],
     """z[o, index[o, j, i], i] = value. bad[0] = 1 where an index is out of range, and nothing is written."""
     look_through(index, bad, outer * k * inner, n, i64)
     if bad[0] == 0:
-        v = T(value)
+        v = T.loaded(value)
         for r in range(outer * k):
             to, which = z + r // k * n * inner, index + r * inner
             for i in range(inner):

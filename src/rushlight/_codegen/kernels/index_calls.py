@@ -15,7 +15,7 @@ from rushlight._codegen.kernels.header import (
 from rushlight._codegen.kernels.shape_inference import apart, like, note
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
-from rushlight._codegen.types import Header, Ptr, b1, f32, i64
+from rushlight._codegen.types import Header, Ptr, b1, bf16, f16, f32, i64
 
 # Runs where elements (inner = 1) or slices are moved.
 ELEMENTS, SLICES = 1, 2
@@ -176,7 +176,7 @@ def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
 
 COMPARED = 64  # indices that are compared with each other
 LARGE = 65536  # elements that are left to the ways that cut them for threads
-MAX_F32 = 3.4028234663852886e38
+MOST = {f32: 3.4028234663852886e38, bf16: 3.3895313892515355e38, f16: 65504.0}
 
 
 @inline
@@ -261,8 +261,8 @@ def holds(T, value):
     fits = b1(1)
     if T is i64:
         fits = value != NONE
-    elif T is f32:
-        fits = (abs(value) <= MAX_F32) | (value - value != 0)  # or infinite, or NaN
+    elif T in MOST:
+        fits = (abs(value) <= MOST[T]) | (value - value != 0)  # or infinite, or NaN
     return fits
 
 
