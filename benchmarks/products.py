@@ -60,11 +60,12 @@ def sides(a: Any, b: Any, torch: Any) -> list[Any]:
     """The product by ours, by PyTorch's library and by NumPy's."""
     import numpy as np
 
+    from rushlight._codegen import product_sizes
     from rushlight._codegen.kernels import gemm
     from rushlight._codegen.types import of
 
     x, y, z = (np.empty((*a.shape[:-1], b.shape[-1]), a.dtype) for _ in range(3))
-    kernel = gemm.product.compiled(**gemm.known(of(a.dtype)))
+    kernel = gemm.product.compiled(**product_sizes.known(of(a.dtype)))
     left, right, out = (torch.from_numpy(t) for t in (a, b, y))
     multiply = torch.mm if a.ndim == 2 else torch.bmm
     return [

@@ -1,6 +1,6 @@
 """Writes src/rushlight/dispatch/index.py, which family file each public name is in,
 src/rushlight/_backends/index.py, which family file each kernel is in, and src/rushlight/nn/index.py, which file
-each class of `nn` is in, and src/rushlight/_codegen/kernel_index.py, the functions of each file of kernels.
+each class of `nn` is in, and src/rushlight/_codegen/kernel_index.py, the names in each file of kernels.
 
 python scripts/index.py            # after adding an operator or a kernel
 python scripts/index.py --check    # fails when a file is not up to date
@@ -49,8 +49,8 @@ LLVM = spread(LLVM)
 """
 
 
-FUNCTIONS_HEADER = '''"""The functions in each file of kernels: name, kind, the parameters that have a type. Written by scripts/index.py; do
-not edit."""
+FUNCTIONS_HEADER = '''"""The names in each file of kernels: functions, with their kind and those parameters that have a type, and whole
+numbers. Written by scripts/index.py; do not edit."""
 '''
 
 
@@ -68,10 +68,10 @@ def words(title: str, names: list[str]) -> str:
     return f"{title} = (\n{lines(names, 4)})\n"
 
 
-def lines(names: list[str], indent: int) -> str:
+def lines(names: list[str], indent: int, width: int = 84) -> str:
     text, line = "", ""
     for n in sorted(names):
-        if len(line) + len(n) > 84:
+        if len(line) + len(n) > width:
             text += f'{" " * indent}"{line}"\n'
             line = ""
         line += n + " "
@@ -134,21 +134,44 @@ def llvm_kernels() -> dict[str, str]:
 
 
 def functions_of_kernels() -> str:
-    """`FUNCTIONS = {file: "name:kind:parameters ..."}`: the decorated functions of each file of kernels."""
+    """`FUNCTIONS = {file: "name:kind:parameters ..."}`: the decorated functions of each file of kernels, and its
+    whole numbers as `name:constant:value`."""
     text = f"{FUNCTIONS_HEADER}\nFUNCTIONS = {{\n"
     for path in sorted(KERNEL_FILES.glob("*.py")):
         found = []
         for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign):
+                found += whole_numbers(node.targets[0], node.value)
             for how in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
                 kind = ast.unparse(how).partition("(")[0]
                 if kind in ("kernel", "entry"):
-                    typed = [a.arg for a in node.args.args if a.annotation is not None]
-                    found.append(f"{node.name}:{kind}:{','.join(typed)}")
+                    notes = ",".join(map(noted, node.args.args))
+                    found.append(f"{node.name}:{kind}:{notes}")
                 elif kind in ("inline", "routine"):
                     found.append(f"{node.name}:{kind}:")
         if path.stem != "__init__":
-            text += f'    "{path.stem}": (\n{lines(found, 8)}    ),\n'
+            text += f'    "{path.stem}": {lines(found, 8, 104).strip()},\n'
     return text + "}\n"
+
+
+def noted(argument: ast.arg) -> str:
+    """`name=type` by the names of `_codegen/types.py`, or `name`: an `Object` of Python is an address."""
+    if argument.annotation is None:
+        return argument.arg
+    note = ast.unparse(argument.annotation)
+    return f"{argument.arg}={'i64' if note == 'Object' else note.replace('[Object]', '[i64]')}"
+
+
+def whole_numbers(target: ast.expr, value: ast.expr) -> list[str]:
+    """`NAME:constant:value` for an assignment of whole numbers to names."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = zip(target.elts, value.elts, strict=True)
+        return [word for pair in pairs for word in whole_numbers(*pair)]
+    try:
+        known = ast.literal_eval(value)
+    except ValueError:
+        return []
+    return [f"{ast.unparse(target)}:constant:{known}"] if type(known) is int else []
 
 
 def classes() -> dict[str, str]:

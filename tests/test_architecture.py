@@ -397,12 +397,13 @@ def test_import_reads_little_more_than_numpy():
     read = printed(
         "import sys, importlib, numpy, ml_dtypes; before = set(sys.modules)\n"
         "import rushlight\n"
-        "for name in set(sys.modules) - before: print(name, sys.modules[name].__file__)"
+        "for name in set(sys.modules) - before: print(name, getattr(sys.modules[name], '__file__', ''))"
     ).splitlines()
     lines = {}
     for each in read:
-        name, file = each.split(maxsplit=1)
-        lines[name] = len(pathlib.Path(file).read_text(encoding="utf-8").splitlines())
+        name, _, file = each.partition(" ")  # a module that is built in has no file
+        text = pathlib.Path(file).read_text(encoding="utf-8") if file else ""
+        lines[name] = len(text.splitlines())
     assert "rushlight.core.tensor" in lines
     assert len(lines) <= 28 and sum(lines.values()) <= 7000, lines
 

@@ -25,7 +25,7 @@ from rushlight._backends.llvm.conv_plans import (
     UNALIGNED,
 )
 from rushlight._backends.reference import conv as reference
-from rushlight._codegen.kernels import gemm
+from rushlight._codegen import product_sizes
 from rushlight.core.dtype_sets import BF16
 
 # images, channels, channels out, sizes, kernel, stride, padding, dilation, groups
@@ -473,7 +473,9 @@ def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
     assert chosen(last, layout=STRIDED) == ("row_major_copies",) * 3
 
 
-@pytest.mark.skipif(not gemm.pairs(), reason="the processor multiplies no pairs of bfloat16")
+@pytest.mark.skipif(
+    not product_sizes.pairs(), reason="the processor multiplies no pairs of bfloat16"
+)
 def test_pairs_of_bfloat16(of_default_sizes):
     pairs, single = "implicit_gemm_of_bfloat16_pairs", "in_float32"
     assert chosen(CHOICES["resnet 3x3"][0], BF16) == (single,) * 3  # Winograd's

@@ -16,7 +16,7 @@ import rushlight as torch
 from guard import guarded
 from rushlight._backends.llvm import candidates, product_table, products
 from rushlight._backends.reference import products as reference
-from rushlight._codegen import native_entry
+from rushlight._codegen import native_entry, product_sizes
 from rushlight._codegen.kernels import gemm
 from rushlight.core import dtypes
 
@@ -419,7 +419,7 @@ def test_bfloat16_is_multiplied_in_pairs_where_the_processor_can(of_default_size
     with candidates.recording() as choices:
         products.matmul(a, a.T)
         products.matmul(a[:, 1:], a[:, 1:].T)  # an odd number of products has no pairs
-    wanted = "gemm_of_bfloat16_pairs" if gemm.pairs() else "gemm_in_float32"
+    wanted = "gemm_of_bfloat16_pairs" if product_sizes.pairs() else "gemm_in_float32"
     assert [c for c in choices.values() if c != "gemm"] == [wanted, "gemm_in_float32"]
 
 

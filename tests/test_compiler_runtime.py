@@ -21,7 +21,7 @@ pytest.importorskip("llvmlite")
 
 import rushlight
 from processes import printed
-from rushlight._codegen import cache, linker, native, parallel_ufuncs
+from rushlight._codegen import cache, linker, native, parallel_ufuncs, product_sizes
 from rushlight._codegen.frontend import told
 from rushlight._codegen.kernels import attention, gemm
 from rushlight._codegen.language import inline
@@ -293,6 +293,33 @@ def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder):
     first, second = (python(program, **here).split("] ") for _ in range(2))
     assert first[0] == second[0]
     assert (first[1].strip(), second[1].strip()) == ("True True", "False False")
+
+
+def test_what_is_told_of_a_file_of_kernels_is_what_stands_in_it():
+    program = """
+import importlib, sys, rushlight
+from rushlight._codegen import kernels
+from rushlight._codegen.kernel import Entry
+from rushlight._codegen.kernel_index import FUNCTIONS
+from rushlight._codegen.types import f32
+def facts(value):
+    if not isinstance(value, Entry):
+        return value
+    names = value.open_names()
+    return names, value.parameters, value._types(dict.fromkeys([*names, "R"], f32))
+count = 0
+for file in FUNCTIONS:
+    if f"rushlight._codegen.kernels.{file}" not in sys.modules:
+        unread = getattr(kernels, file)
+        told = {name: getattr(unread, name) for name in kernels._told(file)}
+        before = {name: facts(value) for name, value in told.items()}
+        read = vars(importlib.import_module(unread.__name__))
+        for name, value in before.items():
+            assert facts(read[name]) == value and read[name] == told[name], (file, name)
+            count += isinstance(value, tuple)
+print(count > 100)
+"""
+    assert printed(program) == "True\n"
 
 
 def test_a_function_that_was_used_by_its_name_is_the_one_of_its_file():
@@ -1324,7 +1351,7 @@ def multiplies():
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     b = np.arange(12, dtype=np.float32).reshape(3, 4)
     c, none = np.zeros((2, 4), np.float32), np.empty(0, np.float32)
-    gemm.product.compiled(**PRODUCT, **gemm.sizes(f32))(a, b, c, none, none, gemm.SET, 1.0)
+    gemm.product.compiled(**PRODUCT, **product_sizes.sizes(f32))(a, b, c, none, none, gemm.SET, 1.0)
     return np.array_equal(c, a @ b)
 
 
@@ -1355,10 +1382,10 @@ def test_kernels_share_routines_that_are_compiled_apart(anew, monkeypatch):
     made = []
     text = native._optimised
     monkeypatch.setattr(native, "_optimised", lambda t: made.append(t) or text(t))
-    attention.attention._load({"MASK": False, **gemm.sizes(f32)})
+    attention.attention._load({"MASK": False, **product_sizes.sizes(f32)})
     tiles = [t for t in made if "@tile" in t]
     assert len(tiles) == 1
-    attention.gradients._load({"MASK": False, **gemm.sizes(f32)})
+    attention.gradients._load({"MASK": False, **product_sizes.sizes(f32)})
     assert [t for t in made if "@tile" in t] == tiles
 
 

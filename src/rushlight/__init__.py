@@ -13,7 +13,12 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import Any
 
-from rushlight._backends import llvm as _compiled
+from rushlight.core.collector import paused as _paused
+
+with _paused():  # these two read NumPy and nearly all of what is read here
+    from rushlight._backends import llvm as _compiled
+    from rushlight.dispatch import methods as _methods
+
 from rushlight.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -83,7 +88,6 @@ from rushlight.core.modes import get_default_dtype, set_default_dtype
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo, iinfo
-from rushlight.dispatch import methods as _methods
 
 __version__ = "1.0.0rc1"
 

@@ -78,6 +78,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
 
 from rushlight._backends import llvm
 from rushlight._backends.index import REFERENCE
+from rushlight.core.collector import paused
 
 _files: dict[str, str] = {k: f"reference.{f}" for k, f in REFERENCE.items()}  # kernel -> file
 
@@ -144,7 +145,8 @@ def __getattr__(name: str) -> Any:
     file = _files.get(name)
     if file is None:
         raise AttributeError(f"the CPU has no kernel {name!r}")
-    module = import_module(f"rushlight._backends.{file}")
+    with paused():
+        module = import_module(f"rushlight._backends.{file}")
     kernel = llvm.registration.kernel(name) if file.startswith("llvm.") else getattr(module, name)
     found = globals()[name] = llvm.counted(name, kernel)
     return found

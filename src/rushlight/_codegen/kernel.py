@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, Self
 
+from rushlight._codegen import types as type_names
 from rushlight._codegen.language import Source
 from rushlight._codegen.types import Type
 
@@ -65,11 +66,13 @@ class Entry(Source):
 
     def _types(self, known: dict[str, Any]) -> dict[str, Type]:
         """The types of the parameters that are not known values."""
-        code = self.function.__code__
-        space = {**self.function.__globals__, **known}
-        for name, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=True):
-            space.setdefault(name, cell.cell_contents)
-        written = self.function.__annotations__
+        if "function" in self.__dict__:
+            code, written = self.function.__code__, self.function.__annotations__
+            space = {**self.function.__globals__, **known}
+            for name, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=True):
+                space.setdefault(name, cell.cell_contents)
+        else:
+            space, written = {**vars(type_names), **known}, self.notes
 
         def typed(note: Any) -> Type:
             if not isinstance(note, str):
@@ -81,11 +84,16 @@ class Entry(Source):
     def open_names(self) -> list[str]:
         """What it is compiled for: the parameters without a type, then the types that others leave open, but R
         beside T."""
-        arguments = self.tree()[0].args.args
-        names = [a.arg for a in arguments if a.annotation is None]
-        for each in [a.annotation for a in arguments if a.annotation is not None]:
+        if "function" in self.__dict__:
+            notes = {a.arg: a.annotation for a in self.tree()[0].args.args}
+            space = self.function.__globals__
+        else:
+            notes = {name: ast.parse(text) if text else None for name, text in self.notes.items()}
+            space = vars(type_names)
+        names = [name for name, note in notes.items() if note is None]
+        for each in filter(None, notes.values()):
             found = [node.id for node in ast.walk(each) if isinstance(node, ast.Name)]
-            names += [n for n in found if n not in names and n not in self.function.__globals__]
+            names += [n for n in found if n not in names and n not in space]
         return [n for n in names if n != "R" or "T" not in names]
 
 
@@ -102,8 +110,8 @@ class Kernel(Entry):
         self._begin()
 
     @classmethod
-    def unread(cls, module: str, name: str, kind: str, parameters: tuple[str, ...]) -> Self:
-        self = super().unread(module, name, kind, parameters)
+    def unread(cls, module: str, name: str, kind: str, notes: dict[str, str]) -> Self:
+        self = super().unread(module, name, kind, notes)
         self._begin()
         return self
 

@@ -1,550 +1,499 @@
-"""The functions in each file of kernels: name, kind, the parameters that have a type. Written by scripts/index.py; do
-not edit."""
+"""The names in each file of kernels: functions, with their kind and those parameters that have a type, and whole
+numbers. Written by scripts/index.py; do not edit."""
 
 FUNCTIONS = {
-    "activations": (
-        "clip_gradient:inline: glu:kernel:a,out,outer,n glu_gradient:kernel:g,a,out,outer,n "
-        "hardtanh:inline: "
-    ),
-    "arithmetic": (
-        "absolute_half:inline: angle:inline: arctanh:inline: clip_by:inline: "
-        "copysign_gradient:inline: cube:inline: deg2rad:inline: floor_divide:inline: "
-        "floor_divide_whole:inline: fmax:inline: fmin:inline: fmod:inline: fmod_whole:inline: "
-        "frac:inline: heaviside:inline: hypot:inline: isfinite:inline: isinf:inline: "
-        "isnan:inline: isneginf:inline: isposinf:inline: left_shift:inline: "
-        "logaddexp2:inline: logaddexp:inline: logical_and:inline: logical_not:inline: "
-        "logical_or:inline: logical_xor:inline: logit:inline: logit_gradient:inline: "
-        "maximum:inline: minimum:inline: negative_half:inline: nextafter:inline: "
-        "power:inline: quotient:inline: quotient_of_one:inline: rad2deg:inline: "
-        "reciprocal:inline: remainder:inline: remainder_whole:inline: remaining:inline: "
-        "replace_nonfinite:inline: right_shift:inline: round_down:inline: round_up:inline: "
-        "sign:inline: sinc:inline: square:inline: trunc_divide:inline: xlogy:inline: "
-    ),
-    "attention": (
-        "attention:kernel:q,k,v,mask,out,tops,sums,scale,reach,down exp_down:inline: "
-        "few_scores:routine: "
-        "gradients:kernel:g,q,k,v,mask,out,sums,means,gq,gk,gv,scale,reach head_of:inline: "
-        "multiply:inline: pack_keys:routine: scaled_rows:routine: seen_only:inline: "
-        "seen_products:inline: slopes_of:routine: softmax_of:routine: with_mask:inline: "
-        "zeroed:routine: "
-    ),
-    "attributes": (
-        "half:inline: size:inline: "
-    ),
-    "bags": (
-        "bag_factors_gradient:kernel:g,weight,indices,bag,out,bad,count,inner,n,rows,padding "
-        "bags:kernel:weight,indices,offsets,factors,out,bag,sizes,places,bad,n,count,inner,padding "
-        "bags_gradient:kernel:g,indices,bag,sizes,factors,out,bad,count,inner,n,rows,padding "
-        "bin_of:inline: counts:kernel:x,weights,tables,n,bins,parts,many "
-        "histogram:kernel:points,edges,begins,weights,out,n,dims largest_of:inline: "
-        "rising:inline: summed:inline: tops:kernel:x,most,n within:inline: "
-    ),
-    "batch_norm": (
-        "column_totals:inline: counted:inline: finished:inline: "
-        "infer_moved:kernel:running_mean,running_var,mean,var,by,unbiased,plan "
-        "moved:kernel:running_mean,running_var,mean,var,n,by,unbiased "
-        "planes_backward:kernel:g,x,weight,mean,var,y,gx,gw,gb,n,channels,size,eps "
-        "planes_norm:kernel:x,weight,bias,mean,var,z,y,n,channels,size,eps "
-        "planes_scale:kernel:x,weight,bias,mean,var,y,n,channels,size,eps "
+    "activations": "clip_gradient:inline: glu:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64 "
+        "glu_gradient:kernel:g=Ptr[T],a=Ptr[T],out=Ptr[T],outer=i64,n=i64 hardtanh:inline: ",
+    "arithmetic": "absolute_half:inline: angle:inline: arctanh:inline: clip_by:inline: copysign_gradient:inline: "
+        "cube:inline: deg2rad:inline: floor_divide:inline: floor_divide_whole:inline: fmax:inline: fmin:inline: "
+        "fmod:inline: fmod_whole:inline: frac:inline: heaviside:inline: hypot:inline: isfinite:inline: "
+        "isinf:inline: isnan:inline: isneginf:inline: isposinf:inline: left_shift:inline: logaddexp2:inline: "
+        "logaddexp:inline: logical_and:inline: logical_not:inline: logical_or:inline: logical_xor:inline: "
+        "logit:inline: logit_gradient:inline: maximum:inline: minimum:inline: negative_half:inline: "
+        "nextafter:inline: power:inline: quotient:inline: quotient_of_one:inline: rad2deg:inline: "
+        "reciprocal:inline: remainder:inline: remainder_whole:inline: remaining:inline: replace_nonfinite:inline: "
+        "right_shift:inline: round_down:inline: round_up:inline: sign:inline: sinc:inline: square:inline: "
+        "trunc_divide:inline: xlogy:inline: ",
+    "attention": "COLUMNS:constant:128 FEW:constant:3 KEYS:constant:256 QUERIES:constant:48 ROWS:constant:96 "
+        "SIDE:constant:4 SMALL:constant:262144 WIDEST:constant:128 "
+        "attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64 "
+        "exp_down:inline: few_scores:routine: "
+        "gradients:kernel:MASK,g=Header,q=Header,k=Header,v=Header,mask=Header,out=Header,sums=Ptr[T],means=Ptr[T],gq=Header,gk=Header,gv=Header,scale=T,reach=i64 "
+        "head_of:inline: multiply:inline: pack_keys:routine: scaled_rows:routine: seen_only:inline: "
+        "seen_products:inline: slopes_of:routine: softmax_of:routine: with_mask:inline: zeroed:routine: ",
+    "attributes": "half:inline: size:inline: ",
+    "bags": "CHUNK:constant:65536 TABLES:constant:4 "
+        "bag_factors_gradient:kernel:g=Ptr[T],weight=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64 "
+        "bags:kernel:WEIGHTED,MODE,SIDE,weight=Ptr[T],indices=Ptr[i64],offsets=Ptr[i64],factors=Ptr[T],out=Ptr[T],bag=Ptr[i64],sizes=Ptr[i64],places=Ptr[i64],bad=Ptr[i64],n=i64,count=i64,inner=i64,padding=i64 "
+        "bags_gradient:kernel:WEIGHTED,MEAN,g=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],sizes=Ptr[i64],factors=Ptr[T],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64 "
+        "bin_of:inline: "
+        "counts:kernel:WEIGHTED,x=Ptr[T],weights=Ptr[W],tables=Ptr[R],n=i64,bins=i64,parts=i64,many=i64 "
+        "histogram:kernel:WEIGHTED,points=Ptr[T],edges=Ptr[T],begins=Ptr[i64],weights=Ptr[T],out=Ptr[f64],n=i64,dims=i64 "
+        "largest_of:inline: rising:inline: summed:inline: tops:kernel:x=Ptr[T],most=Ptr[u64],n=i64 within:inline: ",
+    "batch_norm": "PARTS:constant:64 SIDE:constant:4 column_totals:inline: counted:inline: finished:inline: "
+        "infer_moved:kernel:running_mean=Header,running_var=Header,mean=Header,var=Header,by=f64,unbiased=f64,plan=Ptr[i64] "
+        "moved:kernel:running_mean=Ptr[S],running_var=Ptr[S],mean=Ptr[R],var=Ptr[R],n=i64,by=f64,unbiased=f64 "
+        "planes_backward:kernel:WEIGHT,TRAINING,SUMS,INPUT,RECTIFIED,g=Ptr[T],x=Ptr[T],weight=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],n=i64,channels=i64,size=i64,eps=f64 "
+        "planes_norm:kernel:WEIGHT,BIAS,ADDED,RECTIFIED,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[R],var=Ptr[R],z=Ptr[T],y=Ptr[T],n=i64,channels=i64,size=i64,eps=f64 "
+        "planes_scale:kernel:WEIGHT,BIAS,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],n=i64,channels=i64,size=i64,eps=f64 "
         "planes_totals:inline: products:inline: "
-        "rows_backward:kernel:g,x,weight,mean,var,y,gx,gw,gb,parts,rows,channels,eps "
-        "rows_norm:kernel:x,weight,bias,mean,var,z,y,parts,rows,channels,eps "
-        "rows_scale:kernel:x,weight,bias,mean,var,y,parts,rows,channels,eps scale:inline: "
-        "scaled:inline: shift:inline: strip_moments:inline: strip_sums:inline: "
-    ),
-    "bessel": (
-        "airy_ai:inline: chebyshev:inline: first_kind:inline: first_near:inline: i0:inline: "
-        "i0e:inline: i1:inline: i1e:inline: j0:inline: j1:inline: k0:inline: k0e:inline: "
-        "k1:inline: k1e:inline: modified:inline: oscillating:inline: scaled:inline: "
-        "second_kind:inline: spherical_j0:inline: y0:inline: y1:inline: "
-    ),
-    "broadcast": (
-        "broadcast:kernel:plan,a,b,address compared:inline: each:inline: "
-        "infer:kernel:a,b,itemsize,plan row:routine: "
-    ),
-    "call_arguments": (
-        "array_of:inline: arrays_of:inline: edge_of:inline: no_modes:inline: read:inline: "
-        "records:inline: takes:inline: "
-    ),
-    "call_list": (
-        "carry_out:entry:self,objects,count clear:inline: "
-    ),
-    "call_nodes": (
-        "edges_tuple:inline: node_of:inline: same_shape:inline: saved_tuple:inline: "
-        "sizes_tuple:inline: static_of:inline: statics_tuple:inline: with_item:inline: "
-    ),
-    "calls": (
-        "all_views:inline: arguments_of:inline: as_array:inline: "
-        "call:entry:self,objects,count,keywords call_into:entry:self,objects,count,keywords "
-        "call_list:entry:self,objects,count,keywords "
-        "call_view:entry:self,objects,count,keywords kind_of:inline: laid_out:inline: "
-        "put_right:routine: several:inline: to_copy:inline: version_of:inline: "
-        "view_of:inline: wrapped:inline: write_counted:inline: written_copy:inline: "
-    ),
-    "columns": (
-        "col2im:kernel:a,out,planes,H,W,oh,ow,kh,kw,dh,dw,ph,pw,sh,sw "
-        "im2col:kernel:x,out,planes,H,W,oh,ow,kh,kw,dh,dw,ph,pw,sh,sw "
-    ),
-    "conv": (
-        "convolve:kernel:x,w,bias,y,plan convolve_weight:kernel:x,g,y,parts,plan "
-        "list_places:routine: pack_places:routine: spread:kernel:x,y,plan tile:routine: "
-        "tiles:inline: turn:kernel:w,y,plan turn_block:routine: write_columns:routine: "
-        "write_lines:routine: write_places:routine: write_rows:routine: "
-    ),
-    "conv_direct": (
-        "add_column:inline: add_image:inline: add_line:inline: add_line_to_pairs:inline: "
+        "rows_backward:kernel:WEIGHT,TRAINING,SUMS,INPUT,RECTIFIED,g=Ptr[T],x=Ptr[T],weight=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,channels=i64,eps=f64 "
+        "rows_norm:kernel:WEIGHT,BIAS,ADDED,RECTIFIED,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[R],var=Ptr[R],z=Ptr[T],y=Ptr[T],parts=Ptr[R],rows=i64,channels=i64,eps=f64 "
+        "rows_scale:kernel:WEIGHT,BIAS,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],parts=Ptr[R],rows=i64,channels=i64,eps=f64 "
+        "scale:inline: scaled:inline: shift:inline: strip_moments:inline: strip_sums:inline: ",
+    "bessel": "airy_ai:inline: chebyshev:inline: first_kind:inline: first_near:inline: i0:inline: i0e:inline: "
+        "i1:inline: i1e:inline: j0:inline: j1:inline: k0:inline: k0e:inline: k1:inline: k1e:inline: "
+        "modified:inline: oscillating:inline: scaled:inline: second_kind:inline: spherical_j0:inline: y0:inline: "
+        "y1:inline: ",
+    "broadcast": "DIMS:constant:8 GRAIN:constant:32768 PIECE:constant:16384 "
+        "broadcast:kernel:F,T,B,plan=Ptr[i64],a=i64,b=i64,address=i64 compared:inline: each:inline: "
+        "infer:kernel:a=Header,b=Header,itemsize=i64,plan=Ptr[i64] row:routine: ",
+    "call_arguments": "array_of:inline: arrays_of:inline: edge_of:inline: no_modes:inline: read:inline: records:inline: "
+        "takes:inline: ",
+    "call_list": "CALL:constant:5 MOVE:constant:3 carry_out:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 clear:inline: ",
+    "call_nodes": "MOST:constant:12 RESULT:constant:-1 UNWANTED:constant:-2 edges_tuple:inline: node_of:inline: "
+        "same_shape:inline: saved_tuple:inline: sizes_tuple:inline: static_of:inline: statics_tuple:inline: "
+        "with_item:inline: ",
+    "calls": "all_views:inline: arguments_of:inline: as_array:inline: "
+        "call:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
+        "call_into:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
+        "call_list:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
+        "call_view:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 kind_of:inline: laid_out:inline: "
+        "put_right:routine: several:inline: to_copy:inline: version_of:inline: view_of:inline: wrapped:inline: "
+        "write_counted:inline: written_copy:inline: ",
+    "columns": ""
+        "col2im:kernel:a=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 "
+        "im2col:kernel:x=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 ",
+    "conv": "DEPTH:constant:576 LINE:constant:512 PANELS:constant:1 ROWS:constant:1000 ROWS_OF_K:constant:0 "
+        "TURNED:constant:2 convolve:kernel:WEIGHTS,x=Ptr[B],w=Ptr[B],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] "
+        "convolve_weight:kernel:x=Ptr[B],g=Ptr[B],y=Ptr[E],parts=Ptr[T],plan=Ptr[i64] list_places:routine: "
+        "pack_places:routine: spread:kernel:x=Ptr[E],y=Ptr[T],plan=Ptr[i64] tile:routine: tiles:inline: "
+        "turn:kernel:w=Ptr[E],y=Ptr[T],plan=Ptr[i64] turn_block:routine: write_columns:routine: "
+        "write_lines:routine: write_places:routine: write_rows:routine: ",
+    "conv_direct": "POSITIONS:constant:7 add_column:inline: add_image:inline: add_line:inline: add_line_to_pairs:inline: "
         "add_products:inline: add_seen:inline: add_to_taps:inline: "
-        "depthwise:kernel:x,w,bias,y,plan depthwise_transposed:kernel:g,w,bias,y,KH,KW,plan "
-        "depthwise_weight:kernel:x,g,y,parts,plan direct:kernel:x,w,bias,y,plan "
-        "direct_transposed:kernel:g,w,bias,y,plan direct_weight:kernel:x,g,y,plan "
-        "fetch_below:inline: line_load:inline: line_masks:inline: store_line:inline: "
-        "store_pairs:inline: store_tile:inline: tile:inline: tile_masks:inline: "
-    ),
-    "conv_small": (
-        "small:kernel:a,b,bias,y,plan "
-    ),
-    "copy": (
-        "copied:routine: copy:kernel:out,a,bad,size dimensions:inline: "
-        "join:kernel:items,out,rows,length join_any:kernel:items,out,bad,axis,length "
-        "move:inline: move_all:kernel:a,out,n move_back:inline: move_over:kernel:out,a,n "
-        "move_rows:routine: offsets:inline: roll:kernel:a,out,rows,n,front square:inline: "
-        "transposed:routine: triangle:kernel:a,out,outer,m,n,diagonal "
-    ),
-    "cross_entropy": (
-        "added:kernel:facts,chunks "
-        "columns_entropy:kernel:x,target,weight,losses,sums,facts,outer,n,inner,skip,smoothing "
-        "columns_entropy_backward:kernel:g,x,target,weight,sums,out,outer,n,inner,skip,smoothing,divisor,step "
-        "entropies:inline: entropy_total:kernel:facts,loss,divisor,wrong,mean "
-        "infer_entropy:kernel:a,target,weight,skip,smoothing,plan "
-        "infer_total:kernel:facts,mean,plan over:inline: "
-        "rows_entropy:kernel:x,target,weight,losses,sums,facts,rows,n,skip,smoothing "
-        "rows_entropy_alone:kernel:x,target,losses,sums,facts,rows,n,skip,smoothing "
-        "rows_entropy_backward:kernel:g,x,target,weight,sums,out,rows,n,skip,smoothing,divisor,step "
-    ),
-    "cross_products": (
-        "cross_columns:kernel:a,b,out,outer,inner cross_rows:kernel:a,b,out,outer,inner "
-        "crossed:inline: infer_cross:kernel:a,b,axis,plan infer_kron:kernel:a,b,plan "
-        "infer_trace:kernel:a,plan kron:kernel:a,b,out,m,n,p,q,s,t,row "
-        "trace:kernel:a,out,n,step "
-    ),
-    "ctc": (
-        "ctc_loss:kernel:x,classes,jump,heard,lengths,losses,alpha,space,steps,n,count,places "
-        "ctc_loss_gradient:kernel:g,x,classes,jump,heard,lengths,alpha,out,space,steps,n,count,places "
-        "either:inline: ending:inline: "
-    ),
-    "distances": (
-        "add_slopes:inline: distances:kernel:x,y,out,batches,n,m,k "
-        "distances_gradient:kernel:g,d,x,y,out,batches,n,m,k,down,across "
-        "distances_of_row:inline: joined:inline: own_distances:kernel:x,y,out,n,k "
-        "own_distances_gradient:kernel:g,d,x,out,n,k own_slopes_of_columns:inline: "
-        "slopes_of_columns:inline: with_slope:inline: "
-    ),
-    "edges": (
-        "last_three:inline: mirrored:inline: "
-        "pad:kernel:a,out,value,outer,d,h,w,d_low,h_low,w_low,d_out,h_out,w_out "
-        "pad_adjoint:kernel:a,out,outer,d,h,w,d_low,h_low,w_low,d_wide,h_wide,w_wide "
-        "padded:kernel:a,value,d0,d1,h0,h1,w0,w1,plan planes_of:inline: "
-        "unpadded:kernel:a,d0,d1,h0,h1,w0,w1,plan "
-    ),
-    "elementwise": (
-        "above:inline: add_product:inline: add_quotient:inline: add_scaled:inline: "
-        "between:inline: choose:kernel:condition,a,b,out,n fill:kernel:out,value,n "
-        "gelu:inline: gelu_slope:inline: gelu_tanh:inline: gelu_tanh_slope:inline: "
-        "mish:inline: relu:inline: rsqrt:inline: sigmoid_of_gelu:inline: silu:inline: "
-        "silu_slope:inline: softplus:inline: tanh_of_softplus:inline: "
-    ),
-    "extremes": (
-        "beyond:inline: both_columns:kernel:x,out,places,outer,n,inner "
-        "both_parts:kernel:x,out,places,outer,n both_rows:kernel:x,out,places,rows,n "
-        "by_columns:routine: column_extremes:inline: elements:inline: extreme_of:inline: "
-        "extreme_parts:kernel:x,out,outer,n extreme_rows:kernel:x,out,rows,n "
-        "place_columns:kernel:x,places,outer,n,inner place_of:inline: "
-        "place_parts:kernel:x,places,outer,n place_rows:kernel:x,places,rows,n "
-    ),
-    "few": (
-        "complex:kernel:real,imag,plan complex_of:kernel:real,imag,out,n paired:inline: "
-        "polar:kernel:abs,angle,plan polar_of:kernel:abs,angle,out,n "
-        "renorm:kernel:input,p,dim,maxnorm,plan shortened:kernel:a,out,outer,n,inner,most "
-    ),
-    "fft": (
-        "across:inline: columns:inline: complex_at:inline: "
-        "few_points:kernel:x,w,out,n0,n1,n2,t0,t1,t2,m,s,points,step,p "
-        "few_points_result:kernel:a,w,count,n,p,plan "
-        "fft_rows:kernel:x,out,roots,between,order,rows,n,sign,scale four:inline: "
-        "irfft_rows:kernel:x,out,roots,between,order,halves,rows,n,scale line:routine: "
-        "pair:inline: put:inline: "
-        "rfft_rows:kernel:x,out,roots,between,order,halves,rows,n,scale rotated:inline: "
-        "step:inline: times:inline: turned:inline: two:inline: "
-    ),
-    "fft_lines": (
-        "columns:kernel:x,out,roots,factors,outer,n,inner,sign,scale halves_joined:inline: "
-        "odd:inline: one_pass:inline: passes:routine: read:inline: "
-        "real_rows:kernel:x,out,roots,factors,halves,count,n,scale "
-        "rows:kernel:x,out,roots,factors,count,n,sign,scale "
-        "rows_to_real:kernel:x,out,roots,factors,halves,count,n,scale together:inline: "
-        "weighted:inline: write:inline: "
-    ),
-    "fold": (
-        "alone:inline: as_type:inline: averaged:inline: columns:inline: "
-        "fold_columns:kernel:x,out,outer,n,inner,part fold_parts:kernel:x,out,outer,n "
-        "fold_rows:kernel:x,out,outer,n,part folded_row:inline: joined:inline: larger:inline: "
-        "plus:inline: plus_number:inline: plus_one:inline: plus_square:inline: root:inline: "
-        "smaller:inline: take_rows:inline: taken:inline: times:inline: "
-    ),
-    "fused": (
-        "fused:kernel:address,items,kind,plan,numbers,refused "
-        "row:entry:at,steps,numbers,start,end value:inline: "
-    ),
-    "gemm": (
-        "added:inline: block:routine: block_packed:routine: convert:kernel:a,out,n "
-        "cut:inline: finish:routine: joined:kernel:parts,c,n,spans matrix_at:routine: "
-        "pack:routine: pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
-        "pair_rows:kernel:a,out,outer,rows,n product:kernel:a,b,c,row,parts,how,alpha "
-        "rounded_up:inline: shape_of:inline: tile:routine: tiles:inline: transposed:inline: "
-        "turned:inline: wanted:inline: "
-    ),
-    "gemv": (
-        "add_row:routine: columns:kernel:matrix,vectors,out,row,ri,rj deliver:routine: "
-        "dot:kernel:a,b,parts,out,n dots:routine: gather_vectors:routine: gathered:inline: "
-        "infer_outer_added:kernel:input,a,b,beta,alpha,plan "
-        "outer:kernel:a,a0,step,b,b0,c,batch,n,m "
-        "outer_added:kernel:to,a,b,c,n,m,step,s,t,beta,alpha places:inline: plan:inline: "
-        "rows:kernel:matrix,vectors,out,row,ri,rj sums:routine: "
-    ),
-    "grid": (
-        "along:inline: brought:inline: far:inline: far_slope:inline: "
-        "grid_gradient:kernel:g,x,grid,out,N,C,D,H,W,P "
-        "image_gradient:kernel:g,grid,gx,N,C,D,H,W,P in_elements:inline: near:inline: "
-        "near_slope:inline: taps:inline: values:kernel:x,grid,y,N,C,D,H,W,P whole:inline: "
-    ),
-    "halves": (
-        "at:inline: loop_by_single:entry:args,size,steps,plan "
-    ),
-    "header": (
-        "alike:inline: dense:inline: dims_of:inline: in_order:inline: row_major:inline: "
-        "same_shape:inline: same_strides:inline: shape_of:inline: size_of:inline: "
-        "strides_like:inline: strides_of:inline: writeable:inline: "
-    ),
-    "incomplete_gamma": (
-        "any_of:inline: gammainc:inline: gammaincc:inline: incomplete:inline: "
-        "lower_series:inline: prefactor:inline: upper_fraction:inline: "
-    ),
-    "index": (
-        "below:inline: clear:kernel:z,n fill_along:kernel:z,index,bad,outer,n,k,inner,value "
-        "fill_masked:kernel:z,mask,value,n "
-        "fill_slices:kernel:z,index,value,bad,outer,n,k,inner "
-        "fill_slices_with:kernel:z,index,bad,outer,n,k,inner,value "
-        "filled:kernel:a,mask,out,n,value gather_along:kernel:a,index,out,bad,outer,n,k,inner "
-        "look:kernel:x,bad,n,size look_through:routine: "
-        "mean_along:kernel:z,index,values,bad,outer,n,k,inner "
-        "mean_slices:kernel:z,index,values,bad,outer,n,k,inner "
-        "pair_places:kernel:first,second,out,bad,k,n,m pick:inline: put_slice:inline: "
-        "put_slices:kernel:z,index,values,bad,outer,n,k,inner,step,parts "
-        "take_pairs:kernel:a,first,second,out,bad,n,m,k "
-        "take_places:kernel:a,index,out,bad,n,k "
-        "take_slices:kernel:a,index,out,bad,outer,n,k,inner times_first:inline: "
-        "together:inline: write_along:kernel:z,index,values,bad,outer,n,k,inner "
-    ),
-    "index_calls": (
-        "along:inline: at_slices:inline: elements_written:inline: "
-        "gathered:kernel:a,index,axis,plan has_slices:inline: holds:inline: "
-        "index_add:kernel:input,dim,index,source,alpha,plan "
-        "index_copy:kernel:input,dim,index,source,plan "
-        "index_fill:kernel:input,dim,index,value,plan "
-        "index_reduce:kernel:input,dim,index,source,reduce,include_self,plan "
-        "index_select:kernel:input,dim,index,plan masked:kernel:z,mask,value,plan "
-        "masked_fill:kernel:input,mask,value,plan means_apart:inline: number_written:inline: "
-        "scatter:kernel:input,dim,index,src,plan "
-        "scatter_reduce:kernel:input,dim,index,src,reduce,include_self,plan "
-        "scatter_value:kernel:input,dim,index,value,plan "
-        "scattered:kernel:z,index,values,axis,plan slices_put:kernel:z,index,values,axis,plan "
-        "slices_written:inline: take:kernel:input,index,plan taken:kernel:a,index,axis,plan "
-        "taken_along:inline: taken_in_pairs:kernel:a,first,second,plan "
-    ),
-    "inverse_trigonometry": (
-        "arccos:inline: arccosh:inline: arcsin:inline: arcsin_of_part:inline: arcsinh:inline: "
-        "arctan2:inline: arctan:inline: arctan_of_part:inline: cosh:inline: half_exp:inline: "
-        "less_than:inline: sinh:inline: "
-    ),
-    "keys": (
-        "key:inline: nan_key:inline: rising:inline: "
-    ),
-    "lapack": (
-        "cholesky:kernel:potrf,a,out,info,uplo cholesky_inverse:kernel:potri,a,out,info,uplo "
-        "cholesky_solve:kernel:potrs,a,b,space,out,uplo clear:inline: columns:inline: "
-        "eig:kernel:geev,a,copy,parts,vectors,values,out,info,space,room,real_space,job "
-        "eigh:kernel:syevd,a,values,out,info,space,room,real_space,real_room,places,places_room,job,uplo "
-        "geqrf:kernel:routine,a,out,tau,space,room "
-        "ldl_factor:kernel:sytrf,a,out,pivots,info,places,space,room "
-        "ldl_solve:kernel:sytrs,a,pivots,b,space,places,out located:inline: "
-        "lu_factor:kernel:getrf,a,out,pivots,info,space "
-        "lu_inverse:kernel:getri,lu,pivots,places,space,room,n,count "
-        "lu_solve:kernel:getrs,a,pivots,b,space,places,out,trans "
-        "lu_unpack:kernel:a,pivots,order,permutation,lower,upper numbers:inline: "
-        "orgqr:kernel:routine,a,tau,out,space,room,wide,reflections "
-        "ormqr:kernel:routine,a,tau,c,factors,out,space,room,reflections,side,trans "
-        "pairs:inline: solve:kernel:gesv,a,b,space,places,out,info "
-        "solve_triangular:kernel:trsm,a,b,out,side,upper,diag stack:inline: "
-        "svd:kernel:gesdd,a,copy,u,values,v,info,space,room,real_space,places,job,width,height "
-        "texts:inline: upper_triangle:kernel:a,out,rows "
-    ),
-    "largest": (
-        "first_few:kernel:x,out,indices,rows,n,k,flip,ordered "
-        "first_of_some:kernel:x,which,out,indices,keys,places,rows,n,k,flip,ordered "
-        "first_ones:routine: put:inline: "
-    ),
-    "layout": (
-        "as_new:inline: channels_last:inline: clearly_right:inline: compared:routine: "
-        "itemsize_of:inline: laid_like:inline: lies_as:inline: pack:inline: step_of:inline: "
-        "told_apart:inline: "
-    ),
-    "libm": (
-        "both_of_each:kernel:x,sine,cosine,n each_element:kernel:x,out,n "
-    ),
-    "likelihood": (
-        "cross_entropy_of:inline: "
-        "gradient_of_rows:kernel:g,target,out,wrong,rows,n,reduction,skip "
-        "infer_gradient:kernel:g,target,n,reduction,skip,plan "
-        "infer_losses:kernel:a,target,reduction,skip,plan infer_pairs:kernel:a,b,plan "
-        "losses_of_pairs:kernel:a,b,out,wrong,n "
-        "losses_of_rows:kernel:x,target,out,wrong,rows,n,reduction,skip "
-    ),
-    "loops": (
-        "first_zero:kernel:x,n,place loop:kernel:args,n_at,steps "
-        "loop_of_vectors:kernel:args,n_at,steps "
-    ),
-    "margin": (
-        "labels:kernel:x,y,is_label,out,wrong,N,C "
-        "labels_gradient:kernel:g,x,y,is_label,out,wrong,N,C,step,scale "
-        "one_class:kernel:x,y,w,out,wrong,N,C,margin "
-        "one_class_gradient:kernel:g,x,y,w,out,wrong,N,C,margin,step,scale "
-    ),
-    "mask": (
-        "alike:inline: apart_by_dimension:inline: chosen:inline: "
-        "coordinates:kernel:x,starts,out,n,sizes,dims,total counted:kernel:x,starts,n "
-        "expand_few:kernel:values,mask,out,n few:inline: few_coordinates:kernel:a,out,n,total "
-        "few_expanded:kernel:values,mask,plan few_nonzero:kernel:a,plan "
-        "few_placed:kernel:z,mask,values,plan few_selected:kernel:a,mask,plan "
-        "how_many:inline: is_set:inline: place_few:kernel:z,mask,values,n "
-        "placed:kernel:mask,values,starts,out,n places_of:kernel:x,starts,out,n "
-        "select_few:kernel:a,mask,out,n selected:kernel:mask,a,starts,out,n "
-    ),
-    "math": (
-        "erf:inline: erfc:inline: erfcx:inline: exp2:inline: exp:inline: exp_below:inline: "
-        "exp_normal:inline: expm1:inline: horner:inline: least_exponent:inline: log10:inline: "
-        "log1p:inline: log1p_of_exp:inline: log2:inline: log:inline: log_ends:inline: "
-        "log_reduced:inline: monic:inline: normal_below:inline: normal_parts:inline: "
-        "power_of_two:inline: reduced:inline: sigmoid:inline: tanh:inline: "
-    ),
-    "norm": (
-        "block_of:inline: "
-        "groups_norm:kernel:x,weight,bias,y,mean,rstd,rows,groups,each,size,eps "
-        "groups_norm_backward:kernel:g,x,weight,gx,gw,gb,parts,rows,groups,each,size,eps "
-        "infer_groups_norm:kernel:a,weight,bias,groups,eps,plan "
-        "infer_row_norm:kernel:a,weight,bias,n,eps,plan "
-        "infer_row_norm_kept:kernel:a,weight,bias,n,eps,plan joint_step:inline: "
-        "joint_sums:inline: moments:inline: normalise:inline: plan_rows:inline: "
-        "row_lengths:kernel:x,out,rows,n row_norm:kernel:x,weight,bias,y,rows,n,eps "
-        "row_norm_backward:kernel:g,x,weight,gx,gw,gb,parts,rows,n,eps "
-        "row_norm_kept:kernel:x,weight,bias,y,mean,rstd,rows,n,eps row_statistics:inline: "
-        "total_of_pieces:inline: "
-    ),
-    "norm_last": (
-        ""
-        "groups_last:kernel:x,weight,bias,y,mean,rstd,parts,tables,samples,size,groups,each,eps "
-        "groups_last_backward:kernel:g,x,weight,gx,gw,gb,parts,tables,samples,size,groups,each,eps "
-        "moments_of_channels:routine: moments_of_group:inline: sums_of_channels:routine: "
-    ),
-    "numbers": (
-        ""
-    ),
-    "peak": (
-        "multiply_adds:kernel:out,threads,count "
-    ),
-    "pointwise": (
-        ""
-    ),
-    "polynomials": (
-        "by_angle:inline: chebyshev:inline: chebyshev_step:inline: chebyshev_t:inline: "
-        "chebyshev_u:inline: chebyshev_v:inline: chebyshev_w:inline: hermite:inline: "
-        "hermite_h:inline: hermite_he:inline: hermite_step:inline: laguerre_l:inline: "
-        "laguerre_step:inline: legendre_p:inline: legendre_step:inline: "
-        "probabilist_step:inline: recurrence:inline: shifted_chebyshev_t:inline: "
-        "shifted_chebyshev_u:inline: shifted_chebyshev_v:inline: shifted_chebyshev_w:inline: "
-    ),
-    "pool": (
-        "add:inline: add_places:kernel:g,places,out,wrong,images,count,size,C "
-        "averages:kernel:x,counts,out,planes,D,H,W,od,oh,ow,kd,kh,kw,sd,sh,sw,pd,ph,pw "
-        "averages_gradient:kernel:g,counts,out,planes,D,H,W,od,oh,ow,kd,kh,kw,sd,sh,sw,pd,ph,pw "
+        "depthwise:kernel:KW,S,D,x=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
+        "depthwise_transposed:kernel:g=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],KH=i64,KW=i64,plan=Ptr[i64] "
+        "depthwise_weight:kernel:KW,S,D,ROWS,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],plan=Ptr[i64] "
+        "direct:kernel:R,LINES,V,KH,KW,S,D,FLIP,APART,x=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
+        "direct_transposed:kernel:R,PAIRS,KH,KW,g=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
+        "direct_weight:kernel:R,V,KH,KW,S,D,x=Ptr[T],g=Ptr[T],y=Ptr[T],plan=Ptr[i64] fetch_below:inline: "
+        "line_load:inline: line_masks:inline: store_line:inline: store_pairs:inline: store_tile:inline: "
+        "tile:inline: tile_masks:inline: ",
+    "conv_small": "small:kernel:a=Ptr[E],b=Ptr[E],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] ",
+    "copy": "HIGH:constant:32 MOST:constant:64 PIECE:constant:32768 WIDE:constant:128 WIDTH:constant:64 "
+        "copied:routine: copy:kernel:out=Header,a=Header,bad=Ptr[i64],size=i64,U dimensions:inline: "
+        "join:kernel:items=Header,out=Ptr[U],rows=i64,length=i64 "
+        "join_any:kernel:STACK,items=Header,out=Ptr[U],bad=Ptr[i64],axis=i64,length=i64 move:inline: "
+        "move_all:kernel:STREAMED,a=Ptr[U],out=Ptr[U],n=i64 move_back:inline: "
+        "move_over:kernel:out=Ptr[U],a=Ptr[U],n=i64 move_rows:routine: offsets:inline: "
+        "roll:kernel:a=Ptr[U],out=Ptr[U],rows=i64,n=i64,front=i64 square:inline: transposed:routine: "
+        "triangle:kernel:LOWER,a=Ptr[U],out=Ptr[U],outer=i64,m=i64,n=i64,diagonal=i64 ",
+    "cross_entropy": "FACTS:constant:3 added:kernel:facts=Ptr[f64],chunks=i64 "
+        "columns_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=Ptr[R],sums=Ptr[R],facts=Ptr[f64],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64 "
+        "columns_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64 "
+        "entropies:inline: "
+        "entropy_total:kernel:facts=Ptr[f64],loss=Ptr[R],divisor=Ptr[f64],wrong=Ptr[i64],mean=i64 "
+        "infer_entropy:kernel:a=Header,target=Header,weight=i64,skip=i64,smoothing=f64,plan=Ptr[i64] "
+        "infer_total:kernel:facts=Header,mean=i64,plan=Ptr[i64] over:inline: "
+        "rows_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=Ptr[R],sums=Ptr[R],facts=Ptr[f64],rows=i64,n=i64,skip=i64,smoothing=f64 "
+        "rows_entropy_alone:kernel:SMOOTH,x=Ptr[T],target=Ptr[i64],losses=Ptr[R],sums=Ptr[R],facts=Ptr[f64],rows=i64,n=i64,skip=i64,smoothing=f64 "
+        "rows_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],rows=i64,n=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64 ",
+    "cross_products": "COLUMNS:constant:2 GRAIN:constant:16384 ROWS:constant:1 "
+        "cross_columns:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],outer=i64,inner=i64 "
+        "cross_rows:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],outer=i64,inner=i64 crossed:inline: "
+        "infer_cross:kernel:a=Header,b=Header,axis=i64,plan=Ptr[i64] "
+        "infer_kron:kernel:E,a=Header,b=Header,plan=Ptr[i64] infer_trace:kernel:SIZE,a=Header,plan=Ptr[i64] "
+        "kron:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],m=i64,n=i64,p=i64,q=i64,s=i64,t=i64,row=i64 "
+        "trace:kernel:a=Ptr[E],out=Ptr[R],n=i64,step=i64 ",
+    "ctc": "EDGE:constant:2 "
+        "ctc_loss:kernel:x=Ptr[T],classes=Ptr[i64],jump=Ptr[b1],heard=Ptr[i64],lengths=Ptr[i64],losses=Ptr[T],alpha=Ptr[f64],space=Ptr[f64],steps=i64,n=i64,count=i64,places=i64 "
+        "ctc_loss_gradient:kernel:ZERO,g=Ptr[T],x=Ptr[T],classes=Ptr[i64],jump=Ptr[b1],heard=Ptr[i64],lengths=Ptr[i64],alpha=Ptr[f64],out=Ptr[T],space=Ptr[f64],steps=i64,n=i64,count=i64,places=i64 "
+        "either:inline: ending:inline: ",
+    "distances": "LARGEST:constant:-1 NONZERO:constant:0 SIDE:constant:4 add_slopes:inline: "
+        "distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64 "
+        "distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64,down=i64,across=i64 "
+        "distances_of_row:inline: joined:inline: own_distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],n=i64,k=i64 "
+        "own_distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],out=Ptr[T],n=i64,k=i64 "
+        "own_slopes_of_columns:inline: slopes_of_columns:inline: with_slope:inline: ",
+    "edges": "last_three:inline: mirrored:inline: "
+        "pad:kernel:MODE,a=Ptr[U],out=Ptr[U],value=i64,outer=i64,d=i64,h=i64,w=i64,d_low=i64,h_low=i64,w_low=i64,d_out=i64,h_out=i64,w_out=i64 "
+        "pad_adjoint:kernel:MODE,a=Ptr[T],out=Ptr[T],outer=i64,d=i64,h=i64,w=i64,d_low=i64,h_low=i64,w_low=i64,d_wide=i64,h_wide=i64,w_wide=i64 "
+        "padded:kernel:MODE,a=Header,value=i64,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64] "
+        "planes_of:inline: unpadded:kernel:MODE,a=Header,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64] ",
+    "elementwise": "GRAIN:constant:16384 WIDTH:constant:64 above:inline: add_product:inline: add_quotient:inline: "
+        "add_scaled:inline: between:inline: "
+        "choose:kernel:ONE_A,ONE_B,condition=Ptr[u8],a=Ptr[T],b=Ptr[T],out=Ptr[T],n=i64 "
+        "fill:kernel:out=Ptr[T],value=i64,n=i64 gelu:inline: gelu_slope:inline: gelu_tanh:inline: "
+        "gelu_tanh_slope:inline: mish:inline: relu:inline: rsqrt:inline: sigmoid_of_gelu:inline: silu:inline: "
+        "silu_slope:inline: softplus:inline: tanh_of_softplus:inline: ",
+    "extremes": "PART:constant:16384 PARTS:constant:1024 SIDE:constant:8 WIDE:constant:4 beyond:inline: "
+        "both_columns:kernel:SMALL,x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64 "
+        "both_parts:kernel:SMALL,x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64 "
+        "both_rows:kernel:SMALL,x=Ptr[T],out=Ptr[T],places=Ptr[i64],rows=i64,n=i64 by_columns:routine: "
+        "column_extremes:inline: elements:inline: extreme_of:inline: "
+        "extreme_parts:kernel:SMALL,x=Ptr[T],out=Ptr[T],outer=i64,n=i64 "
+        "extreme_rows:kernel:SMALL,x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
+        "place_columns:kernel:SMALL,x=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64 place_of:inline: "
+        "place_parts:kernel:SMALL,x=Ptr[T],places=Ptr[i64],outer=i64,n=i64 "
+        "place_rows:kernel:SMALL,x=Ptr[T],places=Ptr[i64],rows=i64,n=i64 ",
+    "few": "FEW:constant:16384 complex:kernel:real=Header,imag=Header,plan=Ptr[i64] "
+        "complex_of:kernel:real=Ptr[T],imag=Ptr[T],out=Ptr[T],n=i64 paired:inline: "
+        "polar:kernel:abs=Header,angle=Header,plan=Ptr[i64] "
+        "polar_of:kernel:abs=Ptr[T],angle=Ptr[T],out=Ptr[T],n=i64 "
+        "renorm:kernel:input=Header,p=f64,dim=i64,maxnorm=f64,plan=Ptr[i64] "
+        "shortened:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64,most=f64 ",
+    "fft": "MOST:constant:8192 TOGETHER:constant:8 across:inline: columns:inline: complex_at:inline: "
+        "few_points:kernel:PARTS,x=Ptr[T],w=Ptr[T],out=Ptr[T],n0=i64,n1=i64,n2=i64,t0=i64,t1=i64,t2=i64,m=i64,s=i64,points=i64,step=i64,p=i64 "
+        "few_points_result:kernel:REAL,a=Header,w=Header,count=i64,n=i64,p=i64,plan=Ptr[i64] "
+        "fft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],rows=i64,n=i64,sign=T,scale=T "
+        "four:inline: "
+        "irfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T "
+        "line:routine: pair:inline: put:inline: "
+        "rfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T "
+        "rotated:inline: step:inline: times:inline: turned:inline: two:inline: ",
+    "fft_lines": "MOST:constant:2048 "
+        "columns:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],outer=i64,n=i64,inner=i64,sign=T,scale=T "
+        "halves_joined:inline: odd:inline: one_pass:inline: passes:routine: read:inline: "
+        "real_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],halves=Ptr[T],count=i64,n=i64,scale=T "
+        "rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],count=i64,n=i64,sign=T,scale=T "
+        "rows_to_real:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],halves=Ptr[T],count=i64,n=i64,scale=T "
+        "together:inline: weighted:inline: write:inline: ",
+    "fold": "FEW:constant:32 LONG:constant:16384 PART:constant:1024 PARTS:constant:1024 PIECE:constant:32 "
+        "ROWS:constant:8 SHORT:constant:131072 SIDE:constant:8 STRIP:constant:1024 alone:inline: as_type:inline: "
+        "averaged:inline: columns:inline: "
+        "fold_columns:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64,part=i64 "
+        "fold_parts:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64 "
+        "fold_rows:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,part=i64 folded_row:inline: "
+        "joined:inline: larger:inline: plus:inline: plus_number:inline: plus_one:inline: plus_square:inline: "
+        "root:inline: smaller:inline: take_rows:inline: taken:inline: times:inline: ",
+    "fused": "FAR:constant:2 GRAIN:constant:16384 MOST:constant:64 "
+        "fused:kernel:address=i64,items=Header,kind=Header,plan=Ptr[i64],numbers=Ptr[i64],refused=Ptr[i64] "
+        "row:entry:CHAIN,at=Ptr[i64],steps=Ptr[i64],numbers=Ptr[i64],start=i64,end=i64 value:inline: ",
+    "gemm": "ADD:constant:1 BIAS:constant:2 CHUNKS:constant:8 DEPTH:constant:512 HIGH:constant:192 LAST:constant:4 "
+        "SCALE:constant:3 SET:constant:0 added:inline: block:routine: block_packed:routine: "
+        "convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: finish:routine: "
+        "joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 matrix_at:routine: pack:routine: "
+        "pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
+        "pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64 "
+        "product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64 rounded_up:inline: "
+        "shape_of:inline: tile:routine: tiles:inline: transposed:inline: turned:inline: wanted:inline: ",
+    "gemv": "AHEAD:constant:2048 CHUNK:constant:65536 DEPTH:constant:2048 DOWN:constant:4 FEW:constant:4 "
+        "SIDE:constant:16 SOME:constant:8 add_row:routine: "
+        "columns:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64 deliver:routine: "
+        "dot:kernel:a=Ptr[E],b=Ptr[E],parts=Ptr[T],out=Ptr[E],n=i64 dots:routine: gather_vectors:routine: "
+        "gathered:inline: "
+        "infer_outer_added:kernel:E,N,input=Header,a=Header,b=Header,beta=N,alpha=N,plan=Ptr[i64] "
+        "outer:kernel:a=Ptr[E],a0=i64,step=i64,b=Ptr[E],b0=i64,c=Ptr[E],batch=i64,n=i64,m=i64 "
+        "outer_added:kernel:N,to=Ptr[E],a=Ptr[E],b=Ptr[E],c=Ptr[E],n=i64,m=i64,step=i64,s=i64,t=i64,beta=N,alpha=N "
+        "places:inline: plan:inline: rows:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64 "
+        "sums:routine: ",
+    "grid": "along:inline: brought:inline: far:inline: far_slope:inline: "
+        "grid_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],x=Ptr[T],grid=Ptr[T],out=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
+        "image_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],grid=Ptr[T],gx=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
+        "in_elements:inline: near:inline: near_slope:inline: taps:inline: "
+        "values:kernel:ND,MODE,PADDING,CORNERS,x=Ptr[T],grid=Ptr[T],y=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
+        "whole:inline: ",
+    "halves": "ARRAYS:constant:3 BLOCK:constant:2048 at:inline: "
+        "loop_by_single:entry:H,args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] ",
+    "header": "alike:inline: dense:inline: dims_of:inline: in_order:inline: row_major:inline: same_shape:inline: "
+        "same_strides:inline: shape_of:inline: size_of:inline: strides_like:inline: strides_of:inline: "
+        "writeable:inline: ",
+    "incomplete_gamma": "MOST:constant:4000 any_of:inline: gammainc:inline: gammaincc:inline: incomplete:inline: "
+        "lower_series:inline: prefactor:inline: upper_fraction:inline: ",
+    "index": "AHEAD:constant:1024 COLUMNS:constant:256 GRAIN:constant:16384 LOOK:constant:65536 SOME:constant:512 "
+        "TOGETHER:constant:4 below:inline: clear:kernel:z=Ptr[T],n=i64 "
+        "fill_along:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V "
+        "fill_masked:kernel:z=Ptr[T],mask=Ptr[u8],value=Ptr[T],n=i64 "
+        "fill_slices:kernel:HOW,z=Ptr[T],index=Ptr[I],value=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
+        "fill_slices_with:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V "
+        "filled:kernel:a=Ptr[T],mask=Ptr[u8],out=Ptr[T],n=i64,value=V "
+        "gather_along:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
+        "look:kernel:x=Ptr[I],bad=Ptr[i64],n=i64,size=i64 look_through:routine: "
+        "mean_along:kernel:z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
+        "mean_slices:kernel:z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
+        "pair_places:kernel:first=Ptr[I],second=Ptr[J],out=Ptr[i64],bad=Ptr[i64],k=i64,n=i64,m=i64 pick:inline: "
+        "put_slice:inline: "
+        "put_slices:kernel:HOW,ONE,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,step=i64,parts=i64 "
+        "take_pairs:kernel:a=Ptr[U],first=Ptr[i64],second=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,m=i64,k=i64 "
+        "take_places:kernel:a=Ptr[U],index=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,k=i64 "
+        "take_slices:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
+        "times_first:inline: together:inline: "
+        "write_along:kernel:HOW,NEW,ONE,SAME,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 ",
+    "index_calls": "COMPARED:constant:64 ELEMENTS:constant:1 LARGE:constant:65536 SLICES:constant:2 along:inline: "
+        "at_slices:inline: elements_written:inline: gathered:kernel:a=Header,index=Header,axis=i64,plan=Ptr[i64] "
+        "has_slices:inline: holds:inline: "
+        "index_add:kernel:SIZE,input=Header,dim=i64,index=Header,source=Header,alpha=i64,plan=Ptr[i64] "
+        "index_copy:kernel:SIZE,input=Header,dim=i64,index=Header,source=Header,plan=Ptr[i64] "
+        "index_fill:kernel:T,input=Header,dim=i64,index=Header,value=V,plan=Ptr[i64] "
+        "index_reduce:kernel:SIZE,MEAN,input=Header,dim=i64,index=Header,source=Header,reduce=i64,include_self=i64,plan=Ptr[i64] "
+        "index_select:kernel:input=Header,dim=i64,index=Header,plan=Ptr[i64] "
+        "masked:kernel:SIZE,z=Header,mask=Header,value=Header,plan=Ptr[i64] "
+        "masked_fill:kernel:T,input=Header,mask=Header,value=V,plan=Ptr[i64] means_apart:inline: "
+        "number_written:inline: scatter:kernel:SIZE,input=Header,dim=i64,index=Header,src=Header,plan=Ptr[i64] "
+        "scatter_reduce:kernel:SIZE,MEAN,input=Header,dim=i64,index=Header,src=Header,reduce=i64,include_self=i64,plan=Ptr[i64] "
+        "scatter_value:kernel:T,input=Header,dim=i64,index=Header,value=V,plan=Ptr[i64] "
+        "scattered:kernel:SIZE,z=Header,index=Header,values=Header,axis=i64,plan=Ptr[i64] "
+        "slices_put:kernel:SIZE,z=Header,index=Header,values=Header,axis=i64,plan=Ptr[i64] slices_written:inline: "
+        "take:kernel:input=Header,index=Header,plan=Ptr[i64] "
+        "taken:kernel:a=Header,index=Header,axis=i64,plan=Ptr[i64] taken_along:inline: "
+        "taken_in_pairs:kernel:a=Header,first=Header,second=Header,plan=Ptr[i64] ",
+    "inverse_trigonometry": "arccos:inline: arccosh:inline: arcsin:inline: arcsin_of_part:inline: arcsinh:inline: arctan2:inline: "
+        "arctan:inline: arctan_of_part:inline: cosh:inline: half_exp:inline: less_than:inline: sinh:inline: ",
+    "keys": "key:inline: nan_key:inline: rising:inline: ",
+    "lapack": "BLOCK:constant:16 LENGTH:constant:1 "
+        "cholesky:kernel:PARTS,potrf=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64 "
+        "cholesky_inverse:kernel:PARTS,potri=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64 "
+        "cholesky_solve:kernel:PARTS,potrs=i64,a=Header,b=Header,space=Ptr[T],out=Ptr[T],uplo=i64 clear:inline: "
+        "columns:inline: "
+        "eig:kernel:PARTS,geev=i64,a=Header,copy=Ptr[T],parts=Ptr[T],vectors=Ptr[T],values=Ptr[T],out=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],job=i64 "
+        "eigh:kernel:PARTS,syevd=i64,a=Header,values=Ptr[T],out=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],real_room=i64,places=Ptr[i64],places_room=i64,job=i64,uplo=i64 "
+        "geqrf:kernel:PARTS,routine=i64,a=Header,out=Ptr[T],tau=Ptr[T],space=Ptr[T],room=i64 "
+        "ldl_factor:kernel:PARTS,sytrf=i64,a=Header,out=Ptr[T],pivots=Ptr[i32],info=Ptr[i32],places=Ptr[i64],space=Ptr[T],room=i64 "
+        "ldl_solve:kernel:PARTS,sytrs=i64,a=Header,pivots=Ptr[i32],b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T] "
+        "located:inline: "
+        "lu_factor:kernel:PARTS,getrf=i64,a=Header,out=Ptr[T],pivots=Ptr[i32],info=Ptr[i32],space=Ptr[i64] "
+        "lu_inverse:kernel:PARTS,getri=i64,lu=Ptr[T],pivots=Ptr[i32],places=Ptr[i64],space=Ptr[T],room=i64,n=i64,count=i64 "
+        "lu_solve:kernel:PARTS,getrs=i64,a=Header,pivots=Ptr[i32],b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T],trans=i64 "
+        "lu_unpack:kernel:PARTS,a=Header,pivots=Ptr[i32],order=Ptr[i64],permutation=Ptr[T],lower=Ptr[T],upper=Ptr[T] "
+        "numbers:inline: "
+        "orgqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,wide=i64,reflections=i64 "
+        "ormqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],c=Header,factors=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,reflections=i64,side=i64,trans=i64 "
+        "pairs:inline: "
+        "solve:kernel:PARTS,gesv=i64,a=Header,b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T],info=Ptr[i32] "
+        "solve_triangular:kernel:PARTS,trsm=i64,a=Header,b=Header,out=Ptr[T],side=i64,upper=i64,diag=i64 "
+        "stack:inline: "
+        "svd:kernel:PARTS,gesdd=i64,a=Header,copy=Ptr[T],u=Ptr[T],values=Ptr[T],v=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],places=Ptr[i64],job=i64,width=i64,height=i64 "
+        "texts:inline: upper_triangle:kernel:PARTS,a=Header,out=Ptr[T],rows=i64 ",
+    "largest": "MOST:constant:64 "
+        "first_few:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64 "
+        "first_of_some:kernel:x=Ptr[T],which=Ptr[i64],out=Ptr[T],indices=Ptr[i64],keys=Ptr[K],places=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64 "
+        "first_ones:routine: put:inline: ",
+    "layout": "DIMS:constant:8 as_new:inline: channels_last:inline: clearly_right:inline: compared:routine: "
+        "itemsize_of:inline: laid_like:inline: lies_as:inline: pack:inline: step_of:inline: told_apart:inline: ",
+    "libm": "both_of_each:kernel:SINCOS,x=Ptr[f64],sine=Ptr[f64],cosine=Ptr[f64],n=i64 "
+        "each_element:kernel:FUNCTION,x=Ptr[f64],out=Ptr[f64],n=i64 ",
+    "likelihood": "cross_entropy_of:inline: "
+        "gradient_of_rows:kernel:g=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64 "
+        "infer_gradient:kernel:g=Header,target=Header,n=i64,reduction=i64,skip=i64,plan=Ptr[i64] "
+        "infer_losses:kernel:a=Header,target=Header,reduction=i64,skip=i64,plan=Ptr[i64] "
+        "infer_pairs:kernel:a=Header,b=Header,plan=Ptr[i64] "
+        "losses_of_pairs:kernel:a=Ptr[T],b=Ptr[T],out=Ptr[T],wrong=Ptr[i64],n=i64 "
+        "losses_of_rows:kernel:x=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64 ",
+    "loops": "first_zero:kernel:x=Ptr[T],n=i64,place=Ptr[i64] "
+        "loop:kernel:F,TYPES,B,NUMBERS,GRAIN,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] "
+        "loop_of_vectors:kernel:F,T,N,NUMBERS,L,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] ",
+    "margin": "labels:kernel:x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64 "
+        "labels_gradient:kernel:g=Ptr[T],x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,step=i64,scale=T "
+        "one_class:kernel:P,WEIGHTED,x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T "
+        "one_class_gradient:kernel:P,WEIGHTED,g=Ptr[T],x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T,step=i64,scale=T ",
+    "mask": "CHUNK:constant:4096 alike:inline: apart_by_dimension:inline: chosen:inline: "
+        "coordinates:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64,sizes=Ptr[i64],dims=i64,total=i64 "
+        "counted:kernel:x=Ptr[T],starts=Ptr[i64],n=i64 "
+        "expand_few:kernel:values=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64 few:inline: "
+        "few_coordinates:kernel:T,a=Header,out=Ptr[i64],n=i64,total=i64 "
+        "few_expanded:kernel:values=Header,mask=Header,plan=Ptr[i64] few_nonzero:kernel:T,a=Header,plan=Ptr[i64] "
+        "few_placed:kernel:SIZE,z=Header,mask=Header,values=Header,plan=Ptr[i64] "
+        "few_selected:kernel:a=Header,mask=Header,plan=Ptr[i64] how_many:inline: is_set:inline: "
+        "place_few:kernel:z=Ptr[U],mask=Ptr[u8],values=Ptr[U],n=i64 "
+        "placed:kernel:mask=Ptr[M],values=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64,CLEAR "
+        "places_of:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64 "
+        "select_few:kernel:a=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64 "
+        "selected:kernel:mask=Ptr[M],a=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64 ",
+    "math": "DIGITS:constant:50 erf:inline: erfc:inline: erfcx:inline: exp2:inline: exp:inline: exp_below:inline: "
+        "exp_normal:inline: expm1:inline: horner:inline: least_exponent:inline: log10:inline: log1p:inline: "
+        "log1p_of_exp:inline: log2:inline: log:inline: log_ends:inline: log_reduced:inline: monic:inline: "
+        "normal_below:inline: normal_parts:inline: power_of_two:inline: reduced:inline: sigmoid:inline: "
+        "tanh:inline: ",
+    "norm": "BLOCK:constant:8 COLUMNS:constant:2048 PARTS:constant:16 PIECE:constant:16384 SIDE:constant:4 "
+        "SPAN:constant:512 block_of:inline: "
+        "groups_norm:kernel:WEIGHT,BIAS,KEPT,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],rows=i64,groups=i64,each=i64,size=i64,eps=f64 "
+        "groups_norm_backward:kernel:WEIGHT,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,groups=i64,each=i64,size=i64,eps=f64 "
+        "infer_groups_norm:kernel:a=Header,weight=Header,bias=Header,groups=i64,eps=f64,plan=Ptr[i64] "
+        "infer_row_norm:kernel:a=Header,weight=Header,bias=Header,n=i64,eps=f64,plan=Ptr[i64] "
+        "infer_row_norm_kept:kernel:a=Header,weight=Header,bias=Header,n=i64,eps=f64,plan=Ptr[i64] "
+        "joint_step:inline: joint_sums:inline: moments:inline: normalise:inline: plan_rows:inline: "
+        "row_lengths:kernel:x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
+        "row_norm:kernel:WEIGHT,BIAS,CENTRE,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],rows=i64,n=i64,eps=f64 "
+        "row_norm_backward:kernel:WEIGHT,CENTRE,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,n=i64,eps=f64 "
+        "row_norm_kept:kernel:WEIGHT,BIAS,CENTRE,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],rows=i64,n=i64,eps=f64 "
+        "row_statistics:inline: total_of_pieces:inline: ",
+    "norm_last": "TABLES:constant:4 "
+        "groups_last:kernel:WEIGHT,BIAS,KEPT,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],parts=Ptr[R],tables=Ptr[R],samples=i64,size=i64,groups=i64,each=i64,eps=f64 "
+        "groups_last_backward:kernel:WEIGHT,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],tables=Ptr[R],samples=i64,size=i64,groups=i64,each=i64,eps=f64 "
+        "moments_of_channels:routine: moments_of_group:inline: sums_of_channels:routine: ",
+    "numbers": "",
+    "peak": "CHAINS:constant:16 LANES:constant:16 multiply_adds:kernel:out=Ptr[f32],threads=i64,count=i64 ",
+    "pointwise": "CHEAP:constant:32768 COSTLY:constant:16384 LANES:constant:32 ",
+    "polynomials": "by_angle:inline: chebyshev:inline: chebyshev_step:inline: chebyshev_t:inline: chebyshev_u:inline: "
+        "chebyshev_v:inline: chebyshev_w:inline: hermite:inline: hermite_h:inline: hermite_he:inline: "
+        "hermite_step:inline: laguerre_l:inline: laguerre_step:inline: legendre_p:inline: legendre_step:inline: "
+        "probabilist_step:inline: recurrence:inline: shifted_chebyshev_t:inline: shifted_chebyshev_u:inline: "
+        "shifted_chebyshev_v:inline: shifted_chebyshev_w:inline: ",
+    "pool": "UNROLLED:constant:7 add:inline: "
+        "add_places:kernel:g=Ptr[T],places=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64 "
+        "averages:kernel:KW,S,x=Ptr[T],counts=Ptr[R],out=Ptr[T],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "
+        "averages_gradient:kernel:g=Ptr[R],counts=Ptr[R],out=Ptr[R],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "
         "columns:inline: inside:inline: larger:inline: largest:inline: lowest_of:inline: "
-        "max_windows:kernel:x,out,places,planes,D,H,W,od,oh,ow,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw "
-        "piece:inline: put:inline: put_places:kernel:x,places,out,wrong,planes,count,size "
-        "reach:inline: summed:inline: take_places:kernel:x,places,out,wrong,planes,count,size "
-        "within:inline: "
-    ),
-    "pool_last": (
-        "averages:kernel:x,counts,out,images,C,H,W,oh,ow,kh,kw,sh,sw,ph,pw "
-        "averages_gradient:kernel:g,counts,out,images,C,H,W,oh,ow,kh,kw,sh,sw,ph,pw "
+        "max_windows:kernel:PLACES,KW,S,x=Ptr[T],out=Ptr[T],places=Ptr[i64],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64,dd=i64,dh=i64,dw=i64 "
+        "piece:inline: put:inline: "
+        "put_places:kernel:x=Ptr[T],places=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],planes=i64,count=i64,size=i64 "
+        "reach:inline: summed:inline: "
+        "take_places:kernel:x=Ptr[T],places=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],planes=i64,count=i64,size=i64 "
+        "within:inline: ",
+    "pool_last": "SIDE:constant:2 "
+        "averages:kernel:x=Ptr[T],counts=Ptr[R],out=Ptr[T],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64 "
+        "averages_gradient:kernel:APART,TILED,g=Ptr[R],counts=Ptr[R],out=Ptr[R],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64 "
         "largest:inline: "
-        "max_windows:kernel:x,out,places,images,C,H,W,oh,ow,kh,kw,sh,sw,ph,pw,dh,dw "
-    ),
-    "random": (
-        "between:inline: cauchys:kernel:state,out,n,median,sigma "
-        "chosen:kernel:weights,uniform,sums,out,rows,k,n cos_sin:inline: "
-        "doubles:kernel:state,out,n doubles_between:kernel:state,out,n,width,low,high "
-        "drawn_normals:kernel:state,x,n,mean,std each_pair:inline: each_word:inline: "
-        "exponentials:kernel:state,out,n,scale floats:kernel:state,out,n "
-        "floats_between:kernel:state,out,n,width,low,high geometrics:kernel:state,out,n,scale "
-        "hits:kernel:state,out,n,below,value integers:kernel:state,out,n,low,span,inverse "
-        "judged:kernel:weights,found,rows,k log_of:inline: made_normal:routine: mixed:inline: "
-        "next_wide:inline: next_word:inline: normals:kernel:x,n,mean,std "
-        "order:kernel:state,out,n pairs_apart:kernel:x,rest,angle,n "
-        "pairs_together:kernel:log,cosine,sine,x,n,mean,std remainder:inline: "
-        "scalar_normals:kernel:state,out,n,mean,std,spare seeded:kernel:key,n,seed "
-        "slopes:kernel:state,x,out,n,width,low tempered:inline: twist:routine: unit:inline: "
-        "unit_wide:inline: wide_words:kernel:state,out,n words:kernel:state,out,n "
-    ),
-    "recurrent": (
-        "advance:routine: begin:routine: block:routine: cell:inline: exp_parts:inline: "
-        "finish:routine: "
-        "layer:kernel:x,w_ih,w_hh,bias,own_bias,h,c,y,last_h,last_c,kept,work,places,steps,n,features,size,xt,xr,yt,yr,keep,reverse,ragged,ahead,height,grain,copies "
-        "pack:routine: pack_bias:routine: pack_gates:routine: parts_of:inline: place:inline: "
-        "positive:inline: saved_at:inline: sigmoid:inline: "
-        "step:kernel:x,w_ih,w_hh,bias,own_bias,h,c,y,last_h,last_c,kept,work,n,features,size,xr,keep "
-        "tanh:inline: tile:routine: "
-    ),
-    "recurrent_gradients": (
-        ""
-        "gradients:kernel:g,y,w,h,c,kept,slopes,outer,dh,dc,work,places,steps,n,size,gt,gr,yt,yr,reverse,ragged,height,grain,copies,whole "
-        "move:routine: pack_units:routine: retreat:routine: slopes_of:inline: "
-    ),
-    "reduce": (
-        "averaged:inline: exact_moments:inline: less_rounding:inline: "
-        "moments_of_rows:kernel:x,mean,squares,rows,n square_apart:inline: "
-        "squares_apart:kernel:x,y,out,n sum_parts:kernel:x,out,rows,n "
-        "sum_rows:kernel:x,out,rows,n "
-        "variance_columns:kernel:x,out,means,outer,n,inner,correction "
-        "variance_rows:kernel:x,out,means,rows,n,correction "
-    ),
-    "rejection": (
-        "binomial_by_rejection:inline: binomials:kernel:state,rows,out,n "
-        "gammas:kernel:state,rows,out,n,squeeze,spare gaps_summed:inline: multiplied:inline: "
-        "normal:inline: poisson_by_rejection:inline: poissons:kernel:state,rates,out,n "
-        "stirling_tail:routine: uniform:routine: "
-    ),
-    "resample": (
-        "across:kernel:x,y,begin,place,weight,ends,rows,n,m "
-        "down:kernel:x,y,begin,place,weight,outer,n,m,inner read_window:routine: "
-        "summed:inline: write_block:routine: "
-    ),
-    "rows": (
-        "itself:inline: product:inline: row_largest:inline: row_total:inline: "
-        "row_total_of_two:inline: rows_in_chunk:inline: rows_of:inline: shared:inline: "
-        "tree:inline: "
-    ),
-    "scan": (
-        "joined:inline: replaces:inline: running:kernel:x,out,outer,n,inner "
-        "running_extreme:kernel:x,out,places,outer,n,inner "
-        "running_log:kernel:x,out,outer,n,inner "
-    ),
-    "schemes": (
-        ""
-    ),
-    "selection": (
-        "before:inline: bring_to_place:routine: cut:inline: depth:inline: exchange:inline: "
-        "from_heap:inline: insert_each:inline: make_heap:inline: partition:routine: "
-        "sink:routine: sort_unstably:routine: "
-    ),
-    "sequences": (
-        "counted:kernel:out,n,start,step rounded:inline: spaced:kernel:out,n,start,end "
-        "spaced_halves:kernel:out,n,start,end "
-    ),
-    "shape_inference": (
-        "along_axis:inline: among_few:kernel:a,tests,plan apart:inline: at_axis:inline: "
-        "by_strides:inline: chosen:kernel:a,axis,keep,which,plan "
-        "chosen_kind:kernel:a,axis,keep,plan chosen_median:kernel:a,axis,keep,skip_nan,plan "
-        "copied:kernel:out,a,plan first_places:kernel:a,axis,keep,plan in_memory:inline: "
-        "in_order_along:kernel:a,axis,descending,plan item_of:inline: "
-        "joined:kernel:items,axis,plan largest_few:kernel:a,k,axis,most,ordered,plan "
-        "like:inline: listed:inline: note:inline: one_along:inline: reach_of:inline: "
-        "reduced:inline: reduction:kernel:a,axis,keep,plan rolled:kernel:a,shift,axis,plan "
-        "rows_only:kernel:a,axis,keep,plan scanned:kernel:a,axis,plan "
-        "softmaxed:kernel:a,axis,plan sought:kernel:seq,a,plan "
-        "triangular:kernel:a,diagonal,plan variance:kernel:a,axis,keep,correction,plan "
-        "without:inline: "
-    ),
-    "shared_rows": (
-        "added:kernel:items,factor,n written:kernel:items,kind,dtype,factor,refused,n "
-    ),
-    "small_product": (
-        ""
-        "accumulate:kernel:input,a,b,out,batch,m,k,n,a0,a1,a2,b0,b1,b2,how,s0,s1,s2,beta,alpha "
-        "finished:inline: infer:inline: infer_accumulate:kernel:input,a,b,beta,alpha,plan "
-        "infer_linear:kernel:a,weight,bias,plan infer_product:kernel:a,b,plan "
-        "infer_turned:kernel:a,weight,bias,plan "
-        "linear:kernel:a,b,row,out,batch,m,k,n,a0,a1,a2,b0,b1,b2,how multiply:inline: "
-        "product:kernel:a,b,out,batch,m,k,n,a0,a1,a2,b0,b1,b2,how "
-    ),
-    "softmax": (
-        "column_place:inline: columns_softmax:kernel:x,out,outer,n,inner "
-        "columns_softmax_backward:kernel:g,y,out,outer,n,inner few_softmax:kernel:x,out,rows "
-        "log_sum:inline: middling_softmax:inline: narrow_backward:inline: "
-        "narrow_softmax:inline: rows_log_sum:kernel:x,out,rows,n "
-        "rows_softmax:kernel:x,out,rows,n rows_softmax_backward:kernel:g,y,out,rows,n "
-        "short_softmax:kernel:x,out,rows,n "
-    ),
-    "sort": (
-        "among:kernel:x,tests,out,n,k by_bytes:inline: "
-        "by_digits:kernel:keys,other,rows,n,shift,passes "
-        "chosen_of_many:kernel:x,keys,words,out,places,outer,n,inner,k "
-        "chosen_rows:kernel:x,out,places,outer,n,inner,k commonest:inline: goes_on:inline: "
-        "keys_of:inline: like:inline: mended:kernel:x,keys,bad,rows,n,shift,far "
-        "ordered:routine: packed:kernel:x,out,rows,n,least,shift,cut place_in_doubt:routine: "
-        "place_in_order:routine: rank_of_choice:inline: ranked:inline: "
-        "runs_counted:kernel:x,found,n "
-        "runs_placed:kernel:x,order,before,values,starts,inverse,n "
-        "search:kernel:seq,x,out,wrong,rows,n,m,step sort_for_mode:routine: "
-        "sorted_rows:kernel:x,out,places,outer,n,inner,flip "
-        "unpacked:kernel:x,keys,out,indices,rows,n,k,mask "
-    ),
-    "spans": (
-        "averages:kernel:x,out,planes,C,D,H,W,od,oh,ow,zs,ys,xs "
-        "averages_gradient:kernel:g,out,planes,C,D,H,W,od,oh,ow,zs,ys,xs,deep,down,across "
+        "max_windows:kernel:PLACES,x=Ptr[T],out=Ptr[T],places=Ptr[i64],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64,dh=i64,dw=i64 ",
+    "random": "L:constant:16 M:constant:397 N:constant:624 between:inline: "
+        "cauchys:kernel:TAN,state=i64,out=Ptr[T],n=i64,median=f64,sigma=f64 "
+        "chosen:kernel:weights=Ptr[T],uniform=Ptr[f64],sums=Ptr[T],out=Ptr[i64],rows=i64,k=i64,n=i64 "
+        "cos_sin:inline: doubles:kernel:state=i64,out=Ptr[f64],n=i64 "
+        "doubles_between:kernel:state=i64,out=Ptr[f64],n=i64,width=f64,low=f64,high=f64 "
+        "drawn_normals:kernel:state=i64,x=Ptr[f32],n=i64,mean=f32,std=f32 each_pair:inline: each_word:inline: "
+        "exponentials:kernel:LOG1P,state=i64,out=Ptr[T],n=i64,scale=f64 "
+        "floats:kernel:state=i64,out=Ptr[f32],n=i64 "
+        "floats_between:kernel:state=i64,out=Ptr[f32],n=i64,width=f32,low=f32,high=f32 "
+        "geometrics:kernel:LOG,state=i64,out=Ptr[T],n=i64,scale=f64 "
+        "hits:kernel:state=i64,out=Ptr[T],n=i64,below=i64,value=f64 "
+        "integers:kernel:state=i64,out=Ptr[i64],n=i64,low=i64,span=f64,inverse=f64 "
+        "judged:kernel:weights=Ptr[T],found=Ptr[i64],rows=i64,k=i64 log_of:inline: made_normal:routine: "
+        "mixed:inline: next_wide:inline: next_word:inline: normals:kernel:x=Ptr[f32],n=i64,mean=f32,std=f32 "
+        "order:kernel:state=i64,out=Ptr[i64],n=i64 "
+        "pairs_apart:kernel:x=Ptr[f64],rest=Ptr[f64],angle=Ptr[f64],n=i64 "
+        "pairs_together:kernel:log=Ptr[f64],cosine=Ptr[f64],sine=Ptr[f64],x=Ptr[f64],n=i64,mean=f64,std=f64 "
+        "remainder:inline: "
+        "scalar_normals:kernel:LOG1P,COS,SIN,state=i64,out=Ptr[T],n=i64,mean=f64,std=f64,spare=Ptr[f64] "
+        "seeded:kernel:key=Ptr[u32],n=i64,seed=i64 "
+        "slopes:kernel:state=i64,x=Ptr[T],out=Ptr[R],n=i64,width=f64,low=f64 tempered:inline: twist:routine: "
+        "unit:inline: unit_wide:inline: wide_words:kernel:state=i64,out=Ptr[u64],n=i64 "
+        "words:kernel:state=i64,out=Ptr[u64],n=i64 ",
+    "recurrent": "FETCH:constant:24 ROWS:constant:48 SPACE:constant:32 advance:routine: begin:routine: block:routine: "
+        "cell:inline: exp_parts:inline: finish:routine: "
+        "layer:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,features=i64,size=i64,xt=i64,xr=i64,yt=i64,yr=i64,keep=i64,reverse=i64,ragged=i64,ahead=i64,height=i64,grain=i64,copies=i64 "
+        "pack:routine: pack_bias:routine: pack_gates:routine: parts_of:inline: place:inline: positive:inline: "
+        "saved_at:inline: sigmoid:inline: "
+        "step:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],n=i64,features=i64,size=i64,xr=i64,keep=i64 "
+        "tanh:inline: tile:routine: ",
+    "recurrent_gradients": ""
+        "gradients:kernel:KIND,g=Ptr[T],y=Ptr[T],w=Ptr[T],h=Ptr[T],c=Ptr[T],kept=Ptr[T],slopes=Ptr[T],outer=Ptr[T],dh=Ptr[T],dc=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,size=i64,gt=i64,gr=i64,yt=i64,yr=i64,reverse=i64,ragged=i64,height=i64,grain=i64,copies=i64,whole=i64 "
+        "move:routine: pack_units:routine: retreat:routine: slopes_of:inline: ",
+    "reduce": "APART:constant:16384 LONG:constant:16384 PARTS:constant:1024 averaged:inline: exact_moments:inline: "
+        "less_rounding:inline: moments_of_rows:kernel:x=Ptr[T],mean=Ptr[R],squares=Ptr[R],rows=i64,n=i64 "
+        "square_apart:inline: squares_apart:kernel:x=Ptr[T],y=Ptr[T],out=Ptr[R],n=i64 "
+        "sum_parts:kernel:MEAN,x=Ptr[T],out=Ptr[R],rows=i64,n=i64 "
+        "sum_rows:kernel:MEAN,x=Ptr[T],out=Ptr[R],rows=i64,n=i64 "
+        "variance_columns:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],outer=i64,n=i64,inner=i64,correction=i64 "
+        "variance_rows:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],rows=i64,n=i64,correction=i64 ",
+    "rejection": "binomial_by_rejection:inline: binomials:kernel:LOG,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64 "
+        "gammas:kernel:POW,LOG,LOG1P,COS,SIN,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64,squeeze=f64,spare=Ptr[f64] "
+        "gaps_summed:inline: multiplied:inline: normal:inline: poisson_by_rejection:inline: "
+        "poissons:kernel:EXP,LOG,LGAMMA,state=i64,rates=Ptr[f64],out=Ptr[f64],n=i64 stirling_tail:routine: "
+        "uniform:routine: ",
+    "resample": "BLOCK:constant:128 SIDE:constant:4 WINDOW:constant:1024 "
+        "across:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],ends=Ptr[i64],rows=i64,n=i64,m=i64 "
+        "down:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],outer=i64,n=i64,m=i64,inner=i64 "
+        "read_window:routine: summed:inline: write_block:routine: ",
+    "rows": "CHUNK:constant:16384 SIDE:constant:8 itself:inline: product:inline: row_largest:inline: "
+        "row_total:inline: row_total_of_two:inline: rows_in_chunk:inline: rows_of:inline: shared:inline: "
+        "tree:inline: ",
+    "scan": "LANES:constant:8 STRETCH:constant:16 TOGETHER:constant:4 joined:inline: replaces:inline: "
+        "running:kernel:TIMES,W,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64 "
+        "running_extreme:kernel:LEAST,x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64 "
+        "running_log:kernel:x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 ",
+    "schemes": "",
+    "selection": "HEAPED:constant:64 PARTS:constant:128 SHORT:constant:16 before:inline: bring_to_place:routine: "
+        "cut:inline: depth:inline: exchange:inline: from_heap:inline: insert_each:inline: make_heap:inline: "
+        "partition:routine: sink:routine: sort_unstably:routine: ",
+    "sequences": "GRAIN:constant:16384 counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64 rounded:inline: "
+        "spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64 ",
+    "shape_inference": "COLUMNS:constant:2 PARTS:constant:3 ROWS:constant:1 SHORT:constant:131072 TILE:constant:64 "
+        "along_axis:inline: among_few:kernel:MOST,a=Header,tests=Header,plan=Ptr[i64] apart:inline: "
+        "at_axis:inline: by_strides:inline: chosen:kernel:MOST,a=Header,axis=i64,keep=i64,which=i64,plan=Ptr[i64] "
+        "chosen_kind:kernel:MOST,KIND,a=Header,axis=i64,keep=i64,plan=Ptr[i64] "
+        "chosen_median:kernel:MOST,KIND,a=Header,axis=i64,keep=i64,skip_nan=i64,plan=Ptr[i64] "
+        "copied:kernel:SIZE,out=Header,a=Header,plan=Ptr[i64] "
+        "first_places:kernel:LONGEST,DEEPEST,MOST,FEW,a=Header,axis=i64,keep=i64,plan=Ptr[i64] in_memory:inline: "
+        "in_order_along:kernel:MOST,a=Header,axis=i64,descending=i64,plan=Ptr[i64] item_of:inline: "
+        "joined:kernel:STACK,items=Header,axis=i64,plan=Ptr[i64] "
+        "largest_few:kernel:MOST,a=Header,k=i64,axis=i64,most=i64,ordered=i64,plan=Ptr[i64] like:inline: "
+        "listed:inline: note:inline: one_along:inline: reach_of:inline: reduced:inline: "
+        "reduction:kernel:LONGEST,DEEPEST,MOST,a=Header,axis=i64,keep=i64,plan=Ptr[i64] "
+        "rolled:kernel:a=Header,shift=i64,axis=i64,plan=Ptr[i64] "
+        "rows_only:kernel:a=Header,axis=i64,keep=i64,plan=Ptr[i64] scanned:kernel:a=Header,axis=i64,plan=Ptr[i64] "
+        "softmaxed:kernel:FEW,SHORT,a=Header,axis=i64,plan=Ptr[i64] "
+        "sought:kernel:seq=Header,a=Header,plan=Ptr[i64] triangular:kernel:a=Header,diagonal=i64,plan=Ptr[i64] "
+        "variance:kernel:LONGEST,DEEPEST,a=Header,axis=i64,keep=i64,correction=i64,plan=Ptr[i64] without:inline: ",
+    "shared_rows": "added:kernel:T,ROWS,OWN,items=Header,factor=T,n=i64 "
+        "written:kernel:T,items=Header,kind=Header,dtype=Header,factor=T,refused=Ptr[i64],n=i64 ",
+    "small_product": "COLUMNS:constant:3 DOTS:constant:2 ELEMENTS:constant:4 MOST:constant:8192 ROWS:constant:1 "
+        "SIDE:constant:4 "
+        "accumulate:kernel:N,input=Ptr[E],a=Ptr[E],b=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64,s0=i64,s1=i64,s2=i64,beta=N,alpha=N "
+        "finished:inline: infer:inline: "
+        "infer_accumulate:kernel:E,N,input=Header,a=Header,b=Header,beta=N,alpha=N,plan=Ptr[i64] "
+        "infer_linear:kernel:E,a=Header,weight=Header,bias=Header,plan=Ptr[i64] "
+        "infer_product:kernel:E,A,B,a=Header,b=Header,plan=Ptr[i64] "
+        "infer_turned:kernel:E,a=Header,weight=Header,bias=i64,plan=Ptr[i64] "
+        "linear:kernel:a=Ptr[E],b=Ptr[E],row=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64 "
+        "multiply:inline: "
+        "product:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64 ",
+    "softmax": "FEW:constant:4 SHORT:constant:2048 SIDE:constant:4 TILE:constant:16 column_place:inline: "
+        "columns_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
+        "columns_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
+        "few_softmax:kernel:LOG,N,x=Ptr[T],out=Ptr[T],rows=i64 log_sum:inline: middling_softmax:inline: "
+        "narrow_backward:inline: narrow_softmax:inline: rows_log_sum:kernel:x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
+        "rows_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
+        "rows_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
+        "short_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],rows=i64,n=i64 ",
+    "sort": "BYTE:constant:256 COMMONEST:constant:-3 DIGIT:constant:11 MEDIAN:constant:-1 "
+        "MEDIAN_OF_NUMBERS:constant:-2 PLACE:constant:4294967295 RANKED:constant:256 SEARCHES:constant:8 "
+        "SHORT:constant:2048 SIDE:constant:4 STRETCH:constant:8192 "
+        "among:kernel:INVERT,x=Ptr[T],tests=Ptr[T],out=Ptr[b1],n=i64,k=i64 by_bytes:inline: "
+        "by_digits:kernel:keys=Ptr[u64],other=Ptr[u64],rows=i64,n=i64,shift=i64,passes=i64 "
+        "chosen_of_many:kernel:x=Ptr[T],keys=Ptr[K],words=Ptr[u64],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64 "
+        "chosen_rows:kernel:x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64 commonest:inline: "
+        "goes_on:inline: keys_of:inline: like:inline: "
+        "mended:kernel:DOWN,x=Ptr[T],keys=Ptr[u64],bad=Ptr[i64],rows=i64,n=i64,shift=i64,far=i64 ordered:routine: "
+        "packed:kernel:DOWN,x=Ptr[T],out=Ptr[u64],rows=i64,n=i64,least=i64,shift=i64,cut=i64 "
+        "place_in_doubt:routine: place_in_order:routine: rank_of_choice:inline: ranked:inline: "
+        "runs_counted:kernel:x=Ptr[T],found=Ptr[i64],n=i64 "
+        "runs_placed:kernel:PLACES,x=Ptr[T],order=Ptr[i64],before=Ptr[i64],values=Ptr[T],starts=Ptr[i64],inverse=Ptr[i64],n=i64 "
+        "search:kernel:RIGHT,seq=Ptr[T],x=Ptr[T],out=Ptr[R],wrong=Ptr[i64],rows=i64,n=i64,m=i64,step=i64 "
+        "sort_for_mode:routine: "
+        "sorted_rows:kernel:x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64,flip=i64 "
+        "unpacked:kernel:x=Ptr[T],keys=Ptr[u64],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64,k=i64,mask=u64 ",
+    "spans": ""
+        "averages:kernel:LAST,x=Ptr[T],out=Ptr[T],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64] "
+        "averages_gradient:kernel:g=Ptr[T],out=Ptr[T],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],deep=Ptr[i64],down=Ptr[i64],across=Ptr[i64] "
         "better:inline: "
-        "fractional_spans:kernel:samples,out,wrong,planes,columns,column,size,k,m "
+        "fractional_spans:kernel:samples=Ptr[T],out=Ptr[i64],wrong=Ptr[i64],planes=i64,columns=i64,column=i64,size=i64,k=i64,m=i64 "
         "largest_in_row_major:inline: "
-        "maxima:kernel:x,out,places,planes,C,D,H,W,od,oh,ow,zs,ys,xs,apart span:inline: "
-        "spread:inline: "
-    ),
-    "special": (
-        "constant:inline: digamma:inline: entropy:inline: erfinv:inline: horner_of:inline: "
-        "hurwitz:inline: lgamma:inline: log_gamma:inline: log_ndtr:inline: most_of:inline: "
-        "mvlgamma:inline: ndtr:inline: ndtri:inline: polygamma:inline: power_below:inline: "
-        "quantile:inline: sine:inline: trigamma:inline: turned:inline: xlog1py:inline: "
-        "zeta:inline: "
-    ),
-    "trigonometry": (
-        "cos:inline: near_zero:inline: near_zero_of_single:inline: sin:inline: "
-        "sine_and_cosine:inline: tan:inline: "
-    ),
-    "ufunc_entry": (
-        "call_of_two:entry:self,args,given,keywords compiled_loop:entry:args,size,steps,plan "
-        "flags_of:inline: independent:inline: restore_status:inline: save_status:inline: "
-        "shared_loop:entry:args,size,steps,plan uncompiled_loop:entry:args,size,steps,plan "
-        "word_of:inline: "
-    ),
-    "unchanged": (
-        "holds:entry:self,objects,count spread:entry:self,objects,count table_of:inline: "
-    ),
-    "update": (
-        "lengths:kernel:items,kind,dtype,parts,out,n plain:inline: "
-        "update:kernel:items,kind,dtype,constants,refused,n "
-    ),
-    "winograd": (
-        "add_products:routine: combined:inline: convolve:kernel:x,u,bias,y,wrong,plan "
-        "convolve_weight:kernel:x,g,y,parts,wrong,plan multiply:routine: "
-        "read_channels:routine: read_tiles:routine: squared:inline: tile:routine: "
-        "transform:routine: transform_back:routine: transform_windows:kernel:w,u,plan "
-        "windows:routine: write_tiles:routine: write_windows:routine: "
-    ),
+        "maxima:kernel:LAST,x=Ptr[T],out=Ptr[T],places=Ptr[i64],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],apart=i64 "
+        "span:inline: spread:inline: ",
+    "special": "UP:constant:8 constant:inline: digamma:inline: entropy:inline: erfinv:inline: horner_of:inline: "
+        "hurwitz:inline: lgamma:inline: log_gamma:inline: log_ndtr:inline: most_of:inline: mvlgamma:inline: "
+        "ndtr:inline: ndtri:inline: polygamma:inline: power_below:inline: quantile:inline: sine:inline: "
+        "trigamma:inline: turned:inline: xlog1py:inline: zeta:inline: ",
+    "trigonometry": "cos:inline: near_zero:inline: near_zero_of_single:inline: sin:inline: sine_and_cosine:inline: "
+        "tan:inline: ",
+    "ufunc_entry": "GRAIN:constant:16384 OPERANDS_MOST:constant:8 "
+        "call_of_two:entry:self=Ptr[i64],args=Ptr[i64],given=i64,keywords=i64 "
+        "compiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] flags_of:inline: "
+        "independent:inline: restore_status:inline: save_status:inline: "
+        "shared_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] "
+        "uncompiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] word_of:inline: ",
+    "unchanged": "ITEM:constant:3 TWIN:constant:3 WORD:constant:2 holds:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
+        "spread:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 table_of:inline: ",
+    "update": "GRAIN:constant:16384 "
+        "lengths:kernel:T,items=Header,kind=Header,dtype=Header,parts=Ptr[R],out=Ptr[R],n=i64 plain:inline: "
+        "update:kernel:RULE,T,items=Header,kind=Header,dtype=Header,constants=Ptr[C],refused=Ptr[i64],n=i64 ",
+    "winograd": "AHEAD:constant:8 GAP:constant:16 RUN:constant:64 TILES:constant:48 add_products:routine: "
+        "combined:inline: "
+        "convolve:kernel:S,FUSED,FLIPPED,x=Ptr[T],u=Ptr[T],bias=Ptr[T],y=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
+        "convolve_weight:kernel:S,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
+        "multiply:routine: read_channels:routine: read_tiles:routine: squared:inline: tile:routine: "
+        "transform:routine: transform_back:routine: "
+        "transform_windows:kernel:S,FLIPPED,w=Ptr[T],u=Ptr[T],plan=Ptr[i64] windows:routine: write_tiles:routine: "
+        "write_windows:routine: ",
 }

@@ -111,10 +111,11 @@ class Source:
         return found if isinstance(found, cls) else super().__new__(cls)
 
     @classmethod
-    def unread(cls, module: str, name: str, kind: str, parameters: tuple[str, ...]) -> Self:
-        """A function of a file that was not imported; `parameters` are those with a type."""
+    def unread(cls, module: str, name: str, kind: str, notes: dict[str, str]) -> Self:
+        """A function of a file that was not imported; `notes` are its parameters and their types, "" where open."""
         self = object.__new__(cls)
-        self.file, self.__name__, self.kind, self.parameters = module, name, kind, parameters
+        self.file, self.__name__, self.kind = module, name, kind
+        self.parameters, self.notes = tuple(name for name, note in notes.items() if note), notes
         # two threads may ask at once: the first one's stays
         return Source._unread.setdefault((module, name), self)  # type: ignore[return-value]
 

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from rushlight.core.collector import paused
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import index
 
@@ -44,19 +45,18 @@ PROPERTIES = {
 
 def load(path: str) -> Any:
     """The operator or plain function behind a public path, its family imported if need be."""
-    family = import_module(f"rushlight.ops.{index.FUNCTIONS[path]}")
-    from rushlight.dispatch.registry import ALIASES, OPS, PUBLIC
-
-    del family
+    with paused():
+        import_module(f"rushlight.ops.{index.FUNCTIONS[path]}")
+        from rushlight.dispatch.registry import ALIASES, OPS, PUBLIC
     return OPS.get(path) or ALIASES.get(path) or PUBLIC[path][0]
 
 
 @cache
 def function(path: str) -> Any:
     """The public function behind a path such as `add` or `nn.functional.relu`."""
+    found = load(path)
     from rushlight.dispatch.registry import Op, annotate, types_of
 
-    found = load(path)
     if not isinstance(found, Op):
         return annotate(found)
     made = found.build().function

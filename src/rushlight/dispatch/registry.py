@@ -59,6 +59,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
+from rushlight.core.collector import paused
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
@@ -474,7 +475,8 @@ class Op:
     def build(self) -> Op:
         """The operator, its functions printed."""
         if not self.built:
-            from rushlight.dispatch import specialise
+            with paused():
+                from rushlight.dispatch import specialise
 
             with _building:  # one thread prints; it may come here again from within
                 if not self.built and self not in _unfinished:

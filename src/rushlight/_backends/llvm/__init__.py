@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.index import LLVM
+from rushlight.core.collector import paused
 
 # Work is counted in elements that kernels go over, about a nanosecond each; every call counts CALL more.
 CALL = 1000
@@ -136,9 +137,10 @@ def activate(why: str = "") -> bool:
     global active, _refused
     if active or _refused:
         return active
-    from rushlight._backends import blas, cpu
-    from rushlight._codegen import native, parallel_ufuncs
-    from rushlight._codegen.runtime import memory
+    with paused():
+        from rushlight._backends import blas, cpu
+        from rushlight._codegen import native, parallel_ufuncs
+        from rushlight._codegen.runtime import memory
 
     if not parallel_ufuncs.available():
         _refused = True

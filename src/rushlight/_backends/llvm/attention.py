@@ -16,8 +16,8 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.strided import expand
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import attention as reference
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import attention as kernels
-from rushlight._codegen.kernels import gemm
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import F32, F64, REDUCED
 
@@ -29,7 +29,7 @@ def kernel_of(kernel: Any, masked: bool, dtype: np.dtype) -> Any:
     """A kernel, compiled for this machine's tiles."""
     t = of(dtype)
     assert t is not None
-    return kernel.compiled(MASK=masked, **gemm.sizes(t))
+    return kernel.compiled(MASK=masked, **product_sizes.sizes(t))
 
 
 def rows_of(a: np.ndarray) -> np.ndarray:

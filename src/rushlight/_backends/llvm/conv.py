@@ -48,9 +48,10 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.conv import by_channel
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import columns as of_windows
 from rushlight._codegen.kernels import conv as kernels
-from rushlight._codegen.kernels import conv_direct, gemm
+from rushlight._codegen.kernels import conv_direct
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
 from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
@@ -191,7 +192,7 @@ class PointwiseBfloat16(Candidate):
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        if p.dtype is not BF16 or not gemm.pairs() or not fits(p) or not is_pointwise(p):
+        if p.dtype is not BF16 or not product_sizes.pairs() or not fits(p) or not is_pointwise(p):
             return False
         if FOREIGN in p.layouts or UNALIGNED in p.layouts:
             return False
@@ -242,7 +243,7 @@ class Bfloat16Pairs(Candidate):
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        if p.dtype is not BF16 or not gemm.pairs() or FOREIGN in p.layouts:
+        if p.dtype is not BF16 or not product_sizes.pairs() or FOREIGN in p.layouts:
             return False
         each, c = p.w[0] // p.groups, p.w[1]
         summed = {"forward": c, "transposed": each, "weight": p.x[0]}[p.direction]

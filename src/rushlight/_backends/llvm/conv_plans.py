@@ -24,7 +24,7 @@ from rushlight._codegen.kernels.conv_direct import (
     direct_transposed,
     direct_weight,
 )
-from rushlight._codegen.kernels.gemm import many_registers
+from rushlight._codegen.product_sizes import many_registers
 from rushlight._codegen.types import Type, of
 from rushlight.core.dtype_sets import I32
 

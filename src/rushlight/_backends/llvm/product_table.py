@@ -14,7 +14,7 @@ import numpy as np
 from rushlight._backends import llvm
 from rushlight._backends.llvm.candidates import Candidate, first_fit, remembered
 from rushlight._backends.llvm.views import contiguous
-from rushlight._codegen import types
+from rushlight._codegen import product_sizes, types
 from rushlight._codegen.kernels import gemm, gemv
 from rushlight.core.dtype_sets import BF16, F16, F32, F64, I8, I16, I32, I64, REDUCED, U8
 
@@ -48,23 +48,27 @@ SPAN, SPANNED = 4096, 128 * 128
 
 
 def gemm_of(*types: Type | None, act: str = "") -> Any:
-    return gemm.product.compiled(**gemm.known(*types, act=act))
+    return gemm.product.compiled(**product_sizes.known(*types, act=act))
 
 
 # What kernels are compiled for: dtypes, and what else their keys say.
 MAKE: dict[str, Callable[..., Any]] = {
     "act": lambda d, act: gemm_of(ELEMENTS[d], act=act),
     # Products of pairs of bfloat16 whose result is of this dtype; None where the machine has no such.
-    "pairs": lambda d: gemm_of(types.i32, ELEMENTS[d]) if gemm.pairs() else None,
+    "pairs": lambda d: gemm_of(types.i32, ELEMENTS[d]) if product_sizes.pairs() else None,
     "paired": gemm.pair_rows.compiled,
     "convert": lambda d, to: gemm.convert.compiled(A=ELEMENTS[d], B=ELEMENTS[to]),
-    "joined": lambda d: gemm.joined.compiled(**{k: gemm.sizes(ELEMENTS[d])[k] for k in "TL"}),
-    "rows": lambda d, n, to: gemv.rows.compiled(**gemv.known("rows", ELEMENTS[d], n, ELEMENTS[to])),
+    "joined": lambda d: gemm.joined.compiled(
+        **{k: product_sizes.sizes(ELEMENTS[d])[k] for k in "TL"}
+    ),
+    "rows": lambda d, n, to: gemv.rows.compiled(
+        **product_sizes.few_known("rows", ELEMENTS[d], n, ELEMENTS[to])
+    ),
     "columns": lambda d, n, to: gemv.columns.compiled(
-        **gemv.known("columns", ELEMENTS[d], n, ELEMENTS[to])
+        **product_sizes.few_known("columns", ELEMENTS[d], n, ELEMENTS[to])
     ),
     "outer": lambda d: gemv.outer.compiled(E=ELEMENTS[d]),
-    "dot": lambda d: gemv.dot.compiled(**gemv.known("dot", ELEMENTS[d], 1)),
+    "dot": lambda d: gemv.dot.compiled(**product_sizes.few_known("dot", ELEMENTS[d], 1)),
 }
 
 
@@ -339,7 +343,7 @@ class GemmOfPairs(ProductCandidate):
 
     @staticmethod
     def applies(p: Product) -> bool:
-        return p.dtype is BF16 and not p.act and p.a[-1] % 2 == 0 and gemm.pairs()
+        return p.dtype is BF16 and not p.act and p.a[-1] % 2 == 0 and product_sizes.pairs()
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, c: Any, alpha: float, p: Product) -> np.ndarray:

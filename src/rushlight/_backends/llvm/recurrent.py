@@ -12,6 +12,7 @@ import numpy as np
 from rushlight._backends.llvm import product_table, products, reduce
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import recurrent as reference
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import gemm, gemv, recurrent_gradients
 from rushlight._codegen.kernels import recurrent as kernels
 from rushlight._codegen.types import f32, f64
@@ -181,7 +182,7 @@ def one_step(
     many = 1 if n == 1 else gemv.FEW if n <= gemv.FEW else gemv.SOME
     found = KERNELS.get((kind, dtype, many))
     if found is None:
-        known = gemv.sizes(TYPES[dtype], many)
+        known = product_sizes.few_sizes(TYPES[dtype], many)
         found = kernels.step.compiled(KIND=kind, **{k: known[k] for k in "TLJRU"}), known["L"]
         KERNELS[kind, dtype, many] = found
     kernel, lanes = found

@@ -17,7 +17,7 @@ import numpy as np
 
 from rushlight._backends.llvm import threshold
 from rushlight._backends.reference.conv import empty
-from rushlight._codegen.kernels import gemm
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import winograd as kernels
 from rushlight._codegen.kernels.schemes import SCHEMES, Scheme
 from rushlight._codegen.kernels.winograd import GAP, ROOM, RUN, TILES, Plan
@@ -42,7 +42,7 @@ NUMBERS = {  # of schemes, by windows and step; of transposes, 0 instead of the 
 
 @cache
 def sizes() -> dict[str, Any]:
-    known = gemm.sizes(f32)
+    known = product_sizes.sizes(f32)
     return {name: known[name] for name in ("T", "MR", "L")}
 
 

@@ -1,8 +1,9 @@
 """The kernels, and the functions of numbers that they are made of.
 
 Their files are read when one of their functions is compiled: who runs machine code that stands on disk needs only
-its name. So `from rushlight._codegen.kernels import math` gives an `Unread` file, and `math.exp` a function of which no
-more than its name is known. All else that is asked of a file imports it.
+its name, and the types of its parameters. So `from rushlight._codegen.kernels import math` gives an `Unread` file, and
+`math.exp` a function of which no more is known; whole numbers are known, too (`kernel_index.py`). All else that is asked
+of a file imports it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Unread(ModuleType):
 
 @cache
 def _told(file: str) -> dict[str, tuple[str, str]]:
-    """name of a function in a file -> its kind, and the parameters that have a type."""
+    """name in a file -> `constant` and its value, or a function's kind and the parameters that have a type."""
     from rushlight._codegen.kernel_index import FUNCTIONS
 
     words = (word.split(":") for word in FUNCTIONS[file].split())
@@ -45,14 +46,16 @@ def _told(file: str) -> dict[str, tuple[str, str]]:
 
 
 def _unread(module: str, name: str, kind: str, parameters: str) -> Any:
-    """A function by its name alone."""
+    """A function by its name and the types of its parameters alone; a constant by its value."""
+    if kind == "constant":
+        return int(parameters)
     from rushlight._codegen import kernel, language
 
     classes = {"kernel": kernel.Kernel, "entry": kernel.Entry}
     made = classes.get(kind, language.Source)
-    return made.unread(
-        module, name, language.KINDS[kind], tuple(parameters.split(",")) if parameters else ()
-    )
+    pairs = (each.partition("=") for each in parameters.split(",") if each)
+    notes = {parameter: note for parameter, _, note in pairs}
+    return made.unread(module, name, language.KINDS[kind], notes)
 
 
 def __getattr__(name: str) -> Any:

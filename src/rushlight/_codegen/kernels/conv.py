@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.gemm import added, pack_columns, transposed
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, i32, i64
@@ -34,10 +34,10 @@ ROWS_OF_K, PANELS, TURNED = 0, 1, 2  # how `convolve` gets its weights
 
 
 def sizes(element: Type) -> dict[str, Any]:
-    """What kernels for arrays of one type are compiled for: as gemm.sizes, with two rows less where
+    """What kernels for arrays of one type are compiled for: as product_sizes.sizes, with two rows less where
     there are twelve. Offsets of rows take the processor's other registers, and LLVM orders loads
     badly when those do not suffice."""
-    known = gemm.sizes(element.loaded)
+    known = product_sizes.sizes(element.loaded)
     rows = 10 if known["MR"] == 12 else known["MR"]
     return {"E": element, "T": element.loaded, "MR": rows, "L": known["L"]}
 

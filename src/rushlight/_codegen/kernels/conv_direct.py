@@ -11,8 +11,9 @@ arrays whose channels are innermost: vectors lie along channels.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.gemm import added, many_registers
+from rushlight._codegen.kernels.gemm import added
 from rushlight._codegen.language import *
+from rushlight._codegen.product_sizes import many_registers
 from rushlight._codegen.types import Ptr, i32, i64
 
 

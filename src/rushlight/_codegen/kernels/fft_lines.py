@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from math import cos, pi, sin
 
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.fft import complex_at, four, pair, put, times, two
 from rushlight._codegen.kernels.gemm import transposed
 from rushlight._codegen.kernels.rows import rows_of
@@ -26,7 +26,7 @@ MOST = 2048  # complex numbers in a line: both buffers lie on the stack
 
 def lanes_of(t):
     """Lanes of a vector, and lines that are transformed together."""
-    return gemm.sizes(t)["L"]
+    return product_sizes.sizes(t)["L"]
 
 
 def turns(r, function, k):

@@ -15,10 +15,6 @@ number of threads and wherever in C it stands.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
-from rushlight._codegen import native
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import elementwise
 from rushlight._codegen.language import *
@@ -32,39 +28,6 @@ HIGH = 192  # bytes of a column of A that are packed at once: three lines of the
 FAR = 1 << 18  # bytes from which a row of A spreads over more pages than a processor finds at once
 SET, ADD, BIAS, SCALE = 0, 1, 2, 3  # C: the product; C or a row + alpha * it; alpha * it
 LAST = 4  # more than these: the sums are complete, and the activation follows
-
-
-@cache
-def sizes(T: Type) -> dict[str, Any]:
-    """What kernels for sums of one type are compiled for: a tile of MR rows by V vectors of L lanes,
-    which with what it is multiplied with fills the registers."""
-    features = native.host()[1]
-    if "+avx512f" in features:
-        width, rows = 64, 12
-    elif "+avx2" in features:
-        width, rows = 32, 6
-    else:
-        width, rows = 16, 12 if "+neon" in features else 4
-    return {"T": T, "MR": rows, "V": 2, "L": min(width // T.size, 16)}
-
-
-def many_registers() -> bool:
-    """Whether the machine has 32 vector registers, not 16."""
-    features = native.host()[1]
-    return "+avx512f" in features or "+neon" in features
-
-
-def known(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
-    """What `product` is compiled for: E is the type of A and B, i32 also that of pairs of bf16; sums
-    are float32 for half types; O is the type of C, the same as E or that of the sums."""
-    O = O or E
-    T = O.loaded if E is i32 else E.loaded
-    return {"E": E, "O": O, "ACT": act, **sizes(T)}
-
-
-def pairs() -> bool:
-    """Whether the machine multiplies pairs of bfloat16 and adds them up in float32."""
-    return "+avx512bf16" in native.host()[1]
 
 
 def _crossing(row: int, step: int, lanes: int) -> list[int]:

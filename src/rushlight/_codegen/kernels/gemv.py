@@ -10,48 +10,20 @@ the sums over these blocks are added in order, whatever the number of threads.
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.gemm import added, matrix_at, rounded_up, shape_of
 from rushlight._codegen.kernels.shape_inference import dims_of, note, strides_of
 from rushlight._codegen.kernels.shape_inference import shape_of as array_shape
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import NDIM, RUN, SHAPE
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, Type, i32, i64
+from rushlight._codegen.types import Header, Ptr, i32, i64
 
 DEPTH = 2048
 SIDE = 16  # numbers that are copied or added side by side
 AHEAD, DOWN = 2048, 4  # bytes of a row, and rows, that are fetched before they are needed
 CHUNK = 65536  # elements of the matrix that a chunk of the work reads at least
 FEW, SOME = 4, 8  # vectors, at most: for columns, for rows
-
-
-def sizes(E: Type, count: int) -> dict[str, Any]:
-    """What kernels for so many vectors and a matrix of one type are compiled for.
-
-    Of J vectors at once: R rows and U vectors of each are read by `rows`, V vectors of columns by
-    `columns`.
-    """
-    one = gemm.sizes(E.loaded)
-    wide = gemm.many_registers()
-    found = {"E": E, "T": one["T"], "L": one["L"]}
-    if count == 1:
-        return {**found, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
-    if count <= FEW:
-        return {**found, "J": FEW, "R": 2, "U": 2 if wide else 1, "V": 4 if wide else 2}
-    return {**found, "J": SOME, "R": 2 if wide else 1, "U": 1, "V": 2 if wide else 1}
-
-
-NAMES = {"rows": "ETOJLRU", "columns": "ETOJLV", "dot": "ETLV"}  # that kernels leave open
-
-
-def known(name: str, E: Type, count: int, O: Type | None = None) -> dict[str, Any]:
-    """What one of these kernels is compiled for, whose results are of the same type, or O."""
-    found = {**sizes(E, count), "O": O or E}
-    return {k: found[k] for k in NAMES[name]}
 
 
 @routine

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import gemm, gemv, math
+from rushlight._codegen.kernels import gemv, math
 from rushlight._codegen.kernels.gemm import ADD, BIAS, SET, transposed
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, f32, i32, i64
@@ -35,7 +36,7 @@ ROWS = 48  # that a thread goes through all steps with, at most; also of a GRU's
 
 def sizes(KIND: str, T: Type) -> dict[str, Any]:
     """What `layer` is compiled for: MR rows and blocks of U vectors of L units make a tile."""
-    known = gemm.sizes(T)
+    known = product_sizes.sizes(T)
     units = 2 if GATES[KIND] == 1 else 1
     return {
         "T": T, "L": known["L"], "U": units,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.gemm import ADD, SET
 from rushlight._codegen.kernels.recurrent import GATES, SAVED, SPACE, block, place, saved_at
 from rushlight._codegen.language import *
@@ -20,7 +20,7 @@ from rushlight._codegen.types import Ptr, Type, i64
 def gradient_sizes(KIND: str, T: Type, few: bool) -> dict[str, Any]:
     """What `gradients` is compiled for, where a thread has few rows or not: blocks of V vectors of
     units."""
-    known = gemm.sizes(T)
+    known = product_sizes.sizes(T)
     narrow = known["MR"] * known["V"] // 4
     if few:
         return {"T": T, "L": known["L"], "V": 4, "MR": narrow}

@@ -1,0 +1,68 @@
+"""What kernels of products are compiled for on this machine: the tiles of results that its registers hold."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from rushlight._codegen import native
+from rushlight._codegen.kernels import gemv
+from rushlight._codegen.types import Type, i32
+
+
+@cache
+def sizes(T: Type) -> dict[str, Any]:
+    """What kernels for sums of one type are compiled for: a tile of MR rows by V vectors of L lanes,
+    which with what it is multiplied with fills the registers."""
+    features = native.host()[1]
+    if "+avx512f" in features:
+        width, rows = 64, 12
+    elif "+avx2" in features:
+        width, rows = 32, 6
+    else:
+        width, rows = 16, 12 if "+neon" in features else 4
+    return {"T": T, "MR": rows, "V": 2, "L": min(width // T.size, 16)}
+
+
+def many_registers() -> bool:
+    """Whether the machine has 32 vector registers, not 16."""
+    features = native.host()[1]
+    return "+avx512f" in features or "+neon" in features
+
+
+def known(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
+    """What `gemm.product` is compiled for: E is the type of A and B, i32 also that of pairs of bf16; sums
+    are float32 for half types; O is the type of C, the same as E or that of the sums."""
+    O = O or E
+    T = O.loaded if E is i32 else E.loaded
+    return {"E": E, "O": O, "ACT": act, **sizes(T)}
+
+
+def pairs() -> bool:
+    """Whether the machine multiplies pairs of bfloat16 and adds them up in float32."""
+    return "+avx512bf16" in native.host()[1]
+
+
+def few_sizes(E: Type, count: int) -> dict[str, Any]:
+    """What kernels of `gemv.py` for so many vectors and a matrix of one type are compiled for.
+
+    Of J vectors at once: R rows and U vectors of each are read by `rows`, V vectors of columns by
+    `columns`.
+    """
+    one = sizes(E.loaded)
+    wide = many_registers()
+    found = {"E": E, "T": one["T"], "L": one["L"]}
+    if count == 1:
+        return {**found, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
+    if count <= gemv.FEW:
+        return {**found, "J": gemv.FEW, "R": 2, "U": 2 if wide else 1, "V": 4 if wide else 2}
+    return {**found, "J": gemv.SOME, "R": 2 if wide else 1, "U": 1, "V": 2 if wide else 1}
+
+
+NAMES = {"rows": "ETOJLRU", "columns": "ETOJLV", "dot": "ETLV"}  # that kernels leave open
+
+
+def few_known(name: str, E: Type, count: int, O: Type | None = None) -> dict[str, Any]:
+    """What one of the kernels of `gemv.py` is compiled for, whose results are of the same type, or O."""
+    found = {**few_sizes(E, count), "O": O or E}
+    return {k: found[k] for k in NAMES[name]}
