@@ -87,7 +87,6 @@ from rushlight.core.dtypes import (
 from rushlight.core.modes import get_default_dtype, set_default_dtype
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
-from rushlight.core.type_info import finfo, iinfo
 
 __version__ = "1.0.0rc1"
 
@@ -124,6 +123,8 @@ _ELSEWHERE = {  # public name -> module
     "cond": "_higher_order_ops.control_flow",
     "while_loop": "_higher_order_ops.control_flow",
     "set_printoptions": "core.printing",
+    "finfo": "core.type_info",
+    "iinfo": "core.type_info",
     "Generator": "random",
     "default_generator": "random",
     "manual_seed": "random",

@@ -75,8 +75,6 @@ from rushlight.core.modes import get_default_dtype as get_default_dtype
 from rushlight.core.modes import set_default_dtype as set_default_dtype
 from rushlight.core.size import Size as Size
 from rushlight.core.tensor import Tensor as Tensor
-from rushlight.core.type_info import finfo as finfo
-from rushlight.core.type_info import iinfo as iinfo
 from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _C as _C
@@ -138,6 +136,8 @@ from rushlight import xpu as xpu
 from rushlight._higher_order_ops.control_flow import cond as cond
 from rushlight._higher_order_ops.control_flow import while_loop as while_loop
 from rushlight.core.printing import set_printoptions as set_printoptions
+from rushlight.core.type_info import finfo as finfo
+from rushlight.core.type_info import iinfo as iinfo
 from rushlight.random import Generator as Generator
 from rushlight.random import default_generator as default_generator
 from rushlight.random import manual_seed as manual_seed

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import devices, sparse
-from rushlight._backends.compressed import Compressed
 from rushlight.autograd import tensor_hooks
 from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
 from rushlight.autograd.state import active, thread
@@ -430,7 +429,7 @@ class Tensor:
     def _strides(self) -> tuple[int, ...]:
         a = self._array
         size = a.itemsize
-        if a.__class__ is Compressed:
+        if isinstance(a, sparse.Sparse) and a.__class__ is not sparse.Coo:
             raise RuntimeError(f"Sparse {a.code.upper()} tensors do not have strides")
         strides = tuple([s // size for s in a.strides])
         if a.size:
