@@ -312,13 +312,13 @@ def call_overrides(function: Callable, args: tuple, kwargs: dict) -> Any:
     )
 
 
-def ask(function: Callable, relevant: Iterable, args: tuple, kwargs: dict) -> Any:
+def ask(function: Callable, relevant: list, args: tuple, kwargs: dict) -> Any:
     """The innermost mode first, then the arguments from the left, subclasses before their bases.
 
     NOTHING when all of them decline by NotImplemented.
     """
     owners: list = []
-    for v in relevant:
+    for v in () if _PLAIN.issuperset(map(type, relevant)) else relevant:
         if overriding(v) and type(v) not in [type(o) for o in owners]:
             at = next(
                 (i for i, o in enumerate(owners) if issubclass(type(v), type(o))), len(owners)

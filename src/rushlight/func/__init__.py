@@ -23,6 +23,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
 from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
 from rushlight.func.batching import vmap
+from rushlight.func.captures import Captures, alias, remember
 from rushlight.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from rushlight.func.rearrangement import rearrange
 from rushlight.func.writes import functionalize
@@ -50,7 +51,9 @@ def _fresh(tree: Any) -> Any:
             return x.view_as(x)
         if not (x.is_floating_point() or x.is_complex()):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        return apart(x)._set_requires_grad(True)
+        made = apart(x)._set_requires_grad(True)
+        alias(x, made)
+        return made
 
     return tree_map(fresh, tree)
 
@@ -144,6 +147,7 @@ def _gradients(
             made.append(torch.zeros_like(x) if g is None else g)
         else:
             made.append(torch.zeros_like(x) if isinstance(x, Tensor) else None)
+    remember(made, cotangents or ())
     return tree_unflatten(made, spec)
 
 
@@ -157,8 +161,7 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
         with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian", own):
             made, chosen = _chosen(args, argnums, "grad_and_value")
             own += _tensors(chosen)
-            value = func(*made, **kwargs)
-            value, aux = _with_aux(value, has_aux, "grad_and_value")
+            value, aux = _with_aux(_called(func, made, kwargs), has_aux, "grad_and_value")
             if not isinstance(value, Tensor):
                 raise RuntimeError(
                     "grad_and_value(f)(*args): Expected f(*args) to return a single tensor, got "
@@ -175,6 +178,13 @@ def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> C
         return gradient, (value, _released(aux, own)) if has_aux else value
 
     return wrapper
+
+
+def _called(func: Callable, args: tuple, kwargs: dict | None = None) -> Any:
+    """What a function returns that may not write to what it captured."""
+    kwargs = kwargs or {}
+    with Captures(_tensors((args, kwargs))):
+        return func(*args, **kwargs)
 
 
 def _tensors(tree: Any) -> list[Tensor]:
@@ -278,7 +288,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     with torch.enable_grad(), _Differentiating("grad, vjp, jacrev, hessian", own):
         made = _fresh(primals)
         own += _tensors(made)
-        value, aux = _with_aux(func(*made), has_aux, "vjp")
+        value, aux = _with_aux(_called(func, made), has_aux, "vjp")
     outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
@@ -303,7 +313,7 @@ def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = Fa
     with torch.enable_grad(), _Differentiating("jvp, jacfwd", inner):
         made = _fresh(primals)
         inner += _tensors(made)
-        value, aux = _with_aux(func(*made), has_aux, "jvp")
+        value, aux = _with_aux(_called(func, made), has_aux, "jvp")
         outputs, spec = tree_flatten(value)
         if strict and not all(o.requires_grad for o in outputs):
             raise RuntimeError(
@@ -336,7 +346,7 @@ def jvp(
     with _Differentiating("jvp, jacfwd"), set_fwd_grad_enabled(True), Level(Dual) as level:
         rest = iter(tree_leaves(tangents))
         given = tree_map(lambda p: _dual(p, next(rest), level), tuple(primals))
-        value, aux = _with_aux(func(*given), has_aux, "jvp")
+        value, aux = _with_aux(_called(func, given), has_aux, "jvp")
         leaves, spec = _checked_outputs(value, "jvp"), tree_flatten(value)[1]
         follow(leaves)
         found = [tangent_of(x, level) for x in leaves]
@@ -346,13 +356,12 @@ def jvp(
                 "is not allowed with strict=True."
             )
         values = tree_unflatten([bare(x, level) for x in leaves], spec)
-        products = tree_unflatten(
-            [
-                torch.zeros_like(bare(x, level)) if t is None else t
-                for x, t in zip(leaves, found, strict=True)
-            ],
-            spec,
-        )
+        moved = [
+            torch.zeros_like(bare(x, level)) if t is None else t
+            for x, t in zip(leaves, found, strict=True)
+        ]
+        remember(moved, tree_leaves(tangents))
+        products = tree_unflatten(moved, spec)
         aux = tree_map(lambda x: bare(x, level) if isinstance(x, Tensor) else x, aux)
     return (values, products, aux) if has_aux else (values, products)
 
@@ -421,7 +430,7 @@ def jacrev(
             made, chosen = _chosen(args, argnums, "jacrev")
             own += _tensors(chosen)
             _real(chosen, "jacrev", "inputs")
-            value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")
+            value, aux = _with_aux(_called(func, made, kwargs), has_aux, "jacrev")
             outputs, spec = _checked_outputs(value, "vjp"), tree_flatten(value)[1]
             _real(value, "jacrev", "outputs")
             wanted = recording and _wanted(outputs, own)

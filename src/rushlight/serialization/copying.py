@@ -17,7 +17,7 @@ from rushlight.autograd.tensor_hooks import warn_if_has_hooks
 from rushlight.core import dtypes, storage
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch import handlers
+from rushlight.dispatch import handlers, overrides
 
 
 def reduce_tensor(tensor: Tensor, kind: type | None = None) -> tuple[Any, ...]:
@@ -133,6 +133,10 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     """
     if id(tensor) in memo:
         return memo[id(tensor)]
+    if thread.function_modes:
+        got = overrides.call_overrides(Tensor.__deepcopy__, (tensor, memo), {})
+        if got is not overrides.NOTHING:
+            return got
     if not tensor.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "

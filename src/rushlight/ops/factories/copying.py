@@ -503,7 +503,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {results.kind(src)}"
         )
-    if self._array.__class__ is not np.ndarray or src._array.__class__ is not np.ndarray:
+    plain = self._array.__class__ is np.ndarray is src._array.__class__
+    if not plain or active.modes:
         got = overrides.dispatch(Tensor.copy_, copy_into.op, [self, src], None)
         if got is not overrides.NOTHING:
             return got

@@ -277,8 +277,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         and a.__class__ is not Meta
         or (c is not Tensor and c is not float and c is not int and overrides.overriding(value))
     ):
-        got = overrides.call_overrides(Tensor.__setitem__, (self, index, value), {})
-        if got is not overrides.NOTHING:
+        if taken_over(self, index, value):
             return
         if isinstance(a, sparse.Sparse):
             raise TypeError("Cannot assign to a sparse tensor")
@@ -293,6 +292,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             value.resolve_conj().resolve_neg() if given else scalar_tensor(value, dtype=self.dtype)
         )
         recorded_write(self, index, written, not given)
+        return
+    if active.modes and thread.function_modes and taken_over(self, index, value):
         return
     if (active.modes or handlers.made) and handlers.asked((self, value, index)):
         written = value if given else scalar_tensor(value, dtype=self.dtype)
@@ -352,6 +353,11 @@ def index_takes_over(self: Tensor, index: Any, value: Any) -> bool:
     parts = index if index.__class__ is tuple else (index,)
     if OWN.issuperset(map(type, parts)) or not any(map(overrides.overriding, parts)):
         return False
+    return taken_over(self, index, value)
+
+
+def taken_over(self: Tensor, index: Any, value: Any) -> bool:
+    """Whether a function mode or an argument was asked to carry out `self[index] = value`."""
     got = overrides.call_overrides(Tensor.__setitem__, (self, index, value), {})
     return got is not overrides.NOTHING
 

@@ -426,6 +426,10 @@ def in_place(name: str, function: Any) -> None:
 
     @public("Tensor", name=f"{name}_", doc=doc)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if active.modes and thread.function_modes:
+            got = overrides.call_overrides(getattr(Tensor, f"{name}_"), (self, *args), kwargs)
+            if got is not overrides.NOTHING:
+                return got
         if (active.modes or handlers.made) and handlers.asked((self,)):
             handlers.carried["overwrite"](self, name + "_", (*args, *kwargs.values()))
             return self

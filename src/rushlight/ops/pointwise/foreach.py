@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import public
 
 _UNARY = (
@@ -61,6 +63,10 @@ def declare(name: str, inplace: bool) -> None:
 
     @public(name=f"_foreach_{name}" + "_" * inplace, doc=meaning)
     def function(self: Any, *others: Any, **kwargs: Any) -> Any:
+        if thread.function_modes:
+            got = overrides.call_overrides(function, (self, *others), kwargs)
+            if got is not overrides.NOTHING:
+                return got
         if name in ("addcmul", "addcdiv") and "scalars" in kwargs:
             others = (*others, kwargs.pop("scalars"))
         if name in ("addcmul", "addcdiv") and len(others) == 3 and isinstance(others[2], Tensor):
