@@ -396,6 +396,12 @@ def test_strided_products():
 def test_making_nested_tensors():
     with pytest.raises(TypeError, match="Only lists"):
         torch.nested.nested_tensor(3.0)
+    with pytest.raises(TypeError, match="Only lists"):
+        torch.nested.nested_tensor((torch.ones(2),))
+    rows = torch.arange(6.0).reshape(3, 2)
+    for several in (tuple(rows), iter(rows), rows, ((0, 1), (2, 3), (4, 5))):
+        made = torch.nested.nested_tensor(several, layout=torch.jagged)
+        assert [part.tolist() for part in made.unbind()] == [[0, 1], [2, 3], [4, 5]]
     with pytest.raises(
         RuntimeError, match="Found dimension 1 for Tensor at index 1 and dimension 0"
     ):

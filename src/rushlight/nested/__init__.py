@@ -29,8 +29,11 @@ def nested_tensor(
     tensor_list: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A nested tensor, a leaf, with copies of the tensors (or nested lists of numbers) in a list."""
-    if not isinstance(tensor_list, list):
+    """A nested tensor, a leaf, with copies of the tensors (or nested lists of numbers) in a list.
+
+    The jagged layout also takes them from a tuple, an iterator or the first dimension of a tensor.
+    """
+    if not isinstance(tensor_list, list) and layout is not dtypes.jagged:
         raise TypeError(
             "Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor"
         )
