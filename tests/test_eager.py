@@ -125,6 +125,42 @@ def test_jit():
         torch.jit.trace(lambda x: x + torch.ones(3), torch.ones(2))
 
 
+@ignore_stubs
+def test_errors_of_scripted_modules():
+    class Inner(torch.nn.Module):
+        def forward(self, x, way):
+            assert way != "assert", "no"
+            torch._assert(way != "torch", "no")
+            if way == "raise":
+                raise RuntimeError("no")
+            return (
+                x[2] if way == "tensor" else [x, x][len(x)] if way == "list" else x @ torch.ones(3)
+            )
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x, way):
+            return self.inner(x, way)
+
+    plain, scripted = Outer(), torch.jit.script(Outer())
+    errors = {"assert": AssertionError, "torch": AssertionError, "raise": RuntimeError}
+    for way, kind in (errors | {"tensor": IndexError, "list": IndexError}).items():
+        with pytest.raises(kind):
+            plain(torch.ones(2), way)
+        wanted = torch.jit.Error if way in errors else RuntimeError
+        with pytest.raises(wanted, match=f"{kind.__name__}: ") as raised:
+            scripted(torch.ones(2), way)
+        assert type(raised.value) is wanted and type(raised.value.__cause__) is kind
+        assert "'inner' of Outer" in raised.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="^inconsistent tensor size"):
+        scripted(torch.ones(2), "product")
+    with pytest.raises(RuntimeError, match="TypeError: .*missing 1 required"):
+        scripted(torch.ones(2))
+
+
 def test_timer():
     from rushlight.utils.benchmark import Compare, Timer
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator
+from opcode import opmap
 from types import FunctionType
 from typing import Any, NoReturn
 
 from rushlight.core import settings
 from rushlight.core.stub import Block, stub
+from rushlight.nn import error_notes
 from rushlight.nn.module import Module
 
 __all__ = [
@@ -24,7 +26,9 @@ __all__ = [
 
 _isinstance = isinstance  # the builtin; a function of that name is public here
 
-Error = RuntimeError
+
+class Error(Exception):
+    """What a program raised, or asserted, in a scripted or traced module."""
 
 
 class TracerWarning(Warning):
@@ -62,12 +66,46 @@ class ScriptFunction(metaclass=_Scripted):
     """A function that was scripted or traced."""
 
 
+def _replace(error: Exception, module: Any) -> None:
+    """Raise the error that PyTorch has for an exception of Python's in a scripted module.
+
+    `Error` where the program raised it or asserted, else RuntimeError. Scripted functions are the functions
+    themselves, and their errors stay.
+    """
+    kind = type(error)
+    if kind.__module__ != "builtins" or module not in _scripted:
+        return
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    raised = at is not None and (
+        at.tb_frame.f_code.co_code[at.tb_lasti] == opmap["RAISE_VARARGS"]
+        and not at.tb_frame.f_globals.get("__name__", "").startswith("rushlight.")
+    )
+    if raised or kind is AssertionError:
+        replaced: type[Exception] = Error
+    elif isinstance(error, RuntimeError):
+        return
+    else:
+        replaced = RuntimeError
+    made = replaced(f"{kind.__name__}: {error}")
+    made.__dict__.update(error.__dict__)  # the notes that say in which module it was
+    raise made from error
+
+
+error_notes.replacements.append(_replace)
+
+
 def _remember(obj: Any) -> None:
     if _isinstance(obj, (Module, FunctionType)):
         _scripted.add(obj)
 
 
-@stub("identity", "There is no TorchScript compiler: it runs as it is written. Warns once.")
+@stub(
+    "identity",
+    "There is no TorchScript compiler: it runs as it is written. Warns once. Of a module the errors are PyTorch's, "
+    "of a function Python's.",
+)
 def script(
     obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None,
     example_inputs: Any = None,

@@ -6,12 +6,12 @@ from typing import Any
 
 from rushlight.core.tensor import Tensor
 
+replacements: list[Any] = []  # functions that may raise another error: of scripted modules
+
 
 def note_module(error: Exception, module: Any, args: tuple, kwargs: dict) -> None:
-    """Say in a note of an error that it was raised in this module; outer modules add their part of the path.
-
-    The text of the error itself stays. What is known so far is plain values, so that errors can be pickled.
-    """
+    """Say in a note of an error that it was raised in this module; outer modules add their part of the path."""
+    # What is known so far is plain values, so that errors can be pickled.
     if "_modules" not in module.__dict__:
         return  # its __init__ did not call Module's
     known = error.__dict__.get("_module_note")
@@ -27,6 +27,8 @@ def note_module(error: Exception, module: Any, args: tuple, kwargs: dict) -> Non
     note = f"In the module {where}{what}"
     error.add_note(note)
     error._module_note = (id(module), path, what, note)  # type: ignore[attr-defined]
+    for replace in replacements:
+        replace(error, module)
 
 
 def _description(module: Any) -> str:
@@ -47,6 +49,5 @@ def _value(value: Any) -> str:
     """A tensor as dtype and shape, another value by its type or, where it is short, itself."""
     if isinstance(value, Tensor) and not value.is_nested:  # nested ones have no shape
         return f"{value.dtype.name} {list(value.shape)}"
-    if value is None or isinstance(value, bool | int | float):
-        return repr(value)
-    return type(value).__name__
+    plain = value is None or isinstance(value, bool | int | float)
+    return repr(value) if plain else type(value).__name__
