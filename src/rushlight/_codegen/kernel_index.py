@@ -5,15 +5,15 @@ FUNCTIONS = {
     "activations": "clip_gradient:inline: glu:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64 "
         "glu_gradient:kernel:g=Ptr[T],a=Ptr[T],out=Ptr[T],outer=i64,n=i64 hardtanh:inline: ",
     "arithmetic": "absolute_half:inline: angle:inline: arctanh:inline: clip_by:inline: copysign_gradient:inline: "
-        "cube:inline: deg2rad:inline: floor_divide:inline: floor_divide_whole:inline: fmax:inline: fmin:inline: "
-        "fmod:inline: fmod_whole:inline: frac:inline: heaviside:inline: hypot:inline: isfinite:inline: "
-        "isinf:inline: isnan:inline: isneginf:inline: isposinf:inline: left_shift:inline: logaddexp2:inline: "
-        "logaddexp:inline: logical_and:inline: logical_not:inline: logical_or:inline: logical_xor:inline: "
-        "logit:inline: logit_gradient:inline: maximum:inline: minimum:inline: negative_half:inline: "
-        "nextafter:inline: power:inline: quotient:inline: quotient_of_one:inline: rad2deg:inline: "
-        "reciprocal:inline: remainder:inline: remainder_whole:inline: remaining:inline: replace_nonfinite:inline: "
-        "right_shift:inline: round_down:inline: round_up:inline: sign:inline: sinc:inline: square:inline: "
-        "trunc_divide:inline: xlogy:inline: ",
+        "copysign_half:inline: cube:inline: deg2rad:inline: floor_divide:inline: floor_divide_whole:inline: "
+        "fmax:inline: fmin:inline: fmod:inline: fmod_whole:inline: frac:inline: heaviside:inline: hypot:inline: "
+        "isfinite:inline: isinf:inline: isnan:inline: isneginf:inline: isposinf:inline: left_shift:inline: "
+        "logaddexp2:inline: logaddexp:inline: logical_and:inline: logical_not:inline: logical_or:inline: "
+        "logical_xor:inline: logit:inline: logit_gradient:inline: maximum:inline: minimum:inline: "
+        "negative_half:inline: nextafter:inline: power:inline: quotient:inline: quotient_of_one:inline: "
+        "rad2deg:inline: reciprocal:inline: remainder:inline: remainder_whole:inline: remaining:inline: "
+        "replace_nonfinite:inline: right_shift:inline: round_down:inline: round_up:inline: sign:inline: "
+        "sinc:inline: square:inline: trunc_divide:inline: xlogy:inline: ",
     "attention": "COLUMNS:constant:128 FEW:constant:3 KEYS:constant:256 QUERIES:constant:48 ROWS:constant:96 "
         "SIDE:constant:4 SMALL:constant:262144 WIDEST:constant:128 "
         "attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64 "
@@ -83,10 +83,10 @@ FUNCTIONS = {
     "conv_small": "small:kernel:a=Ptr[E],b=Ptr[E],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] ",
     "copy": "HIGH:constant:32 MOST:constant:64 PIECE:constant:32768 WIDE:constant:128 WIDTH:constant:64 "
         "copied:routine: copy:kernel:out=Header,a=Header,bad=Ptr[i64],size=i64,U dimensions:inline: "
-        "join:kernel:items=Header,out=Ptr[U],rows=i64,length=i64 "
+        "first_run:inline: join:kernel:items=Header,out=Ptr[U],rows=i64,length=i64 "
         "join_any:kernel:STACK,items=Header,out=Ptr[U],bad=Ptr[i64],axis=i64,length=i64 move:inline: "
         "move_all:kernel:STREAMED,a=Ptr[U],out=Ptr[U],n=i64 move_back:inline: "
-        "move_over:kernel:out=Ptr[U],a=Ptr[U],n=i64 move_rows:routine: offsets:inline: "
+        "move_over:kernel:out=Ptr[U],a=Ptr[U],n=i64 move_rows:routine: next_run:inline: "
         "roll:kernel:a=Ptr[U],out=Ptr[U],rows=i64,n=i64,front=i64 square:inline: transposed:routine: "
         "triangle:kernel:LOWER,a=Ptr[U],out=Ptr[U],outer=i64,m=i64,n=i64,diagonal=i64 ",
     "cross_entropy": "FACTS:constant:3 added:kernel:facts=Ptr[f64],chunks=i64 "
@@ -137,12 +137,12 @@ FUNCTIONS = {
         "place_columns:kernel:SMALL,x=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64 place_of:inline: "
         "place_parts:kernel:SMALL,x=Ptr[T],places=Ptr[i64],outer=i64,n=i64 "
         "place_rows:kernel:SMALL,x=Ptr[T],places=Ptr[i64],rows=i64,n=i64 ",
-    "few": "FEW:constant:16384 complex:kernel:real=Header,imag=Header,plan=Ptr[i64] "
+    "few": "FEW:constant:16384 GRAIN:constant:16384 complex:kernel:real=Header,imag=Header,plan=Ptr[i64] "
         "complex_of:kernel:real=Ptr[T],imag=Ptr[T],out=Ptr[T],n=i64 paired:inline: "
         "polar:kernel:abs=Header,angle=Header,plan=Ptr[i64] "
         "polar_of:kernel:abs=Ptr[T],angle=Ptr[T],out=Ptr[T],n=i64 "
         "renorm:kernel:input=Header,p=f64,dim=i64,maxnorm=f64,plan=Ptr[i64] "
-        "shortened:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64,most=f64 ",
+        "shortened:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64,most=f64 store_pairs:inline: ",
     "fft": "MOST:constant:8192 TOGETHER:constant:8 across:inline: columns:inline: complex_at:inline: "
         "few_points:kernel:PARTS,x=Ptr[T],w=Ptr[T],out=Ptr[T],n0=i64,n1=i64,n2=i64,t0=i64,t1=i64,t2=i64,m=i64,s=i64,points=i64,step=i64,p=i64 "
         "few_points_result:kernel:REAL,a=Header,w=Header,count=i64,n=i64,p=i64,plan=Ptr[i64] "
@@ -299,7 +299,7 @@ FUNCTIONS = {
         "placed:kernel:mask=Ptr[M],values=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64,CLEAR "
         "places_of:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64 "
         "select_few:kernel:a=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64 "
-        "selected:kernel:mask=Ptr[M],a=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64 ",
+        "selected:kernel:mask=Ptr[M],a=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64 set_in:inline: ",
     "math": "DIGITS:constant:50 erf:inline: erfc:inline: erfcx:inline: exp2:inline: exp:inline: exp_below:inline: "
         "exp_normal:inline: expm1:inline: horner:inline: least_exponent:inline: log10:inline: log1p:inline: "
         "log1p_of_exp:inline: log2:inline: log:inline: log_ends:inline: log_reduced:inline: monic:inline: "
@@ -468,7 +468,7 @@ FUNCTIONS = {
         "averages_gradient:kernel:g=Ptr[T],out=Ptr[T],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],deep=Ptr[i64],down=Ptr[i64],across=Ptr[i64] "
         "better:inline: "
         "fractional_spans:kernel:samples=Ptr[T],out=Ptr[i64],wrong=Ptr[i64],planes=i64,columns=i64,column=i64,size=i64,k=i64,m=i64 "
-        "largest_in_row_major:inline: "
+        "largest_in_row_major:inline: largest_of_few:inline: "
         "maxima:kernel:LAST,x=Ptr[T],out=Ptr[T],places=Ptr[i64],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],apart=i64 "
         "span:inline: spread:inline: ",
     "special": "UP:constant:8 constant:inline: digamma:inline: entropy:inline: erfinv:inline: horner_of:inline: "

@@ -85,15 +85,15 @@ class Elementwise(Binding):
     """A function of the kernel language, of some arrays of one dtype and some Python numbers.
 
     `bounds`: elements of half types are compared with the numbers. `output`: the type of the result, where it is another.
-    `vectors`: lanes of those that the function is written for.
+    `vectors`: lanes of those that the function is written for. `half`: the function of bits that serves half types.
     """
 
     def __init__(
         self, function: Any, arrays: int = 1, numbers: int = 0, grain: int = COSTLY, bounds: bool = False,
-        types: tuple[Type, ...] = FLOAT_TYPES, output: Type | None = None, vectors: int = 0,
+        types: tuple[Type, ...] = FLOAT_TYPES, output: Type | None = None, vectors: int = 0, half: Any = None,
     ) -> None:  # fmt: skip
         self.function, self.arrays, self.numbers, self.bounds = function, arrays, numbers, bounds
-        self.ufuncs = Pointwise(function, arrays, numbers, grain, output, types, vectors)
+        self.ufuncs = Pointwise(function, arrays, numbers, grain, output, types, vectors, half=half)
         self.entries = self.ufuncs.entries(types=(f32, f64) if bounds else ANY)
 
     @classmethod
@@ -159,7 +159,9 @@ xlogy = implements("xlogy")(Elementwise(arithmetic.xlogy, 2))
 threshold_gradient = implements("threshold_gradient")(Elementwise(elementwise.above, 2, 1, CHEAP))
 addcmul = implements("addcmul")(Elementwise(elementwise.add_product, 3, 1, CHEAP))
 addcdiv = implements("addcdiv")(Elementwise(elementwise.add_quotient, 3, 1, CHEAP))
-copysign = implements("copysign")(Elementwise(language.copysign, 2, 0, CHEAP))
+copysign = implements("copysign")(
+    Elementwise(language.copysign, 2, 0, CHEAP, half=arithmetic.copysign_half)
+)
 copysign_gradient = implements("copysign_gradient")(
     Elementwise(arithmetic.copysign_gradient, 3, 0, CHEAP)
 )

@@ -218,6 +218,12 @@ def absolute_half(raw):
 
 
 @inline
+def copysign_half(raw, sign):
+    """The bits of a number of half type with the sign of another one."""
+    return (raw & 0x7FFF) | (sign & 0x8000)
+
+
+@inline
 def cube(a):
     return a * a * a
 

@@ -135,6 +135,10 @@ def row(x, y, out, n, sa, sb, around, F, T):
         each(F, T, x, y, out, n, True, False, False)
     elif (sa == 0) & (sb == T.size):
         each(F, T, x, y, out, n, False, True, False)
+    elif (sa == 0) & (sb == 0):
+        v = F(x[0], y[0])
+        for i in lanes(0, n):
+            out[i] = v
     else:
         p, q = bits(x, Ptr[u8]), bits(y, Ptr[u8])
         for i in range(n):

@@ -40,15 +40,35 @@ def side(t):
 
 
 @inline
-def offsets(r, dims, outer):
-    """Where run r begins: (in the source, in the result)."""
+def first_run(r, dims, outer, at):
+    """Where run r begins: (in the source, in the result); its indices are written into `at`."""
     left, p, q = r + 0, i64(0), i64(0)
     for k in range(outer):
         d = dims + 3 * (outer - 1 - k)
+        at[outer - 1 - k] = left % d[0]
         p += left % d[0] * d[1]
         q += left % d[0] * d[2]
         left = left // d[0]
     return p, q
+
+
+@inline
+def next_run(p, q, dims, outer, at):
+    """Where the run begins that follows one at p and q, whose indices `at` has. Runs may be short: nothing is
+    divided."""
+    to_p, to_q, k = p + 0, q + 0, outer - 1
+    while k >= 0:
+        d = dims + 3 * k
+        at[k] = at[k] + 1
+        to_p += d[1]
+        to_q += d[2]
+        k -= 1
+        if at[k + 1] < d[0]:
+            break
+        at[k + 1] = i64(0)
+        to_p -= d[0] * d[1]
+        to_q -= d[0] * d[2]
+    return to_p, to_q
 
 
 @inline
@@ -101,12 +121,11 @@ def move_rows(KIND, a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i6
     qn = 1), "apart" (any)."""
     pieces = (n + (PIECE - 1)) // PIECE
     for lo, hi in parallel(runs * m * pieces, max(PIECE // n, i64(1))):
-        c = lo + 0
+        at = array(i64, MOST)
+        c, i, piece = lo + 0, lo // pieces % m, lo % pieces
+        p0, q0 = first_run(lo // pieces // m, dims, outer, at)
         while c < hi:
-            row = c // pieces
-            first = c % pieces * PIECE
-            i = row % m
-            p0, q0 = offsets(row // m, dims, outer)
+            first = piece * PIECE
             p, q = a + p0 + first * pn, out + q0 + first * qn
             rows = min(m - i, hi - c) if pieces == 1 else i64(1)
             wide = min(n - first, i64(PIECE))
@@ -124,6 +143,13 @@ def move_rows(KIND, a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i6
                     for t in range(wide):
                         to[t * qn] = of[t * pn]
             c += rows
+            piece += 1
+            if piece == pieces:
+                piece = i64(0)
+                i += rows
+                if (i == m) & (c < hi):
+                    i = i64(0)
+                    p0, q0 = next_run(p0, q0, dims, outer, at)
 
 
 # -- transposed ------------------------------------------------------------------------------------
@@ -151,16 +177,25 @@ def transposed(a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m:
     W = side(U)
     high, wide = (m + (HIGH - 1)) // HIGH, (n + (WIDE - 1)) // WIDE
     for lo, hi in parallel(runs * high * wide, 4):
+        at = array(i64, MOST)
+        down, across = lo // wide % high, lo % wide
+        p0, q0 = first_run(lo // wide // high, dims, outer, at)
         for c in range(lo, hi):
-            row = c // wide
-            first, left = row % high * HIGH, c % wide * WIDE
-            p0, q0 = offsets(row // high, dims, outer)
+            first, left = down * HIGH, across * WIDE
             p, q = a + p0, out + q0
             last, right = min(first + HIGH, m), min(left + WIDE, n)
             # Along rows of the result: lines that are written lie side by side.
             for i in range(first, last, W):
                 for j in range(left, right, W):
                     square(q + i * apart + j, p + j * step + i, m - i, n - j, step, apart, U)
+            across += 1
+            if across == wide:
+                across = i64(0)
+                down += 1
+                if down == high:
+                    down = i64(0)
+                    if c + 1 < hi:
+                        p0, q0 = next_run(p0, q0, dims, outer, at)
 
 
 # -- any strides -----------------------------------------------------------------------------------

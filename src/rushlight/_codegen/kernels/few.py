@@ -1,4 +1,4 @@
-"""Whole operators on few elements, for native entries: complex numbers of their parts, slices scaled to a length."""
+"""Whole operators for native entries: complex numbers of their parts, few slices scaled to a length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, RUN
 from rushlight._codegen.types import Header, Ptr, f64, i64
 
-FEW = 16384  # elements; more are worth what threads and vectors need of preparation
+FEW = 16384  # elements of an array whose slices are scaled here
+GRAIN = 16384  # pairs in a chunk
 
 
 @inline
@@ -21,7 +22,7 @@ def paired(a, b, plan):
     like(a, plan)
     note(plan, n, [n])
     fits = in_order(a) & in_order(b) & same_shape(a, b) & (dims_of(a) <= DIMS)
-    plan[RUN] = i64(fits & (n > 0) & (n <= FEW))
+    plan[RUN] = i64(fits & (n > 0))
 
 
 @kernel
@@ -34,26 +35,42 @@ def polar(abs: Header, angle: Header, plan: Ptr[i64]):
     paired(abs, angle, plan)
 
 
+@inline
+def store_pairs(out, a, b, L):
+    """out[2 * i] = a[i], out[2 * i + 1] = b[i] for the L lanes of two vectors."""
+    for half in unroll(2):
+        store(out + half * L, shuffle(a, b, [(half * L + i) // 2 + i % 2 * L for i in range(L)]))
+
+
 @kernel
 def complex_of(real: Ptr[T], imag: Ptr[T], out: Ptr[T], n: i64):
     """out[i] = real[i] + 1j * imag[i]."""
-    for i in range(n):
-        out[2 * i] = real[i]
-        out[2 * i + 1] = imag[i]
+    L = width(T)
+    for lo, hi in parallel(n, GRAIN):
+        end = hi - (hi - lo) % L
+        for i in range(lo, end, L):
+            store_pairs(out + 2 * i, load(real + i, L), load(imag + i, L), L)
+        for i in range(end, hi):
+            out[2 * i] = real[i]
+            out[2 * i + 1] = imag[i]
 
 
 @kernel
 def polar_of(abs: Ptr[T], angle: Ptr[T], out: Ptr[T], n: i64):
     """out[i] = abs[i] * (cos(angle[i]) + 1j * sin(angle[i]))."""
     L = width(T)
-    sines, cosines = array(T, L), array(T, L)
-    for i in range(0, n, L):
-        s, c = sine_and_cosine(load(angle + i, L, iota(i64, L) < n - i))
-        store(sines, s)
-        store(cosines, c)
-        for k in range(min(n - i, i64(L))):
-            out[2 * (i + k)] = abs[i + k] * cosines[k]
-            out[2 * (i + k) + 1] = abs[i + k] * sines[k]
+    for lo, hi in parallel(n, GRAIN):
+        lines = array(T, 2 * L)
+        for i in range(lo, hi, L):
+            here = iota(i64, L) < hi - i
+            sine, cosine = sine_and_cosine(load(angle + i, L, here))
+            length = load(abs + i, L, here)
+            if i + L <= hi:
+                store_pairs(out + 2 * i, length * cosine, length * sine, L)
+            else:
+                store_pairs(lines, length * cosine, length * sine, L)
+                for k in range(2 * (hi - i)):
+                    out[2 * i + k] = lines[k]
 
 
 @kernel

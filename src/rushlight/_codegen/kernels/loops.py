@@ -27,6 +27,7 @@ def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps:
     full = [step[k] == TYPES[k].size for k in range(N)]
     dense = out_step == B.size
     first, last = dense, dense
+    alone = dense & (step[0] == 0)
     for k in unroll(N):
         dense = dense & full[k]
     if N > 1:  # one element for all, as the gradient of a sum is, and arrays
@@ -55,6 +56,10 @@ def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps:
             b = x[N - 1][0]
             for i in lanes(lo, hi):
                 out[i] = F(*[x[k][i] for k in range(N - 1)], b, *s)
+        elif N == 1 and alone:
+            v = F(x[0][0], *s)
+            for i in lanes(lo, hi):
+                out[i] = v
         else:
             bytes_of = [bits(x[k], Ptr[u8]) for k in range(N)]
             to = bits(out, Ptr[u8])

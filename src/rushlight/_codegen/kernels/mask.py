@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.copy import move
+from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.kernels.shape_inference import (
     apart,
     dims_of,
@@ -32,15 +33,29 @@ def is_set(v):
     return v != typeof(v)(0)
 
 
+@inline
+def set_in(x, n, T):
+    """How many of n elements are not 0, four vectors at a time."""
+    L = width(T)
+    none, one = splat(i32(0), L), splat(i32(1), L)
+    sums = [none for _ in range(4)]
+    whole = n - n % (4 * L)
+    for i in range(0, whole, 4 * L):
+        for k in unroll(4):
+            sums[k] = sums[k] + select(is_set(load(x + (i + k * L), L)), one, none)
+    k = total((sums[0] + sums[1]) + (sums[2] + sums[3]))
+    for i in range(whole, n):
+        k += i32(is_set(x[i]))
+    return k
+
+
 @kernel
 def counted(x: Ptr[T], starts: Ptr[i64], n: i64):
     """starts[c] = how many elements before chunk c are not 0; the last one: how many at all."""
     chunks = (n + (CHUNK - 1)) // CHUNK
     for lo, hi in parallel(chunks, 4):
         for c in range(lo, hi):
-            k = i32(0)
-            for i in range(c * CHUNK, min((c + 1) * CHUNK, n)):
-                k += i32(is_set(x[i]))
+            k = set_in(x + c * CHUNK, min(n - c * CHUNK, i64(CHUNK)), T)
             starts[c + 1] = i64(k)
     total = i64(0)
     starts[0] = 0

@@ -11,7 +11,7 @@ from rushlight._codegen import parallel_ufuncs
 from rushlight._codegen.elementwise_entry import bind_loop
 from rushlight._codegen.kernels import loops
 from rushlight._codegen.native_entry import ByDtype, unbound
-from rushlight._codegen.types import NUMBERS, Type, bf16, f16, f32, f64, of
+from rushlight._codegen.types import NUMBERS, Type, bf16, f16, f32, f64, of, u16
 
 COSTLY = 16384  # elements in a chunk of a function that computes
 CHEAP = 32768  # and of one that waits for memory, which is written around the caches if it is large
@@ -24,7 +24,8 @@ LANES = 32  # of the vectors of such functions: several registers, so that one n
 class Pointwise(dict):
     """dtype -> the ufunc of a function of `arrays` arrays of that dtype and as many numbers as
     `numbers` says, which are given as what the function computes in: float32, of float64 itself.
-    None for dtypes that it is not made for. Half types are computed in float32 and rounded once.
+    None for dtypes that it is not made for. Half types are computed in float32 and rounded once, or by `half`
+    of their bits.
 
     >>> from operator import add
     >>> x = np.arange(3, dtype=np.float32)
@@ -42,10 +43,12 @@ class Pointwise(dict):
         types: tuple[Type, ...] = FLOAT_TYPES,
         vectors: int = 0,
         divides: bool = False,
+        half: Any = None,
     ) -> None:
         self.function, self.arrays, self.numbers = function, arrays, numbers
         self.grain, self.output, self.types = grain, output, types
         self.vectors = vectors  # lanes of those that the function is written for; 0: for numbers
+        self.half = half
         self.divides = divides  # not defined where the second array is 0: entries leave that alone
 
     def __missing__(self, dtype: np.dtype) -> np.ufunc | None:
@@ -60,10 +63,11 @@ class Pointwise(dict):
             return loops.loop_of_vectors.address(
                 F=self.function, T=t, N=arrays, NUMBERS=numbers, L=self.vectors
             )
+        bits = self.half is not None and t.size == 2
         return loops.loop.address(
-            F=self.function,
-            TYPES=(t,) * self.arrays,
-            B=self.output or t,
+            F=self.half if bits else self.function,
+            TYPES=(u16 if bits else t,) * self.arrays,
+            B=u16 if bits else self.output or t,
             NUMBERS=self.numbers,
             GRAIN=self.grain,
         )

@@ -21,8 +21,8 @@ def counted(T, out: Ptr[T], n: i64, start: f64, step: f64):
         end = min(high, whole)
         for i in range(low, end, L):
             first = R(T(fma(R(i), by, a)))
-            for k in range(L):
-                out[i + k] = T.loaded(fma(R(k), by, first))
+            there = fma(iota(R, L), splat(by, L), splat(first, L))
+            store(out + i, there if R is T.loaded else T(there))
         for i in range(max(low, end), high):
             out[i] = T.loaded(fma(R(i), by, a))
 

@@ -28,26 +28,48 @@ def better(v, best):
 
 @inline
 def largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T):
-    """The largest of one window and its place in the plane."""
-    L = width(T)
-    best, place = splat(lowest_of(T.loaded), L), splat(i32(-1), L)
+    """The largest of one window and its place in the plane: what it is first, then where."""
+    L, I = width(T), i64 if T.size == 8 else i32
+    best, strange = splat(lowest_of(T.loaded), L), splat(T.loaded(0), L)
     for a in range(z0, z1):
         for b in range(y0, y1):
             row = (a * H + b) * W
             for c in range(x0, x1, L):
-                inside = iota(i64, L) < x1 - c
-                v = load(p + (row + c), L, inside)
-                take = (better(v, best) | (place < 0)) & inside
+                inside = iota(I, L) < I(x1 - c)
+                v = load(p + (row + c), L, inside)  # 0 beside the window
+                strange = select(v != v, v, strange)
+                best = select((v > best) & inside, v, best)
+    high, place, nan = largest(best), i64(-1), some(strange != strange)
+    for a in range(z0, z1):
+        for b in range(y0, y1):
+            row = (a * H + b) * W
+            if nan:
+                for c in range(row + x0, row + x1):
+                    place = c if p[c] != p[c] else place
+            elif place < 0:
+                for c in range(x0, x1, L):
+                    inside = iota(I, L) < I(x1 - c)
+                    met = (load(p + (row + c), L, inside) == high) & inside
+                    if some(met):
+                        here = select(met, iota(I, L), splat(I(L), L))
+                        place = row + c + i64(smallest(here))
+                        break
+    return p[place], i32(place)
+
+
+@inline
+def largest_of_few(p, H, W, z0, z1, y0, y1, x0, x1, T):
+    """As `largest_in_row_major`, one element after the other."""
+    best, place = lowest_of(T.loaded), i32((z0 * H + y0) * W + x0)
+    for a in range(z0, z1):
+        for b in range(y0, y1):
+            row = (a * H + b) * W
+            for c in range(row + x0, row + x1):
+                v = p[c]
+                take = better(v, best)
                 best = select(take, v, best)
-                place = select(take, iota(i32, L) + i32(row + c), place)
-    high = largest(best)
-    met = (best == high) & (place >= 0)
-    if some(best != best):
-        met = best != best
-        high = total(select(met, best, splat(typeof(best)(0), L)))
-        place = splat(i32(0), L) - place
-    first = smallest(select(met, place, splat(i32(2147483647), L)))
-    return high, abs(first)
+                place = select(take, i32(c), place)
+    return best, place
 
 
 @kernel
@@ -80,7 +102,10 @@ def maxima(LAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64, C: i64,
                         store(out + ((r * ow + j) * C + k), high, here)
                         store(places + ((r * ow + j) * C + k), i64(at), here)
                 else:
-                    best, place = largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T)
+                    if 2 * (x1 - x0) <= L:
+                        best, place = largest_of_few(p, H, W, z0, z1, y0, y1, x0, x1, T)
+                    else:
+                        best, place = largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T)
                     out[r * ow + j] = best
                     places[r * ow + j] = i64(place)
 
