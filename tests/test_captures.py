@@ -147,6 +147,43 @@ def test_tensors_that_are_given_may_be_written_to():
     assert state["mean"].tolist() == [1.5, 2.5, 3.5] and count.item() == 1
 
 
+def test_arguments_that_jacfwd_does_not_differentiate_may_be_written_to():
+    def f(x, y):
+        y.copy_(x)
+        return y
+
+    got = jacfwd(f)(ones(), torch.zeros(3))
+    assert got.tolist() == torch.eye(3).tolist()
+
+
+class Doubled(torch.autograd.Function):
+    """x + x, whose rules write to what they get."""
+
+    @staticmethod
+    def forward(x):
+        return x + x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.mul_(2)
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t.mul_(2)
+
+
+def test_rules_of_custom_functions_may_write_to_gradients_and_tangents():
+    def outer(x):
+        return (x * grad(lambda y: (Doubled.apply(y) * 3).sum())(x)).sum()
+
+    assert grad(outer)(ones()).tolist() == [6.0] * 3
+    assert jvp(Doubled.apply, (ones(),), (ones(),))[1].tolist() == [2.0] * 3
+
+
 def test_made_outside_of_the_inner_transform_is_captured_there():
     def outer(x):
         made = torch.zeros(3)

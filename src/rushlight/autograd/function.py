@@ -28,6 +28,7 @@ from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed,
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, NO_GRAD, View, check_writable, edge_of, rebase
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.captures import Unwatched
 from rushlight.dispatch.dual import Dual, bare, tangent_of
 from rushlight.dispatch.record import OutputInfo, save, unbroadcast
 from rushlight.dispatch.results import bump
@@ -384,7 +385,8 @@ def with_tangents(
         ]
     ctx._in_jvp = True
     try:
-        tangents = cls.jvp(ctx, *moved)
+        with Unwatched():
+            tangents = cls.jvp(ctx, *moved)
     finally:
         ctx._in_jvp = False
     tangents = list(tangents) if isinstance(tangents, tuple) else [tangents]

@@ -20,10 +20,10 @@ from rushlight.autograd.saved_hooks import disable_saved_tensors_hooks
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.captures import Captures, Unwatched, alias, allow, remember
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
 from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
 from rushlight.func.batching import vmap
-from rushlight.func.captures import Captures, alias, remember
 from rushlight.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from rushlight.func.rearrangement import rearrange
 from rushlight.func.writes import functionalize
@@ -135,10 +135,11 @@ def _gradients(
     ]
     found: Any = [None] * len(wanted)
     if pairs and wanted:
-        found = torch.autograd.grad(
-            [o for o, _ in pairs], wanted, None if cotangents is None else [c for _, c in pairs],
-            retain_graph=keep or record, create_graph=record, allow_unused=True,
-        )  # fmt: skip
+        with Unwatched():
+            found = torch.autograd.grad(
+                [o for o, _ in pairs], wanted, None if cotangents is None else [c for _, c in pairs],
+                retain_graph=keep or record, create_graph=record, allow_unused=True,
+            )  # fmt: skip
     rest = iter(zip(wanted, found, strict=True))
     made = []
     for x in leaves:
@@ -508,6 +509,7 @@ def jacfwd(
             given, tree = list(args), tree_unflatten(primals, form)
             for k, n in enumerate(numbers):
                 given[n] = tree if isinstance(argnums, int) else tree[k]
+            allow(_tensors((given, kwargs)))
             return func(*given, **kwargs)
 
         def column(*tangents: Any) -> Any:

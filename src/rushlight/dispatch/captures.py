@@ -86,6 +86,22 @@ class Captures:
                 self.made[id(memory)] = weakref.ref(memory)
 
 
+class Unwatched:
+    """A block in which functions run that the transforms call: rules of derivatives, which may write to what they get."""
+
+    def __enter__(self) -> None:
+        self.before = thread.function_modes
+        thread.function_modes = tuple([m for m in self.before if m.__class__ is not Captures])
+        self.hidden = len(self.before) - len(thread.function_modes)
+        if self.hidden:
+            count_mode(-self.hidden)
+
+    def __exit__(self, *exc: object) -> None:
+        thread.function_modes = self.before
+        if self.hidden:
+            count_mode(self.hidden)
+
+
 def leaves_of(result: Any) -> Iterable[Tensor]:
     """The tensors in what a function returns."""
     if isinstance(result, dict):
@@ -100,6 +116,14 @@ def remember(made: list, given: Iterable = ()) -> None:
     for mode in thread.function_modes:
         if isinstance(mode, Captures):
             mode.remember(made, (*given,))
+
+
+def allow(given: Iterable[Tensor]) -> None:
+    """Let the function that is running, the innermost one, write to tensors that it is given."""
+    for mode in reversed(thread.function_modes):
+        if isinstance(mode, Captures):
+            mode.given.update(version_of(t) for t in given if t._counter is not INFERENCE)
+            return
 
 
 def alias(t: Tensor, made: Tensor) -> None:
