@@ -100,8 +100,8 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         add(f"--{name}", _with_underscores(f"--{name}"), help=argparse.SUPPRESS)
     for name in ("--run-path", "--use-env"):
         add(name, _with_underscores(name), action="store_true", help=argparse.SUPPRESS)
-    for name, how in (("--logs-specs", {}), ("--numa-binding", {"choices": NEAR_GPUS})):
-        add(name, _with_underscores(name), help=argparse.SUPPRESS, **how)
+    add("--logs-specs", "--logs_specs", help=argparse.SUPPRESS)
+    add("--numa-binding", "--numa_binding", choices=NEAR_GPUS, help=argparse.SUPPRESS)
     add("training_script", metavar="PROGRAM", help="a .py file, or a module after -m")
     rest = "the program's own arguments"
     add("training_script_args", metavar="...", nargs=argparse.REMAINDER, help=rest)

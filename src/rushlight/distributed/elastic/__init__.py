@@ -1,6 +1,6 @@
 """`torch.distributed.elastic`: what a script that the launcher starts says when it fails, and small things that scripts use.
 
-Agents, rendezvous and timers of PyTorch's launcher are not there: run.py starts jobs.
+Agents of PyTorch's launcher are not there, nor how its machines agree on numbers: run.py starts jobs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,234 @@
+"""`torch.distributed.elastic`: numbers and events of programs, timers, and how machines meet."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+import time
+
+import pytest
+
+from rushlight.distributed.elastic import events, metrics, rendezvous, timer
+from rushlight.distributed.elastic.utils import get_free_port
+
+
+class Kept(metrics.MetricHandler):
+    def __init__(self):
+        self.found = []
+
+    def emit(self, metric_data):
+        self.found.append((metric_data.group_name, metric_data.name, metric_data.value))
+
+
+def test_calls_of_a_decorated_function_are_counted(monkeypatch):
+    every, own = Kept(), Kept()
+    monkeypatch.setattr(metrics, "_default", every)
+    monkeypatch.setattr(metrics, "_handlers", {})
+    metrics.configure(every)
+    metrics.configure(own, "mine")
+
+    @metrics.prof
+    def good(x):
+        time.sleep(0.01)
+        return x + 1
+
+    @metrics.prof(group="mine")
+    def bad():
+        raise KeyError("no")
+
+    assert good(1) == 2
+    with pytest.raises(KeyError):
+        bad()
+    name = "test_calls_of_a_decorated_function_are_counted.<locals>"
+    (_, first, value), (group, second, taken) = every.found
+    assert (first, value, group) == (f"{name}.good.success", 1, "torchelastic")
+    assert second == f"{name}.good.duration.ms" and taken >= 10
+    assert [row[:2] for row in own.found] == [
+        ("mine", f"{name}.bad.failure"), ("mine", f"{name}.bad.duration.ms"),
+    ]  # fmt: skip
+
+
+def test_numbers_are_printed(capsys):
+    metrics.ConsoleMetricHandler().emit(metrics.MetricData(7, "group", "name", 3))
+    assert capsys.readouterr().out == "[7][group]: name=3\n"
+    metrics.put_metric("name", 3)  # of a program that sets no handler
+    assert capsys.readouterr().out == ""
+
+
+def test_events_are_text_and_back():
+    event = events.Event(
+        "started", events.EventSource.WORKER, 5, {"rank": 1, "role": "x", "no": None}
+    )
+    assert json.loads(str(event)) == {
+        "name": "started", "source": "WORKER", "timestamp": 5, "metadata": {"rank": 1, "role": "x", "no": None},
+    }  # fmt: skip
+    assert events.Event.deserialize(event.serialize()) == event
+    state = events.NodeState.FAILED
+    met = events.RdzvEvent("a", "run", "text", "host", 3, state, rank=2, error_trace="why")
+    assert events.RdzvEvent.deserialize(met.serialize()) == met
+    with pytest.raises(KeyError):
+        events.get_logging_handler("nowhere")
+
+
+def test_events_go_to_the_logger_of_a_destination(monkeypatch, capsys):
+    import logging
+
+    monkeypatch.setattr(
+        logging.getLogger("rushlight.distributed.elastic.events.console"), "handlers", []
+    )
+    events.record(events.Event("e", events.EventSource.AGENT), "console")
+    assert '"name": "e"' in capsys.readouterr().err
+    events.record(events.Event("f", events.EventSource.AGENT))
+    assert capsys.readouterr().err == ""
+
+
+def stays(queue, after, seconds, depth):
+    timer.configure(timer.LocalTimerClient(queue))
+
+    def inner(n):
+        with timer.expires(after=after):
+            if n:
+                inner(n - 1)
+            time.sleep(seconds)
+
+    inner(depth)
+
+
+def test_a_block_that_lasts_too_long_ends_its_process():
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    server = timer.LocalTimerServer(queue, max_interval=0.01)
+    server.start()
+    try:
+        codes = []
+        for after, seconds, depth in ((0.2, 20, 0), (60, 0.1, 0), (0.6, 0.2, 4)):
+            process = context.Process(target=stays, args=(queue, after, seconds, depth))
+            process.start()
+            process.join(30)
+            codes.append(process.exitcode)
+        # the last one gives its timer back at the end of the innermost block
+        assert codes == [-signal.SIGKILL, 0, 0]
+    finally:
+        server.stop()
+
+
+def test_timers_are_taken_given_back_and_over(monkeypatch):
+    queue = multiprocessing.Queue()
+    server = timer.LocalTimerServer(queue, max_interval=0.5)
+    ended = []
+    monkeypatch.setattr("os.kill", lambda *call: ended.append(call))
+    now = time.time()
+    for row in (
+        (-3, "a", now - 60),
+        (-3, "b", now + 60),
+        (-2, "a", now + 60),
+        (-2, "a", -1),
+        (-4, "c", now + 60),
+    ):
+        queue.put(timer.TimerRequest(*row))
+    for _ in range(10):  # a queue says little of its size before its thread has written
+        server._run_watchdog()
+        if ended and set(server._timers) == {(-4, "c")}:
+            break
+    assert ended == [(-3, signal.SIGKILL)] and set(server._timers) == {(-4, "c")}
+    assert server._request_queue.get(2, timeout=0.01) == []
+
+
+def test_timers_need_a_client():
+    timer.configure(None)
+    with pytest.raises(RuntimeError, match="Configure timer client before"), timer.expires(after=1):
+        pass
+    calls = []
+
+    class Client(timer.TimerClient):
+        def acquire(self, scope_id, expiration_time):
+            calls.append((scope_id, expiration_time > time.time() + 50))
+
+        def release(self, scope_id):
+            calls.append(scope_id)
+
+    with pytest.raises(KeyError), timer.expires(after=60, scope="here", client=Client()):
+        raise KeyError
+    assert calls == [("here", True), "here"]
+    with timer.expires(after=60, client=Client()):
+        pass
+    assert calls[2][0].rpartition("#")[0] == __file__ and calls[2][0] == calls[3]
+
+
+def parameters(**given):
+    row = {
+        "backend": "static",
+        "endpoint": "localhost",
+        "run_id": "job",
+        "min_nodes": 1,
+        "max_nodes": 1,
+    }
+    return rendezvous.RendezvousParameters(**row | given)
+
+
+def test_machines_that_know_their_numbers_meet():
+    with pytest.raises(ValueError, match="rank is absent in RendezvousParameters"):
+        rendezvous.get_rendezvous_handler(parameters(endpoint="localhost:5"))
+    for endpoint in ("", "localhost"):
+        with pytest.raises(ValueError, match="absent"):
+            rendezvous.get_rendezvous_handler(parameters(endpoint=endpoint, rank=0))
+    port = get_free_port()
+    handler = rendezvous.get_rendezvous_handler(
+        parameters(endpoint=f"localhost:{port}", rank="0", timeout=20)
+    )
+    first, second = handler.next_rendezvous(), handler.next_rendezvous()
+    assert (first.rank, first.world_size, handler.get_backend()) == (0, 1, "static")
+    assert first.bootstrap_store_info == rendezvous.RendezvousStoreInfo("localhost", port)
+    first.store.set("key", "value")
+    assert second.store.get("key") == b"value"
+    found = rendezvous.RendezvousStoreInfo.build(0, first.store, "here", 7)
+    assert found == rendezvous.RendezvousStoreInfo("here", 7)
+    assert rendezvous.RendezvousStoreInfo.build(1, second.store, None) == found
+    assert handler.shutdown() and not handler.is_closed() and handler.num_nodes_waiting() == 0
+
+
+def test_handlers_of_a_program():
+    registry = rendezvous.RendezvousHandlerRegistry()
+    with pytest.raises(ValueError, match="'mine' is not registered"):
+        registry.create_handler(parameters(backend="mine"))
+    made = rendezvous.create_rdzv_handler
+    registry.register("static", made)
+    registry.register("static", made)
+    with pytest.raises(ValueError, match="already registered"):
+        registry.register("static", lambda given: made(given))
+    registry.register("mine", made)
+    with pytest.raises(RuntimeError, match="'static' does not match the requested backend 'mine'"):
+        registry.create_handler(parameters(backend="mine", endpoint="a:1", rank=0))
+
+
+def test_settings_of_handlers():
+    given = parameters(yes="T", no=0, number=" 4 ", odd="g")
+    assert given.get_as_bool("yes") is True and given.get_as_bool("no") is False
+    assert given.get_as_bool("absent") is None and given.get_as_bool("absent", True) is True
+    assert given.get_as_int("number") == 4 and given.get_as_int("absent", 3) == 3
+    for read in (given.get_as_bool, given.get_as_int):
+        with pytest.raises(ValueError, match="'odd' does not represent a valid"):
+            read("odd")
+    for wrong, text in (
+        ({"backend": ""}, "must be a non-empty string"), ({"min_nodes": 0}, r"\(0\) must be greater than zero"),
+        ({"min_nodes": 3, "max_nodes": 2}, r"\(2\) must be greater than or equal to .* \(3\)"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=text):
+            parameters(**wrong)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("a.b-1:0", ("a.b-1", 0)), ("[2001:db8::1]:65535", ("2001:db8::1", 65535)), ("[::1]", ("::1", 9)),
+        ("  ", ("localhost", 9)), (None, ("localhost", 9)), ("1.2.3.4", ("1.2.3.4", 9)), ("a:", "port number"),
+        ("a:65536", "port number"), ("a:-1", "port number"), ("~", "hostname"), ("a b:1", "hostname"), (":1", "hostname"),
+    ],
+)  # fmt: skip
+def test_addresses_are_read(text, expected):
+    if isinstance(expected, tuple):
+        assert rendezvous.parse_rendezvous_endpoint(text, 9) == expected
+    else:
+        with pytest.raises(ValueError, match=expected):
+            rendezvous.parse_rendezvous_endpoint(text, 9)
