@@ -187,10 +187,10 @@ class Capture(Changes):
 
     def remembered(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a function that remembers its results: guards ask it for the same object."""
-        if not all(map(constant, (*args, *kwargs.values()))):
+        if not all(map(self.is_kept, (*args, *kwargs.values()))):
             if not any(isinstance(v, Tensor) for v in (*args, *kwargs.values())):
                 self.stop(
-                    f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants"
+                    f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants and kept objects"
                 )
                 return f(*args, **kwargs)
             at = self.frames[-1]
@@ -207,6 +207,16 @@ class Capture(Changes):
         name = self.guards.name
         given = [name(v) for v in args] + [f"{k}={name(v)}" for k, v in kwargs.items()]
         return self.hold(f"{name(f)}({', '.join(given)})", v)
+
+    def is_kept(self, v: Any) -> bool:
+        """Whether a guard can give a value to a function again: a constant, or an object that is the same in each call.
+
+        Objects that compare by what is in them may have changed since the call began.
+        """
+        if v.__class__ is tuple:
+            return all(map(self.is_kept, v))
+        by_identity = type(v).__hash__ is object.__hash__ and type(v).__eq__ is object.__eq__
+        return constant(v) or by_identity and id(v) in self.outside
 
     def take_function(self, f: types.FunctionType) -> None:
         """A function that is interpreted must keep its code and defaults; the defaults are objects from outside."""
@@ -330,6 +340,12 @@ class Capture(Changes):
             and f.__name__ == "__init__"
         ):
             return f(*args, **kwargs)
+        if f.__name__ == "__subclasses__" and type(o) in (type, abc.ABCMeta) and not args:
+            classes = self.new(f())
+            self.guards.add(f"{self.guards.name(f)}() == {self.guards.name([*classes])}")
+            for cls in classes:
+                self.found(cls)
+            return classes
         self.stop(f"a call of {type(o).__name__}.{f.__name__}")
         return f(*args, **kwargs)
 

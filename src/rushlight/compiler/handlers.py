@@ -239,11 +239,13 @@ def of_seed(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """`import` in a function: of what is imported, the attributes are guarded."""
-    name, _, _, _, level = args
-    if level or name not in sys.modules:
-        c.stop(f"the import of {name}")
-    v = f(*args)
+    """`import` in a function: of what is imported, the attributes are guarded. A module is loaded once, now or before."""
+    try:
+        with c.recorder.paused():
+            v = f(*args)
+    except ImportError:
+        c.stop(f"the import of {args[0]}")
+        raise
     c.guards.identical(f"modules.get({v.__name__!r})", v)
     c.guards.names["modules"] = sys.modules
     c.found(v)

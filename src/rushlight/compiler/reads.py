@@ -135,6 +135,8 @@ class Reads(Watch):
             not v.is_leaf or self.varying and self.guards.place(expression) in self.varying
         ):
             self.argument(expression, v)
+        elif isinstance(v, types.BuiltinMethodType) and isinstance(v.__self__, type):
+            self.guards.add(f"{expression} == {self.guards.name(v)}")  # each read makes another one
         elif id(v) not in self.inside:
             self.guards.identical(expression, v)
             self.found(v)
