@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -163,15 +164,20 @@ def noted(argument: ast.arg) -> str:
 
 
 def whole_numbers(target: ast.expr, value: ast.expr) -> list[str]:
-    """`NAME:constant:value` for an assignment of whole numbers to names."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        pairs = zip(target.elts, value.elts, strict=True)
-        return [word for pair in pairs for word in whole_numbers(*pair)]
-    try:
-        known = ast.literal_eval(value)
-    except ValueError:
+    """`NAME:constant:value` for an assignment of whole numbers to names: digits, their sums and shifts, `range(n)`."""
+    text = ast.unparse(value)
+    if not re.fullmatch(r"range\(\d+\)|[-+*()<, \d]+", text):
         return []
-    return [f"{ast.unparse(target)}:constant:{known}"] if type(known) is int else []
+    names = (
+        [ast.unparse(t) for t in target.elts]
+        if isinstance(target, ast.Tuple)
+        else [ast.unparse(target)]
+    )
+    known = eval(text)
+    numbers = known if isinstance(target, ast.Tuple) else [known]
+    if any(type(n) is not int for n in numbers):
+        return []
+    return [f"{name}:constant:{n}" for name, n in zip(names, numbers, strict=True)]
 
 
 def classes() -> dict[str, str]:

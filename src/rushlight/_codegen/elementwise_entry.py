@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen.kernel import builtin, entry
+from rushlight._codegen.kernels import broadcast as of_two
 from rushlight._codegen.kernels import header
-from rushlight._codegen.kernels.broadcast import compared
 from rushlight._codegen.language import array, bits, inline, unroll
 from rushlight._codegen.language import call as call_address
 from rushlight._codegen.native_entry import (
@@ -102,7 +102,7 @@ def inwards(p, q, arrays, sizes, of):
     larger, smaller = b1(0), b1(0)
     for k in range(arrays):
         if not (larger | smaller):
-            larger, smaller = compared(p, q, sizes, of + k * DIMS)
+            larger, smaller = of_two.compared(p, q, sizes, of + k * DIMS)
     return larger, smaller
 
 

@@ -21,7 +21,8 @@ FUNCTIONS = {
         "gradients:kernel:MASK,g=Header,q=Header,k=Header,v=Header,mask=Header,out=Header,sums=Ptr[T],means=Ptr[T],gq=Header,gk=Header,gv=Header,scale=T,reach=i64 "
         "head_of:inline: multiply:inline: pack_keys:routine: scaled_rows:routine: seen_only:inline: "
         "seen_products:inline: slopes_of:routine: softmax_of:routine: with_mask:inline: zeroed:routine: ",
-    "attributes": "half:inline: size:inline: ",
+    "attributes": "ARRAY:constant:3 ARRAY_AT:constant:0 BEHIND:constant:4 EDGE_AT:constant:1 FOURTH:constant:8 "
+        "OTHER:constant:6 TENSOR:constant:2 THIRD:constant:7 VALUE:constant:5 half:inline: size:inline: ",
     "bags": "CHUNK:constant:65536 TABLES:constant:4 "
         "bag_factors_gradient:kernel:g=Ptr[T],weight=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64 "
         "bags:kernel:WEIGHTED,MODE,SIDE,weight=Ptr[T],indices=Ptr[i64],offsets=Ptr[i64],factors=Ptr[T],out=Ptr[T],bag=Ptr[i64],sizes=Ptr[i64],places=Ptr[i64],bad=Ptr[i64],n=i64,count=i64,inner=i64,padding=i64 "
@@ -45,15 +46,27 @@ FUNCTIONS = {
         "i1:inline: i1e:inline: j0:inline: j1:inline: k0:inline: k0e:inline: k1:inline: k1e:inline: "
         "modified:inline: oscillating:inline: scaled:inline: second_kind:inline: spherical_j0:inline: y0:inline: "
         "y1:inline: ",
-    "broadcast": "DIMS:constant:8 GRAIN:constant:32768 PIECE:constant:16384 "
+    "broadcast": "DIMS:constant:8 FITS:constant:0 GRAIN:constant:32768 GROUPS:constant:2 NDIM:constant:3 "
+        "ORDERED:constant:4 PIECE:constant:16384 SHAPE:constant:5 TOTAL:constant:1 "
         "broadcast:kernel:F,T,B,plan=Ptr[i64],a=i64,b=i64,address=i64 compared:inline: each:inline: "
         "infer:kernel:a=Header,b=Header,itemsize=i64,plan=Ptr[i64] row:routine: ",
     "call_arguments": "array_of:inline: arrays_of:inline: edge_of:inline: no_modes:inline: read:inline: records:inline: "
         "takes:inline: ",
-    "call_list": "CALL:constant:5 MOVE:constant:3 carry_out:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 clear:inline: ",
-    "call_nodes": "MOST:constant:12 RESULT:constant:-1 UNWANTED:constant:-2 edges_tuple:inline: node_of:inline: "
-        "same_shape:inline: saved_tuple:inline: sizes_tuple:inline: static_of:inline: statics_tuple:inline: "
-        "with_item:inline: ",
+    "call_list": "ARRAY:constant:2 ARRAYS:constant:1 BUSY:constant:0 CALL:constant:5 CALLED:constant:5 CALLS:constant:4 "
+        "CHECKS:constant:6 MOVE:constant:3 MOVED:constant:3 MOVES:constant:2 NOTHING:constant:0 YES:constant:1 "
+        "carry_out:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 clear:inline: ",
+    "call_nodes": "ACTIVE:constant:23 ARGS_AT:constant:6 ARRAY:constant:20 ARRAY_AT:constant:0 AS_ARRAY:constant:26 "
+        "BASE_AT:constant:3 CONSTANT:constant:3 COUNTER_AT:constant:2 DEFAULT:constant:32 DTYPES:constant:31 "
+        "DTYPE_OF:constant:2 EDGES_AT:constant:13 EDGE_AT:constant:1 FIXED:constant:40 GRAD:constant:28 "
+        "HOOKS_AT:constant:16 KIND_AT:constant:10 LAID_OUT:constant:39 LIST:constant:36 MAKE_AT:constant:5 "
+        "MODES_AT:constant:12 MOST:constant:12 MULTI:constant:34 NODE_AT:constant:7 NOTHING:constant:25 "
+        "NO_GRAD:constant:33 NTH:constant:35 PARENT_AT:constant:4 RESULT:constant:-1 "
+        "RESULT_VERSION_AT:constant:17 SAVED_AT:constant:14 SEEN_AT:constant:9 SHAPE:constant:30 "
+        "SHAPE_OF:constant:1 STATICS_AT:constant:18 TENSOR:constant:19 THREAD:constant:27 TUPLE:constant:37 "
+        "UNBROADCAST_AT:constant:15 UNWANTED:constant:-2 VALUE:constant:0 VERSION:constant:22 "
+        "VERSION_AT:constant:8 VERSION_OF:constant:38 VIEW:constant:21 WRITES_AT:constant:11 YES:constant:29 "
+        "ZERO:constant:24 edges_tuple:inline: node_of:inline: same_shape:inline: saved_tuple:inline: "
+        "sizes_tuple:inline: static_of:inline: statics_tuple:inline: with_item:inline: ",
     "calls": "all_views:inline: arguments_of:inline: as_array:inline: "
         "call:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
         "call_into:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
@@ -81,9 +94,9 @@ FUNCTIONS = {
         "line_load:inline: line_masks:inline: store_line:inline: store_pairs:inline: store_tile:inline: "
         "tile:inline: tile_masks:inline: ",
     "conv_small": "small:kernel:a=Ptr[E],b=Ptr[E],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] ",
-    "copy": "HIGH:constant:32 MOST:constant:64 PIECE:constant:32768 WIDE:constant:128 WIDTH:constant:64 "
-        "copied:routine: copy:kernel:out=Header,a=Header,bad=Ptr[i64],size=i64,U dimensions:inline: "
-        "first_run:inline: join:kernel:items=Header,out=Ptr[U],rows=i64,length=i64 "
+    "copy": "HIGH:constant:32 MOST:constant:64 PIECE:constant:32768 STREAM:constant:33554432 WIDE:constant:128 "
+        "WIDTH:constant:64 copied:routine: copy:kernel:out=Header,a=Header,bad=Ptr[i64],size=i64,U "
+        "dimensions:inline: first_run:inline: join:kernel:items=Header,out=Ptr[U],rows=i64,length=i64 "
         "join_any:kernel:STACK,items=Header,out=Ptr[U],bad=Ptr[i64],axis=i64,length=i64 move:inline: "
         "move_all:kernel:STREAMED,a=Ptr[U],out=Ptr[U],n=i64 move_back:inline: "
         "move_over:kernel:out=Ptr[U],a=Ptr[U],n=i64 move_rows:routine: next_run:inline: "
@@ -121,8 +134,8 @@ FUNCTIONS = {
         "pad_adjoint:kernel:MODE,a=Ptr[T],out=Ptr[T],outer=i64,d=i64,h=i64,w=i64,d_low=i64,h_low=i64,w_low=i64,d_wide=i64,h_wide=i64,w_wide=i64 "
         "padded:kernel:MODE,a=Header,value=i64,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64] "
         "planes_of:inline: unpadded:kernel:MODE,a=Header,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64] ",
-    "elementwise": "GRAIN:constant:16384 WIDTH:constant:64 above:inline: add_product:inline: add_quotient:inline: "
-        "add_scaled:inline: between:inline: "
+    "elementwise": "GRAIN:constant:16384 STREAM:constant:33554432 WIDTH:constant:64 above:inline: add_product:inline: "
+        "add_quotient:inline: add_scaled:inline: between:inline: "
         "choose:kernel:ONE_A,ONE_B,condition=Ptr[u8],a=Ptr[T],b=Ptr[T],out=Ptr[T],n=i64 "
         "fill:kernel:out=Ptr[T],value=i64,n=i64 gelu:inline: gelu_slope:inline: gelu_tanh:inline: "
         "gelu_tanh_slope:inline: mish:inline: relu:inline: rsqrt:inline: sigmoid_of_gelu:inline: silu:inline: "
@@ -167,13 +180,14 @@ FUNCTIONS = {
         "fold_rows:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,part=i64 folded_row:inline: "
         "joined:inline: larger:inline: plus:inline: plus_number:inline: plus_one:inline: plus_square:inline: "
         "root:inline: smaller:inline: take_rows:inline: taken:inline: times:inline: ",
-    "fused": "FAR:constant:2 GRAIN:constant:16384 MOST:constant:64 "
+    "fused": "ARRAYS:constant:0 CHECKS:constant:4 DIMS:constant:1 FAR:constant:2 GRAIN:constant:16384 MOST:constant:64 "
+        "OPERANDS:constant:2 PLACES:constant:3 SIZES:constant:5 "
         "fused:kernel:address=i64,items=Header,kind=Header,plan=Ptr[i64],numbers=Ptr[i64],refused=Ptr[i64] "
         "row:entry:CHAIN,at=Ptr[i64],steps=Ptr[i64],numbers=Ptr[i64],start=i64,end=i64 value:inline: ",
-    "gemm": "ADD:constant:1 BIAS:constant:2 CHUNKS:constant:8 DEPTH:constant:512 HIGH:constant:192 LAST:constant:4 "
-        "SCALE:constant:3 SET:constant:0 added:inline: block:routine: block_packed:routine: "
-        "convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: finish:routine: "
-        "joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 matrix_at:routine: pack:routine: "
+    "gemm": "ADD:constant:1 BIAS:constant:2 CHUNKS:constant:8 DEPTH:constant:512 FAR:constant:262144 "
+        "HIGH:constant:192 LAST:constant:4 PANELS:constant:262144 SCALE:constant:3 SET:constant:0 added:inline: "
+        "block:routine: block_packed:routine: convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: "
+        "finish:routine: joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 matrix_at:routine: pack:routine: "
         "pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
         "pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64 "
         "product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64 rounded_up:inline: "
@@ -188,7 +202,7 @@ FUNCTIONS = {
         "outer_added:kernel:N,to=Ptr[E],a=Ptr[E],b=Ptr[E],c=Ptr[E],n=i64,m=i64,step=i64,s=i64,t=i64,beta=N,alpha=N "
         "places:inline: plan:inline: rows:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64 "
         "sums:routine: ",
-    "grid": "along:inline: brought:inline: far:inline: far_slope:inline: "
+    "grid": "FAR:constant:1073741824 WORK:constant:32768 along:inline: brought:inline: far:inline: far_slope:inline: "
         "grid_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],x=Ptr[T],grid=Ptr[T],out=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
         "image_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],grid=Ptr[T],gx=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
         "in_elements:inline: near:inline: near_slope:inline: taps:inline: "
@@ -201,8 +215,8 @@ FUNCTIONS = {
         "writeable:inline: ",
     "incomplete_gamma": "MOST:constant:4000 any_of:inline: gammainc:inline: gammaincc:inline: incomplete:inline: "
         "lower_series:inline: prefactor:inline: upper_fraction:inline: ",
-    "index": "AHEAD:constant:1024 COLUMNS:constant:256 GRAIN:constant:16384 LOOK:constant:65536 SOME:constant:512 "
-        "TOGETHER:constant:4 below:inline: clear:kernel:z=Ptr[T],n=i64 "
+    "index": "AHEAD:constant:1024 COLUMNS:constant:256 GRAIN:constant:16384 LOOK:constant:65536 NEAR:constant:524288 "
+        "SOME:constant:512 TOGETHER:constant:4 below:inline: clear:kernel:z=Ptr[T],n=i64 "
         "fill_along:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V "
         "fill_masked:kernel:z=Ptr[T],mask=Ptr[u8],value=Ptr[T],n=i64 "
         "fill_slices:kernel:HOW,z=Ptr[T],index=Ptr[I],value=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
@@ -269,11 +283,12 @@ FUNCTIONS = {
         "first_few:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64 "
         "first_of_some:kernel:x=Ptr[T],which=Ptr[i64],out=Ptr[T],indices=Ptr[i64],keys=Ptr[K],places=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64 "
         "first_ones:routine: put:inline: ",
-    "layout": "DIMS:constant:8 as_new:inline: channels_last:inline: clearly_right:inline: compared:routine: "
-        "itemsize_of:inline: laid_like:inline: lies_as:inline: pack:inline: step_of:inline: told_apart:inline: ",
+    "layout": "DIMS:constant:8 RENAMED:constant:1 RIGHT:constant:0 WRONG:constant:2 as_new:inline: "
+        "channels_last:inline: clearly_right:inline: compared:routine: itemsize_of:inline: laid_like:inline: "
+        "lies_as:inline: pack:inline: step_of:inline: told_apart:inline: ",
     "libm": "both_of_each:kernel:SINCOS,x=Ptr[f64],sine=Ptr[f64],cosine=Ptr[f64],n=i64 "
         "each_element:kernel:FUNCTION,x=Ptr[f64],out=Ptr[f64],n=i64 ",
-    "likelihood": "cross_entropy_of:inline: "
+    "likelihood": "EACH:constant:0 MEAN:constant:2 SUM:constant:1 cross_entropy_of:inline: "
         "gradient_of_rows:kernel:g=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64 "
         "infer_gradient:kernel:g=Header,target=Header,n=i64,reduction=i64,skip=i64,plan=Ptr[i64] "
         "infer_losses:kernel:a=Header,target=Header,reduction=i64,skip=i64,plan=Ptr[i64] "
@@ -330,7 +345,7 @@ FUNCTIONS = {
         "hermite_step:inline: laguerre_l:inline: laguerre_step:inline: legendre_p:inline: legendre_step:inline: "
         "probabilist_step:inline: recurrence:inline: shifted_chebyshev_t:inline: shifted_chebyshev_u:inline: "
         "shifted_chebyshev_v:inline: shifted_chebyshev_w:inline: ",
-    "pool": "UNROLLED:constant:7 add:inline: "
+    "pool": "ROOM:constant:65536 UNROLLED:constant:7 add:inline: "
         "add_places:kernel:g=Ptr[T],places=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64 "
         "averages:kernel:KW,S,x=Ptr[T],counts=Ptr[R],out=Ptr[T],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "
         "averages_gradient:kernel:g=Ptr[R],counts=Ptr[R],out=Ptr[R],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "
@@ -346,7 +361,7 @@ FUNCTIONS = {
         "averages_gradient:kernel:APART,TILED,g=Ptr[R],counts=Ptr[R],out=Ptr[R],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64 "
         "largest:inline: "
         "max_windows:kernel:PLACES,x=Ptr[T],out=Ptr[T],places=Ptr[i64],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64,dh=i64,dw=i64 ",
-    "random": "L:constant:16 M:constant:397 N:constant:624 between:inline: "
+    "random": "L:constant:16 LOW_53:constant:9007199254740991 M:constant:397 N:constant:624 between:inline: "
         "cauchys:kernel:TAN,state=i64,out=Ptr[T],n=i64,median=f64,sigma=f64 "
         "chosen:kernel:weights=Ptr[T],uniform=Ptr[f64],sums=Ptr[T],out=Ptr[i64],rows=i64,k=i64,n=i64 "
         "cos_sin:inline: doubles:kernel:state=i64,out=Ptr[f64],n=i64 "
@@ -391,7 +406,7 @@ FUNCTIONS = {
         "gaps_summed:inline: multiplied:inline: normal:inline: poisson_by_rejection:inline: "
         "poissons:kernel:EXP,LOG,LGAMMA,state=i64,rates=Ptr[f64],out=Ptr[f64],n=i64 stirling_tail:routine: "
         "uniform:routine: ",
-    "resample": "BLOCK:constant:128 SIDE:constant:4 WINDOW:constant:1024 "
+    "resample": "BLOCK:constant:128 SIDE:constant:4 WINDOW:constant:1024 WORK:constant:131072 "
         "across:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],ends=Ptr[i64],rows=i64,n=i64,m=i64 "
         "down:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],outer=i64,n=i64,m=i64,inner=i64 "
         "read_window:routine: summed:inline: write_block:routine: ",
@@ -477,19 +492,24 @@ FUNCTIONS = {
         "trigamma:inline: turned:inline: xlog1py:inline: zeta:inline: ",
     "trigonometry": "cos:inline: near_zero:inline: near_zero_of_single:inline: sin:inline: sine_and_cosine:inline: "
         "tan:inline: ",
-    "ufunc_entry": "GRAIN:constant:16384 OPERANDS_MOST:constant:8 "
+    "ufunc_entry": "ARRAY:constant:1 CALL_LOOP:constant:1 CALL_STOPPED:constant:3 COMPILE:constant:6 COMPILE_CALL:constant:5 "
+        "COUNT:constant:6 DATA:constant:1 DTYPE:constant:0 DTYPE_WORDS:constant:5 FIRST:constant:7 "
+        "FLOAT:constant:3 GRAIN:constant:16384 INPUTS:constant:3 INT:constant:4 LEAST:constant:5 LOOP:constant:0 "
+        "NEW:constant:2 NUMBER:constant:4 NUMPY:constant:0 OPERANDS:constant:2 OPERANDS_MOST:constant:8 "
+        "OURS:constant:4 RESULT:constant:2 STOPPED:constant:7 "
         "call_of_two:entry:self=Ptr[i64],args=Ptr[i64],given=i64,keywords=i64 "
         "compiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] flags_of:inline: "
         "independent:inline: restore_status:inline: save_status:inline: "
         "shared_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] "
         "uncompiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] word_of:inline: ",
-    "unchanged": "ITEM:constant:3 TWIN:constant:3 WORD:constant:2 holds:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
+    "unchanged": "FIRST:constant:3 ITEM:constant:3 ITEMS:constant:1 NO:constant:0 TWIN:constant:3 TWINS:constant:2 "
+        "WORD:constant:2 WORDS:constant:0 YES:constant:1 holds:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
         "spread:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 table_of:inline: ",
     "update": "GRAIN:constant:16384 "
         "lengths:kernel:T,items=Header,kind=Header,dtype=Header,parts=Ptr[R],out=Ptr[R],n=i64 plain:inline: "
         "update:kernel:RULE,T,items=Header,kind=Header,dtype=Header,constants=Ptr[C],refused=Ptr[i64],n=i64 ",
-    "winograd": "AHEAD:constant:8 GAP:constant:16 RUN:constant:64 TILES:constant:48 add_products:routine: "
-        "combined:inline: "
+    "winograd": "AHEAD:constant:8 GAP:constant:16 ROOM:constant:491520 RUN:constant:64 TILES:constant:48 "
+        "add_products:routine: combined:inline: "
         "convolve:kernel:S,FUSED,FLIPPED,x=Ptr[T],u=Ptr[T],bias=Ptr[T],y=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
         "convolve_weight:kernel:S,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
         "multiply:routine: read_channels:routine: read_tiles:routine: squared:inline: tile:routine: "

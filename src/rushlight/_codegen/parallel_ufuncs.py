@@ -135,9 +135,9 @@ def parallel(
     # NumPy's own choice of a loop: `subtract` refuses bool, `divide` takes integers to float64.
     abi.set_field(made, abi.UFUNC_RESOLVER, abi.field(ufunc, abi.UFUNC_RESOLVER))
     if table and abi.field(made, slot := abi.vectorcall_slot() // 8) == abi.field(np.add, slot):
-        from rushlight._codegen.kernels.ufunc_entry import call_of_two
+        from rushlight._codegen.kernels import ufunc_entry
 
-        abi.set_field(made, slot, call_of_two.address())
+        abi.set_field(made, slot, ufunc_entry.call_of_two.address())
     return made
 
 
@@ -171,36 +171,36 @@ def _plan(*words: int) -> int:
 
 def _shared(ufunc: np.ufunc, function: int, data: int) -> tuple[int, int]:
     """A loop, and its data, that runs NumPy's loop in chunks."""
-    from rushlight._codegen.kernels.ufunc_entry import shared_loop
+    from rushlight._codegen.kernels import ufunc_entry
 
-    return shared_loop.address(), _plan(function, data, ufunc.nargs, ufunc.nin)
+    return ufunc_entry.shared_loop.address(), _plan(function, data, ufunc.nargs, ufunc.nin)
 
 
 def _through_single(ufunc: np.ufunc, letter: str) -> tuple[int, int]:
     """A loop, and its data, for a half type by way of the one for float32."""
-    from rushlight._codegen.kernels.halves import loop_by_single
+    from rushlight._codegen.kernels import halves
 
     loop, data = abi.ufunc_loop(ufunc, ufunc.types.index(_single(ufunc)))
     single = _plan(loop, data, ufunc.nargs, ufunc.nin)
-    return _shared(ufunc, loop_by_single.address(H=f16 if letter == "e" else bf16), single)
+    return _shared(ufunc, halves.loop_by_single.address(H=f16 if letter == "e" else bf16), single)
 
 
 def _compiled(ufunc: np.ufunc, function: int, data: int, ours: CompiledLoop) -> tuple[int, int]:
     """A loop, and its data: the first call compiles, all later ones run what it has left in the plan.
     Should that fail, NumPy's loop stays."""
-    from rushlight._codegen.kernels.ufunc_entry import compiled_loop, uncompiled_loop
+    from rushlight._codegen.kernels import ufunc_entry
 
-    first = uncompiled_loop.address()
+    first = ufunc_entry.uncompiled_loop.address()
     plan = _plan(function, data, ufunc.nargs, ufunc.nin, first, ours.least, _compiler())
     _wanted[plan] = ours
-    return compiled_loop.address(), plan
+    return ufunc_entry.compiled_loop.address(), plan
 
 
 def without_status(address: int) -> tuple[int, int]:
     """A loop and its data that run the loop of ours at an address, and leave no status to NumPy."""
-    from rushlight._codegen.kernels.ufunc_entry import compiled_loop
+    from rushlight._codegen.kernels import ufunc_entry
 
-    return compiled_loop.address(), _plan(address)
+    return ufunc_entry.compiled_loop.address(), _plan(address)
 
 
 _wanted: dict[int, CompiledLoop] = {}  # plan -> the loop that nobody has called yet
@@ -209,19 +209,19 @@ _wanted: dict[int, CompiledLoop] = {}  # plan -> the loop that nobody has called
 @cache
 def _compiler() -> int:
     """The address of what compiles the loop of a plan."""
-    from rushlight._codegen.kernels.ufunc_entry import OURS, STOPPED
+    from rushlight._codegen.kernels import ufunc_entry
 
     def compile_loop(plan: int) -> None:
         words = (ctypes.c_int64 * 8).from_address(plan)
         try:
             if (ours := _wanted.get(plan)) is not None:
-                words[OURS] = ours.address()
+                words[ufunc_entry.OURS] = ours.address()
                 _wanted.pop(plan, None)
         except KeyboardInterrupt:  # no exception leaves a call from native code, which sees to it
             return
         except Exception:  # there is nobody to raise it to: NumPy's loop does it too
-            words[OURS] = 0
-        words[STOPPED] = 0
+            words[ufunc_entry.OURS] = 0
+        words[ufunc_entry.STOPPED] = 0
 
     return _callback(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compile_loop))
 
@@ -254,15 +254,15 @@ def _call_table(functions: Functions) -> int:
 @cache
 def _call_compiler() -> int:
     """The address of what compiles the loop of a dtype, which stands at a place in a table."""
+    from rushlight._codegen.kernels import broadcast
     from rushlight._codegen.kernels import ufunc_entry as entry
-    from rushlight._codegen.kernels.broadcast import broadcast
 
     def compile_loop(table: int, at: int) -> None:
         words = (ctypes.c_int64 * entry.DTYPE_WORDS).from_address(table + 8 * at)
         try:
             functions = list(_tables[table].values())
             function, t, to = functions[(at - entry.FIRST) // entry.DTYPE_WORDS]
-            words[entry.CALL_LOOP] = broadcast.address(F=function, T=t, B=to)
+            words[entry.CALL_LOOP] = broadcast.broadcast.address(F=function, T=t, B=to)
         except KeyboardInterrupt:  # as above
             return
         except Exception:

@@ -88,6 +88,7 @@ u64 = Type("u64", "u", 8, "i64")
 u32 = Type("u32", "u", 4, "i32")
 u16 = Type("u16", "u", 2, "i16")
 u8 = Type("u8", "u", 1, "i8")
+UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # what elements of a size are moved as
 b1 = Type("b1", "b", 1, "i1", "i8")
 
 NUMPY = {

@@ -19,9 +19,8 @@ from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
-from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, before, bind
-from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64
+from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i32, i64
 from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64, REDUCED
 from rushlight.core.settings import get_num_threads
 

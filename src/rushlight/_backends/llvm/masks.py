@@ -13,9 +13,8 @@ from rushlight._backends.reference import indexing as numpy_indexing
 from rushlight._backends.reference import masks as reference
 from rushlight._codegen.kernels import index, index_calls
 from rushlight._codegen.kernels import mask as kernels
-from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
-from rushlight._codegen.types import Type, of, u8
+from rushlight._codegen.types import UNITS, Type, of, u8
 from rushlight.core.dtype_sets import BOOL, I64
 
 FAR = 1 << 31  # sizes of dimensions are below it

@@ -15,9 +15,8 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import pad as reference
 from rushlight._codegen.kernels import columns, edges
-from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import bind
-from rushlight._codegen.types import of
+from rushlight._codegen.types import UNITS, of
 from rushlight.core.dtype_sets import F32, F64, FLOATING, REDUCED
 
 if TYPE_CHECKING:

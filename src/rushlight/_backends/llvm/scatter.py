@@ -33,9 +33,8 @@ from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
-from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, before, bind
-from rushlight._codegen.types import Type, f32, i64
+from rushlight._codegen.types import UNITS, Type, f32, i64
 from rushlight.core.dtype_sets import F32, I64, REDUCED
 
 

@@ -14,8 +14,8 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import views as reference
 from rushlight._codegen.kernels import copy as kernels
 from rushlight._codegen.kernels import shape_inference
-from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, ListOf, before, bind
+from rushlight._codegen.types import UNITS
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
 LINE = 64  # bytes of a cache line

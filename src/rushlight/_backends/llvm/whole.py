@@ -15,9 +15,8 @@ from rushlight._backends.llvm.indexing import WIDE_ADDED, WORDS, both, taking
 from rushlight._backends.llvm.operands import entries
 from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
-from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.native_entry import ByDtype, alone, bind
-from rushlight._codegen.types import Type, bf16, f16, f32, f64, i64
+from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i64
 from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64
 
 FULL = {F32: f32, F64: f64}

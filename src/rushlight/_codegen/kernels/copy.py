@@ -14,9 +14,8 @@ from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.kernels.shape_inference import COUNT, dims_of, item_of, shape_of, size_of
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, b1, i32, i64, u8, u16, u32, u64
+from rushlight._codegen.types import Header, Ptr, b1, i32, i64
 
-UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # by their size
 WIDTH = 64  # bytes of a vector
 PIECE = 32768  # elements that are moved together
 MOST = 64  # dimensions

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes, settings
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.factories.random import rand
-from rushlight.ops.nn.conv import is_channels_last
+from rushlight.ops.nn.inputs import check_dtype, check_tensor, is_channels_last
 from rushlight.ops.nn.pool import (
     SHAPES,
     add_places,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
-    check_dtype,
-    check_tensor,
     max_pool1d,
     max_pool2d,
     max_pool3d,

@@ -11,9 +11,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends.convolution import Problem, out_sizes
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.ops.nn.inputs import is_channels_last
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,18 +144,6 @@ def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None)
             f"expected scalar type {dtypes.OF[input.dtype].scalar_name} but found "
             f"{dtypes.OF[weight.dtype].scalar_name}: [convolution] input and weight must have one dtype"
         )
-
-
-def is_channels_last(a: np.ndarray) -> bool:
-    """Whether results should have their channels innermost in memory because `a` has."""
-    if a.ndim not in (4, 5) or a.flags.c_contiguous and 1 not in a.shape:
-        return False
-    return is_channels_last_in_bytes(a.shape, a.strides, a.itemsize)
-
-
-@lru_cache(maxsize=1024)
-def is_channels_last_in_bytes(shape: Ints, strides: Ints, size: int) -> bool:
-    return geometry.is_channels_last_strides(shape, tuple(s // size for s in strides))
 
 
 def transposed_sizes(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.pool import check_dtype, check_tensor
+from rushlight.ops.nn.inputs import check_dtype, check_tensor
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FLOATING
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.pool import check_tensor
+from rushlight.ops.nn.inputs import check_tensor
 
 if TYPE_CHECKING:
     import numpy as np

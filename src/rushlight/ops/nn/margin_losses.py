@@ -6,8 +6,8 @@ from typing import Any
 
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.ops.nn.inputs import check_dtype
 from rushlight.ops.nn.loss import reduced, reduction_of
-from rushlight.ops.nn.pool import check_dtype
 from rushlight.ops.nn.regression_losses import in_dtype_of, paired
 
 

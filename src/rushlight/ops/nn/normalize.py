@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FLOATING, REDUCED
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.conv import is_channels_last
-from rushlight.ops.nn.pad import pad
-from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d, placed
+from rushlight.ops.nn.inputs import is_channels_last
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
@@ -400,7 +398,11 @@ def normalized_rms(
 ):  # fmt: skip
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions."""
     y = xp.rms_norm(input, weight, prod(normalized_shape), eps)
-    return placed(xp, y, True) if is_channels_last(input) else y
+    if not is_channels_last(input):
+        return y
+    from rushlight.ops.nn.pool import placed
+
+    return placed(xp, y, True)
 
 
 normalized_rms.grad_all(rms_rule, kernel=rms_gradients)
@@ -445,6 +447,9 @@ def local_response_norm(
         )
     if not input.numel():
         return input
+    from rushlight.ops.nn.pad import pad
+    from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d
+
     squares = (input * input).unsqueeze(1)
     if input.ndim == 3:
         padded = pad(squares, (0, 0, size // 2, (size - 1) // 2))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.dispatch.results import kind
-from rushlight.ops.indexing.gather import fill_number
-from rushlight.ops.nn.pool import check_dtype, check_tensor
+from rushlight.ops.nn.inputs import check_dtype, check_tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +47,8 @@ def constant_pad_nd(xp, input: Array, pad: Ints, value: float = 0):
                 "output size, which is invalid: narrow(): length must be non-negative."
             )
     if value:
+        from rushlight.ops.indexing.gather import fill_number
+
         fill_number(value, input)  # raises where the dtype cannot hold it
     return xp.pad_constant(input, each, value)
 

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends.windows import Windows
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.overrides import overriding
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.conv import is_channels_last, is_channels_last_in_bytes
+from rushlight.ops.nn.inputs import (
+    check_dtype,
+    check_tensor,
+    is_channels_last,
+    is_channels_last_in_bytes,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,11 +79,6 @@ def check_shape(name: str, shape: Ints, n: int) -> None:
             f"[{name}] Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size "
             f"for input, but got:{list(shape)}"
         )
-
-
-def check_dtype(name: str, d: dtypes.dtype, kinds: str) -> None:
-    if ("f" if d.is_floating_point else d.np.kind) not in kinds:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
 
 
 def out_sizes(
@@ -247,14 +246,6 @@ def max_pool(
             input = input.contiguous()
         return max_pools[n][0](input, windows)
     return tuple(max_pools[n][1](input, windows))
-
-
-def check_tensor(name: str, input: Any) -> None:
-    """TypeError for what is no tensor and does not stand for one, as the proxies of a tracer do."""
-    if not isinstance(input, Tensor) and not overriding(input):
-        raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,8 @@ from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FLOATING, U8
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.adaptive_pool import adaptive_avg_pool
-from rushlight.ops.nn.pool import check_tensor, placed, regular
+from rushlight.ops.nn.inputs import check_tensor
+from rushlight.ops.nn.pool import placed, regular
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.conv import is_channels_last
+from rushlight.ops.nn.inputs import is_channels_last
 from rushlight.ops.nn.pool import placed
 
 if TYPE_CHECKING:

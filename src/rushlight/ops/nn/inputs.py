@@ -1,0 +1,40 @@
+"""What operators of `nn` ask of their inputs: that one is a tensor, its dtype, its layout."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overrides import overriding
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ints = tuple[int, ...]
+
+
+def check_tensor(name: str, input: Any) -> None:
+    """TypeError for what is no tensor and does not stand for one, as the proxies of a tracer do."""
+    if not isinstance(input, Tensor) and not overriding(input):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+
+
+def check_dtype(name: str, d: dtypes.dtype, kinds: str) -> None:
+    if ("f" if d.is_floating_point else d.np.kind) not in kinds:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
+
+
+def is_channels_last(a: np.ndarray) -> bool:
+    """Whether results should have their channels innermost in memory because `a` has."""
+    if a.ndim not in (4, 5) or a.flags.c_contiguous and 1 not in a.shape:
+        return False
+    return is_channels_last_in_bytes(a.shape, a.strides, a.itemsize)
+
+
+@lru_cache(maxsize=1024)
+def is_channels_last_in_bytes(shape: Ints, strides: Ints, size: int) -> bool:
+    return geometry.is_channels_last_strides(shape, tuple(s // size for s in strides))
