@@ -100,6 +100,7 @@ FUNCTIONS = {
         "join_any:kernel:STACK,items=Header,out=Ptr[U],bad=Ptr[i64],axis=i64,length=i64 move:inline: "
         "move_all:kernel:STREAMED,a=Ptr[U],out=Ptr[U],n=i64 move_back:inline: "
         "move_over:kernel:out=Ptr[U],a=Ptr[U],n=i64 move_rows:routine: next_run:inline: "
+        "put_in_rows:kernel:a=Header,out=Ptr[U],bad=Ptr[i64],size=i64 "
         "roll:kernel:a=Ptr[U],out=Ptr[U],rows=i64,n=i64,front=i64 square:inline: transposed:routine: "
         "triangle:kernel:LOWER,a=Ptr[U],out=Ptr[U],outer=i64,m=i64,n=i64,diagonal=i64 ",
     "cross_entropy": "FACTS:constant:3 added:kernel:facts=Ptr[f64],chunks=i64 "
@@ -430,7 +431,8 @@ FUNCTIONS = {
         "chosen_median:kernel:MOST,KIND,a=Header,axis=i64,keep=i64,skip_nan=i64,plan=Ptr[i64] "
         "copied:kernel:SIZE,out=Header,a=Header,plan=Ptr[i64] "
         "first_places:kernel:LONGEST,DEEPEST,MOST,FEW,a=Header,axis=i64,keep=i64,plan=Ptr[i64] in_memory:inline: "
-        "in_order_along:kernel:MOST,a=Header,axis=i64,descending=i64,plan=Ptr[i64] item_of:inline: "
+        "in_order_along:kernel:MOST,a=Header,axis=i64,descending=i64,plan=Ptr[i64] "
+        "in_rows:kernel:MOST,a=Header,plan=Ptr[i64] item_of:inline: "
         "joined:kernel:STACK,items=Header,axis=i64,plan=Ptr[i64] "
         "largest_few:kernel:MOST,a=Header,k=i64,axis=i64,most=i64,ordered=i64,plan=Ptr[i64] like:inline: "
         "listed:inline: note:inline: one_along:inline: reach_of:inline: reduced:inline: "

@@ -444,7 +444,8 @@ def wrap_dims(dims: int | Sequence[int], ndim: int) -> Ints:
     if not isinstance(dims, (tuple, list)):
         dims = (operator.index(dims),)  # type: ignore[arg-type]
     if len(dims) == 1:
-        return (wrap_dim(dims[0], ndim),)
+        dim = dims[0]
+        return (dim,) if 0 <= dim < ndim else (wrap_dim(dim, ndim),)
     wrapped = tuple([dim if 0 <= dim < ndim else wrap_dim(dim, ndim) for dim in dims])
     if len(set(wrapped)) < len(wrapped):
         twice = next(d for i, d in enumerate(wrapped) if d in wrapped[:i])

@@ -16,10 +16,11 @@ import numpy as np
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import Binding, implements
-from rushlight._backends.llvm.views import as_it_lies
+from rushlight._backends.llvm.views import COPY, as_it_lies
 from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._backends.reference.layout import copied_as
+from rushlight._backends.reference.views import plain
 from rushlight._codegen import language
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.pointwise import (
@@ -414,7 +415,7 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
         if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[d]) is not None:
             r = _quick_casts[to][d](a)
             if r is not None:
-                return r if 1 not in a.shape else copied_as(a, r)
+                return r if 1 not in a.shape or plain(a) else copied_as(a, r)
             if a.ndim:
                 return copied_as(a, u(a))
     return conversion.cast(a, to)
@@ -506,6 +507,7 @@ _BITS: dict[int, tuple[np.dtype, Any]] = {1: (U8, u8), 2: (U16, u16), 4: (U32, u
 
 
 @implements("fill")
+@before(COPY)  # takes numbers that are arrays
 def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number."""
     if a.__class__ is np.ndarray and a.size >= MANY and not a.flags.c_contiguous:

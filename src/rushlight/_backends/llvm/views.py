@@ -56,7 +56,17 @@ def streamed(out: np.ndarray, a: np.ndarray) -> bool:
     return True
 
 
+ROWS = entries(
+    lambda d, u: bind(
+        (shape_inference.in_rows, {"MOST": kernels.STREAM // u.size}), [d], [d],
+        (kernels.move_all, {"STREAMED": False, "U": u}), (kernels.put_in_rows, {"U": u}),
+    ),
+    UNITS,
+)  # fmt: skip
+
+
 @implements("row_major")
+@before(ROWS)
 def row_major(a: np.ndarray) -> np.ndarray:
     """A row-major copy of `a`."""
     if a.nbytes < BYTES:

@@ -501,7 +501,9 @@ def isneginf(a: Any) -> Any:
 def _is_infinity(a: Any, which: float) -> Any:
     if a.dtype.kind == "c":
         raise RuntimeError("isposinf and isneginf do not support complex inputs.")
-    return np.equal(a, which) if is_float(a) else np.zeros_like(a, bool)
+    if is_float(a):
+        return np.equal(a, which)
+    return np.zeros(a.shape, bool) if a.flags.c_contiguous else np.zeros_like(a, bool)
 
 
 def signbit(a: Any) -> Any:

@@ -5,6 +5,7 @@ PyTorch computes them in vectors of a fixed width: the rounding of the first ele
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,21 @@ WIDTH = 32  # bytes of a vector
 
 def ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """A new array of ones."""
-    return full(shape, 1, dtype)
+    made = np.empty(shape, dtype)
+    xp.fill(made, one(dtype))
+    return made
+
+
+@lru_cache
+def one(dtype: np.dtype) -> np.ndarray:
+    """The number 1; nobody writes to the array."""
+    return np.ones((), dtype)
 
 
 def full(shape: tuple[int, ...], value: complex | np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A new array of one value. (NumPy's own goes through several functions in Python.)"""
     made = np.empty(shape, dtype)
-    if made.nbytes > 4096:
-        xp.fill(made, value)
-    else:
-        made[...] = value  # in less time than `fill`
+    xp.fill(made, value)
     return made
 
 

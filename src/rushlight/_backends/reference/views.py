@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from functools import lru_cache
 
 import numpy as np
 
@@ -161,6 +162,9 @@ def empty_strided(shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
 
 def empty_alike(a: np.ndarray) -> np.ndarray | None:
     """Uninitialised memory in the dtype, shape and strides of `a`; None where that has gaps or overlaps."""
+    if a.flags.c_contiguous and 1 not in a.shape:  # NumPy's `empty_like` takes longer
+        made = np.empty(a.shape, a.dtype)
+        return made if made.size else None
     made = np.empty_like(a)
     return made if made.strides == a.strides and made.size else None
 
@@ -178,12 +182,14 @@ def element_strides(a: np.ndarray) -> tuple[int, ...]:
 
 def plain(a: np.ndarray) -> bool:
     """Row-major without gaps, and the strides of size-1 dimensions are row-major too."""
-    if not a.flags.c_contiguous:
-        return False
-    if 1 not in a.shape:
-        return True
-    step = a.itemsize
-    for n, s in zip(a.shape[::-1], a.strides[::-1]):
+    return a.flags.c_contiguous and (
+        1 not in a.shape or _strides_are_plain(a.shape, a.strides, a.itemsize)
+    )
+
+
+@lru_cache(4096)
+def _strides_are_plain(shape: tuple, strides: tuple, step: int) -> bool:
+    for n, s in zip(shape[::-1], strides[::-1]):
         if s != step:
             return False
         step *= n

@@ -294,6 +294,24 @@ def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
 
 
 @kernel
+def put_in_rows(a: Header, out: Ptr[U], bad: Ptr[i64], size: i64):
+    """A row-major copy of `size` elements, not 0; bad[0] = 1 where that was not possible."""
+    steps, step, nd = array(i64, MOST), i64(U.size), dims_of(a)
+    for j in range(nd):
+        steps[nd - 1 - j] = step
+        step = step * shape_of(a)[nd - 1 - j]
+    made = array(i64, abi.ARRAY_SIZE)
+    made[abi.DATA], made[abi.SHAPE], made[abi.STRIDES] = (
+        bits(out, i64),
+        a[abi.SHAPE] + 0,
+        bits(steps, i64),
+    )
+    bits(made + abi.NDIM, Ptr[i32])[0] = i32(nd)
+    if not copied(made, a, size, U):
+        bad[0] = 1
+
+
+@kernel
 def join(items: Header, out: Ptr[U], rows: i64, length: i64):
     """Arrays of a list side by side, as `shape_inference.joined` has looked at them: `rows` rows of `length`
     elements, a piece of each array after that of the one before."""

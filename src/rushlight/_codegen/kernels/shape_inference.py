@@ -345,6 +345,17 @@ def copied(SIZE, out: Header, a: Header, plan: Ptr[i64]):
 
 
 @kernel
+def in_rows(MOST, a: Header, plan: Ptr[i64]):
+    """A row-major copy of at most MOST elements: by the first run of an array in order, by the second of any."""
+    n = size_of(a)
+    plan[RUN] = 0
+    if (n > 0) & (n <= MOST) & (dims_of(a) <= DIMS):
+        like(a, plan)
+        note(plan, n, [n])
+        plan[RUN] = i64(1) if in_order(a) else i64(2)
+
+
+@kernel
 def sought(seq: Header, a: Header, plan: Ptr[i64]):
     """The places of the elements of `a` in one sorted row, or in that of their own row: rows, elements of a sorted
     row, elements that are sought in each, and from one sorted row to the next."""

@@ -317,16 +317,17 @@ def alike(
                             return general(*args, **options)
                         given = (scalar(args[1], d),)
                     made, same = None, d is a.dtype
+                    usual = 1 not in a.shape  # strides may differ where a size is 1
                     if a.flags.c_contiguous:
-                        if same or d is not False and draw is None and 1 not in a.shape:
+                        if same or d is not False and draw is None and usual:
                             made = make(a.shape, *given, d)
+                            if not usual and made.strides != a.strides:
+                                made = None
                     elif same and (fill is not None or draw is not None):
                         made = xp.empty_alike(a)
                         if made is not None and fill is not None:
                             fill(made, *given)
-                    if made is None:
-                        return general(*args, **options)
-                    if not same or made.strides == a.strides:  # they may differ where a size is 1
+                    if made is not None:
                         if draw is not None:
                             draw(made)
                         t = new(Tensor)

@@ -368,13 +368,7 @@ def zero_(self):
 
             return sparse_calls.zero_(self)
         return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
-    size = a.nbytes
-    if size > 1 << 20:
-        general.xp.fill(a, 0)
-    elif size > 4096 and a.flags.c_contiguous:
-        a.view(np.uint8).fill(0)  # by the C library's function, which takes half as long
-    else:
-        a.fill(0)
+    general.xp.fill(a, arguments.scalar(0, a.dtype))
     (counter or version_of(self)).n += 1
     return self
 
@@ -393,11 +387,7 @@ def fill_(self, value):
             return compressed.fill_(self, value)
         return _filled(self, value, "fill_", fill_node, fill_tensor)
     a = self._array
-    number = arguments.scalar(value, a.dtype)
-    if a.size > creation.LARGE:
-        general.xp.fill(a, number)
-    else:
-        a.fill(number)
+    general.xp.fill(a, arguments.scalar(value, a.dtype))
     version_of(self).n += 1
     return self
 
@@ -424,9 +414,9 @@ def fill(input, value):
     """A copy of `input` with every element overwritten by `value`."""
     a = input._array
     if value.__class__ in QUICK and input._edge is None and a.__class__ is np.ndarray:
-        made = None if active.modes or a.size > creation.LARGE else general.xp.empty_alike(a)
+        made = None if active.modes else general.xp.empty_alike(a)
         if made is not None:
-            made.fill(arguments.scalar(value, a.dtype))
+            general.xp.fill(made, arguments.scalar(value, a.dtype))
             return _wrap(made)
         return fill_(creation.empty_like(input), value)
     return _filled(input.clone(), value, "fill", fill_copy_node, fill_copy_tensor)

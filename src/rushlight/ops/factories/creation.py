@@ -113,10 +113,7 @@ LARGE = 16384  # elements from which a conversion by the back end's kernel pays
 
 def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number of its dtype."""
-    if a.size < LARGE:
-        a.fill(value)
-    else:
-        xp.fill(a, value)
+    xp.fill(a, value)
 
 
 def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = None) -> Any:
@@ -433,8 +430,8 @@ def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
     return alike(getattr(xp, name), fill or (lambda a: None))(function)
 
 
-zeros_like = declare_like("zeros", "Zeros", lambda a: fill(a, 0))
-declare_like("ones", "Ones", lambda a: fill(a, 1))
+zeros_like = declare_like("zeros", "Zeros", lambda a: fill(a, scalar(0, a.dtype)))
+declare_like("ones", "Ones", lambda a: fill(a, scalar(1, a.dtype)))
 empty_like = declare_like("empty", "Memory", None)
 
 

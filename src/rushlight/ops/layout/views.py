@@ -331,7 +331,7 @@ dsplit = split_along("dsplit", 3, lambda n: 2)
 # -- copies of views -------------------------------------------------------------------------------
 
 
-@op(where="aten", node="CloneBackward0", method=False, out=False)
+@op(where="aten", node="CloneBackward0", method=False, out=False, first="row_major")
 def row_major(xp, input: Array):
     """A row-major copy."""
     return xp.row_major(input)
