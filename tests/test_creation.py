@@ -673,3 +673,27 @@ def test_randint_like_follows_memory():
         torch.manual_seed(3)
         deep = torch.randint_like(rows.reshape(5, 2, 2).permute(2, 1, 0), *bounds)
         assert torch.equal(deep, expected.reshape(5, 2, 2).permute(2, 1, 0))
+
+
+@pytest.mark.parametrize("name, most", [("e4m3fn", 448), ("e5m2", 57344), ("e4m3fnuz", 240)])
+def test_float8_is_filled(name, most):
+    d = getattr(torch, f"float8_{name}")
+    x = torch.full((2, 3), most, dtype=d).t()
+    assert x.double().tolist() == [[most] * 2] * 3
+    assert (
+        x.fill_(-1.5).double().tolist()
+        == torch.full_like(x, -1.5).double().tolist()
+        == [[-1.5] * 2] * 3
+    )
+    assert torch.ones_like(x).double().tolist() == [[1] * 2] * 3
+    assert x.zero_().double().tolist() == torch.zeros_like(x).double().tolist() == [[0] * 2] * 3
+    with pytest.raises(RuntimeError, match=f"type c10::Float8_{name} without overflow"):
+        x.fill_(2 * most)
+
+
+def test_float8_of_powers_of_two_has_no_zero():
+    x = torch.full((2,), 4, dtype=torch.float8_e8m0fnu)
+    assert x.double().tolist() == [4, 4]
+    assert x.zero_().double().tolist() == [2.0**-127] * 2
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.fill_(-1)

@@ -171,6 +171,8 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
             number = complex(value) if kind.is_complex else float(value)
         except OverflowError:
             number, bad = 0.0, True
+        if kind is dtypes.float8_e8m0fnu:  # it has no sign and no 0
+            bad, number = number < 0, number or 2.0**-127
         parts = (number.real, number.imag) if kind.is_complex else (number,)
         with np.errstate(all="ignore"):
             array = xp.asarray(number).astype(d)
@@ -179,6 +181,7 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
         if not bad:
             return array
     name = _CPP.get(kind.name, f"{kind.name}_t")
+    name = f"c10::{kind.scalar_name}" if kind.name.startswith("float8") else name
     raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
 
 
@@ -196,6 +199,11 @@ _LARGEST = {
     dtypes.bfloat16: 3.3895313892515355e38,
     dtypes.float32: 3.4028234663852886e38,
     dtypes.float64: 1.7976931348623157e308,
+    dtypes.float8_e4m3fn: 448.0,
+    dtypes.float8_e4m3fnuz: 240.0,
+    dtypes.float8_e5m2: 57344.0,
+    dtypes.float8_e5m2fnuz: 57344.0,
+    dtypes.float8_e8m0fnu: 2.0**127,
 }
 _LARGEST[dtypes.complex32] = _LARGEST[dtypes.float16]
 _LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
