@@ -7,7 +7,7 @@ have any strides and broadcast; all else is the reference's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from operator import mul, truediv
 from typing import Any
 
@@ -506,6 +506,17 @@ MANY = threshold(32768)  # elements that two threads fill sooner
 _BITS: dict[int, tuple[np.dtype, Any]] = {1: (U8, u8), 2: (U16, u16), 4: (U32, u32), 8: (U64, u64)}
 
 
+def pattern(value: Any, d: np.dtype) -> int:
+    """The bits of a number in a dtype, as a signed number of 64."""
+    with np.errstate(all="ignore"):
+        bits = int(np.full((1,), value, d).view(_BITS[d.itemsize][0])[0])
+    return bits - ((bits >> 63) << 64)
+
+
+# Of numbers that are equal to themselves and to no other one, as 0.0 is to -0.0.
+_kept_pattern = lru_cache(64, typed=True)(pattern)
+
+
 @implements("fill")
 @before(COPY)  # takes numbers that are arrays
 def fill(a: Any, value: Any) -> None:
@@ -514,9 +525,9 @@ def fill(a: Any, value: Any) -> None:
         a = as_it_lies(a)
     if a.__class__ is np.ndarray and a.size >= MANY and a.flags.carray and a.size:
         if a.itemsize in _BITS and a.dtype.isnative:
-            unsigned, t = _BITS[a.itemsize]
-            with np.errstate(all="ignore"):
-                bits = int(np.full((1,), value, a.dtype).view(unsigned)[0])
-            elementwise.fill.compiled(T=t)(a, bits - ((bits >> 63) << 64), a.size)
+            number = isinstance(value, (float, np.generic)) and value and value == value
+            kept = number or value.__class__ is int
+            bits = (_kept_pattern if kept else pattern)(value, a.dtype)
+            elementwise.fill.compiled(T=_BITS[a.itemsize][1])(a, bits, a.size)
             return
     numpy_elementwise.fill(a, value)

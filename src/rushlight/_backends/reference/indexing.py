@@ -244,16 +244,15 @@ def as_strided_gradient(a: np.ndarray, source: tuple, target: tuple, mean: str) 
     """
     low = min(source[2], target[2])
     if distinct(*source[:2]) and distinct(*target[:2]):
-        memory = np.zeros(
-            max(at + extent(shape, steps) for shape, steps, at in (source, target)) - low, a.dtype
-        )
+        size = max(at + extent(shape, steps) for shape, steps, at in (source, target)) - low
+        memory = (np.empty if size == a.size else np.zeros)(size, a.dtype)
         k = memory.itemsize
         place, read = (
             as_strided(memory, shape, tuple([s * k for s in steps]), (at - low) * k)
             for shape, steps, at in (source, target)
         )
         place[...] = a
-        return read.copy(order="C")
+        return read if read.size == size else read.copy(order="C")
     places = np.arange(
         max(
             max(offset + extent(shape, strides) for shape, strides, offset in (source, target))

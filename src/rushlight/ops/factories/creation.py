@@ -443,7 +443,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_me
     if isinstance(input, Tensor):
         scalar = converted(value, element_type("full_like", dtype, input._array.dtype))
     return like(
-        "full_like", lambda a: a.__setitem__(..., scalar), input, dtype, layout, device, pin_memory,
+        "full_like", lambda a: fill(a, scalar), input, dtype, layout, device, pin_memory,
         requires_grad, memory_format,
     )  # fmt: skip
 

@@ -205,7 +205,17 @@ def mean_backward(
     return g if dtype is None else g.to(input_dtype)
 
 
-mean.grad(input=mean_backward)
+def mean_gradient(xp, g, input_shape, dim, keepdim, dtype):
+    """The quotients are repeated, instead of each repetition divided."""
+    if dtype is not None:
+        return NotImplemented
+    share = g / builtins.max(reduced_count(input_shape, dim), 1)
+    spread_over = dim is None or keepdim or not input_shape
+    kept = None if spread_over else kept_shape(input_shape, dim)
+    return xp.row_major(xp.expand_reduced(share, input_shape, kept))
+
+
+mean.grad(input=mean_backward, kernel=mean_gradient)
 
 
 @op(node=("ProdBackward0", "ProdBackward1"))
