@@ -196,6 +196,21 @@ def test_what_is_recorded_goes_the_general_way():
         assert not (x * 2.5).requires_grad
 
 
+def test_views_of_what_has_no_history_go_the_printed_way(monkeypatch):
+    x, leaf = torch.ones(3, 2, dtype=torch.bfloat16), torch.ones(3, 2, dtype=torch.bfloat16)
+    leaf.requires_grad_()
+    for _ in range(3):
+        x * 1.5  # from the second call on a function is printed for the key
+    (leaf[1] * 1.5).sum().backward()  # views with a history are recorded
+    assert leaf.grad.tolist() == [[0, 0], [1.5, 1.5], [0, 0]]
+    written = torch.zeros(2, 2, dtype=torch.bfloat16)
+    row = written[0]
+    row.copy_(leaf[0])
+    assert (row * 1.5).requires_grad and (written[1] * 1.5).requires_grad
+    monkeypatch.setattr(general, "execute", None)
+    assert (x[1] * 1.5).tolist() == [1.5, 1.5]
+
+
 def test_zeros_keep_their_sign():
     x = torch.tensor([-0.0, 0.0]).bfloat16()
     assert np.signbit((x + -0.0)._array.astype(np.float32)).tolist() == [True, False]

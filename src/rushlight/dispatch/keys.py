@@ -313,6 +313,10 @@ def limits(d: dtypes.dtype) -> tuple[int, int]:
     return int(info.min), int(info.max) + 1
 
 
+# Of an edge: that it may lead to a gradient. Views of what has no history have one, too.
+HISTORY = "e.__class__ is not View or e.base._edge is not None or e.node is not None"
+
+
 def text_of(call: Call, names: dict[str, Any]) -> str | None:
     """The source of an out-of-place call."""
     op, target, tensors = call.op, call.target, call.tensors()
@@ -336,8 +340,8 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
                 names[node] = number_class(target, tuple(tensors))
         if names.get(node) is None:
             node = None
-            some = " or ".join(f"{i}._edge is not None" for i in want)
-            lines.append(f"    if ({some}) and thread.grad: {again}")
+            some = " or ".join(f"(e := {i}._edge) is not None and ({HISTORY})" for i in want)
+            lines.append(f"    if thread.grad and ({some}): {again}")
     casts, texts = argument_lines(call, again)
     if call.common is not None:
         names["to"] = call.common.np
@@ -433,9 +437,7 @@ def inplace_text(call: Call, names: dict[str, Any]) -> str | None:
             f"    if ({' or '.join(edges)}) and thread.grad:",
             f"        for t in ({', '.join(tensors)},):",
             "            e = t._edge",
-            "            if e is not None and (",
-            "                e.__class__ is not View or e.base._edge is not None or e.node is not None",
-            f"            ): {again}",
+            f"            if e is not None and ({HISTORY}): {again}",
         ]
     casts, texts = argument_lines(call, again)
     names["to"] = call.common.np

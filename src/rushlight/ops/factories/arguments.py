@@ -7,6 +7,7 @@ Python's, NumPy's or 0-d tensors. Errors have PyTorch's types and words.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import copysign
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +188,7 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
 
 def scalar(value: Any, d: np.dtype) -> np.ndarray:
     """`converted`, which is remembered; nobody writes to the array."""
-    if value.__class__ is float and value == 0:  # there are two zeros, which are equal
+    if value.__class__ is float and value == 0 and copysign(1, value) < 0:  # -0.0 equals 0.0
         return converted(value, d)
     return _remembered(value, d)
 

@@ -40,7 +40,7 @@ def flip(xp, input: Array, dims: Sizes):
     if not n or not dims:
         return xp.copy_like(input, input)
     if len(dims) == 1:
-        turned = input[(*(EVERYTHING,) * dims[0], BACK)]
+        turned = input[(*(EVERYTHING,) * dims[0], BACK) if dims[0] else BACK]
     else:
         turned = input[tuple([BACK if d in dims else EVERYTHING for d in range(n)])]
     if input.flags.c_contiguous:

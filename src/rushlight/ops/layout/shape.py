@@ -397,6 +397,8 @@ def squeeze(xp, input: Array, dim: Dims = None):
     if dim is None:
         return input.squeeze()
     n, shape = input.ndim, input.shape
+    if dim.__class__ is not int and len(dim) == 1:
+        (dim,) = dim
     if dim.__class__ is int and -n <= dim < n:
         return input.squeeze(dim) if shape[dim] == 1 else input[...]
     dims = geometry.wrap_dims(dim, n) if n else [geometry.wrap_dim(d, 0) for d in as_dims(dim)]

@@ -271,9 +271,9 @@ def cross_of_torch(input: Array, other: Array, dim: int | None = None):
                 f"{input.ndim} and {other.ndim}"
             )
         shape = broadcast_shapes(input.shape, other.shape)
-        dim = next((d for d, n in enumerate(shape) if n == 3), None)
-        if dim is None:
+        if 3 not in shape:
             raise RuntimeError("no dimension of size 3 in input")
+        dim = shape.index(3)
     return cross(input, other, dim=dim)
 
 

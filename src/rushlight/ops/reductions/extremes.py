@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.autograd.state import active
 from rushlight.core import dtypes
 from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import Array, Dims, op, public
@@ -129,10 +130,11 @@ def extreme(
     if other is not None:
         import rushlight
 
-        options = {} if out is None else {"out": out}
-        asked = overrides.call_overrides(getattr(rushlight, name), (input, other), options)
-        if asked is not overrides.NOTHING:
-            return asked
+        if out is not None or active.modes or not overrides.all_plain((input, other)):
+            options = {} if out is None else {"out": out}
+            asked = overrides.call_overrides(getattr(rushlight, name), (input, other), options)
+            if asked is not overrides.NOTHING:
+                return asked
         return getattr(rushlight, name + "imum")(input, other, out=out)
     if dim.__class__ is not int and (dim.__class__ is bool or not hasattr(dim, "__index__")):
         raise TypeError(
