@@ -14,6 +14,7 @@ from processes import run_programs
 from rushlight.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
+    ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleInterleavedZeroBubble,
@@ -123,13 +124,16 @@ def several_stages_each():
 def along_a_v():
     """The process of the first stage has the last one too."""
     rank, size = start()
-    pipe = cut(4)
-    stages = [pipe.build_stage(k) for k in (rank, 3 - rank)]
-    compared(ScheduleZBVZeroBubble(stages, 4, loss_fn=loss_of), stages, 0, 10)
-    with pytest.raises(ValueError, match="exactly 2 stages"):
-        ScheduleZBVZeroBubble(stages[:1], 4)
-    with pytest.raises(ValueError, match="this process has the stages"):
-        ScheduleZBVZeroBubble([pipe.build_stage(k) for k in (rank, 2 + rank)], 4)
+    for kind in (ScheduleZBVZeroBubble, ScheduleDualPipeV):
+        pipe = cut(4)
+        stages = [pipe.build_stage(k) for k in (rank, 3 - rank)]
+        compared(kind(stages, 4, loss_fn=loss_of), stages, 0, 10)
+        with pytest.raises(ValueError, match="exactly 2 stages"):
+            kind(stages[:1], 4)
+        with pytest.raises(ValueError, match="this process has the stages"):
+            kind([pipe.build_stage(k) for k in (rank, 2 + rank)], 4)
+    with pytest.raises(ValueError, match="at least as many microbatches as stages, but got 3"):
+        ScheduleDualPipeV(stages, 3)
 
 
 def left_for_later():

@@ -21,10 +21,15 @@ from rushlight.distributed.tensor import (
     Partial,
     Replicate,
     Shard,
+    dispatch,
     distribute_module,
     distribute_tensor,
 )
-from rushlight.distributed.tensor.experimental import implicit_replication, local_map
+from rushlight.distributed.tensor.experimental import (
+    implicit_replication,
+    local_map,
+    register_sharding,
+)
 from rushlight.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -228,6 +233,49 @@ def mapped():
     close(x.grad, torch.full_like(x.full_tensor(), 2.0))
     with pytest.raises(AssertionError, match="one PlacementType be provided for each output"):
         local_map(lambda x: (x, x), [Shard(0)])(column)
+
+
+def registered():
+    """Rules of a program, for an operator of its own and in the place of ours."""
+    _, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+
+    @torch.library.custom_op("spread_programs::scaled", mutates_args=())
+    def scaled(x: torch.Tensor, factor: float) -> torch.Tensor:
+        return x * factor
+
+    @scaled.register_fake
+    def _(x, factor):
+        return torch.empty_like(x)
+
+    x = torch.randn(2 * size, 3)
+    cut = distribute_tensor(x, mesh, [Shard(0)])
+    assert scaled(cut, 2.0).placements == (Replicate(),)  # without a rule all is made whole
+    asked = []
+
+    @register_sharding(torch.ops.spread_programs.scaled.default)
+    def rule(x, factor):
+        asked.append((x.ndim, tuple(x.shape), factor))
+        return [([Replicate()], [Replicate(), None])] + [
+            ([Shard(k)], [Shard(k), None]) for k in range(x.ndim)
+        ]
+
+    result = scaled(cut, 2.0)
+    assert result.placements == (Shard(0),) and asked == [(2, (2 * size, 3), 2.0)]
+    close(result, x * 2)
+
+    ours = torch.ops.aten.topk.default
+    try:
+        register_sharding([ours])(
+            lambda x, k, dim, *more: [([Replicate(), Replicate()], [Replicate(), None, None])]
+        )
+        values, numbers = torch.topk(cut, 2, 1)
+        assert values.placements == numbers.placements == (Replicate(),)
+        close(values, torch.topk(x, 2, 1).values)
+    finally:
+        del dispatch.REGISTERED[ours]
+        dispatch._plans.clear()
+    assert torch.topk(cut, 2, 1).values.placements == (Shard(0),)
 
 
 def same(a, b):

@@ -14,7 +14,11 @@ PROGRAMS = pathlib.Path(__file__).parent / "spread_programs.py"
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "names", ["operators", "placements,prepared,tensor_parallel,counted,saved,sums,mapped,hooked"]
+    "names",
+    [
+        "operators",
+        "placements,prepared,tensor_parallel,counted,saved,sums,mapped,registered,hooked",
+    ],
 )
 def test_job(names, ranks):
     check(job(names, ranks, PROGRAMS))

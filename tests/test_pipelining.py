@@ -117,13 +117,22 @@ def orders(kind, size, n):
     return made
 
 
+def halves(action):
+    """A whole backward as its two halves."""
+    kind, *rest = action
+    return [(each, *rest) for each in ("IW" if kind == "B" else kind)]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("rounds", [1, 2, 4])
-@pytest.mark.parametrize("name", ["InterleavedZeroBubble", "ZBVZeroBubble"])
+@pytest.mark.parametrize("name", ["InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"])
 def test_processes_hardly_wait(name, size, rounds):
     kind, n, last = schedules.get_schedule_class(name.lower()), size * rounds, 2 * size - 1
+    if name == "DualPipeV" and rounds == 1:
+        return  # refused: it has as many microbatches as stages
     mine = [[k for k in range(2 * size) if kind.place(k, size) == rank] for rank in range(size)]
-    left, done, moments = orders(kind, size, n), set(), 0
+    left = [[part for each in order for part in halves(each)] for order in orders(kind, size, n)]
+    done, moments = set(), 0
     assert all(len(set(order)) == len(order) == 6 * n for order in left)
     while any(left):
         moments, now = moments + 1, []

@@ -4,6 +4,7 @@ from rushlight.distributed.pipelining.microbatch import TensorChunkSpec
 from rushlight.distributed.pipelining.pipe import Pipe, SplitPoint, pipe_split, pipeline
 from rushlight.distributed.pipelining.schedules import (
     Schedule1F1B,
+    ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleInterleavedZeroBubble,
@@ -13,6 +14,6 @@ from rushlight.distributed.pipelining.schedules import (
 from rushlight.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
-    "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
+    "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B",
     "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "SplitPoint", "TensorChunkSpec", "pipe_split", "pipeline",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from rushlight.distributed.pipelining.microbatch import cut, merged, parts
 from rushlight.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
-    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
+    "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe", "ScheduleInterleaved1F1B",
     "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "get_schedule_class",
 ]  # fmt: skip
 
@@ -281,11 +281,64 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
         return None
 
 
+class ScheduleDualPipeV(PipelineScheduleMulti):
+    """The stages of `ScheduleZBVZeroBubble` in the order of DualPipe (DeepSeek-AI 2025), cut in half to a V: a forward of one stage beside a
+    backward of the other, backwards in halves only where processes would wait.
+
+    What stands beside each other runs one after the other here.
+    """
+
+    place = staticmethod(_along_a_v)
+
+    def __init__(
+        self, stages: Sequence[PipelineStage], n_microbatches: int, loss_fn: Callable[..., Tensor] | None = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        if len(stages) != 2:
+            raise ValueError(f"ZBV requires exactly 2 stages per rank, but got {len(stages)}.")
+        super().__init__(stages, n_microbatches, loss_fn, **options)
+        if n_microbatches < self.stages[0].num_stages:
+            raise ValueError(
+                f"DualPipeV requires at least as many microbatches as stages, but got {n_microbatches} microbatches and "
+                f"{self.stages[0].num_stages} stages."
+            )
+
+    def actions(self) -> list[Action]:
+        here, later = self.rank + 1, self.size - self.rank - 1
+        order: list[Action] = []
+        late: list[Action] = []  # second halves of backwards that are left
+        counts = {("F", 0): 0, ("F", 1): 0, ("B", 0): 0, ("B", 1): 0}
+
+        def add(text: str, times: int) -> None:
+            for each in text.split() * times:
+                if each == "W":
+                    order.append(late.pop(0))
+                    continue
+                kind, stage = each[0], int(each[1])
+                of = "F" if kind == "F" else "B", stage
+                order.append((kind, stage, counts[of]))
+                if kind == "I":
+                    late.append(("W", stage, counts[of]))
+                counts[of] += 1
+
+        add("F0", 2 * later)
+        add("F0 F1", here)
+        add("I1 W F1", later)
+        add("F0 B1 F1 B0", self.n - 2 * self.size + here)
+        add("B1 F1 B0", later)
+        add("B1 B0", here // 2)
+        add("B1 I0", here % 2)
+        add("I1 I0", here // 2)
+        add("W I0", later)
+        add("W", here)
+        return order
+
+
 SCHEDULES: dict[str, type[PipelineSchedule]] = {
     "1F1B": Schedule1F1B, "Interleaved1F1B": ScheduleInterleaved1F1B, "GPipe": ScheduleGPipe,
     "LoopedBFS": ScheduleLoopedBFS, "InterleavedZeroBubble": ScheduleInterleavedZeroBubble,
     "PipelineScheduleSingle": PipelineScheduleSingle, "PipelineScheduleMulti": PipelineScheduleMulti,
-    "ZBVZeroBubble": ScheduleZBVZeroBubble,
+    "ZBVZeroBubble": ScheduleZBVZeroBubble, "DualPipeV": ScheduleDualPipeV,
 }  # fmt: skip
 
 

@@ -104,6 +104,9 @@ class Plan(NamedTuple):
 
 
 RULES: dict[str, Callable[[SpreadCall], Sequence[Strategy]]] = {}  # name of an operator -> its rule
+REGISTERED: dict[
+    Any, Callable[[SpreadCall], Sequence[Strategy]]
+] = {}  # overload -> a program's own rule
 SPECIAL: dict[str, Callable] = {}  # name of an operator -> what carries it out, on the whole
 FALLBACKS: list[
     Callable[[SpreadCall], Any]
@@ -134,7 +137,7 @@ def frozen(value: Any) -> Any:
 def dispatch(kind: type, func: Any, args: tuple, kwargs: dict) -> Any:
     """The result of an operator on tensors of the class `kind`. See Note [Sharding rules]."""
     name = func.overloadpacket.__name__
-    if (special := SPECIAL.get(name)) is not None:
+    if (special := SPECIAL.get(name)) is not None and func not in REGISTERED:
         return special(kind, func, args, kwargs)
     if name in OTHER_SHAPE:
         raise NotImplementedError(
@@ -268,6 +271,12 @@ def outside(call: SpreadCall) -> Any:
     return mapped(call.globals(), Tensor, empty)
 
 
+def register(overload: Any, rule: Callable[[SpreadCall], Sequence[Strategy]]) -> None:
+    """Let a rule of the program take the place of that of an operator."""
+    REGISTERED[overload] = rule
+    _plans.clear()
+
+
 # -- plans -----------------------------------------------------------------------------------------
 
 
@@ -280,6 +289,8 @@ def _state() -> tuple:
 def strategies_of(call: SpreadCall) -> Sequence[Strategy]:
     """What the rule of an operator says, and at last: all arguments whole."""
     whole = Strategy(REPLICATE, [REPLICATE] * len(call.specs))
+    if (own := REGISTERED.get(call.func)) is not None:
+        return [*own(call), whole]
     rule = RULES.get(call.name)
     found = rule(call) if rule is not None else None
     for fallback in FALLBACKS if found is None else ():

@@ -12,7 +12,7 @@ from rushlight.distributed.tensor import dispatch
 from rushlight.distributed.tensor.api import DTensor
 from rushlight.utils import _pytree as pytree
 
-__all__ = ["implicit_replication", "local_map"]
+__all__ = ["implicit_replication", "local_map", "register_sharding"]
 
 
 @contextmanager
@@ -23,6 +23,28 @@ def implicit_replication() -> Iterator[None]:
         yield
     finally:
         dispatch.implicit -= 1
+
+
+def register_sharding(op: Any) -> Callable:
+    """Decorate a function that says along one dimension of a mesh how an operator of `torch.ops`, or a list, may be spread.
+
+    It takes what the operator takes, with what is known of tensors in their place (`shape`, `ndim`...), and returns pairs:
+    placements of the results, and those of the arguments, None for what is no tensor.
+    """
+
+    def declare(function: Callable) -> Callable:
+        def rule(call: dispatch.SpreadCall) -> list[dispatch.Strategy]:
+            made = []
+            for results, arguments in function(*call.args, **call.kwargs):
+                outputs = results[0] if len(results) == 1 else tuple(results)
+                made.append(dispatch.Strategy(outputs, [p for p in arguments if p is not None]))
+            return made
+
+        for overload in op if isinstance(op, list) else [op]:
+            dispatch.register(overload, rule)
+        return function
+
+    return declare
 
 
 def local_map(
