@@ -60,8 +60,20 @@ class Captures:
             result = func(*args, **kwargs)
         finally:
             count_mode(+1)
-        self.remember(result, args, kwargs)
+        if result.__class__ is Tensor:
+            self.note(result, args, kwargs)
+        else:
+            self.remember(result, args, kwargs)
         return result
+
+    def watch(self, func: Callable, args: tuple, kwargs: dict) -> Any:
+        """A call of plain arguments, which only function modes take over: the mode is off while it is carried out."""
+        modes = thread.function_modes
+        thread.function_modes = modes[:-1]
+        try:
+            return self.__torch_function__(func, (), args, kwargs)
+        finally:
+            thread.function_modes = modes
 
     def may_write(self, t: Tensor) -> bool:
         """Whether the memory of `t` was made in this block, or given to it."""
@@ -73,17 +85,23 @@ class Captures:
         return found is not None and found() is memory
 
     def remember(self, result: Any, args: tuple = (), kwargs: dict | None = None) -> None:
-        """Note the memory of results that is none of the arguments'."""
-        given = None
+        """Note the memory of the tensors in a result."""
         for t in (result,) if isinstance(result, Tensor) else leaves_of(result):
-            a = t._array
-            if given is None:
-                given = [x._array for x in tensors_in((*args, *(kwargs or {}).values()))]
-            memory = memory_of(t)
-            if memory is a and not any(x is a for x in given):
-                self.made[id(a)] = weakref.ref(a)
-            elif not any(memory_of_array(x) is memory for x in given):
-                self.made[id(memory)] = weakref.ref(memory)
+            self.note(t, args, kwargs)
+
+    def note(self, t: Tensor, args: tuple, kwargs: dict | None) -> None:
+        """Note the memory of a result, unless it is that of an argument."""
+        memory = memory_of(t)
+        whole = memory is t._array
+        for v in (*args, *kwargs.values()) if kwargs else args:
+            if isinstance(v, Tensor):
+                a = v._array
+                if a is memory or not whole and memory_of_array(a) is memory:
+                    return
+            elif v.__class__ is list or v.__class__ is tuple:
+                if any(memory_of(x) is memory for x in tensors_in(v)):
+                    return
+        self.made[id(memory)] = weakref.ref(memory)
 
 
 class Unwatched:

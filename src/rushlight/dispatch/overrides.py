@@ -86,6 +86,8 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
     }
     if out is not None:
         kwargs["out"] = out
+    if thread.function_modes and all_plain(values) and hasattr(thread.function_modes[-1], "watch"):
+        return thread.function_modes[-1].watch(function, args, kwargs)
     return call_overrides(function, args, kwargs)
 
 
