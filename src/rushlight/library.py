@@ -26,7 +26,7 @@ from rushlight.autograd.state import thread
 from rushlight.core.storage import root
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import kernels
+from rushlight.dispatch import kernels, overrides
 from rushlight.dispatch.handlers import ask, asked
 from rushlight.dispatch.overloads import OpOverload, OpOverloadPacket
 from rushlight.dispatch.schemas import infer_schema, signature_of
@@ -58,6 +58,9 @@ class CustomOpDef:
         self._vmap: Callable | None = None
         self._autocast: dict[str, Any] = {}  # device type -> dtype of floating arguments
         self._alone = False  # results may share memory with nothing
+        self._composite = (
+            False  # its kernel is made of operators, which stand for it where graphs are made
+        )
         self._init_fn: Callable | None = None
         self.__name__ = self._name
         packet = OpOverloadPacket(self._namespace, self._name)
@@ -130,6 +133,10 @@ class CustomOpDef:
         self._autocast[device_type] = cast_inputs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if overrides.thread.function_modes or any(map(overrides.asks, (*args, *kwargs.values()))):
+            got = overrides.call_overrides(self._opoverload, args, kwargs)
+            if got is not overrides.NOTHING:
+                return got
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         args, kwargs = bound.args, bound.kwargs
@@ -160,9 +167,24 @@ class CustomOpDef:
         found = [d for kind, d in self._autocast.items() if is_autocast_enabled(kind)]
         return found[0] if found else None
 
+    def bound(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments of a call as its kernel takes them, with those at their defaults."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def kernel(self) -> Callable:
+        """What computes it on the CPU."""
+        kernel = self._kernels.get("cpu") or self._kernels.get("")
+        if kernel is None:
+            raise NotImplementedError(
+                f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: no kernel is registered for it"
+            )
+        return kernel
+
     def _run(self, args: tuple, kwargs: dict) -> Any:
         if asked((*args, *kwargs.values())):
-            return ask(self._opoverload, *self._without_defaults(args, kwargs))
+            return ask(self._opoverload, *self.without_defaults(args, kwargs))
         tensors = list(_leaves([*args, *kwargs.values()]))
         if any(t.is_meta for t in tensors):
             if self._fake is None:
@@ -171,11 +193,7 @@ class CustomOpDef:
                     "registered for this operator. Please use `torch.library.register_fake` to add one"
                 )
             return self._fake(*args, **kwargs)
-        kernel = self._kernels.get("cpu") or self._kernels.get("")
-        if kernel is None:
-            raise NotImplementedError(
-                f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: no kernel is registered for it"
-            )
+        kernel = self.kernel()
         # kernels run below autograd: `x.numpy()` works in them
         plain = [_detached(each) for each in args]
         result = kernel(*plain, **{name: _detached(each) for name, each in kwargs.items()})
@@ -190,7 +208,7 @@ class CustomOpDef:
         given = {**dict(zip(self._signature.parameters, args, strict=False)), **kwargs}
         return [given.get(name) for name in self._mutates]
 
-    def _without_defaults(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    def without_defaults(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments without those at their defaults."""
         defaults = [p.default for p in self._signature.parameters.values()]
         while args and args[-1] is defaults[len(args) - 1]:
@@ -415,7 +433,7 @@ class Library:
         if self.ns == "aten":
             weakref.finalize(self, kernels.replace(short.partition(".")[0], fn, key))
         else:
-            _implement(f"{self.ns}::{short}", fn, key)
+            _implement(f"{self.ns}::{short}", fn, key or "CompositeImplicitAutograd")
 
     @stub("no-op", "Only what was declared has a kernel.")
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
@@ -441,6 +459,7 @@ def _implement(name: str, fn: Callable, keys: Any) -> None:
         else:  # keys of composites and of autograd mean the CPU, the only device
             known = kind if kind in ("cpu", "cuda", "xpu", "mps") else None
             _operator(name).register_kernel(known, fn)
+            _operator(name)._composite = kind == "compositeimplicitautograd"
 
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overloads import OpOverload
 from rushlight.export import control_flow, indexing
 from rushlight.export.aliases import Alias, overlap
 from rushlight.export.calls import (
@@ -35,6 +36,7 @@ from rushlight.export.errors import refuse, user_line
 from rushlight.fx.graph import Graph
 from rushlight.fx.names import type_name
 from rushlight.fx.node import Node
+from rushlight.library import CustomOpDef
 from rushlight.nn import Module
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._pytree import tree_leaves, tree_map
@@ -171,6 +173,11 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, OpOverload):
+            called = func.overloadpacket.resolved()
+            if isinstance(called, CustomOpDef):
+                return self._custom(func, called, args, kwargs)
+            func = called or func
         name = name_of(func)
         if func is rushlight.cond:
             return control_flow.cond(self, *args, **kwargs)
@@ -243,6 +250,34 @@ class Recorder(TorchFunctionMode):
         constant: bool,
     ) -> Any:
         target, args, kwargs = call_of(func, name, args, kwargs, result)
+        return self._recorded(target, name, args, kwargs, result, given, constant)
+
+    def _custom(self, func: OpOverload, called: CustomOpDef, args: tuple, kwargs: dict) -> Any:
+        """A call of a custom operator: one node, or those of its kernel where it writes or is made of others."""
+        args, kwargs = called.bound(args, kwargs)
+        if called._mutates or called._composite:
+            with self:
+                return called.kernel()(*args, **kwargs)
+        plain_args, plain_kwargs = self.plain((args, kwargs))
+        result = func(*plain_args, **plain_kwargs)
+        if not all(isinstance(t, Tensor) for t in tree_leaves(result)):
+            refuse(f"{func}: a custom operator that returns other than tensors cannot be exported")
+        given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Traced)]
+        constant = all(map(self.is_constant, given))
+        args, kwargs = called.without_defaults(args, kwargs)
+        return self._recorded(func, func._opname, args, kwargs, result, given, constant)
+
+    def _recorded(
+        self,
+        target: Any,
+        name: str,
+        args: tuple,
+        kwargs: dict,
+        result: Any,
+        given: list,
+        constant: bool,
+    ) -> Any:
+        """The results of a call of `target`, which becomes a node, as traced tensors."""
         called, options = self.nodes((args, kwargs))
         node = self.emit(target, *called, **options)
         kept = tree_map(lambda v: self.alias_of(v) if isinstance(v, Tensor) else v, (args, kwargs))

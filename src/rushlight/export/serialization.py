@@ -28,6 +28,7 @@ from rushlight.export.graph_signature import (
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
+from rushlight.library import OPERATORS
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
@@ -186,6 +187,8 @@ def _operator(text: str) -> Any:
         name, _, overload = name.partition(".")
         if _allowed(name) and (found := target_named(name, overload)) is not None:
             return found
+    if (declared := OPERATORS.get("::".join(text.removesuffix(".default").split(".")))) is not None:
+        return declared.default
     if where == "nn" and text in FUNCTIONS:
         return getattr(rushlight.nn.functional, text.rpartition(".")[2])
     if where == "torch" and name in FUNCTIONS and _allowed(name):
