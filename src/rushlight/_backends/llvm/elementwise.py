@@ -16,7 +16,7 @@ import numpy as np
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import Binding, implements
-from rushlight._backends.llvm.views import COPY, as_it_lies
+from rushlight._backends.llvm.views import COPY, as_it_lies, contiguous
 from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._backends.reference.layout import copied_as
@@ -69,6 +69,7 @@ from rushlight.core.dtype_sets import (
 
 SMALL = threshold(1)  # elements from which a kernel takes less time than NumPy's passes
 SHORT = threshold(64)  # and than NumPy's `where`
+MIXED = threshold(16384)  # elements from which arrays are copied into one order first
 NUMBERS = (float, int, bool)
 
 
@@ -480,7 +481,10 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         if not condition.flags.c_contiguous:
             if condition.flags.f_contiguous:
                 return where(condition.T, a.T, b.T).T
-        elif (a.ndim == 0 or a.flags.carray) and (b.ndim == 0 or b.flags.carray):
+            return np.where(condition, a, b)
+        if condition.size >= MIXED:
+            a, b = [x if x.ndim == 0 else contiguous(x) for x in (a, b)]
+        if (a.ndim == 0 or a.flags.carray) and (b.ndim == 0 or b.flags.carray):
             out = np.empty(condition.shape, a.dtype)
             kernel = elementwise.choose.compiled(ONE_A=a.ndim == 0, ONE_B=b.ndim == 0, T=t)
             kernel(condition, a, b, out, out.size)

@@ -384,8 +384,8 @@ CHOOSE.public_function = where
 )  # fmt: skip
 def fill_masked(xp, input: Array, mask: Array, value: Any):
     """`input` with the number `value` where `mask` is True."""
-    r = xp.where(check_mask("masked_fill", mask), fill_number(value, input), input)
-    return xp.contiguous(r)
+    mask = xp.contiguous(check_mask("masked_fill", mask))  # the result is in order
+    return xp.contiguous(xp.where(mask, fill_number(value, input), input))
 
 
 fill_masked.grad(input=lambda g, mask: fill_masked(g, mask, 0))

@@ -23,15 +23,18 @@ def atan2(input: Array, other: Array):
     """The angle of the point (other, input), in [-pi, pi]."""
 
 
-def inverse_square(a: Tensor, b: Tensor) -> Tensor:
-    size = a * a + b * b
-    return size.reciprocal().masked_fill(size == 0, 0)
+def atan2_rule(
+    g: Tensor, input: Tensor, other: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    size = input * input + other * other
+    inverse = size.reciprocal().where(size != 0, 0)
+    return (
+        g * other * inverse if needs[0] else None,
+        g * -input * inverse if needs[1] else None,
+    )
 
 
-atan2.grad(
-    input=lambda g, input, other: g * other * inverse_square(input, other),
-    other=lambda g, input, other: g * -input * inverse_square(input, other),
-)
+atan2.grad_all(atan2_rule)
 atan2.alias("arctan2")
 
 
