@@ -15,7 +15,7 @@ import numpy as np
 from rushlight._backends import complex32, devices, llvm, math_bits, meta, sparse
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
-from rushlight.core import dtypes, errors, geometry, modes
+from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch import handlers, overrides
 from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, carried_out, intercept
@@ -432,6 +432,8 @@ def compute(op: Op, values: list, space: Any) -> Any:
             )
         return getattr(space, op.kernel)(*[v for p, v in zip(op.params, values) if p in op.inputs])
     except MemoryError as e:
+        from rushlight.core import errors
+
         raise errors.no_memory(e) from None
     except ValueError as e:
         if "array is too big" in str(e):

@@ -12,7 +12,7 @@ from rushlight._backends import devices, math_bits, meta
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
-from rushlight.core import dtypes, geometry, storage
+from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
 from rushlight.dispatch import transforms
 
@@ -177,6 +177,8 @@ def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
     if a.__class__ is meta.Meta:
         t._array = meta.empty_strided(shape, a.dtype, strides)
         return
+    from rushlight.core import storage
+
     at = storage.offset(t)
     n = 0 if 0 in shape else 1 + sum((k - 1) * s for k, s in zip(shape, strides, strict=True))
     memory = storage.memory(a)
