@@ -127,6 +127,8 @@ class Elementwise(Binding):
                     if exact and not all(n % 1 == 0 for n in args[arrays:]):
                         return into(out, reference(*args))
                     if size >= SMALL:
+                        if arrays > 1 and a.size >= MIXED:
+                            args = (*in_one_order(args[:arrays]), *args[arrays:])
                         if numbers:
                             rest = map(number_of(d, bounds), args[arrays:])
                             args = (*args[:arrays], *rest)
@@ -134,6 +136,26 @@ class Elementwise(Binding):
             return into(out, reference(*args))
 
         return compiled
+
+
+def in_one_order(arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Arrays of the shape of the first one and without gaps, copied where they lie in another order than it: rows of
+    one that are columns of another are read more slowly than they are copied."""
+    first, *others = arrays
+    if all(b.strides == first.strides for b in others):
+        return arrays
+    order = sorted(range(first.ndim), key=lambda d: -first.strides[d])
+    if not first.transpose(order).flags.c_contiguous:
+        return arrays
+    back = sorted(range(first.ndim), key=order.__getitem__)
+    return (
+        first,
+        *[
+            b if b.shape != first.shape or 0 in b.strides
+            else contiguous(b.transpose(order)).transpose(back)
+            for b in others
+        ],
+    )  # fmt: skip
 
 
 def into(out: np.ndarray | None, result: Any) -> Any:
