@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from rushlight.distributed.elastic import events, metrics, rendezvous, timer
+from rushlight.distributed import launcher
+from rushlight.distributed.elastic import DefaultLogsSpecs, Std, events, metrics, rendezvous, timer
 from rushlight.distributed.elastic.utils import get_free_port
 
 
@@ -232,3 +233,27 @@ def test_addresses_are_read(text, expected):
     else:
         with pytest.raises(ValueError, match=expected):
             rendezvous.parse_rendezvous_endpoint(text, 9)
+
+
+def test_what_launched_programs_write_goes_to_files(tmp_path):
+    files = DefaultLogsSpecs(
+        str(tmp_path), redirects=Std.ALL, tee={0: Std.OUT}, local_ranks_filter={0}
+    )
+    config = launcher.LaunchConfig(
+        1, 1, 2, files, run_id="job", max_restarts=0, duplicate_stdout_filters=["pear"]
+    )
+    code = "echo an apple $LOCAL_RANK; echo a pear; echo no >&2"
+    assert launcher.elastic_launch(config, "sh")("-c", code) == {0: None, 1: None}
+    found = {path.name if "filtered" in path.name else path.parent.name + path.name: path.read_text()
+             for path in tmp_path.rglob("*.log")}  # fmt: skip
+    assert found == {
+        "0stdout.log": "an apple 0\na pear\n", "1stdout.log": "an apple 1\na pear\n", "0stderr.log": "no\n",
+        "1stderr.log": "no\n", "filtered_stdout.log": "[rank0] a pear\n",
+    }  # fmt: skip
+    with pytest.raises(NotImplementedError, match="of a function"):
+        launcher.elastic_launch(config, print)()
+    with pytest.raises(ValueError, match="'0:x' is no number of a stream"):
+        Std.from_str("0:x")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="is a file"):
+        DefaultLogsSpecs(str(tmp_path / "file"))

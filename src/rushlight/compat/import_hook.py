@@ -71,6 +71,7 @@ _RENAMED = {
     "torch.distributed.algorithms._checkpoint": "rushlight.distributed.algorithms",
     "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": "rushlight.distributed.algorithms.checkpoint_wrapper",
     "torch.distributed.elastic.multiprocessing": "rushlight.distributed.elastic",
+    "torch.distributed.elastic.multiprocessing.api": "rushlight.distributed.elastic",
     "torch.distributed.elastic.multiprocessing.errors": "rushlight.distributed.elastic.errors",
     "torch.distributed.elastic.multiprocessing.errors.error_handler": "rushlight.distributed.elastic.errors",
     "torch.distributed.elastic.multiprocessing.errors.handlers": "rushlight.distributed.elastic.errors",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.distributed import run
-from rushlight.distributed.elastic import ChildFailedError, ProcessFailure
+from rushlight.distributed.elastic import ChildFailedError, DefaultLogsSpecs, ProcessFailure
 
 __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
@@ -27,7 +27,7 @@ class LaunchConfig:
     min_nodes: int
     max_nodes: int
     nproc_per_node: int
-    logs_specs: Any = None
+    logs_specs: DefaultLogsSpecs | None = None
     run_id: str = ""
     role: str = "default_role"
     rdzv_endpoint: str = ""
@@ -59,7 +59,11 @@ class LaunchConfig:
             f"--node-rank={self.rdzv_configs.get('rank', 0)}", f"--rdzv-endpoint={self.rdzv_endpoint}", "--no-python",
             f"--rdzv-id={self.run_id}", f"--role={self.role}", *["--virtual-local-rank"] * self.virtual_local_rank,
         ]  # fmt: skip
-        return run._parser({}).parse_args([*given, "program"])
+        files = [] if self.logs_specs is None else self.logs_specs.arguments()
+        options = run._parser({}).parse_args([*given, *files, "program"])
+        options.duplicate_stdout_filters = self.duplicate_stdout_filters or []
+        options.duplicate_stderr_filters = self.duplicate_stderr_filters or []
+        return options
 
 
 class elastic_launch:
@@ -83,6 +87,10 @@ def launch_agent(
 ) -> dict[int, Any]:
     """Start a function or a program with arguments in all processes, and wait for them."""
     options = config.options()
+    if not callable(entrypoint):
+        run.make_folder(options)
+    elif options.redirects != "0" or options.tee != "0":
+        raise NotImplementedError("elastic_launch of a function: what it writes goes to no files")
     for restarts in range(config.max_restarts + 1):
         job = run.Job(options, restarts)
         try:

@@ -291,13 +291,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     names = set(options.signals_to_handle.split(",")) - {"SIGINT"}  # which is KeyboardInterrupt
     before = {number: signal.signal(number, _stopped) for number in map(_signal, names)}
-    filters = options.duplicate_stdout_filters + options.duplicate_stderr_filters
-    if options.redirects != "0" or options.tee != "0" or filters:
-        if options.log_dir:
-            os.makedirs(options.log_dir, exist_ok=True)
-        prefix = f"{options.rdzv_id or os.getpid()}_"
-        options.log_dir = tempfile.mkdtemp(prefix=prefix, dir=options.log_dir)
-        print(f"rushlight run: files are in {options.log_dir}", file=sys.stderr)
+    make_folder(options)
     try:
         for restarts in range(options.max_restarts + 1):
             job = Job(options, restarts)
@@ -320,6 +314,17 @@ def run(options: argparse.Namespace) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     return 1
+
+
+def make_folder(options: argparse.Namespace) -> None:
+    """A new folder for what processes write, if it goes to files."""
+    filters = options.duplicate_stdout_filters + options.duplicate_stderr_filters
+    if options.redirects != "0" or options.tee != "0" or filters:
+        if options.log_dir:
+            os.makedirs(options.log_dir, exist_ok=True)
+        prefix = f"{options.rdzv_id or os.getpid()}_"
+        options.log_dir = tempfile.mkdtemp(prefix=prefix, dir=options.log_dir)
+        print(f"rushlight run: files are in {options.log_dir}", file=sys.stderr)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -64,6 +64,7 @@ MODULES: dict[str, dict[str, str]] = {
     "distributed.elastic.data": {"torch.distributed.elastic.utils.data.cycling_iterator": "CyclingIterator", "torch.distributed.elastic.utils.data.elastic_distributed_sampler": "ElasticDistributedSampler"},
     "distributed.elastic.errors": {"torch.distributed.elastic.multiprocessing.errors": "ChildFailedError ProcessFailure", "torch.distributed.elastic.multiprocessing.errors.error_handler": "ErrorHandler"},
     "distributed.elastic.events": {"torch.distributed.elastic.events.api": "Event EventSource NodeState RdzvEvent"},
+    "distributed.elastic.logs": {"torch.distributed.elastic.multiprocessing.api": "DefaultLogsSpecs Std"},
     "distributed.elastic.metrics": {"torch.distributed.elastic.metrics.api": "ConsoleMetricHandler MetricData MetricHandler MetricStream MetricsConfig NullMetricHandler"},
     "distributed.elastic.rendezvous": {"torch.distributed.elastic.rendezvous.api": "RendezvousClosedError RendezvousConnectionError RendezvousError RendezvousGracefulExitError RendezvousHandler RendezvousHandlerRegistry RendezvousInfo RendezvousParameters RendezvousStateError RendezvousStoreInfo RendezvousTimeoutError", "torch.distributed.elastic.rendezvous.static_tcp_rendezvous": "StaticTCPRendezvous"},
     "distributed.elastic.timer": {"torch.distributed.elastic.timer.api": "RequestQueue TimerClient TimerRequest TimerServer", "torch.distributed.elastic.timer.local_timer": "LocalTimerClient LocalTimerServer MultiprocessingRequestQueue"},

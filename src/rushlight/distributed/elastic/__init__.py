@@ -12,5 +12,8 @@ from rushlight.distributed.elastic.errors import (
     get_error_handler,
     record,
 )
+from rushlight.distributed.elastic.logs import DefaultLogsSpecs, Std
 
-__all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "get_error_handler", "record"]
+__all__ = [
+    "ChildFailedError", "DefaultLogsSpecs", "ErrorHandler", "ProcessFailure", "Std", "get_error_handler", "record",
+]  # fmt: skip
