@@ -53,17 +53,26 @@ class Captures:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         written = written_by(func, name, args, kwargs)
-        if written is not None and not self.may_write(written):
+        before = modes = thread.function_modes
+        watching = [self]  # with those of the transforms that this one is in
+        while modes and modes[-1].__class__ is Captures:
+            watching.append(modes[-1])
+            modes = modes[:-1]
+        if written is not None and not all(w.may_write(written) for w in watching):
             refuse(name)
-        count_mode(-1)
+        thread.function_modes = modes
+        count_mode(-len(watching))
         try:
             result = func(*args, **kwargs)
         finally:
-            count_mode(+1)
-        if result.__class__ is Tensor:
-            self.note(result, args, kwargs)
-        else:
-            self.remember(result, args, kwargs)
+            count_mode(len(watching))
+            thread.function_modes = before
+        for t in (result,) if isinstance(result, Tensor) else leaves_of(result):
+            memory = new_memory(t, args, kwargs)
+            if memory is not None:
+                reference = weakref.ref(memory)
+                for w in watching:
+                    w.made[id(memory)] = reference
         return result
 
     def watch(self, func: Callable, args: tuple, kwargs: dict) -> Any:
@@ -84,24 +93,27 @@ class Captures:
         found = self.made.get(id(memory))
         return found is not None and found() is memory
 
-    def remember(self, result: Any, args: tuple = (), kwargs: dict | None = None) -> None:
+    def remember(self, result: Any, args: tuple = ()) -> None:
         """Note the memory of the tensors in a result."""
         for t in (result,) if isinstance(result, Tensor) else leaves_of(result):
-            self.note(t, args, kwargs)
+            memory = new_memory(t, args)
+            if memory is not None:
+                self.made[id(memory)] = weakref.ref(memory)
 
-    def note(self, t: Tensor, args: tuple, kwargs: dict | None) -> None:
-        """Note the memory of a result, unless it is that of an argument."""
-        memory = memory_of(t)
-        whole = memory is t._array
-        for v in (*args, *kwargs.values()) if kwargs else args:
-            if isinstance(v, Tensor):
-                a = v._array
-                if a is memory or not whole and memory_of_array(a) is memory:
-                    return
-            elif v.__class__ is list or v.__class__ is tuple:
-                if any(memory_of(x) is memory for x in tensors_in(v)):
-                    return
-        self.made[id(memory)] = weakref.ref(memory)
+
+def new_memory(t: Tensor, args: tuple, kwargs: dict | None = None) -> Any:
+    """The memory of a result, unless it is that of an argument."""
+    memory = memory_of(t)
+    whole = memory is t._array
+    for v in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(v, Tensor):
+            a = v._array
+            if a is memory or not whole and memory_of_array(a) is memory:
+                return None
+        elif v.__class__ is list or v.__class__ is tuple:
+            if any(memory_of(x) is memory for x in tensors_in(v)):
+                return None
+    return memory
 
 
 class Unwatched:
