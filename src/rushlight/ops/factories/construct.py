@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes, storage
 from rushlight.core.dtype_sets import BF16, BOOL, COMPLEX, F32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
@@ -321,7 +321,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     made = _wrap(shared(ndarray))
-    for mode in thread.function_modes:
+    for mode in thread.function_modes if active.modes else ():
         if hasattr(mode, "remember"):  # a function may write to what it made
             mode.remember(made)
     return made

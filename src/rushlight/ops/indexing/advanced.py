@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices, math_bits, meta
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import BOOL, I64
 from rushlight.core.tensor import INFERENCE, Tensor
@@ -350,7 +350,7 @@ def index_put_method(
     """In-place version of `index_put`."""
     check_arguments("index_put_", indices, values, accumulate)
     tagged = overrides.Tagged in (self._array.__class__, values._array.__class__)
-    if tagged or thread.function_modes:
+    if tagged or active.modes:
         got = overrides.call_overrides(
             Tensor.index_put_, (self, indices, values), {"accumulate": accumulate}
         )

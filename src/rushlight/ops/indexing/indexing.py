@@ -293,12 +293,13 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         )
         recorded_write(self, index, written, not given)
         return
-    if active.modes and thread.function_modes and taken_over(self, index, value):
-        return
-    if (active.modes or handlers.made) and handlers.asked((self, value, index)):
-        written = value if given else scalar_tensor(value, dtype=self.dtype)
-        recorded_write(self, index, written, not given)
-        return
+    if active.modes or handlers.made:
+        if thread.function_modes and taken_over(self, index, value):
+            return
+        if handlers.asked((self, value, index)):
+            written = value if given else scalar_tensor(value, dtype=self.dtype)
+            recorded_write(self, index, written, not given)
+            return
     own = xp if a.__class__ is ndarray else devices.of(a)
     v = value._array if given else quick_number(value, a.dtype)
     if v is None or own is not xp and not given:

@@ -426,13 +426,14 @@ def in_place(name: str, function: Any) -> None:
 
     @public("Tensor", name=f"{name}_", doc=doc)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if active.modes and thread.function_modes:
-            got = overrides.call_overrides(getattr(Tensor, f"{name}_"), (self, *args), kwargs)
-            if got is not overrides.NOTHING:
-                return got
-        if (active.modes or handlers.made) and handlers.asked((self,)):
-            handlers.carried["overwrite"](self, name + "_", (*args, *kwargs.values()))
-            return self
+        if active.modes or handlers.made:
+            if thread.function_modes:
+                got = overrides.call_overrides(getattr(Tensor, f"{name}_"), (self, *args), kwargs)
+                if got is not overrides.NOTHING:
+                    return got
+            if handlers.asked((self,)):
+                handlers.carried["overwrite"](self, name + "_", (*args, *kwargs.values()))
+                return self
         if self._counter is INFERENCE:
             results.refuse_inference_write()
         elif thread.grad and edge_of(self) is not None or hides_history(self):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import public
@@ -63,7 +63,7 @@ def declare(name: str, inplace: bool) -> None:
 
     @public(name=f"_foreach_{name}" + "_" * inplace, doc=meaning)
     def function(self: Any, *others: Any, **kwargs: Any) -> Any:
-        if thread.function_modes:
+        if active.modes and thread.function_modes:
             got = overrides.call_overrides(function, (self, *others), kwargs)
             if got is not overrides.NOTHING:
                 return got
