@@ -692,3 +692,14 @@ def test_roi_align_is_the_mean_of_points(ratio, aligned):
     layer(x, lists).sum().backward()
     assert torch.equal(layer(x, lists).detach(), got)
     assert bool(x.grad.abs().sum() > 0)
+
+
+def test_distances_and_ratios_of_boxes():
+    box = torch.tensor([[0.0, 0.0, 2.0, 2.0]])
+    others = torch.tensor([[0.0, 0.0, 2.0, 2.0], [2.0, 0.0, 4.0, 2.0], [0.0, 0.0, 4.0, 2.0]])
+    # middles 0, 2 and 1 apart; diagonals squared 8, 20 and 20
+    distances = [1.0, 0 - 4 / 20, 0.5 - 1 / 20]
+    assert ops.distance_box_iou(box, others)[0].tolist() == pytest.approx(distances)
+    v = 4 / math.pi**2 * (math.atan(1) - math.atan(2)) ** 2
+    distances[2] -= v * v / (1 - 0.5 + v)
+    assert ops.complete_box_iou(box, others)[0].tolist() == pytest.approx(distances)

@@ -14,8 +14,8 @@ from rushlight.vision.models.blocks import Conv2dNormActivation, SqueezeExcitati
 
 __all__ = [
     "Conv2dNormActivation", "FrozenBatchNorm2d", "Permute", "RoIAlign", "SqueezeExcitation", "StochasticDepth",
-    "batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image",
-    "generalized_box_iou", "nms", "remove_small_boxes", "roi_align",
+    "batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image", "complete_box_iou",
+    "distance_box_iou", "generalized_box_iou", "nms", "remove_small_boxes", "roi_align",
 ]  # fmt: skip
 
 
@@ -49,6 +49,26 @@ def generalized_box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     high = torch.maximum(boxes1[:, None, 2:], boxes2[:, 2:])
     around = (high - low).clamp(min=0).prod(-1)
     return inter / union - (around - union) / around
+
+
+def distance_box_iou(boxes1: Tensor, boxes2: Tensor, eps: float = 1e-7) -> Tensor:
+    """`box_iou` less the squared distance of the middles over that of the enclosing box's corners (Zheng 2020), `[N, M]`."""
+    low = torch.minimum(boxes1[:, None, :2], boxes2[:, :2])
+    high = torch.maximum(boxes1[:, None, 2:], boxes2[:, 2:])
+    diagonal = (high - low).clamp(min=0).square().sum(-1) + eps
+    middles1, middles2 = ((b[:, :2] + b[:, 2:]) / 2 for b in (boxes1, boxes2))
+    return box_iou(boxes1, boxes2) - (middles1[:, None] - middles2).square().sum(-1) / diagonal
+
+
+def complete_box_iou(boxes1: Tensor, boxes2: Tensor, eps: float = 1e-7) -> Tensor:
+    """`distance_box_iou` less a penalty for other ratios of width to height (Zheng 2020), `[N, M]`."""
+    angles1, angles2 = (
+        torch.atan((b[:, 2] - b[:, 0]) / (b[:, 3] - b[:, 1])) for b in (boxes1, boxes2)
+    )
+    v = 4 / math.pi**2 * (angles1[:, None] - angles2).square()
+    with torch.no_grad():
+        weight = v / (1 - box_iou(boxes1, boxes2) + v + eps)
+    return distance_box_iou(boxes1, boxes2, eps) - weight * v
 
 
 def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
