@@ -201,21 +201,13 @@ def inexact(name: str, input: Any, dtype: Any) -> None:
 def mean_backward(
     g: Tensor, input_shape: tuple, dim: Any, keepdim: Bool, dtype: Any, input_dtype: Any
 ) -> Tensor:
-    g = spread(g, input_shape, dim, keepdim) / builtins.max(reduced_count(input_shape, dim), 1)
+    """The quotients are repeated, instead of each repetition divided."""
+    share = g / builtins.max(reduced_count(input_shape, dim), 1)
+    g = spread(share, input_shape, dim, keepdim).contiguous()
     return g if dtype is None else g.to(input_dtype)
 
 
-def mean_gradient(xp, g, input_shape, dim, keepdim, dtype):
-    """The quotients are repeated, instead of each repetition divided."""
-    if dtype is not None:
-        return NotImplemented
-    share = g / builtins.max(reduced_count(input_shape, dim), 1)
-    spread_over = dim is None or keepdim or not input_shape
-    kept = None if spread_over else kept_shape(input_shape, dim)
-    return xp.row_major(xp.expand_reduced(share, input_shape, kept))
-
-
-mean.grad(input=mean_backward, kernel=mean_gradient)
+mean.grad(input=mean_backward)
 
 
 @op(node=("ProdBackward0", "ProdBackward1"))
