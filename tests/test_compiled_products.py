@@ -17,7 +17,6 @@ from guard import guarded
 from rushlight._backends.llvm import candidates, product_table, products
 from rushlight._backends.reference import products as reference
 from rushlight._codegen import native_entry, product_sizes
-from rushlight._codegen.kernels import gemm
 from rushlight.core import dtypes
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
