@@ -13,6 +13,7 @@ from opdb_rows import replace
 from rushlight import Tensor
 from rushlight.core.tensor import _wrap
 from rushlight.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from rushlight.overrides import TorchFunctionMode
 from test_ops import each, function, leaves
 
 F = torch.nn.functional
@@ -294,3 +295,15 @@ def test_in_place_form_of_every_operator_is_refused(row):
             grad(lambda x: (getattr(captured, label)(*args[1:], **kwargs), x)[1])(torch.tensor(1.0))
         assert torch.equal(torch.nan_to_num(captured), torch.nan_to_num(before))
         return
+
+
+def test_a_mode_of_a_program_may_have_any_names():
+    class Mode(TorchFunctionMode):
+        watch = remember = None
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        assert (torch.ones(2) + 1).tolist() == [2, 2]
+        assert torch.from_numpy(np.ones(2)).tolist() == [1, 1]

@@ -22,6 +22,7 @@ from rushlight._backends import devices
 from rushlight.autograd.graph import INFERENCE, Version, version_of
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overrides import Watching
 from rushlight.dispatch.transforms import Lifted, innermost, tensors_in
 
 PYTHON_WRITES = frozenset(
@@ -31,7 +32,7 @@ PYTHON_WRITES = frozenset(
 UNCHECKED = frozenset(("requires_grad_", "share_memory_", "rename_"))  # write no memory
 
 
-class Captures:
+class Captures(Watching):
     """A function mode: a block in which a function runs that may write to what it made and to `given`."""
 
     def __init__(self, given: Iterable[Tensor]) -> None:

@@ -37,6 +37,18 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 
+class Watching:
+    """A function mode of the transforms, which is told of each call and of each tensor that is made: `captures.py`."""
+
+    def watch(self, func: Callable, args: tuple, kwargs: dict) -> Any:
+        """Carry out a call of plain arguments."""
+        raise NotImplementedError
+
+    def remember(self, result: Any, args: tuple = ()) -> None:
+        """Note that a result was made."""
+        raise NotImplementedError
+
+
 class Tagged(np.ndarray):
     """The memory of a tensor whose class overrides `__torch_function__`."""
 
@@ -86,8 +98,10 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
     }
     if out is not None:
         kwargs["out"] = out
-    if thread.function_modes and all_plain(values) and hasattr(thread.function_modes[-1], "watch"):
-        return thread.function_modes[-1].watch(function, args, kwargs)
+    if thread.function_modes and all_plain(values):
+        mode = thread.function_modes[-1]
+        if isinstance(mode, Watching):
+            return mode.watch(function, args, kwargs)
     return call_overrides(function, args, kwargs)
 
 

@@ -14,6 +14,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes, storage
 from rushlight.core.dtype_sets import BF16, BOOL, COMPLEX, F32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.overrides import Watching
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments
 from rushlight.ops.factories.arguments import check_options, element_type, factory
@@ -322,7 +323,7 @@ def from_numpy(ndarray: Any) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     made = _wrap(shared(ndarray))
     for mode in thread.function_modes if active.modes else ():
-        if hasattr(mode, "remember"):  # a function may write to what it made
+        if isinstance(mode, Watching):  # a function may write to what it made
             mode.remember(made)
     return made
 
