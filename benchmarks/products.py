@@ -65,7 +65,7 @@ def sides(a: Any, b: Any, torch: Any) -> list[Any]:
     from rushlight._codegen.types import of
 
     x, y, z = (np.empty((*a.shape[:-1], b.shape[-1]), a.dtype) for _ in range(3))
-    kernel = gemm.product.compiled(**product_sizes.known(of(a.dtype)))
+    kernel = gemm.product.compiled(**product_sizes.for_gemm(of(a.dtype)))
     left, right, out = (torch.from_numpy(t) for t in (a, b, y))
     multiply = torch.mm if a.ndim == 2 else torch.bmm
     return [

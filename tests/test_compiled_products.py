@@ -345,7 +345,7 @@ def test_tiles_of_other_machines(machine, dtype, monkeypatch):
     def sizes(T):
         return {"T": T, "MR": machine[0], "V": 2, "L": machine[1] // T.size}
 
-    monkeypatch.setattr(product_sizes, "sizes", sizes)
+    monkeypatch.setattr(product_sizes, "gemm_sizes", sizes)
     compiled = product_table.Compiled()
     for module in (products, product_table):
         monkeypatch.setattr(module, "COMPILED", compiled)

@@ -1351,7 +1351,9 @@ def multiplies():
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     b = np.arange(12, dtype=np.float32).reshape(3, 4)
     c, none = np.zeros((2, 4), np.float32), np.empty(0, np.float32)
-    gemm.product.compiled(**PRODUCT, **product_sizes.sizes(f32))(a, b, c, none, none, gemm.SET, 1.0)
+    gemm.product.compiled(**PRODUCT, **product_sizes.gemm_sizes(f32))(
+        a, b, c, none, none, gemm.SET, 1.0
+    )
     return np.array_equal(c, a @ b)
 
 
@@ -1382,10 +1384,10 @@ def test_kernels_share_routines_that_are_compiled_apart(anew, monkeypatch):
     made = []
     text = native._optimised
     monkeypatch.setattr(native, "_optimised", lambda t: made.append(t) or text(t))
-    attention.attention._load({"MASK": False, **product_sizes.sizes(f32)})
+    attention.attention._load({"MASK": False, **product_sizes.gemm_sizes(f32)})
     tiles = [t for t in made if "@tile" in t]
     assert len(tiles) == 1
-    attention.gradients._load({"MASK": False, **product_sizes.sizes(f32)})
+    attention.gradients._load({"MASK": False, **product_sizes.gemm_sizes(f32)})
     assert [t for t in made if "@tile" in t] == tiles
 
 

@@ -178,16 +178,12 @@ def _parsed(lines: list[str]) -> Any:
     here, as it counts the depth of trees in one place for all.
     """
     import ast
-    import gc
     import textwrap
 
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    from rushlight.core.collector import paused
+
+    with paused():
         return ast.parse(textwrap.dedent("".join(lines))).body[0]
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _lines(function: Callable) -> list[str]:

@@ -11,7 +11,7 @@ from rushlight._codegen.types import Type, i32
 
 
 @cache
-def sizes(T: Type) -> dict[str, Any]:
+def gemm_sizes(T: Type) -> dict[str, Any]:
     """What kernels for sums of one type are compiled for: a tile of MR rows by V vectors of L lanes,
     which with what it is multiplied with fills the registers."""
     features = native.host()[1]
@@ -30,12 +30,12 @@ def many_registers() -> bool:
     return "+avx512f" in features or "+neon" in features
 
 
-def known(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
+def for_gemm(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
     """What `gemm.product` is compiled for: E is the type of A and B, i32 also that of pairs of bf16; sums
     are float32 for half types; O is the type of C, the same as E or that of the sums."""
     O = O or E
     T = O.loaded if E is i32 else E.loaded
-    return {"E": E, "O": O, "ACT": act, **sizes(T)}
+    return {"E": E, "O": O, "ACT": act, **gemm_sizes(T)}
 
 
 def pairs() -> bool:
@@ -43,13 +43,13 @@ def pairs() -> bool:
     return "+avx512bf16" in native.host()[1]
 
 
-def few_sizes(E: Type, count: int) -> dict[str, Any]:
+def gemv_sizes(E: Type, count: int) -> dict[str, Any]:
     """What kernels of `gemv.py` for so many vectors and a matrix of one type are compiled for.
 
     Of J vectors at once: R rows and U vectors of each are read by `rows`, V vectors of columns by
     `columns`.
     """
-    one = sizes(E.loaded)
+    one = gemm_sizes(E.loaded)
     wide = many_registers()
     found = {"E": E, "T": one["T"], "L": one["L"]}
     if count == 1:
@@ -62,7 +62,7 @@ def few_sizes(E: Type, count: int) -> dict[str, Any]:
 NAMES = {"rows": "ETOJLRU", "columns": "ETOJLV", "dot": "ETLV"}  # that kernels leave open
 
 
-def few_known(name: str, E: Type, count: int, O: Type | None = None) -> dict[str, Any]:
+def for_gemv(name: str, E: Type, count: int, O: Type | None = None) -> dict[str, Any]:
     """What one of the kernels of `gemv.py` is compiled for, whose results are of the same type, or O."""
-    found = {**few_sizes(E, count), "O": O or E}
+    found = {**gemv_sizes(E, count), "O": O or E}
     return {k: found[k] for k in NAMES[name]}

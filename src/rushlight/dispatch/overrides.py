@@ -40,13 +40,8 @@ if TYPE_CHECKING:
 class Watching:
     """A function mode of the transforms, which is told of each call and of each tensor that is made: `captures.py`."""
 
-    def watch(self, func: Callable, args: tuple, kwargs: dict) -> Any:
-        """Carry out a call of plain arguments."""
-        raise NotImplementedError
-
-    def remember(self, result: Any, args: tuple = ()) -> None:
-        """Note that a result was made."""
-        raise NotImplementedError
+    watch: Callable[[Callable, tuple, dict], Any]  # carries out a call of plain arguments
+    remember: Callable[[Any], None]  # notes a result that was made
 
 
 class Tagged(np.ndarray):

@@ -216,7 +216,8 @@ class Recorder(TorchFunctionMode):
         elif not results:
             return result
         elif any(all(t is not each.plain for each in given) for t in results):
-            return self._record(func, name, args, kwargs, result, given, constant)
+            target, args, kwargs = call_of(func, name, args, kwargs, result)
+            return self._record(target, name, args, kwargs, result, given, constant)
         if len(written) > 1 or len(results) > 1:
             refuse(f"{name}: a function that writes to several tensors cannot be exported")
         return next((each for each in given if result is each.plain), result)
@@ -239,19 +240,6 @@ class Recorder(TorchFunctionMode):
                     "exported; only that of the last dimension, size(-1), is known"
                 )
 
-    def _record(
-        self,
-        func: Any,
-        name: str,
-        args: tuple,
-        kwargs: dict,
-        result: Any,
-        given: list,
-        constant: bool,
-    ) -> Any:
-        target, args, kwargs = call_of(func, name, args, kwargs, result)
-        return self._recorded(target, name, args, kwargs, result, given, constant)
-
     def _custom(self, func: OpOverload, called: CustomOpDef, args: tuple, kwargs: dict) -> Any:
         """A call of a custom operator: one node, or those of its kernel where it writes or is made of others."""
         args, kwargs = called.bound(args, kwargs)
@@ -265,9 +253,9 @@ class Recorder(TorchFunctionMode):
         given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Traced)]
         constant = all(map(self.is_constant, given))
         args, kwargs = called.without_defaults(args, kwargs)
-        return self._recorded(func, func._opname, args, kwargs, result, given, constant)
+        return self._record(func, func._opname, args, kwargs, result, given, constant)
 
-    def _recorded(
+    def _record(
         self,
         target: Any,
         name: str,

@@ -29,7 +29,7 @@ def kernel_of(kernel: Any, masked: bool, dtype: np.dtype) -> Any:
     """A kernel, compiled for this machine's tiles."""
     t = of(dtype)
     assert t is not None
-    return kernel.compiled(MASK=masked, **product_sizes.sizes(t))
+    return kernel.compiled(MASK=masked, **product_sizes.gemm_sizes(t))
 
 
 def rows_of(a: np.ndarray) -> np.ndarray:

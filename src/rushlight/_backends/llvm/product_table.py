@@ -48,7 +48,7 @@ SPAN, SPANNED = 4096, 128 * 128
 
 
 def gemm_of(*types: Type | None, act: str = "") -> Any:
-    return gemm.product.compiled(**product_sizes.known(*types, act=act))
+    return gemm.product.compiled(**product_sizes.for_gemm(*types, act=act))
 
 
 # What kernels are compiled for: dtypes, and what else their keys say.
@@ -59,16 +59,16 @@ MAKE: dict[str, Callable[..., Any]] = {
     "paired": gemm.pair_rows.compiled,
     "convert": lambda d, to: gemm.convert.compiled(A=ELEMENTS[d], B=ELEMENTS[to]),
     "joined": lambda d: gemm.joined.compiled(
-        **{k: product_sizes.sizes(ELEMENTS[d])[k] for k in "TL"}
+        **{k: product_sizes.gemm_sizes(ELEMENTS[d])[k] for k in "TL"}
     ),
     "rows": lambda d, n, to: gemv.rows.compiled(
-        **product_sizes.few_known("rows", ELEMENTS[d], n, ELEMENTS[to])
+        **product_sizes.for_gemv("rows", ELEMENTS[d], n, ELEMENTS[to])
     ),
     "columns": lambda d, n, to: gemv.columns.compiled(
-        **product_sizes.few_known("columns", ELEMENTS[d], n, ELEMENTS[to])
+        **product_sizes.for_gemv("columns", ELEMENTS[d], n, ELEMENTS[to])
     ),
     "outer": lambda d: gemv.outer.compiled(E=ELEMENTS[d]),
-    "dot": lambda d: gemv.dot.compiled(**product_sizes.few_known("dot", ELEMENTS[d], 1)),
+    "dot": lambda d: gemv.dot.compiled(**product_sizes.for_gemv("dot", ELEMENTS[d], 1)),
 }
 
 

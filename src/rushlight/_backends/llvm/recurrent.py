@@ -182,7 +182,7 @@ def one_step(
     many = 1 if n == 1 else gemv.FEW if n <= gemv.FEW else gemv.SOME
     found = KERNELS.get((kind, dtype, many))
     if found is None:
-        known = product_sizes.few_sizes(TYPES[dtype], many)
+        known = product_sizes.gemv_sizes(TYPES[dtype], many)
         found = kernels.step.compiled(KIND=kind, **{k: known[k] for k in "TLJRU"}), known["L"]
         KERNELS[kind, dtype, many] = found
     kernel, lanes = found

@@ -42,7 +42,7 @@ NUMBERS = {  # of schemes, by windows and step; of transposes, 0 instead of the 
 
 @cache
 def sizes() -> dict[str, Any]:
-    known = product_sizes.sizes(f32)
+    known = product_sizes.gemm_sizes(f32)
     return {name: known[name] for name in ("T", "MR", "L")}
 
 

@@ -34,10 +34,10 @@ ROWS_OF_K, PANELS, TURNED = 0, 1, 2  # how `convolve` gets its weights
 
 
 def sizes(element: Type) -> dict[str, Any]:
-    """What kernels for arrays of one type are compiled for: as product_sizes.sizes, with two rows less where
+    """What kernels for arrays of one type are compiled for: as product_sizes.gemm_sizes, with two rows less where
     there are twelve. Offsets of rows take the processor's other registers, and LLVM orders loads
     badly when those do not suffice."""
-    known = product_sizes.sizes(element.loaded)
+    known = product_sizes.gemm_sizes(element.loaded)
     rows = 10 if known["MR"] == 12 else known["MR"]
     return {"E": element, "T": element.loaded, "MR": rows, "L": known["L"]}
 

@@ -26,7 +26,7 @@ MOST = 2048  # complex numbers in a line: both buffers lie on the stack
 
 def lanes_of(t):
     """Lanes of a vector, and lines that are transformed together."""
-    return product_sizes.sizes(t)["L"]
+    return product_sizes.gemm_sizes(t)["L"]
 
 
 def turns(r, function, k):

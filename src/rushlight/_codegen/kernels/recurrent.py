@@ -36,7 +36,7 @@ ROWS = 48  # that a thread goes through all steps with, at most; also of a GRU's
 
 def sizes(KIND: str, T: Type) -> dict[str, Any]:
     """What `layer` is compiled for: MR rows and blocks of U vectors of L units make a tile."""
-    known = product_sizes.sizes(T)
+    known = product_sizes.gemm_sizes(T)
     units = 2 if GATES[KIND] == 1 else 1
     return {
         "T": T, "L": known["L"], "U": units,

@@ -20,7 +20,7 @@ from rushlight._codegen.types import Ptr, Type, i64
 def gradient_sizes(KIND: str, T: Type, few: bool) -> dict[str, Any]:
     """What `gradients` is compiled for, where a thread has few rows or not: blocks of V vectors of
     units."""
-    known = product_sizes.sizes(T)
+    known = product_sizes.gemm_sizes(T)
     narrow = known["MR"] * known["V"] // 4
     if few:
         return {"T": T, "L": known["L"], "V": 4, "MR": narrow}

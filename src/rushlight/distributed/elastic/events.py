@@ -26,7 +26,7 @@ class EventSource(str, enum.Enum):  # noqa: UP042  # its text is that of a membe
     WORKER = "WORKER"
 
 
-class NodeState(str, enum.Enum):  # noqa: UP042
+class NodeState(str, enum.Enum):  # noqa: UP042  # as of EventSource
     """What a machine of a job does."""
 
     INIT = "INIT"

@@ -227,12 +227,8 @@ def _along_a_v(stage: int, size: int) -> int:
     return min(stage % (2 * size), 2 * size - 1 - stage % (2 * size))
 
 
-class ScheduleZBVZeroBubble(PipelineScheduleMulti):
-    """Two stages on each process, `rank` and `2 * size - 1 - rank`, and backwards in halves: a process has the first and the last
-    stage.
-
-    Each does what is ready: the gradients that others wait for before forwards, those of parameters when there is nothing else.
-    """
+class _AlongAV(PipelineScheduleMulti):
+    """Two stages on each process, `rank` and `2 * size - 1 - rank`: the first process has the first and the last stage."""
 
     place = staticmethod(_along_a_v)
 
@@ -243,6 +239,14 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
         if len(stages) != 2:
             raise ValueError(f"ZBV requires exactly 2 stages per rank, but got {len(stages)}.")
         super().__init__(stages, n_microbatches, loss_fn, **options)
+
+
+class ScheduleZBVZeroBubble(_AlongAV):
+    """Two stages on each process, `rank` and `2 * size - 1 - rank`, and backwards in halves: a process has the first and the last
+    stage.
+
+    Each does what is ready: the gradients that others wait for before forwards, those of parameters when there is nothing else.
+    """
 
     def actions(self) -> list[Action]:
         size = self.size
@@ -281,21 +285,17 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
         return None
 
 
-class ScheduleDualPipeV(PipelineScheduleMulti):
+class ScheduleDualPipeV(_AlongAV):
     """The stages of `ScheduleZBVZeroBubble` in the order of DualPipe (DeepSeek-AI 2025), cut in half to a V: a forward of one stage beside a
     backward of the other, backwards in halves only where processes would wait.
 
     What stands beside each other runs one after the other here.
     """
 
-    place = staticmethod(_along_a_v)
-
     def __init__(
         self, stages: Sequence[PipelineStage], n_microbatches: int, loss_fn: Callable[..., Tensor] | None = None,
         **options: Any,
     ) -> None:  # fmt: skip
-        if len(stages) != 2:
-            raise ValueError(f"ZBV requires exactly 2 stages per rank, but got {len(stages)}.")
         super().__init__(stages, n_microbatches, loss_fn, **options)
         if n_microbatches < self.stages[0].num_stages:
             raise ValueError(

@@ -24,6 +24,7 @@ def check_tensor(name: str, input: Any) -> None:
 
 
 def check_dtype(name: str, d: dtypes.dtype, kinds: str) -> None:
+    """NotImplementedError for a dtype whose kind is not in `kinds`: NumPy's letters, "f" for all floating-point ones."""
     if ("f" if d.is_floating_point else d.np.kind) not in kinds:
         raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
 
@@ -37,4 +38,5 @@ def is_channels_last(a: np.ndarray) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_channels_last_in_bytes(shape: Ints, strides: Ints, size: int) -> bool:
+    """The same for 4 or 5 dimensions, of strides in bytes and elements of `size` bytes."""
     return geometry.is_channels_last_strides(shape, tuple(s // size for s in strides))
