@@ -387,6 +387,45 @@ def test_places_of_dimensions_have_the_form_of_the_values():
         vmap(Zeros.apply)(x)
 
 
+def test_a_vmap_of_its_own_is_told_the_dimensions_as_they_are():
+    seen = []
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.clone()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            seen.append((in_dims, tuple(x.shape), x.stride()))
+            return x.clone(), in_dims[0]
+
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    for dim in (0, 1, 2, -1):
+        assert_close(vmap(Same.apply, dim, dim)(x), x)
+        assert seen.pop() == ((dim % 3,), (2, 3, 4), (12, 4, 1))
+    assert_close(vmap(lambda x: Same.apply(Same.apply(x)), 2)(x), x.movedim(2, 0))
+    assert [in_dims for in_dims, _, _ in seen] == [(2,), (2,)]  # what the first one says
+
+    printed = vmap(lambda x: seen.append(repr(x)) or x, 1)(x[0])
+    assert_close(printed, x[0].T)
+    assert seen.pop().splitlines()[:2] == ["BatchedTensor(lvl=1, bdim=1, value=", "    tensor([[ 0.,  1.,  2.,  3.],"]  # fmt: skip
+
+
+@pytest.mark.parametrize("strides", [(12, 4, 1), (1, 2, 6), (0, 4, 1), (2, 4, 6)])
+def test_new_empty_strided_of_a_mapped_tensor_has_these_strides(strides):
+    def make(x):
+        return x.new_empty_strided((2, 3, 4), strides)
+
+    reach = 1 + sum(s * n for s, n in zip(strides, (1, 2, 3), strict=True))
+    assert vmap(make)(torch.ones(5)).stride() == (reach, *strides)
+    assert vmap(vmap(make))(torch.ones(5, 6)).stride() == (6 * reach, reach, *strides)
+
+
 @pytest.mark.parametrize(
     ("pool", "shape"),
     [(F.max_pool1d, (4, 4, 4)), (F.max_pool2d, (2, 2, 4, 4)), (F.max_pool3d, (2, 4, 4, 4))],

@@ -5,9 +5,8 @@ from __future__ import annotations
 from rushlight._ops import TransformType
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import batch
-from rushlight.dispatch.batch import Batch
+from rushlight.dispatch.batch import Batch, batched
 from rushlight.dispatch.transforms import Level, Lifted, inside
-from rushlight.dispatch.transforms import tensor as wrapped
 
 __all__ = [
     "TransformType", "get_unwrapped", "is_batchedtensor", "maybe_get_bdim", "maybe_get_level",
@@ -35,17 +34,18 @@ def is_batchedtensor(tensor: Tensor) -> bool:
 
 
 def get_unwrapped(tensor: Tensor) -> Tensor:
-    """The tensor inside of one of a transform, the mapped dimension in front."""
+    """The tensor inside of one of a transform, the mapped dimension where `vmap` was given it."""
     a = tensor._array
     if not isinstance(a, Lifted):
         raise RuntimeError("No wrappers present!")
-    return inside(a)
+    return a.original[0] if isinstance(a, Batch) else inside(a)
 
 
 def maybe_get_bdim(tensor: Tensor) -> int:
     """The mapped dimension in `get_unwrapped(tensor)`, -1 where there is none."""
     a = tensor._array
-    return 0 if isinstance(a, Batch) and a.has else -1
+    dim = a.original[1] if isinstance(a, Batch) else None
+    return -1 if dim is None else dim
 
 
 def maybe_get_level(tensor: Tensor) -> int:
@@ -56,4 +56,4 @@ def maybe_get_level(tensor: Tensor) -> int:
 
 def _add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
     """A tensor of a level of `vmap` whose mapped dimension is `dim`; the level is that of a `HigherOrderOperator`'s part."""
-    return wrapped(Batch(tensor.movedim(dim, 0) if dim else tensor, level))
+    return batched(tensor, dim, level)

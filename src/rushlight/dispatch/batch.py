@@ -15,6 +15,7 @@ Note [Batching rules]
 from __future__ import annotations
 
 import warnings
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -49,16 +50,25 @@ fallback_on = True  # whether these run in a loop
 
 
 class Batch(Lifted):
-    """A tensor with a mapped dimension in front, or with none (`has` is False): a tensor from outside."""
+    """A tensor with a mapped dimension in front, or with none (`has` is False): a tensor from outside.
 
-    __slots__ = ("has", "value")
+    `given`: the tensor as `vmap` was given it, and its mapped dimension, where that is another one.
+    """
+
+    __slots__ = ("given", "has", "value")
     transform, passive = "vmap", "vmapped"
     holds_graphs = True
 
     def __init__(self, value: Tensor, level: Level, has: bool = True) -> None:
         self.value, self.level, self.has = value, level, has
+        self.given: tuple[Tensor, int] | None = None
         if value._edge is not None and value.requires_grad:
             level.history = True
+
+    @property
+    def original(self) -> tuple[Tensor, int | None]:
+        """The tensor as `vmap` was given it, and its mapped dimension."""
+        return self.given or (self.value, 0 if self.has else None)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -87,15 +97,14 @@ class Batch(Lifted):
         a = v.alike(a) if isinstance(v, Lifted) else a
         if not self.has or not self.level.alive:
             return a
-        t = tensor(a)
-        return Batch(t.expand(v.shape[0], *t.shape).clone(), self.level)
+        return Batch(repeated(tensor(a), v.shape[0]), self.level)
 
     def make(self, function: Callable, args: tuple, kwargs: dict) -> Tensor:
         made = function(*mapped(args, lambda t: inside(t, self.level)), **kwargs)
         if not self.has or not self.level.alive:
             return made
         if not function.__name__.endswith("_like"):
-            made = made.expand(self.value.shape[0], *made.shape).clone()
+            made = repeated(made, self.value.shape[0])
         return tensor(Batch(made, self.level))
 
     def detached(self) -> Batch:
@@ -154,9 +163,10 @@ class Batch(Lifted):
 
     def describe(self, show: Callable) -> str:
         """How a tensor of this array is printed; `show` prints a tensor."""
-        inner = show(self.value).replace("\n", "\n    ")
-        bdim = "bdim=0, " if self.has else ""
-        return f"BatchedTensor(lvl={self.level.depth}, {bdim}value=\n    {inner}\n)"
+        value, dim = self.original
+        inner = indent(show(value), " " * 4)
+        bdim = "" if dim is None else f"bdim={dim}, "
+        return f"BatchedTensor(lvl={self.level.depth}, {bdim}value=\n{inner}\n)"
 
     @classmethod
     def lift(cls, t: Tensor, level: Level) -> Tensor:
@@ -233,6 +243,25 @@ class Batch(Lifted):
 def recorded(values: Any) -> bool:
     """Whether a call is recorded: then operators are called one by one, whose gradients are known."""
     return thread.grad and any(t._edge is not None for t in tensors_in(values))
+
+
+def batched(t: Tensor, dim: int | None, level: Level) -> Tensor:
+    """A tensor of this level whose mapped dimension is `dim`; None: it has none."""
+    if not dim:
+        return tensor(Batch(t, level, dim is not None))
+    a = Batch(t.movedim(dim, 0), level)
+    a.given = t, dim % t.dim()
+    return tensor(a)
+
+
+def repeated(t: Tensor, n: int) -> Tensor:
+    """`n` copies of a tensor, one behind the other in memory, each with its strides."""
+    if t.is_contiguous() and t.numel():
+        return t.expand(n, *t.shape).clone()
+    shape, strides = t.shape, t.stride()
+    reach = 0 if 0 in shape else 1 + sum(s * (k - 1) for s, k in zip(strides, shape, strict=True))
+    memory = t.as_strided((reach,), (1,)).expand(n, reach).clone()
+    return tensor(memory.as_strided((n, *shape), (reach, *strides))._array)
 
 
 def in_front(value: Tensor, ndim: int) -> Tensor:

@@ -9,8 +9,8 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.batch import Batch, random_in_error_mode
-from rushlight.dispatch.transforms import Level, tensor
+from rushlight.dispatch.batch import Batch, batched, random_in_error_mode
+from rushlight.dispatch.transforms import Level
 from rushlight.rng import generator as generators
 from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
@@ -106,7 +106,7 @@ def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str)
 
 def _handed_out(x: Any, dim: int | None, level: Level) -> Any:
     """What a function gets that is mapped over this dimension of a tensor."""
-    return x if dim is None else tensor(Batch(x.movedim(dim, 0) if dim else x, level))
+    return x if dim is None else batched(x, dim, level)
 
 
 def _mapped(

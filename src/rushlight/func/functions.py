@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rushlight.autograd.function import Function, recorded
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.batch import Batch
+from rushlight.dispatch.batch import Batch, batched
 from rushlight.dispatch.transforms import Level, lifted, tensor
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
@@ -32,13 +32,17 @@ def on_batches(
 def forward(cls: type[Function], args: tuple, level: Level) -> Any:
     """The result for the tensors inside, lifted."""
     leaves, spec = tree_flatten(args)
+    own = cls.vmap is not Function.vmap
     inner, dims = [], []
     for x in leaves:
         a = lifted(x, level)._array if isinstance(x, Tensor) else None
-        inner.append(x if a is None else a.value)
-        dims.append(0 if a is not None and a.has else None)
+        if a is None:
+            value, dim = x, None
+        else:
+            value, dim = a.original if own else (a.value, 0 if a.has else None)
+        inner.append(value)
+        dims.append(dim)
     given, in_dims = tree_unflatten(inner, spec), tree_unflatten(dims, spec)
-    own = cls.vmap is not Function.vmap
     if all(d is None for d in dims):
         return wrapped(cls.apply(*given), None, level)
     if own and cls.generate_vmap_rule:
@@ -85,7 +89,7 @@ def wrapped(result: Any, out_dims: Any, level: Level) -> Any:
     made = []
     for x, d in zip(leaves, dims, strict=True):
         if isinstance(x, Tensor):
-            x = tensor(Batch(x.movedim(d, 0) if d else x, level, d is not None))
+            x = batched(x, d, level)
         made.append(x)
     return tree_unflatten(made, spec)
 
