@@ -127,7 +127,8 @@ FUNCTIONS = {
     "distances": "LARGEST:constant:-1 NONZERO:constant:0 SIDE:constant:4 add_slopes:inline: "
         "distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64 "
         "distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64,down=i64,across=i64 "
-        "distances_of_row:inline: joined:inline: own_distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],n=i64,k=i64 "
+        "distances_of_row:inline: distances_of_rows:inline: joined:inline: "
+        "own_distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],n=i64,k=i64 "
         "own_distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],out=Ptr[T],n=i64,k=i64 "
         "own_slopes_of_columns:inline: slopes_of_columns:inline: with_slope:inline: ",
     "edges": "last_three:inline: mirrored:inline: "

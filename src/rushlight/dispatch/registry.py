@@ -292,15 +292,23 @@ class Op:
         self.defaults = dict(zip(names[code.co_argcount - len(defaults) :], defaults))
         self.defaults.update(declared.__kwdefaults__ or {})
         self.notes = notes = declared.__annotations__
-        self.inputs = tuple(p for p in self.params if str(notes.get(p, "")).startswith("Array"))
+        inputs, statics, lists, scalars = [], [], [], []
+        for p in self.params:
+            note = notes.get(p, "")
+            note = note if note.__class__ is str else str(note)
+            if note.startswith("Array"):
+                inputs.append(p)
+                if note.startswith("Arrays"):
+                    lists.append(p)
+            else:
+                statics.append(p)
+                if note.removesuffix(" | None") in SCALARS:
+                    scalars.append(p)
+        self.inputs, self.statics, self.lists = tuple(inputs), tuple(statics), frozenset(lists)
         # inputs of an elementwise operator that may be Python numbers: all but the first
         self.numbers = self.inputs[1:] if numbers is None else numbers
-        self.lists = frozenset(p for p in self.inputs if str(notes[p]).startswith("Arrays"))
-        self.statics = tuple(p for p in self.params if p not in self.inputs)
         # parameters that are numbers; a call may have a tensor without dimensions for them
-        self.scalars = tuple(
-            p for p in self.statics if str(notes.get(p)).removesuffix(" | None") in SCALARS
-        )
+        self.scalars = tuple(scalars)
         self.varargs = next(
             (p for p in self.params[1:2] if str(notes.get(p, "")).startswith("Size")), None
         )
@@ -358,6 +366,8 @@ class Op:
 
     def _checked(self, rule: Rule, wrt: str, *more: str) -> Rule:
         known = {"g", "result", *self.params, *self.intermediates, *more}
+        if known.issuperset(rule.reads):
+            return rule
         known |= {f"{i}_shape" for i in self.inputs} | {f"{i}_dtype" for i in self.inputs}
         if isinstance(self.outputs, tuple):
             known |= set(self.outputs) | {f"g_{o}" for o in self.outputs}

@@ -17,7 +17,7 @@ from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import activation as reference
-from rushlight._backends.reference.layout import laid_out
+from rushlight._backends.reference import layout
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise, math
 from rushlight._codegen.kernels.pointwise import CHEAP, FLOAT_TYPES, Pointwise
@@ -268,12 +268,12 @@ def glu(a: Any, axis: int) -> Any:
     """The first half of `a` along an axis times the sigmoid of the second."""
     if (found := half_rows(a, axis)) is None:
         if reversible(a, axis):
-            return laid_out(glu(a.T, ~axis).T, *reference.halves(a, axis))
+            return layout.laid_out(glu(a.T, ~axis).T, *reference.halves(a, axis))
         return reference.glu(a, axis)
     rows, n, shape = found
     out = np.empty(shape, a.dtype)
     _glu[(a.dtype,)](a, out, rows, n)
-    return laid_out(out, *reference.halves(a, axis)) if 1 in out.shape else out
+    return layout.laid_out(out, *reference.halves(a, axis)) if 1 in out.shape else out
 
 
 @implements("glu_gradient")

@@ -14,9 +14,8 @@ import numpy as np
 from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import copy_into, in_order
+from rushlight._backends.reference import layout
 from rushlight._backends.reference import normalize as reference
-from rushlight._backends.reference.layout import in_format
-from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
@@ -39,7 +38,7 @@ def laid_out(a: Any) -> tuple[np.ndarray, int, int, int] | None:
     if not known(a) or a.ndim < 2 or not a.size:
         return None
     n, channels = a.shape[:2]
-    if a.flags.aligned and channels_last(a):
+    if a.flags.aligned and layout.channels_last(a):
         return a, a.size // channels, channels, 1
     return in_order(a), n, channels, a.size // (n * channels)
 
@@ -168,7 +167,7 @@ def batch_norm_gradients(
         kernel = _rows_back[*key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, y, gx, gw, gb, parts, n, channels, eps)
     if needs[0] and (1 in a.shape or gx.strides != source.strides):
-        gx = in_format(gx, source)
+        gx = layout.in_format(gx, source)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 

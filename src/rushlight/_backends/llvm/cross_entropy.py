@@ -15,8 +15,8 @@ import numpy as np
 from rushlight._backends.llvm.batch_normalize import vectors
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.reference import layout
 from rushlight._backends.reference import softmax as reference
-from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import cross_entropy as kernels
 from rushlight._codegen.kernels.rows import CHUNK, width
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
@@ -51,7 +51,7 @@ def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
         return shape[0], n, prod(shape[2:])
     if len(shape) == 2 and a.T.flags.carray:
         return 1, n, shape[0]
-    if channels_last(a) and a.flags.aligned:
+    if layout.channels_last(a) and a.flags.aligned:
         return a.size // n, n, 1
     return None
 

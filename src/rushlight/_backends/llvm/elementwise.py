@@ -17,10 +17,8 @@ from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._backends.llvm.views import COPY, as_it_lies, contiguous
-from rushlight._backends.reference import conversion
+from rushlight._backends.reference import conversion, layout, views
 from rushlight._backends.reference import elementwise as numpy_elementwise
-from rushlight._backends.reference.layout import copied_as
-from rushlight._backends.reference.views import plain
 from rushlight._codegen import language
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.pointwise import (
@@ -438,9 +436,9 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
         if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[d]) is not None:
             r = _quick_casts[to][d](a)
             if r is not None:
-                return r if 1 not in a.shape or plain(a) else copied_as(a, r)
+                return r if 1 not in a.shape or views.plain(a) else layout.copied_as(a, r)
             if a.ndim:
-                return copied_as(a, u(a))
+                return layout.copied_as(a, u(a))
     return conversion.cast(a, to)
 
 

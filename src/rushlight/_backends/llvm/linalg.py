@@ -16,7 +16,7 @@ from rushlight._backends import blas
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import linalg as reference
-from rushlight._backends.reference.products import adjoint
+from rushlight._backends.reference import products
 from rushlight._codegen.kernel import Kernel
 from rushlight._codegen.kernels import lapack
 from rushlight._codegen.types import of
@@ -167,7 +167,7 @@ def lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, turned: bool = Fal
     if not fits(run, lu, b) or not n == b.shape[-2 if left else -1] == pivots.shape[-1]:
         return reference.lu_solve(lu, pivots, b, left, turned)
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
-        return adjoint(lu_solve(lu, pivots, adjoint(b), True, not turned))
+        return products.adjoint(lu_solve(lu, pivots, products.adjoint(b), True, not turned))
     a, b = broadcast(lu, b)
     if pivots.shape != a.shape[:-1]:
         pivots = np.broadcast_to(pivots, a.shape[:-1])

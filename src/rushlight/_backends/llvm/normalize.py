@@ -14,8 +14,8 @@ from rushlight._backends.llvm.batch_normalize import alike, vectors
 from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
+from rushlight._backends.reference import layout
 from rushlight._backends.reference import normalize as reference
-from rushlight._backends.reference.layout import in_format
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
 from rushlight._codegen.native_entry import OTHER, ByDtype, before, bind, unbound
@@ -150,7 +150,7 @@ def gradients_of_rows(
     parts = np.empty(2 * norm.PARTS * n, of(d).loaded.np) if sums else gw  # type: ignore[union-attr]
     kernel = _rows_back[weight is not None, centre, bool(needs[0]), sums, d, w.dtype]
     kernel(h, x, w, gx, gw, gb, parts, x.size // n, n, eps)
-    gx = in_format(gx, a) if needs[0] else None
+    gx = layout.in_format(gx, a) if needs[0] else None
     return gx, gw if needs[1] else None, gb if needs[2] else None
 
 
@@ -177,7 +177,7 @@ def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int, bool]:
     (N, C, *); None first for what is the reference's."""
     if a.ndim < 2 or groups < 1 or a.shape[1] % groups:
         return None, 0, False
-    last = a.flags.aligned and reference.channels_last(a)
+    last = a.flags.aligned and layout.channels_last(a)
     x = a if last and known(a) and a.size else whole(a)
     if x is None or not vectors(x.shape[1], *others):
         return None, 0, False
@@ -219,7 +219,7 @@ def group_norm(
         _groups_last[key](x, w, b, y, m, r, *space, n, size, groups, each, eps)
     else:
         _groups_norm[key](x, w, b, y, m, r, n * groups, groups, each, size, eps)
-    return in_format(y, a), mean, rstd
+    return layout.in_format(y, a), mean, rstd
 
 
 @implements("group_norm_gradients")
@@ -244,5 +244,5 @@ def group_norm_gradients(
         parts = np.empty(2 * n * channels, compute_dtype(d))
         kernel = _groups_norm_back[key]
         kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, each, size, eps)
-    gx = in_format(gx, a) if needs[0] else None
+    gx = layout.in_format(gx, a) if needs[0] else None
     return gx, gw if needs[1] else None, gb if needs[2] else None

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from importlib import import_module
 from inspect import signature
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from rushlight._backends import reference
 from rushlight._backends.index import LLVM, REFERENCE
 from rushlight._backends.llvm import threshold
 from rushlight._codegen.native_entry import ByDtype, before
@@ -16,7 +18,9 @@ from rushlight._codegen.native_entry import ByDtype, before
 KERNELS: dict[
     str, Any
 ] = {}  # by name, of the family files that were imported: kernels, or what makes them
-FORMULAS: dict[str, Any] = {}  # by name: what they compute for one element, see `formula`
+FORMULAS: dict[
+    str, Any
+] = {}  # by name: what they compute for one element, or a Binding that says it; see `formula`
 
 
 class Binding:
@@ -47,25 +51,21 @@ def formula(name: str) -> Any:
     if family is None:
         return None
     import_module(f"rushlight._backends.llvm.{family}")
-    return FORMULAS.get(name)
+    found = FORMULAS.get(name)
+    return found.formula if isinstance(found, Binding) else found
 
 
 def kernel(name: str) -> Callable:
     """The compiled kernel of a name, of a family file that was imported."""
     found = KERNELS[name]
     if isinstance(found, Binding):
-        made = found.bind(reference := reference_of(name))
-        if not isinstance(made, np.ufunc):
-            _call(made, name, reference)
+        made = found.bind(behind(name))
+        if isinstance(made, FunctionType):
+            made.__name__ = made.__qualname__ = name
         if found.entries is not None:
             made = before(found.entries)(made)
         found = KERNELS[name] = made
     return found
-
-
-def _call(made: Callable, name: str, reference: Callable) -> None:
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = reference.__doc__
 
 
 def implements(
@@ -88,13 +88,11 @@ def implements(
     def register(body: Any) -> Callable:
         if isinstance(body, Binding):
             body.name = name
-            made, FORMULAS[name] = body, body.formula
+            made = FORMULAS[name] = body
         elif dtypes is None and least is None:
             made = body
         else:
-            reference = reference_of(name)
-            made = guarded(body, reference, dtypes, least, array)
-            _call(made, name, reference)
+            made = guarded(body, name, dtypes, least, array)
         KERNELS[name] = made
         if formula is not None:
             FORMULAS[name] = formula
@@ -111,8 +109,14 @@ def reference_of(name: str) -> Callable:
     return getattr(import_module(f"rushlight._backends.reference.{family}"), name)
 
 
+def behind(name: str) -> Callable:
+    """As `reference_of`, but its file is read when it is first called."""
+    family = REFERENCE.get(name)
+    return getattr(np, name) if family is None else getattr(getattr(reference, family), name)
+
+
 def guarded(
-    body: Callable, reference: Callable, dtypes: Container | None, least: int | None, array: int
+    body: Callable, name: str, dtypes: Container | None, least: int | None, array: int
 ) -> Callable:
     """`body` behind a test of one argument, as straight-line code with the same parameters."""
     names = list(signature(body).parameters)
@@ -133,10 +137,15 @@ def guarded(
         "ndarray": np.ndarray,
         "dtypes": dtypes,
         "body": body,
-        "reference": reference,
+        "reference": behind(name),
     }
     space["least"] = max(1, threshold(least or 0))
     exec(compile(text, f"<guard of {body.__qualname__}>", "exec"), space)
     made = space["kernel"]
-    made.__defaults__, made.__module__ = body.__defaults__, body.__module__
+    made.__name__ = made.__qualname__ = name
+    made.__doc__, made.__defaults__, made.__module__ = (
+        body.__doc__,
+        body.__defaults__,
+        body.__module__,
+    )
     return made

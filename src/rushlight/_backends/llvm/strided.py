@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from rushlight._backends.llvm.registration import implements
-from rushlight._backends.reference import strided as reference
-from rushlight._backends.reference import views
+from collections.abc import Callable
+from typing import Any
+
+from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._codegen import view_entry
 
-as_strided = implements("as_strided")(view_entry.view(view_entry.strided)(views.as_strided))
-basic_index = implements("basic_index")(view_entry.view(view_entry.indexed)(reference.basic_index))
-diagonal = implements("diagonal")(view_entry.view(view_entry.diagonal)(reference.diagonal))
-expand = implements("expand")(view_entry.view(view_entry.expanded)(reference.expand))
-unsqueeze = implements("unsqueeze")(view_entry.view(view_entry.unsqueezed)(reference.unsqueeze))
-within_memory = implements("within_memory")(
-    view_entry.view(view_entry.within_memory)(reference.within_memory)
-)
-view = implements("view")(view_entry.view(view_entry.reshaped)(reference.view))
+
+class View(Binding):
+    """A native entry for the views whose layout an inline function infers."""
+
+    def __init__(self, infer: Any) -> None:
+        self.infer = infer
+
+    def bind(self, reference: Callable) -> Callable:
+        return view_entry.view(self.infer)(reference)
+
+
+as_strided = implements("as_strided")(View(view_entry.strided))
+basic_index = implements("basic_index")(View(view_entry.indexed))
+diagonal = implements("diagonal")(View(view_entry.diagonal))
+expand = implements("expand")(View(view_entry.expanded))
+unsqueeze = implements("unsqueeze")(View(view_entry.unsqueezed))
+within_memory = implements("within_memory")(View(view_entry.within_memory))
+view = implements("view")(View(view_entry.reshaped))

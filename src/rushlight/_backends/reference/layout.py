@@ -43,6 +43,13 @@ def strides_of_result(shape: tuple, operands: tuple) -> tuple[int, ...]:
     return geometry.elementwise_strides(shape, given)
 
 
+def channels_last(a: ndarray) -> bool:
+    """(N, C, *) whose channels are next to each other in memory."""
+    if a.ndim < 4 or a.flags.c_contiguous:
+        return False
+    return a.transpose(0, *range(2, a.ndim), 1).flags.c_contiguous
+
+
 def in_format(r: ndarray, a: ndarray) -> ndarray:
     """`r`, which nobody else holds, in the memory format that `a`, of as many dimensions, suggests."""
     if r.__class__ is not ndarray or a.__class__ is not ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends.reference.layout import in_format, with_strides
+from rushlight._backends.reference.layout import channels_last, in_format, with_strides
 from rushlight._backends.reference.reduce import sum, upcast
 from rushlight.core import geometry
 
@@ -40,13 +40,6 @@ def wide_flat(a: Any) -> Any:
 def as_weight(v: Any, weight: Any, a: Any) -> Any:
     """A gradient of parameters in their dtype, which without a weight is the input's."""
     return None if v is None else v.astype((a if weight is None else weight).dtype, copy=False)
-
-
-def channels_last(a: np.ndarray) -> bool:
-    """(N, C, *) whose channels are next to each other in memory."""
-    if a.ndim < 4 or a.flags.c_contiguous:
-        return False
-    return a.transpose(0, *range(2, a.ndim), 1).flags.c_contiguous
 
 
 def laid_out(y: np.ndarray, a: np.ndarray) -> np.ndarray:

@@ -1,39 +1,25 @@
 """The kernels, and the functions of numbers that they are made of.
 
 Their files are read when one of their functions is compiled: who runs machine code that stands on disk needs only
-its name, and the types of its parameters. So `from rushlight._codegen.kernels import math` gives an `Unread` file, and
+its name, and the types of its parameters. So `from rushlight._codegen.kernels import math` gives a `File`, and
 `math.exp` a function of which no more is known; whole numbers are known, too (`kernel_index.py`). All else that is asked
 of a file imports it.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
+from rushlight.core.unread import Unread
 
-class Unread(ModuleType):
+
+class File(Unread):
     """A file of kernels in the place of its module."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        module = sys.modules.get(self.__name__)
-        told = {} if module is not None else _told(self.__name__.rpartition(".")[2])
-        if name in told:
-            found = _unread(self.__name__, name, *told[name])
-        else:
-            # Another thread may be importing it: this waits until it is whole.
-            found = getattr(import_module(self.__name__), name)
-        self.__dict__[name] = found
-        return found
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(import_module(self.__name__), name, value)
-        self.__dict__[name] = value
+    def told(self, name: str) -> Any:
+        known = _told(self.__name__.rpartition(".")[2])
+        return _unread(self.__name__, name, *known[name]) if name in known else None
 
 
 @cache
@@ -63,5 +49,5 @@ def __getattr__(name: str) -> Any:
 
     if name not in FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = Unread(f"{__name__}.{name}")
+    found = globals()[name] = File(f"{__name__}.{name}")
     return found

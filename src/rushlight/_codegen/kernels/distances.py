@@ -13,7 +13,7 @@ from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 LARGEST, NONZERO = -1, 0
-SIDE = 4  # vectors of distances side by side
+SIDE = 4  # vectors of distances side by side, of one row or of as many rows
 
 
 @inline
@@ -31,46 +31,68 @@ def joined(s, d, P):
 
 
 @inline
-def distances_of_row(a, b, out, m, step, k, V, P, T):
-    """Distances of the row `a` of k numbers to V vectors of columns of `b`, `step` apart; m: how many
-    columns there are."""
+def distances_of_rows(a, b, out, left, apart, m, step, k, R, V, P, T):
+    """Distances of R rows of k numbers, `apart` from each other, to V vectors of columns of `b`, `step` apart: `left`
+    of them, None for all. The rows of the result are m apart."""
     L = width(T)
-    here = [iota(i64, L) < m - j * L for j in range(V)]
-    s = [splat(T(0), L) for _ in range(V)]
+    here = [None if left is None else iota(i64, L) < left - j * L for j in range(V)]
+    s = [splat(T(0), L) for _ in range(R * V)]
     for i in range(k):
-        x = a[i]
         for j in unroll(V):
-            s[j] = joined(s[j], x - load(b + (i * step + j * L), L, here[j]), P)
-    for j in unroll(V):
-        store(out + j * L, sqrt(s[j]) if P == 2 else s[j], here[j])
+            at = b + (i * step + j * L)
+            y = load(at, L) if left is None else load(at, L, here[j])
+            for r in unroll(R):
+                s[r * V + j] = joined(s[r * V + j], a[r * apart + i] - y, P)
+    for r in unroll(R):
+        for j in unroll(V):
+            to, d = out + (r * m + j * L), s[r * V + j]
+            d = sqrt(d) if P == 2 else d
+            if left is None:
+                store(to, d)
+            else:
+                store(to, d, here[j])
+
+
+@inline
+def distances_of_row(a, b, out, m, step, k, P, T):
+    """Distances of one row to m columns of `b`, `step` apart."""
+    L = width(T)
+    wide = SIDE * L
+    for j in range(0, m - m % wide, wide):
+        distances_of_rows(a, b + j, out + j, None, k, m, step, k, 1, SIDE, P, T)
+    for j in range(m - m % wide, m, L):
+        distances_of_rows(a, b + j, out + j, m - j, k, m, step, k, 1, 1, P, T)
 
 
 @kernel
 def distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], batches: i64, n: i64, m: i64, k: i64):
     """out[b, i, j], the distance of the row x[b, i] and the column y[b, :, j]."""
-    wide = SIDE * width(T)
-    for lo, hi in parallel(batches * n, rows_of(m * k // width(T))):
-        for r in range(lo, hi):
+    L = width(T)
+    for lo, hi in parallel(batches * n, rows_of(m * k // L)):
+        r = lo
+        while r < hi:
             a, b, to = x + r * k, y + r // n * m * k, out + r * m
-            for j in range(0, m - m % wide, wide):
-                distances_of_row(a, b + j, to + j, i64(wide), m, k, SIDE, P, T)
-            for j in range(m - m % wide, m, width(T)):
-                distances_of_row(a, b + j, to + j, m - j, m, k, 1, P, T)
+            if (
+                min(hi - r, n - r % n) >= SIDE
+            ):  # rows of one batch, which share what is read of the columns
+                for j in range(0, m - m % L, L):
+                    distances_of_rows(a, b + j, to + j, None, k, m, m, k, SIDE, 1, P, T)
+                if m % L != 0:
+                    j = m - m % L
+                    distances_of_rows(a, b + j, to + j, m - j, k, m, m, k, SIDE, 1, P, T)
+                r += SIDE
+            else:
+                distances_of_row(a, b, to, m, m, k, P, T)
+                r += 1
 
 
 @kernel
 def own_distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], n: i64, k: i64):
     """The distances of the pairs (i, j), i < j, of n rows x, which are the columns of y."""
-    wide = SIDE * width(T)
     for lo, hi in parallel(n, rows_of(n * k // width(T))):
         for r in range(lo, hi):
-            a, first = x + r * k, r + 1
-            m = n - first
-            b, to = y + first, out + (r * n - r * (r + 1) // 2)
-            for j in range(0, m - m % wide, wide):
-                distances_of_row(a, b + j, to + j, i64(wide), n, k, SIDE, P, T)
-            for j in range(m - m % wide, m, width(T)):
-                distances_of_row(a, b + j, to + j, m - j, n, k, 1, P, T)
+            to = out + (r * n - r * (r + 1) // 2)
+            distances_of_row(x + r * k, y + (r + 1), to, n - r - 1, n, k, P, T)
 
 
 @inline

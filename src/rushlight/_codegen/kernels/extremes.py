@@ -53,29 +53,38 @@ def extreme_of(p, n, SMALL, T):
     A = computed(T)
     L = 64 // A.size
     start = A(start_of(T, SMALL))
-    best = [splat(start, L) for _ in range(SIDE)]
-    odd = [splat(b1(False), L) for _ in range(SIDE // 2)]  # where NaN was
+    first, strange = splat(start, L), splat(b1(False), L)  # where NaN was
     wide = n - n % (SIDE * L)
-    for i in range(0, wide, SIDE * L):
-        for k in unroll(0, SIDE, 2):
-            v = elements(p + (i + k * L), L, A, None)
-            w = elements(p + (i + (k + 1) * L), L, A, None)
-            best[k] = select(beyond(v, best[k], SMALL), v, best[k])
-            best[k + 1] = select(beyond(w, best[k + 1], SMALL), w, best[k + 1])
-            if T.is_float:
-                odd[k // 2] = odd[k // 2] | ((v != v) | (w != w))
-    for i in range(wide, n, L):
-        here = iota(i64, L) < n - i
-        v = select(here, elements(p + i, L, A, here), start)
-        best[0] = select(beyond(v, best[0], SMALL), v, best[0])
+    if wide > 0:
+        best = [first for _ in range(SIDE)]
+        odd = [strange for _ in range(SIDE // 2)]
+        for i in range(0, wide, SIDE * L):
+            for k in unroll(0, SIDE, 2):
+                v = elements(p + (i + k * L), L, A, None)
+                w = elements(p + (i + (k + 1) * L), L, A, None)
+                best[k] = select(beyond(v, best[k], SMALL), v, best[k])
+                best[k + 1] = select(beyond(w, best[k + 1], SMALL), w, best[k + 1])
+                if T.is_float:
+                    odd[k // 2] = odd[k // 2] | ((v != v) | (w != w))
+        for k in unroll((4, 2, 1)):
+            for j in unroll(k):
+                best[j] = select(beyond(best[j + k], best[j], SMALL), best[j + k], best[j])
+        first, strange = best[0], (odd[0] | odd[1]) | (odd[2] | odd[3])
+    full = n - n % L
+    for i in range(wide, full, L):
+        v = elements(p + i, L, A, None)
+        first = select(beyond(v, first, SMALL), v, first)
         if T.is_float:
-            odd[0] = odd[0] | (v != v)
-    for k in unroll((4, 2, 1)):
-        for j in unroll(k):
-            best[j] = select(beyond(best[j + k], best[j], SMALL), best[j + k], best[j])
-    one = smallest(best[0]) if SMALL else largest(best[0])
+            strange = strange | (v != v)
+    if full < n:
+        here = iota(i64, L) < n - full
+        v = select(here, elements(p + full, L, A, here), start)
+        first = select(beyond(v, first, SMALL), v, first)
+        if T.is_float:
+            strange = strange | (v != v)
+    one = smallest(first) if SMALL else largest(first)
     if T.is_float:
-        if some((odd[0] | odd[1]) | (odd[2] | odd[3])):
+        if some(strange):
             one = A(float("nan"))
     return one
 
@@ -83,20 +92,23 @@ def extreme_of(p, n, SMALL, T):
 @inline
 def place_of(p, n, best, T):
     """Where the first element of a row stands that is `best`, or NaN."""
-    A = computed(T)
+    A, I = computed(T), places_of(T)
     L = 64 // A.size
-    i = i64(0)
+    none = splat(I(L), L)
+    i, at = i64(0), I(L)
     while i + L <= n:
         v = elements(p + i, L, A, None)
-        if some((v == best) | (v != v)):
+        hit = (v == best) | (v != v)
+        if some(hit):
+            at = smallest(select(hit, iota(I, L), none))
             break
         i += L
-    while i < n:
-        one = A(p[i])
-        if (one == best) | (one != one):
-            break
-        i += 1
-    return i
+    if (at == L) & (i < n):
+        here = iota(i64, L) < n - i
+        v = elements(p + i, L, A, here)
+        hit = here & ((v == best) | (v != v))
+        at = smallest(select(hit, iota(I, L), none))
+    return i + i64(at)
 
 
 @kernel
