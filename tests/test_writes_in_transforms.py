@@ -137,3 +137,16 @@ def test_no_gradient_goes_through_integers_inside_of_vmap():
     ):
         assert_close(gradient_of(vmap(function), x), torch.ones_like(x))
     assert not torch.ops.aten._to_copy.default(x.requires_grad_(), dtype=torch.int64).requires_grad
+
+
+def test_calls_that_write_nothing_ask_no_mode(monkeypatch):
+    from rushlight.dispatch.captures import Captures
+
+    def asked(self, func, types, args=(), kwargs=None):
+        raise AssertionError(f"{func} was asked about")
+
+    monkeypatch.setattr(Captures, "__torch_function__", asked)
+    x = torch.tensor([1.0, 2.0])
+    assert grad(lambda x: (x * x + x.view(2).exp().relu()).sum())(x).shape == (2,)
+    with pytest.raises(AssertionError, match="asked about"):
+        grad(lambda x: x.clone().mul_(2).sum())(x)

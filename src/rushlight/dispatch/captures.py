@@ -13,17 +13,21 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from rushlight._backends import devices
 from rushlight.autograd.graph import INFERENCE, Version, version_of
-from rushlight.autograd.state import count_mode, thread
+from rushlight.autograd.state import _lock as modes_lock
+from rushlight.autograd.state import active, count_mode, thread
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.overrides import Watching
+from rushlight.dispatch.overrides import NOTHING, Watching
 from rushlight.dispatch.transforms import Lifted, innermost, tensors_in
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.registry import Op
 
 PYTHON_WRITES = frozenset(
     f"__i{name}__"
@@ -40,7 +44,9 @@ class Captures(Watching):
         self.made: dict[int, weakref.ref] = {}  # the identity of memory -> the memory
 
     def __enter__(self) -> Captures:
-        thread.function_modes = (*thread.function_modes, self)
+        outer = thread.function_modes
+        self.alone = all(m.__class__ is Captures for m in outer)
+        thread.function_modes = (*outer, self)
         count_mode(+1)
         return self
 
@@ -68,17 +74,29 @@ class Captures(Watching):
         finally:
             count_mode(len(watching))
             thread.function_modes = before
-        for t in (result,) if isinstance(result, Tensor) else leaves_of(result):
-            memory = new_memory(t, args, kwargs)
-            if memory is not None:
-                reference = weakref.ref(memory)
-                for w in watching:
-                    w.made[id(memory)] = reference
+        note(result, args, kwargs, watching)
         return result
+
+    def call(self, op: Op, values: list) -> Any:
+        """A call of an operator while there are only modes of this class; NOTHING if it may write."""
+        params = op.params
+        if len(values) > len(params):
+            if values[-1] is not None:  # out=
+                return NOTHING
+            del values[-1]
+        if writing(op):
+            return NOTHING
+        n = op.n_positional
+        if n == len(values):
+            return straight(op.function, values, {})
+        return straight(op.function, values[:n], dict(zip(params[n:], values[n:], strict=True)))
 
     def watch(self, func: Callable, args: tuple, kwargs: dict) -> Any:
         """A call of plain arguments, which only function modes take over: the mode is off while it is carried out."""
         modes = thread.function_modes
+        if self.alone and active.modes == len(modes):
+            if written_by(func, getattr(func, "__name__", ""), args, kwargs) is None:
+                return straight(func, args, kwargs)
         thread.function_modes = modes[:-1]
         try:
             return self.__torch_function__(func, (), args, kwargs)
@@ -96,22 +114,48 @@ class Captures(Watching):
 
     def remember(self, result: Any, args: tuple = ()) -> None:
         """Note the memory of the tensors in a result."""
-        for t in (result,) if isinstance(result, Tensor) else leaves_of(result):
-            memory = new_memory(t, args)
-            if memory is not None:
-                self.made[id(memory)] = weakref.ref(memory)
+        note(result, args, {}, (self,))
 
 
-def new_memory(t: Tensor, args: tuple, kwargs: dict | None = None) -> Any:
+def straight(function: Callable, args: Sequence, kwargs: dict) -> Any:
+    """A call that writes to no argument, while there are only modes that note its results: it runs as without them."""
+    modes = thread.function_modes
+    around = len(modes)
+    thread.function_modes = ()
+    with modes_lock:
+        active.modes -= around
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        with modes_lock:
+            active.modes += around
+        thread.function_modes = modes
+    note(result, args, kwargs, modes)
+    return result
+
+
+def note(result: Any, args: Sequence, kwargs: dict, watching: Sequence[Captures]) -> None:
+    """Let functions write to the memory of the tensors in the result of a call, where that is no memory of its arguments."""
+    for t in (result,) if isinstance(result, Tensor) else leaves_of(result):
+        memory = new_memory(t, args, kwargs)
+        if memory is not None:
+            reference = weakref.ref(memory)
+            for w in watching:
+                w.made[id(memory)] = reference
+
+
+def new_memory(t: Tensor, args: Sequence, kwargs: dict) -> Any:
     """The memory of a result, unless it is that of an argument."""
-    memory = memory_of(t)
-    whole = memory is t._array
+    a = t._array
+    whole = a.__class__ is np.ndarray and a.base is None
+    memory = a if whole else memory_of_array(a)
     for v in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(v, Tensor):
+        cls = v.__class__
+        if cls is Tensor or isinstance(v, Tensor):
             a = v._array
             if a is memory or not whole and memory_of_array(a) is memory:
                 return None
-        elif v.__class__ is list or v.__class__ is tuple:
+        elif cls is list or cls is tuple:
             if any(memory_of(x) is memory for x in tensors_in(v)):
                 return None
     return memory
@@ -194,6 +238,12 @@ def written_by(func: Callable, name: str, args: tuple, kwargs: dict) -> Tensor |
     if key == "max_norm":
         return (args[1] if len(args) > 1 else kwargs["weight"]) if chosen is not None else None
     return first if chosen and isinstance(first, Tensor) else None
+
+
+@functools.cache
+def writing(op: Op) -> bool:
+    """Whether calls of an operator may write to an argument."""
+    return op.name[-1] == "_" or option_of(op.public_function) is not None
 
 
 @functools.cache

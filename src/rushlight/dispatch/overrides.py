@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 class Watching:
     """A function mode of the transforms, which is told of each call and of each tensor that is made: `captures.py`."""
 
+    alone = False  # whether all function modes around this one are of this class
     watch: Callable[[Callable, tuple, dict], Any]  # carries out a call of plain arguments
+    call: Callable[[Op, list], Any]  # as `watch`, of an operator; NOTHING if it may write
     remember: Callable[[Any], None]  # notes a result that was made
 
 
@@ -93,10 +95,6 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
     }
     if out is not None:
         kwargs["out"] = out
-    if thread.function_modes and all_plain(values):
-        mode = thread.function_modes[-1]
-        if isinstance(mode, Watching):
-            return mode.watch(function, args, kwargs)
     return call_overrides(function, args, kwargs)
 
 
@@ -307,6 +305,9 @@ def arguments(args: tuple, kwargs: dict) -> list:
 
 def call_overrides(function: Callable, args: tuple, kwargs: dict) -> Any:
     """Ask the modes and all arguments; NOTHING when there is none to ask."""
+    mode = thread.function_modes[-1] if thread.function_modes else None
+    if isinstance(mode, Watching) and all_plain(args) and all_plain(kwargs.values()):
+        return mode.watch(function, args, kwargs)
     relevant = arguments(args, kwargs)
     if not thread.function_modes:
         if _PLAIN.issuperset(map(type, relevant)) or not any(map(overriding, relevant)):

@@ -49,7 +49,7 @@ from rushlight.dispatch import (
     traced,
 )
 from rushlight.dispatch.nodes import layout_of_saved, node_class, number_class
-from rushlight.dispatch.overrides import UNASKED
+from rushlight.dispatch.overrides import NOTHING, UNASKED, Watching
 from rushlight.dispatch.record import OpNode, OutputInfo, record
 from rushlight.dispatch.registry import OPS, types_of
 
@@ -383,7 +383,17 @@ def slow(op: Op, in_place: bool = False) -> Callable:
 
 
 def in_modes(op: Op, values: list) -> Any:
-    """A call while modes are on: inside inference_mode alone a printed function, else the general way."""
+    """A call while modes are on: inside inference_mode or transforms alone a printed function, else the general way."""
+    around = thread.function_modes
+    if (
+        around
+        and active.modes == len(around)
+        and isinstance(around[-1], Watching)
+        and around[-1].alone
+    ):
+        result = around[-1].call(op, values)
+        if result is not NOTHING:
+            return result
     if not thread.inference or active.modes != active.inference:
         return general.call(op, values)
     if op.quiet is general.unknown:
