@@ -242,6 +242,23 @@ def test_divisions_and_powers_are_exact(a, b, name):
     assert (near | (got == want) | (np.isnan(got) & np.isnan(want))).all(), (a, b, got[0], want[0])
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_powers_of_integers_wrap_around(dtype):
+    """Those of negative exponents are 0, save for the bases 1 and -1."""
+    bits = 8 * np.dtype(dtype).itemsize
+    least = -(1 << (bits - 1))
+    bases, exponents = [0, 1, -1, 2, -3, 10, least, ~least], [0, 1, 2, 5, 33, 70, -1, -2, ~least]
+    a, b = (x.astype(dtype) for x in np.meshgrid(bases, exponents))
+    got = compiled_elementwise.power(np.ascontiguousarray(a), np.ascontiguousarray(b))
+    for x, y, z in zip(a.flat, b.flat, got.flat, strict=True):
+        x, y = int(x), int(y)
+        if y < 0:
+            want = {1: 1, -1: 1 - 2 * (y & 1)}.get(x, 0)
+        else:
+            want = (pow(x, y, 1 << bits) - least) % (1 << bits) + least
+        assert z == want, (x, y)
+
+
 @given(
     st.floats(),
     st.floats(),

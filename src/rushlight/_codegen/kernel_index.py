@@ -10,10 +10,10 @@ FUNCTIONS = {
         "isfinite:inline: isinf:inline: isnan:inline: isneginf:inline: isposinf:inline: left_shift:inline: "
         "logaddexp2:inline: logaddexp:inline: logical_and:inline: logical_not:inline: logical_or:inline: "
         "logical_xor:inline: logit:inline: logit_gradient:inline: maximum:inline: minimum:inline: "
-        "negative_half:inline: nextafter:inline: power:inline: quotient:inline: quotient_of_one:inline: "
-        "rad2deg:inline: reciprocal:inline: remainder:inline: remainder_whole:inline: remaining:inline: "
-        "replace_nonfinite:inline: right_shift:inline: round_down:inline: round_up:inline: sign:inline: "
-        "sinc:inline: square:inline: trunc_divide:inline: xlogy:inline: ",
+        "negative_half:inline: nextafter:inline: power:inline: power_whole:inline: quotient:inline: "
+        "quotient_of_one:inline: rad2deg:inline: reciprocal:inline: remainder:inline: remainder_whole:inline: "
+        "remaining:inline: replace_nonfinite:inline: right_shift:inline: round_down:inline: round_up:inline: "
+        "sign:inline: sinc:inline: square:inline: trunc_divide:inline: xlogy:inline: ",
     "attention": "COLUMNS:constant:128 FEW:constant:3 KEYS:constant:256 QUERIES:constant:48 ROWS:constant:96 "
         "SIDE:constant:4 SMALL:constant:262144 WIDEST:constant:128 "
         "attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64 "
@@ -410,7 +410,7 @@ FUNCTIONS = {
         "uniform:routine: ",
     "resample": "BLOCK:constant:128 SIDE:constant:4 WINDOW:constant:1024 WORK:constant:131072 "
         "across:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],ends=Ptr[i64],rows=i64,n=i64,m=i64 "
-        "down:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],outer=i64,n=i64,m=i64,inner=i64 "
+        "down:kernel:TAPS,L,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],outer=i64,n=i64,m=i64,inner=i64 "
         "read_window:routine: summed:inline: write_block:routine: ",
     "rows": "CHUNK:constant:16384 SIDE:constant:8 itself:inline: product:inline: row_largest:inline: "
         "row_total:inline: row_total_of_two:inline: rows_in_chunk:inline: rows_of:inline: shared:inline: "

@@ -107,9 +107,8 @@ def batch_norm(
         y, mean, var = batch_norm(a, weight, bias, mean, var, training, eps, given)
         return reference.finished(y, added, rectified), mean, var
     d, wide = a.dtype, compute_dtype(a.dtype)
-    w, b, z = (
-        a if v is None else v for v in (weight, bias, added)
-    )  # what is not there is not read
+    w = a if weight is None else weight  # what is not there is not read
+    b, z = a if bias is None else bias, a if added is None else added
     if weight is not None and bias is not None and weight.dtype is not bias.dtype:
         w, b = (v.astype(wide, copy=False) for v in (weight, bias))
     key: tuple = weight is not None, bias is not None

@@ -165,7 +165,7 @@ def into(out: np.ndarray | None, result: Any) -> Any:
 
 sigmoid = implements("sigmoid")(Elementwise(math.sigmoid))
 rsqrt = implements("rsqrt")(Elementwise(elementwise.rsqrt))
-sign = implements("sign")(Elementwise(arithmetic.sign, 1, 0, CHEAP))
+sign = implements("sign")(Elementwise(arithmetic.sign, 1, 0, CHEAP, types=(*FLOAT_TYPES, i64, i32)))
 
 
 @implements("sgn")
@@ -277,14 +277,15 @@ def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
 
 class Divided(Binding):
     """A function of the kernel language that divides with a remainder (or takes powers), of two arrays or
-    an array and a number. `whole`: the same of integers, which is not defined for a divisor of 0."""
+    an array and a number. `whole`: the same of integers; `zero`: it is defined for a second operand of 0."""
 
     def __init__(
-        self, function: Any, types: tuple[Type, ...] = FLOAT_TYPES, vectors: int = LANES, whole: Any = None
+        self, function: Any, types: tuple[Type, ...] = FLOAT_TYPES, vectors: int = LANES, whole: Any = None,
+        zero: bool = False,
     ) -> None:  # fmt: skip
         self.ufuncs = Pointwise(function, 2, types=types, vectors=vectors)
         self.integers = Pointwise(
-            whole, 2, types=(i64, i32) if whole else (), vectors=16, divides=True
+            whole, 2, types=(i64, i32) if whole else (), vectors=0 if zero else 16, divides=not zero
         )
         floats, integers = self.ufuncs.entries(), self.integers.entries()
         self.entries = ByDtype(lambda d: (integers if d.kind in "iu" else floats)[d])
@@ -326,7 +327,7 @@ trunc_divide = implements("trunc_divide")(
 )
 
 
-_power = Divided(arithmetic.power, SINGLES)
+_power = Divided(arithmetic.power, SINGLES, whole=arithmetic.power_whole, zero=True)
 _powers = before(_power.entries)(_power.bind(numpy_elementwise.power))
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
@@ -366,6 +367,8 @@ def power(a: Any, b: Any) -> Any:
             return numpy_elementwise.power(a, b)
         if d.itemsize == 2 and (n.__class__ is float or n.__class__ is int):
             b = np.asarray(n, d)
+    if b.__class__ is int and b < 0:
+        return numpy_elementwise.power(a, b)  # of integers it refuses that
     return _powers(a, b)
 
 
@@ -491,7 +494,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
     if (
         condition.__class__ is a.__class__ is b.__class__ is np.ndarray
-        and condition.size >= max(SHORT, 1)
+        and condition.size >= (SHORT if a.dtype.kind != "V" else 1)
+        and condition.size
         and condition.dtype == BOOL
         and a.dtype is b.dtype
         and (t := of(a.dtype)) is not None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SMALL = threshold(64)  # elements from which on a kernel takes less time than NumPy's passes
 KEPT = 256  # lists that are kept
 MOST = 1 << 16  # elements, and entries of lists, of two dimensions that are taken as one
+VECTOR = 64  # bytes of the longest vectors
 TAPS = (1, 2, 4)  # lengths of lists that kernels are compiled for
 
 
@@ -133,7 +134,9 @@ def along(shape: Ints, made: Lists, source: np.dtype, dtype: np.dtype) -> tuple:
     size, lists = outer * made.m * inner, (made.begin, made.place, made.weight)
     if inner == 1:
         return kernels.across.compiled(**known), size, dtype, (*lists, made.ends, outer, n, made.m)
-    return kernels.down.compiled(**known), size, dtype, (*lists, outer, n, made.m, inner)
+    lanes = next((k for k in (4, 8) if inner <= k), VECTOR // made.weight.itemsize)
+    run = kernels.down.compiled(L=lanes, **known)
+    return run, size, dtype, (*lists, outer, n, made.m, inner)
 
 
 def planned(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> Plan | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,8 @@ def out_of_order(a: Any) -> bool:
 
 def as_it_lies(a: np.ndarray) -> np.ndarray:
     """A view with the dimensions in the order that they have in memory."""
+    if a.flags.f_contiguous:
+        return a.T
     return a.transpose(sorted(range(a.ndim), key=lambda d: -abs(a.strides[d])))
 
 
@@ -98,14 +101,15 @@ def of_copies(entries: ByDtype, any_order: bool = False) -> Callable[[Callable],
 
     def decorated(function: Callable) -> Callable:
         def behind(*given: Any) -> Any:
-            for a in given:
-                if out_of_order(a):
-                    break
+            if any_order and given[1] is None and out_of_order(given[0]):
+                copies = [as_it_lies(given[0]), *given[1:]]
             else:
+                copies = [*given]
+            for k, a in enumerate(copies):
+                if out_of_order(a):
+                    copies[k] = row_major(a)
+            if not any(map(is_not, given, copies)):
                 return function(*given)
-            if any_order and given[1] is None:
-                given = (as_it_lies(given[0]), *given[1:])
-            copies = [row_major(a) if out_of_order(a) else a for a in given]
             found = entries[given[0].dtype](*copies)
             return function(*copies) if found is None else found
 

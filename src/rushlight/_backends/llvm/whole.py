@@ -20,8 +20,7 @@ from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i64
 from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64
 
 FULL = {F32: f32, F64: f64}
-MASKED = {**FULL, I64: i64}
-FILLED = {**MASKED, F16: f16, BF16: bf16}
+FILLED = {**FULL, I64: i64, F16: f16, BF16: bf16}
 SLICES = kernels.put_slices, {"I": i64}
 ELEMENTS = kernels.write_along, {"I": i64, "NEW": False, "SAME": False}
 
@@ -85,7 +84,7 @@ ENTRIES = {
         index_calls.scatter_reduce, ELEMENTS, kernels.mean_along, ("sum", "prod", "amax", "amin")
     ),
     "index_select": taking(index_calls.index_select, kernels.take_slices),
-    "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled, MASKED),
+    "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled),
     "complex": of_parts(few.complex, few.complex_of),
     "polar": of_parts(few.polar, few.polar_of),
     "renorm": entries(

@@ -503,7 +503,9 @@ def _is_infinity(a: Any, which: float) -> Any:
         raise RuntimeError("isposinf and isneginf do not support complex inputs.")
     if is_float(a):
         return np.equal(a, which)
-    return np.zeros(a.shape, bool) if a.flags.c_contiguous else np.zeros_like(a, bool)
+    if a.flags.c_contiguous or not a.flags.f_contiguous:
+        return np.zeros(a.shape, bool) if a.flags.c_contiguous else np.zeros_like(a, bool)
+    return np.zeros(a.shape[::-1], bool).T
 
 
 def signbit(a: Any) -> Any:

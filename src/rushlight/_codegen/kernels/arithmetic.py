@@ -165,6 +165,22 @@ def nextafter(a, b):
 
 
 @inline
+def power_whole(a, b):
+    """a**b of integers, which wraps around; of negative b 0, save for the bases 1 and -1."""
+    T = typeof(a)
+    sign = T(1) if b & T(1) == 0 else T(-1)
+    r, square, left = T(1), a + T(0), b + T(0)
+    while left > 0:
+        if left & T(1) != 0:
+            r = r * square
+        square = square * square
+        left = left >> T(1)
+    if b < 0:
+        r = T(1) if a == 1 else sign if a == T(-1) else T(0)
+    return r
+
+
+@inline
 def left_shift(a, b):
     """a << b, 0 for a shift that is negative or no less than the number of bits."""
     T = typeof(a)

@@ -459,7 +459,7 @@ def take_places(a: Ptr[U], index: Ptr[i64], out: Ptr[U], bad: Ptr[i64], n: i64, 
 @kernel
 def filled(a: Ptr[T], mask: Ptr[u8], out: Ptr[T], n: i64, value: V):
     """out[i] = value where mask[i] is not 0, else a[i]."""
-    v = T(value)
+    v = T.loaded(value)
     for lo, hi in parallel(n, GRAIN):
         for i in lanes(lo, hi):
             out[i] = v if mask[i] != 0 else a[i]

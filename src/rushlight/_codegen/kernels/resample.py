@@ -47,10 +47,9 @@ def summed(p, step, V, mask, begin, place, weight, o, TAPS, R, L):
 
 
 @kernel
-def down(TAPS, x: Ptr[A], y: Ptr[B], begin: Ptr[i64], place: Ptr[i64], weight: Ptr[R],
+def down(TAPS, L, x: Ptr[A], y: Ptr[B], begin: Ptr[i64], place: Ptr[i64], weight: Ptr[R],
          outer: i64, n: i64, m: i64, inner: i64):  # fmt: skip
-    """y [outer, m, inner] from x [outer, n, inner]."""
-    L = 64 // R.size
+    """y [outer, m, inner] from x [outer, n, inner], by vectors of L elements."""
     for lo, hi in parallel(outer * m, max(WORK // inner, i64(1))):
         for r in range(lo, hi):
             o, p, to = r % m, x + r // m * n * inner, y + r * inner
@@ -59,7 +58,11 @@ def down(TAPS, x: Ptr[A], y: Ptr[B], begin: Ptr[i64], place: Ptr[i64], weight: P
                 sums = summed(p + j, inner, SIDE, None, begin, place, weight, o, TAPS, R, L)
                 for v in unroll(SIDE):
                     store(to + (j + v * L), sums[v])
-            for j in range(wide, inner, L):
+            whole = inner - inner % L
+            for j in range(wide, whole, L):
+                sums = summed(p + j, inner, 1, None, begin, place, weight, o, TAPS, R, L)
+                store(to + j, sums[0])
+            for j in range(whole, inner, L):
                 mask = iota(i64, L) < inner - j
                 sums = summed(p + j, inner, 1, mask, begin, place, weight, o, TAPS, R, L)
                 store(to + j, sums[0], mask)

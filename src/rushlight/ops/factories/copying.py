@@ -5,6 +5,7 @@ A copy keeps the order of its source's memory (PyTorch's preserve_format) unless
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -354,6 +355,12 @@ def free(t: Tensor) -> bool:
     return a.__class__ is np.ndarray and t._counter is not INFERENCE and not active.modes
 
 
+@lru_cache(64)
+def zero(d: np.dtype) -> np.ndarray:
+    """The number 0 of a dtype; nobody writes to the array."""
+    return arguments.converted(0, d)
+
+
 @public(method=True)
 def zero_(self):
     """Overwrite by zeros."""
@@ -368,7 +375,7 @@ def zero_(self):
 
             return sparse_calls.zero_(self)
         return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
-    general.xp.fill(a, arguments.scalar(0, a.dtype))
+    general.xp.fill(a, zero(a.dtype))
     (counter or version_of(self)).n += 1
     return self
 

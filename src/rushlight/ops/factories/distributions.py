@@ -109,6 +109,7 @@ def drawn_of(
     return recorded(result, recorder, parameters[-1])
 
 
+MANY = 1 << 20  # elements that there is surely memory for
 HELD = (np.ndarray, meta.Meta)  # classes of arrays that parameters are taken from as they are
 
 
@@ -183,6 +184,11 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
     g = source(generator)
     a = plain(input)
+    recorder = bernoulli_node if p is None else bernoulli_p_node
+    if out is None and a.__class__ is np.ndarray and a.size <= MANY:
+        r = xp.empty(a.shape, a.dtype)
+        sampling.bernoulli_(r, a if p is None else p, g)
+        return recorded(_wrap(r), recorder, input)
     d = a.dtype if out is None else creation.check_out("bernoulli", out)
 
     def values() -> np.ndarray:
@@ -193,7 +199,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     result = delivered("bernoulli", values, input._array, a.shape, d, out)
     if out is not None:
         return result
-    return recorded(result, bernoulli_node if p is None else bernoulli_p_node, input)
+    return recorded(result, recorder, input)
 
 
 @public(method=True, overridable=True, primitive=True)

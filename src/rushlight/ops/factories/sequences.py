@@ -16,7 +16,18 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight._backends.meta import Meta
 from rushlight.core import dtypes, modes
-from rushlight.core.dtype_sets import BF16, C128, F16, F32, FLOATING, FULL, I32, I64, STORED_ONLY
+from rushlight.core.dtype_sets import (
+    BF16,
+    C128,
+    F16,
+    F32,
+    F64,
+    FLOATING,
+    FULL,
+    I32,
+    I64,
+    STORED_ONLY,
+)
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.factories import arguments, creation
@@ -380,6 +391,8 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
 
 def _logspace(start: Any, end: Any, n: int, d: np.dtype, base: Any) -> np.ndarray:
     if d in FLOATING and 0.1 <= base <= 10 and -30 < start < 30 and -30 < end < 30 and d is not F16:
+        if n == 1:
+            return xp.full((1,), arguments.scalar(float(base) ** start, d), d)
         return _powers(start, end, n, d, base)  # nothing overflows, and nobody has to be told
     with np.errstate(all="ignore"):
         return _powers(start, end, n, d, base)
@@ -392,8 +405,9 @@ def _powers(start: Any, end: Any, n: int, d: np.dtype, base: Any) -> np.ndarray:
         # PyTorch's exponents are float32 here, and its bounds are cut to integers first.
         exponents = _linspace(int(start), int(end), n, F32)
         powers = np.power(float(base), exponents.astype(np.float64))
-    else:
-        powers = np.power(float(base), _linspace(start, end, n, d).astype(np.float64))
+    else:  # the exponent of one step is not rounded
+        exponents = _linspace(start, end, n, F64 if n == 1 else d)
+        powers = np.power(float(base), exponents.astype(np.float64))
     return powers.astype(d)
 
 

@@ -6,8 +6,12 @@ import itertools
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
+from rushlight._backends import cpu as xp
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.layout.regions import slice_dim
@@ -27,7 +31,10 @@ def join_back(g: list, dim: int) -> Tensor:
 @op(view=True, outputs="list", where="aten", name="split", node="SplitBackward0", method=False)
 def split_even(xp, input: Array, split_size: int, dim: int = 0):
     """Slices of `split_size`, the last one shorter; `dim` is not negative."""
-    starts = range(0, input.shape[dim] or 1, split_size or 1)
+    n = input.shape[dim]
+    if n <= split_size:
+        return [input[...]]
+    starts = range(0, n, split_size)
     if not dim:
         return [input[i : i + split_size] for i in starts]
     before = (EVERYTHING,) * dim
@@ -371,6 +378,9 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
 def parts_apart(views: Any, operator: Any, input: Tensor, size: Any, dim: int) -> tuple:
     """The parts by the operator; of what has no history, views that forget what they are views of."""
+    a = input._array
+    if input._edge is None and a.__class__ is np.ndarray and not active.modes:
+        return tuple([_wrap(part) for part in views.op.declared(xp, a, size, dim)])
     if input._edge is not None:
         return operator(input, size, dim)
     parts = views(input, size, dim)

@@ -158,8 +158,14 @@ def unflatten(input: Tensor, dim: int, sizes: Sizes):
     >>> torch.zeros(2, 12).unflatten(1, (3, -1)).shape
     torch.Size([2, 3, 4])
     """
-    shape = input._array.shape
+    a = input._array
+    shape = a.shape
     dim = geometry.wrap_dim(dim, len(shape))
+    if sizes.__class__ is tuple and sizes and a.__class__ is ndarray and a.size:
+        try:
+            return view_as_sizes(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
+        except RuntimeError:
+            pass  # below it is said what is wrong
     sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")

@@ -493,6 +493,8 @@ def rrelu(
     low, high = float(wide.np.type(lower)), float(wide.np.type(upper))
     if input._array.__class__ is ndarray and not active.modes:
         slopes = _wrap(sampling.slopes(input._array, low, high, source(generator)))
+        if input.dtype is wide:
+            return input * slopes
         return (input.to(wide) * slopes).to(input.dtype)
     x = input.detach()
     slopes = x.new_ones(x.shape, dtype=wide)

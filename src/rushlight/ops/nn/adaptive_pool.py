@@ -6,7 +6,13 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from numpy import ndarray
+
+from rushlight._backends import cpu as xp
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, settings
+from rushlight.core.dtype_sets import FLOATING
+from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.factories.random import rand
 from rushlight.ops.nn.inputs import check_dtype, check_tensor, is_channels_last
@@ -25,6 +31,8 @@ from rushlight.ops.nn.pool import (
     spread,
     window_sizes,
 )
+from rushlight.rng import generator as generators
+from rushlight.rng import sampling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -425,7 +433,13 @@ def fractional_max_pool(
     out = all_or_one(name, "output_size", output_size, n)
     if samples is None:
         lead = (1, input.shape[0]) if input.ndim == n + 1 else tuple(input.shape[:2])
-        samples = rand(*lead, n, dtype=input.dtype, device=input.device)
+        a = input._array
+        if a.__class__ is ndarray and a.dtype in FLOATING and not active.modes:
+            uniform = xp.empty((*lead, n), a.dtype)
+            sampling.uniform_(uniform, 0.0, 1.0, generators.default_generator)
+            samples = _wrap(uniform)
+        else:
+            samples = rand(*lead, n, dtype=input.dtype, device=input.device)
     y = fractional[n](input, samples, kernel, out)
     return tuple(y) if indices else y[0]
 

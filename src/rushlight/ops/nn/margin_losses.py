@@ -77,6 +77,8 @@ def over_rows(xp: Any, losses: Any, reduction: str) -> Any:
     """The losses of rows, their mean, or their sum."""
     if reduction == "none":
         return losses
+    if losses.size == 1:
+        return losses.reshape(())
     return xp.asarray((xp.mean if reduction == "mean" else xp.sum)(losses, None, False))
 
 
