@@ -497,3 +497,9 @@ def test_the_same_randomness_drops_the_same_elements(name, inplace):
     )
     assert not (other == other[0]).all()
     assert torch.equal(vmap(lambda t: drop(t, training=False), randomness="same")(x), x)
+
+
+def test_layers_of_an_ensemble_multiply_what_lies_transposed():
+    w, bias, x = torch.randn(3, 5, 4), torch.randn(3, 5), torch.randn(3, 4, 2)
+    found = vmap(lambda w, b, x: F.linear(x.T, w, b))(w, bias, x)
+    assert_close(found, torch.stack([F.linear(x[k].T, w[k], bias[k]) for k in range(3)]))

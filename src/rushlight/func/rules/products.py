@@ -106,6 +106,8 @@ def linear(b: Batched) -> Any:
         y = (x @ in_front(w.unsqueeze(-1), max(b.ndim("input"), 2))).squeeze(-1)
     elif b.ndim("input") == 1:
         y = (w @ x.unsqueeze(-1)).squeeze(-1)
+    elif b.ndim("input") == b.ndim("weight") == 2 and x.stride(1) == 1 != x.stride(2):
+        y = (w @ x.transpose(1, 2)).transpose(1, 2)  # both factors are read along their rows
     else:
         y = x @ in_front(w.transpose(-1, -2), b.ndim("input"))
     if bias is None:
