@@ -124,3 +124,17 @@ def test_names_of_the_c_module():
     del t
     gc.collect()
     assert ref.expired()
+
+
+def test_what_does_not_depend_on_its_input_has_a_tangent_of_zeros():
+    x = torch.tensor([0.0, 1.0, 2.0])
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(x, torch.ones(3))
+        count = torch.linalg.vector_norm(x, 0)  # how many are not zero
+        assert forward_ad.unpack_dual(count).tangent.item() == 0
+
+
+def test_index_put_of_no_elements_has_a_tangent():
+    x, at = torch.ones(5, 0), (torch.tensor([0, 1]),)
+    _, t = torch.func.jvp(lambda x: x.index_put(at, torch.ones(2, 0)), (x,), (x,))
+    assert t.shape == (5, 0)

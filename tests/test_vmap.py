@@ -503,3 +503,101 @@ def test_layers_of_an_ensemble_multiply_what_lies_transposed():
     w, bias, x = torch.randn(3, 5, 4), torch.randn(3, 5), torch.randn(3, 4, 2)
     found = vmap(lambda w, b, x: F.linear(x.T, w, b))(w, bias, x)
     assert_close(found, torch.stack([F.linear(x[k].T, w[k], bias[k]) for k in range(3)]))
+
+
+class Scaled(torch.autograd.Function):
+    """x * y by a class of its own, whose gradients have the shape of the product."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y, g * x
+
+    @staticmethod
+    def jvp(ctx, s, t):
+        x, y = ctx.saved_tensors
+        return s * y + x * t
+
+
+@pytest.mark.parametrize(
+    ("dims", "shapes"),
+    [
+        ([(0, 0)], [(2, 4), (2, 3, 4)]),
+        ([(None, 0), (0, 0)], [(2, 4), (2, 3, 4)]),
+        ([(0, None), (0, None)], [(2, 3, 4), (4,)]),
+        ([(0, 0), (0, 0), (0, 0)], [(2, 3, 4), (2, 3, 4)]),
+    ],
+)
+def test_generated_rules_nest_and_their_gradients_are_summed(dims, shapes):
+    def mapped(f):
+        for each in dims:
+            f = vmap(f, each)
+        return f
+
+    x, y = (torch.randn(*shape, dtype=torch.float64) for shape in shapes)
+    ours, plain = mapped(Scaled.apply), mapped(torch.mul)
+    g = torch.randn_like(plain(x, y))
+    assert_close(vjp(ours, x, y)[1](g), vjp(plain, x, y)[1](g))
+    assert_close(jvp(ours, (x, y), (y.sum() * x, y)), jvp(plain, (x, y), (y.sum() * x, y)))
+
+
+def test_a_mapped_function_may_return_what_it_wrote_to():
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.exp_()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(*inputs)
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return Exp.apply(x), in_dims[0]
+
+    x = torch.randn(2, 3, dtype=torch.float64)
+    for dim in (0, 1):
+        each = vmap(lambda x: Exp.apply(x.clone()), dim, dim)
+        assert_close(each(x), x.exp())
+        assert_close(vjp(each, x)[1](x)[0], x * x.exp())
+
+
+def test_gradients_of_what_is_mapped_over_gradients_alone():
+    x, g = torch.randn(3, 4), torch.randn(5, 6, 4)
+    repeats = torch.tensor([1, 2, 3])
+
+    def pulled(f):
+        return vmap(lambda g: vjp(f, x)[1](g)[0])
+
+    assert_close(
+        pulled(lambda x: x.repeat_interleave(repeats, 0))(g),
+        torch.stack([g[:, 0], g[:, 1:3].sum(1), g[:, 3:].sum(1)], 1),
+    )
+    ones = torch.ones(2, 1)
+    assert_close(pulled(lambda x: torch.kron(x, ones))(g), g.unflatten(1, (3, 2)).sum(2))
+
+
+def test_a_tangent_of_numbers_that_only_the_primal_is_mapped_of():
+    x = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
+    one = torch.tensor(1.0, dtype=torch.float64)
+
+    def slope(x):
+        return x.sgn() * x
+
+    assert_close(vmap(lambda x: jvp(slope, (x,), (one,))[1])(x), x.sgn())

@@ -222,12 +222,11 @@ class Batch(Lifted):
         ):
             return NotImplemented
         ndim = max(len(t._array.shape) for t in tensors)
-        inner, has = {}, False
+        inner = {}
         for n, v in given.items():
             a = v._array if isinstance(v, Tensor) else None
             if a.__class__ is Batch and a.level is self.level:
                 v = in_front(a.value, ndim) if a.has else a.value
-                has |= a.has
             inner[n] = v
         values = [v for v in inner.values() if isinstance(v, Tensor)]
         recorded = any(v._edge is not None for v in values)
@@ -235,7 +234,9 @@ class Batch(Lifted):
             found = rule.function(**{n: inner[n] for n in rule.names})
         else:
             found = gradient(op, rule, inner, False)
-        if found._array.shape[has:] != env["g"]._array.shape:
+        shape, wanted = found._array.shape, env["g"]._array.shape
+        has = len(shape) > len(wanted)  # not of what the rule only looks at the shape of
+        if shape[has:] != wanted:
             return NotImplemented
         return tensor(Batch(found, self.level, has))
 

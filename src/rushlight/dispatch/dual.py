@@ -273,6 +273,8 @@ class Moving:
                         f"Trying to use forward AD with aten::{name} that does not support it."
                     ) from None
             raise
+        if found == [None] and self.op.differentiable:  # zero at every place
+            found = [results[0].new_zeros(results[0].shape)]
         for r, t in zip(results, found, strict=True):
             if r is not None and t is not None and r._array.__class__ is Dual:
                 t = t if t.dtype.kind is r.dtype.kind else t.to(r.dtype)

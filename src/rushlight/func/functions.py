@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
-from rushlight.autograd.function import Function, recorded
+from rushlight.autograd.function import Function, fitted, recorded
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.batch import Batch, batched
 from rushlight.dispatch.transforms import Level, lifted, tensor
@@ -33,7 +33,9 @@ def forward(cls: type[Function], args: tuple, level: Level) -> Any:
     """The result for the tensors inside, lifted."""
     leaves, spec = tree_flatten(args)
     own = cls.vmap is not Function.vmap
-    inner, dims = [], []
+    inner: list[Any] = []
+    dims: list[int | None] = []
+    written: dict[int, Tensor] = {}  # tensors inside -> those at this level
     for x in leaves:
         a = lifted(x, level)._array if isinstance(x, Tensor) else None
         if a is None:
@@ -43,8 +45,19 @@ def forward(cls: type[Function], args: tuple, level: Level) -> Any:
         inner.append(value)
         dims.append(dim)
     given, in_dims = tree_unflatten(inner, spec), tree_unflatten(dims, spec)
+    versions = [x._version if isinstance(x, Tensor) and not x.is_inference() else 0 for x in inner]
+    result, out_dims = mapped_result(cls, given, in_dims, dims, level)
+    for outer, x, version in zip(leaves, inner, versions, strict=True):
+        if isinstance(x, Tensor) and not x.is_inference() and x._version != version:
+            written[id(x)] = outer
+    return wrapped(result, out_dims, level, written)
+
+
+def mapped_result(cls: type[Function], given: Any, in_dims: Any, dims: list, level: Level) -> tuple:
+    """(the result for the tensors inside, its mapped dimensions)."""
+    own = cls.vmap is not Function.vmap
     if all(d is None for d in dims):
-        return wrapped(cls.apply(*given), None, level)
+        return cls.apply(*given), None
     if own and cls.generate_vmap_rule:
         refuse(
             cls, "has both generate_vmap_rule=True and an overridden vmap staticmethod. Please set "
@@ -53,7 +66,7 @@ def forward(cls: type[Function], args: tuple, level: Level) -> Any:
     if cls.generate_vmap_rule:
         made = generated(cls, dims, level)
         result = made.apply(*given)
-        return wrapped(result, tree_unflatten(made.out_dims, tree_flatten(result)[1]), level)
+        return result, tree_unflatten(made.out_dims, tree_flatten(result)[1])
     if not own:
         refuse(
             cls, "does not have vmap support. Please override and implement the vmap staticmethod or set "
@@ -66,15 +79,15 @@ def forward(cls: type[Function], args: tuple, level: Level) -> Any:
             "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
             f"compatible with the output. Got a {said} instead"
         )
-    return wrapped(*got, level)
+    return got
 
 
 def refuse(cls: type, what: str) -> NoReturn:
     raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it {what}{MORE}")
 
 
-def wrapped(result: Any, out_dims: Any, level: Level) -> Any:
-    """A result with its tensors at `level`."""
+def wrapped(result: Any, out_dims: Any, level: Level, written: dict[int, Tensor]) -> Any:
+    """A result with its tensors at `level`; one that was `written` to is the argument that it came from."""
     from rushlight.func.batching import _broadcast
 
     leaves, spec = tree_flatten(result)
@@ -89,7 +102,7 @@ def wrapped(result: Any, out_dims: Any, level: Level) -> Any:
     made = []
     for x, d in zip(leaves, dims, strict=True):
         if isinstance(x, Tensor):
-            x = batched(x, d, level)
+            x = written[id(x)] if id(x) in written else batched(x, d, level)
         made.append(x)
     return tree_unflatten(made, spec)
 
@@ -101,6 +114,14 @@ class BatchedCtx:
         self.ctx, self.level = ctx, None
         self.needs_input_grad = ctx.needs_input_grad
         self.has: dict[str, list] = {}
+        self.inputs: list = []  # (shape, dtype) of each input, None for what is no tensor
+
+    def name(self) -> str:
+        return self.ctx.name()
+
+    @property
+    def _in_jvp(self) -> bool:
+        return self.ctx._in_jvp
 
     def taken(self, kind: str, tensors: tuple) -> list:
         self.has[kind] = []
@@ -174,6 +195,9 @@ def generated(cls: type[Function], in_dims: list, outer: Level) -> type[Function
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
             ctx.batched = BatchedCtx(ctx)
+            ctx.batched.inputs = [
+                (x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in inputs
+            ]
             with opened() as level:
                 ctx.batched.level = level
                 cls.setup_context(
@@ -187,14 +211,16 @@ def generated(cls: type[Function], in_dims: list, outer: Level) -> type[Function
                 got = cls.backward(ctx.batched, *up(gs, Generated.out_dims, level))
                 got = got if isinstance(got, tuple) else (got,)
                 made = []
-                for g, of, d in zip(got, ctx.unbroadcast_to, in_dims, strict=True):
+                for i, (g, of, d) in enumerate(zip(got, ctx.batched.inputs, in_dims, strict=True)):
                     if isinstance(g, Tensor):
+                        shape, dtype = of
+                        g = fitted(ctx, i, g, shape if d is None else shape[1:], dtype)
                         a = lifted(g, level)._array
                         g = a.value
                         if a.has and d is None:
                             g = g.sum(0)
                         elif not a.has and d is not None:
-                            g = g.expand(of[0])
+                            g = g.expand(shape)
                     made.append(g)
             return tuple(made)
 

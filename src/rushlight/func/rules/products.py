@@ -115,6 +115,14 @@ def linear(b: Batched) -> Any:
     return y + (in_front(bias, y.dim() - 1) if "bias" in b.has else bias)
 
 
+@rule("internal.kron_of_matrices")
+def kron_of_matrices(b: Batched) -> Any:
+    x, y = b.expanded("input"), b.expanded("other")
+    n, rows, columns = x.shape
+    found = x[:, :, None, :, None] * y[:, None, :, None, :]
+    return found.reshape(n, rows * y.shape[1], columns * y.shape[2])
+
+
 def added(b: Batched, product: Any) -> Any:
     """beta * input + alpha * product, for tensors with their levels."""
     beta, alpha, x = b.named["beta"], b.named["alpha"], b.outer["input"]

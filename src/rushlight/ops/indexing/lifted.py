@@ -98,7 +98,7 @@ class Places:
         values = values.expand([full[d] for d in order])
         if self.at:
             values = values.permute([order.index(d) for d in range(len(order))])
-        values = values.reshape((-1, *self.rest))
+        values = values.reshape((geometry.numel(self.shape), *self.rest))
         write = index_add if accumulate else index_copy
         return self.back(write(self.rows(), 0, self.flat, values))
 

@@ -11,7 +11,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, op, public
-from rushlight.dispatch.transforms import somewhere
+from rushlight.dispatch.transforms import Lifted, somewhere
 from rushlight.ops.layout.shape import expand, reshape
 from rushlight.ops.layout.views import DIAGONAL, copied
 
@@ -209,6 +209,8 @@ def repeat_each_back(g: Tensor, input_shape: Ints, repeats: Tensor, dim: int) ->
 def repeated_slices(repeats: Tensor) -> Tensor:
     """Which slice each repeated slice was."""
     r = math_bits.resolved(repeats._array)
+    if isinstance(r, Lifted):
+        r = r.to_numpy()
     xp = devices.of(r)
     return _wrap(xp.repeat(xp.arange(r.size), r))
 
