@@ -159,6 +159,25 @@ class BatchedCtx:
         )
 
 
+def up(values: Any, dims: list, level: Level) -> Any:
+    """Values with their tensors at `level`; `dims`: 0 for each leaf with a mapped dimension in front."""
+    leaves, spec = tree_flatten(values)
+    made = [
+        tensor(Batch(x, level, d is not None)) if isinstance(x, Tensor) else x
+        for x, d in zip(leaves, dims, strict=True)
+    ]
+    return tree_unflatten(made, spec)
+
+
+def down(values: Any, level: Level) -> tuple[Any, list]:
+    """(values with what is inside of their tensors, as `dims` of `up`)."""
+    leaves, spec = tree_flatten(values)
+    arrays = [lifted(x, level)._array if isinstance(x, Tensor) else None for x in leaves]
+    dims = [0 if a is not None and a.has else None for a in arrays]
+    made = [x if a is None else a.value for x, a in zip(leaves, arrays, strict=True)]
+    return tree_unflatten(made, spec), dims
+
+
 def generated(cls: type[Function], in_dims: list, outer: Level) -> type[Function]:
     """The function of whole batches whose parts are those of `cls`, mapped."""
 
@@ -166,21 +185,6 @@ def generated(cls: type[Function], in_dims: list, outer: Level) -> type[Function
         level = Level(Batch)
         level.size, level.randomness = outer.size, outer.randomness
         return level
-
-    def up(values: Any, dims: list, level: Level) -> Any:
-        leaves, spec = tree_flatten(values)
-        made = [
-            tensor(Batch(x, level, d is not None)) if isinstance(x, Tensor) else x
-            for x, d in zip(leaves, dims, strict=True)
-        ]
-        return tree_unflatten(made, spec)
-
-    def down(values: Any, level: Level) -> tuple[Any, list]:
-        leaves, spec = tree_flatten(values)
-        arrays = [lifted(x, level)._array if isinstance(x, Tensor) else None for x in leaves]
-        dims = [0 if a is not None and a.has else None for a in arrays]
-        made = [x if a is None else a.value for x, a in zip(leaves, arrays, strict=True)]
-        return tree_unflatten(made, spec), dims
 
     class Generated(Function):
         generate_vmap_rule = True
