@@ -250,8 +250,10 @@ def test_what_launched_programs_write_goes_to_files(tmp_path):
         "0stdout.log": "an apple 0\na pear\n", "1stdout.log": "an apple 1\na pear\n", "0stderr.log": "no\n",
         "1stderr.log": "no\n", "filtered_stdout.log": "[rank0] a pear\n",
     }  # fmt: skip
-    with pytest.raises(NotImplementedError, match="of a function"):
-        launcher.elastic_launch(config, print)()
+    config.run_id = "function"
+    assert launcher.elastic_launch(config, print)("of a function") == {0: None, 1: None}
+    written = [path.read_text() for path in tmp_path.glob("function_*/attempt_0/?/stdout.log")]
+    assert written == ["of a function\n"] * 2
     with pytest.raises(ValueError, match="'0:x' is no number of a stream"):
         Std.from_str("0:x")
     (tmp_path / "file").touch()

@@ -14,7 +14,7 @@ from rushlight.distributed.elastic import ChildFailedError, DefaultLogsSpecs, Pr
 
 __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
-MOMENT = 0.1  # seconds between looks at what processes have sent
+MOMENT = 0.05  # seconds between looks at what processes do
 
 
 @dataclass
@@ -89,13 +89,11 @@ def launch_agent(
     options = config.options()
     if not callable(entrypoint):
         run.make_folder(options)
-    elif options.redirects != "0" or options.tee != "0":
-        raise NotImplementedError("elastic_launch of a function: what it writes goes to no files")
     for restarts in range(config.max_restarts + 1):
         job = run.Job(options, restarts)
         try:
             if callable(entrypoint):
-                return _functions(job, config.start_method, entrypoint, args)
+                return _functions(job, config, entrypoint, args)
             options.training_script = entrypoint or sys.executable
             options.training_script_args = [*map(str, args)]
             return _programs(job)
@@ -120,39 +118,27 @@ def _programs(job: run.Job) -> dict[int, Any]:
     return dict.fromkeys(range(job.first, job.first + job.here))
 
 
-def _functions(job: run.Job, method: str, fn: Callable, args: list[Any]) -> dict[int, Any]:
-    import multiprocessing
+def _functions(job: run.Job, config: LaunchConfig, fn: Callable, args: list[Any]) -> dict[int, Any]:
+    from rushlight.distributed.elastic.multiprocessing import start_processes
 
-    from rushlight.multiprocessing.spawn import ProcessException, start_processes
-
-    results, found = multiprocessing.get_context(method).SimpleQueue(), {}
     shared = {k: str(v) for k, v in job.shared.items()}
-    given = (job.first, shared, results, fn, args)
-    started = start_processes(_function, given, job.here, join=False, start_method=method)
-    assert started is not None  # it is None only with join=True
+    envs = {}
+    for local in range(job.here):
+        rank = str(job.first + local)
+        envs[local] = {"RANK": rank, "LOCAL_RANK": str(local), "ROLE_RANK": rank} | shared
+    specs = config.logs_specs or DefaultLogsSpecs(os.devnull)
+    started = start_processes(
+        config.role, fn, dict.fromkeys(envs, tuple(args)), envs, specs, start_method=config.start_method,
+        duplicate_stdout_filters=config.duplicate_stdout_filters,
+        duplicate_stderr_filters=config.duplicate_stderr_filters,
+    )  # fmt: skip
     try:
-        done = False
-        while not done:
-            done = started.join(MOMENT)
-            while not results.empty():
-                rank, value = results.get()
-                found[rank] = value
-    except ProcessException as error:
-        code = getattr(error, "exit_code", 1)
-        failure = ProcessFailure(error.error_index, error.error_pid, code, message=error.msg)
-        name = getattr(fn, "__qualname__", str(fn))
-        raise ChildFailedError(name, {job.first + error.error_index: failure}) from error
+        result = started.wait(period=MOMENT)
     finally:
-        for process in started.processes:
-            process.terminate()  # of those that still run, where this one is interrupted
-    return dict(sorted(found.items()))
-
-
-def _function(
-    local: int, first: int, shared: dict[str, str], results: Any, fn: Callable, args: list[Any]
-) -> None:
-    """What each process runs."""
-    rank = first + local
-    own = {"RANK": str(rank), "LOCAL_RANK": str(local), "ROLE_RANK": str(rank)}
-    os.environ.update(own | shared)
-    results.put((rank, fn(*args)))
+        started.close()  # of those that still run, where this one is interrupted
+    assert result is not None  # there is no limit of time
+    if result.is_failed():
+        name = getattr(fn, "__qualname__", str(fn))
+        failures = {job.first + local: failure for local, failure in result.failures.items()}
+        raise ChildFailedError(name, failures)
+    return {job.first + local: value for local, value in result.return_values.items()}

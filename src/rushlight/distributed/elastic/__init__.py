@@ -1,6 +1,6 @@
-"""`torch.distributed.elastic`: what a script that the launcher starts says when it fails, and small things that scripts use.
+"""`torch.distributed.elastic`: agents that start processes again, what scripts say when they fail, and small things that they use.
 
-Agents of PyTorch's launcher are not there, nor how its machines agree on numbers: run.py starts jobs.
+`rushlight run` starts jobs without it (run.py).
 """
 
 from __future__ import annotations

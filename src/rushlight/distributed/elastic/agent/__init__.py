@@ -1,0 +1,1 @@
+"""`torch.distributed.elastic.agent`: what starts the processes of a machine and starts them again."""
