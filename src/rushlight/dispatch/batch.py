@@ -66,6 +66,10 @@ class Batch(Lifted):
             level.history = True
 
     @property
+    def below(self) -> Any:
+        return self.value._array
+
+    @property
     def original(self) -> tuple[Tensor, int | None]:
         """The tensor as `vmap` was given it, and its mapped dimension."""
         return self.given or (self.value, 0 if self.has else None)
@@ -333,6 +337,9 @@ class Batched:
         """What the call returns: tensors of this level, recorded where one of its arguments has a history."""
         op = self.op
         recording = self.history and op.differentiable and thread.grad
+        alone = op.outputs is None and not (op.view or op.intermediates)
+        if alone and not (recording or thread.inference):
+            return tensor(self.run())
         named = self.outer if recording or op.view else self.named
         if recording and op.view and named[op.inputs[0]]._counter is INFERENCE:
             recording = False

@@ -66,6 +66,10 @@ class Dual(Lifted):
         self.plain, self.tangent, self.level = plain, tangent, level
 
     @property
+    def below(self) -> Any:
+        return self.plain
+
+    @property
     def value(self) -> Tensor:
         return tensor(self.plain)
 
@@ -251,9 +255,10 @@ class Moving:
         return result
 
     def give_tangents(self, results: list) -> None:
-        if not any(isinstance(r, Tensor) and r._array.__class__ is Dual for r in results):
+        duals = [r._array for r in results if isinstance(r, Tensor) and r._array.__class__ is Dual]
+        if not duals:
             return
-        if any(isinstance(innermost(r._array), Sparse) for r in tensors_in(results)):
+        if any(isinstance(innermost(a), Sparse) for a in duals):
             raise NotImplementedError(
                 f"Trying to use forward AD with {self.op.name} that does not support it because it has not been "
                 "implemented yet: sparse tensors have no tangents here"
@@ -273,12 +278,13 @@ class Moving:
                         f"Trying to use forward AD with aten::{name} that does not support it."
                     ) from None
             raise
-        if found == [None] and self.op.differentiable:  # zero at every place
+        if len(found) == 1 and found[0] is None and self.op.differentiable:  # zero at every place
             found = [results[0].new_zeros(results[0].shape)]
         for r, t in zip(results, found, strict=True):
             if r is not None and t is not None and r._array.__class__ is Dual:
                 t = t if t.dtype.kind is r.dtype.kind else t.to(r.dtype)
-                r._array.tangent = t if self.op.view else beside_others(t, self.moved.values())
+                fresh = self.op.view or self.op.path in PRODUCTS
+                r._array.tangent = t if fresh else beside_others(t, self.moved.values())
 
 
 def forward_below(op: Op, named: dict[str, Any], keep: bool) -> list:

@@ -513,6 +513,8 @@ class Op:
     def by_names(self, values: dict[str, Any]) -> Any:
         """A call with the values of the parameters under their names."""
         n, params = self.n_positional, self.params
+        if n == len(params):
+            return self.function(*[values[p] for p in params])
         return self.function(*[values[p] for p in params[:n]], **{p: values[p] for p in params[n:]})
 
     def __repr__(self) -> str:

@@ -122,6 +122,11 @@ class Lifted:
     def dtype(self) -> np.dtype:
         raise NotImplementedError
 
+    @property
+    def below(self) -> Any:
+        """The array inside."""
+        raise NotImplementedError
+
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
         """The results of `op`, lifted arrays, for arguments that are all lifted to this level."""
         raise NotImplementedError
@@ -228,12 +233,10 @@ class Kernels:
         return a.to_numpy()
 
     def root(self, a: Lifted) -> Any:
-        mine = inside(a)._array
-        return devices.of(mine).root(mine)
+        return devices.of(a.below).root(a.below)
 
     def address(self, a: Lifted) -> int:
-        mine = inside(a)._array
-        return devices.of(mine).address(mine)
+        return devices.of(a.below).address(a.below)
 
     def __getattr__(self, name: str) -> Any:
         if name in MAKING:  # plain arrays go with all others
@@ -249,7 +252,7 @@ def inside(a: Lifted) -> Tensor:
 def innermost(a: Any) -> Any:
     """The array in all the lifted ones."""
     while isinstance(a, Lifted):
-        a = inside(a)._array
+        a = a.below
     return a
 
 
@@ -273,7 +276,7 @@ def recorded_inside(t: Tensor) -> bool:
     while isinstance(a, Lifted):
         if a.level.history:
             return True
-        a = inside(a)._array
+        a = a.below
     return False
 
 
