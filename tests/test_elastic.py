@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
+import datetime
 import json
 import multiprocessing
 import signal
+import threading
 import time
 
 import pytest
 
-from rushlight.distributed import launcher
-from rushlight.distributed.elastic import DefaultLogsSpecs, Std, events, metrics, rendezvous, timer
+from rushlight.distributed import FileStore, TCPStore, argparse_util, launcher
+from rushlight.distributed.elastic import (
+    DefaultLogsSpecs,
+    Std,
+    c10d_rendezvous,
+    endpoints,
+    events,
+    metrics,
+    rendezvous,
+    timer,
+)
+from rushlight.distributed.elastic import dynamic_rendezvous as dynamic
 from rushlight.distributed.elastic.utils import get_free_port
 
 
@@ -256,6 +269,141 @@ def test_what_launched_programs_write_goes_to_files(tmp_path):
     assert written == ["of a function\n"] * 2
     with pytest.raises(ValueError, match="'0:x' is no number of a stream"):
         Std.from_str("0:x")
+    with pytest.raises(ValueError, match="'4' is no number of a stream"):
+        Std.from_str("4")
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="is a file"):
         DefaultLogsSpecs(str(tmp_path / "file"))
+
+
+def met(endpoint, handlers, count, k, **more):
+    params = rendezvous.RendezvousParameters(
+        "c10d", endpoint, "job", *count, last_call_timeout=1, keep_alive_interval=1, is_host=k == 0, **more
+    )  # fmt: skip
+    handlers[k] = rendezvous.get_rendezvous_handler(params)
+    return handlers[k].next_rendezvous()
+
+
+def test_machines_agree_on_numbers():
+    endpoint, handlers, found = f"localhost:{get_free_port()}", {}, {}
+
+    def machine(k):
+        again = k in handlers
+        found[k] = (
+            handlers[k].next_rendezvous()
+            if again
+            else met(endpoint, handlers, (2, 3), k, local_addr="localhost")
+        )
+
+    threads = [threading.Thread(target=machine, args=(k,)) for k in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(30)
+    assert {info.rank for info in found.values()} == {0, 1}
+    assert [found[k].world_size for k in range(2)] == [2, 2]
+    first = min(found, key=lambda k: found[k].rank)
+    found[first].store.set("key", "value")
+    assert found[1 - first].store.get("key") == b"value"
+    where = found[0].bootstrap_store_info
+    assert where == found[1].bootstrap_store_info and where.master_addr == "localhost"
+    assert TCPStore(where.master_addr, where.master_port, is_master=False).add("n", 2) == 2
+
+    late = threading.Thread(target=machine, args=(2,))  # the round is complete: it waits
+    late.start()
+    end = time.monotonic() + 30
+    while handlers[0].num_nodes_waiting() == 0 and time.monotonic() < end:
+        time.sleep(0.1)
+    threads = [threading.Thread(target=machine, args=(k,)) for k in range(2)]
+    for each in threads:
+        each.start()
+    for each in [late, *threads]:
+        each.join(30)
+    assert {info.rank for info in found.values()} == {0, 1, 2}
+    assert {info.world_size for info in found.values()} == {3}
+    assert handlers[2].shutdown()
+    end = time.monotonic() + 30
+    while (
+        not handlers[0].is_closed() and time.monotonic() < end
+    ):  # what was read is used for a second
+        time.sleep(0.1)
+    assert handlers[0].is_closed()
+    with pytest.raises(rendezvous.RendezvousClosedError):
+        handlers[1].next_rendezvous()
+    assert handlers[0].shutdown() and handlers[1].shutdown()
+
+
+def test_one_machine_alone_does_not_meet():
+    handlers = {}
+    endpoint = f"localhost:{get_free_port()}"
+    with pytest.raises(rendezvous.RendezvousTimeoutError, match="not enough machines"):
+        met(endpoint, handlers, (2, 2), 0, join_timeout=1)
+    assert handlers[0]._state_holder.state.participants == {}  # it took itself off
+    with pytest.raises(rendezvous.RendezvousConnectionError):
+        params = rendezvous.RendezvousParameters(
+            "c10d", f"localhost:{get_free_port()}", "job", 1, 1, is_host=False, read_timeout=1
+        )
+        rendezvous.get_rendezvous_handler(params)
+
+
+def test_a_machine_that_says_nothing_is_taken_off(tmp_path):
+    limits = dynamic.RendezvousTimeout()
+    second = datetime.timedelta(seconds=1)
+    settings = dynamic.RendezvousSettings("job", 1, 3, limits, second, 2)
+    backend = c10d_rendezvous.C10dRendezvousBackend(FileStore(str(tmp_path / "store")), "job")
+    holder = dynamic._BackendRendezvousStateHolder(backend, settings, 0)
+    other = dynamic._BackendRendezvousStateHolder(backend, settings, 0)
+    assert holder.sync() is None
+    now = datetime.datetime.now(datetime.UTC)
+    alive, dead = dynamic._NodeDesc("a", 1, 0), dynamic._NodeDesc("b", 1, 0)
+    for node, age in ((alive, 1), (dead, 3)):
+        holder.state.participants[node] = 0
+        holder.state.last_heartbeats[node] = now - age * second
+    holder.state.complete = True
+    holder.mark_dirty()
+    assert holder.sync() is True
+    assert other.sync() is None and [*other.state.participants] == [alive]
+    holder.state.round = 5
+    other.mark_dirty()
+    holder.mark_dirty()
+    assert other.sync() is True and holder.sync() is False  # who is late reads
+    assert holder.state.round == 0 and [*holder.state.participants] == [alive]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", {}), (" b= x ,c=y=z", {"b": "x", "c": "y=z"}), ("a=1,", "in format"), ("a=", "'a' must have a value")],
+)  # fmt: skip
+def test_settings_of_a_meeting_are_read(text, expected):
+    if isinstance(expected, dict):
+        assert endpoints._parse_rendezvous_config(text) == expected
+    else:
+        with pytest.raises(ValueError, match=expected):
+            endpoints._parse_rendezvous_config(text)
+
+
+def test_a_timer_ends_when_nobody_has_it():
+    calls = []
+    made = endpoints._PeriodicTimer(datetime.timedelta(seconds=0.02), calls.append, 1)
+    made.set_name("this test's timer")
+    made.start()
+    with pytest.raises(RuntimeError, match="already started"):
+        made.start()
+    end = time.monotonic() + 10
+    while len(calls) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert len(calls) >= 2
+    del made
+    assert all(thread.name != "this test's timer" for thread in threading.enumerate())
+
+
+def test_the_environment_sets_defaults_of_options(monkeypatch):
+    monkeypatch.setenv("PET_NAME", "given")
+    monkeypatch.setenv("PET_QUIET", "0")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--name", action=argparse_util.env, required=True)
+    parser.add_argument("--quiet", action=argparse_util.check_env, default=True)
+    parser.add_argument("--other", action=argparse_util.check_env)
+    assert vars(parser.parse_args([])) == {"name": "given", "quiet": False, "other": False}
+    found = vars(parser.parse_args(["--name", "said", "--quiet", "--other"]))
+    assert found == {"name": "said", "quiet": True, "other": True}

@@ -32,15 +32,21 @@ class Std(enum.IntFlag):
         found: dict[int, Std] = {}
         try:
             if ":" not in vm:
-                return cls(int(vm))
+                return _stream(vm)
             for each in vm.split(","):
-                rank, stream = map(int, each.split(":"))
-                found[rank] = cls(stream)
+                rank, stream = each.split(":")
+                found[int(rank)] = _stream(stream)
         except ValueError:
             raise ValueError(
                 f"{vm!r} is no number of a stream (0 to 3), nor RANK:STREAM,..."
             ) from None
         return found
+
+
+def _stream(text: str) -> Std:
+    if (number := int(text)) not in range(4):
+        raise ValueError(text)
+    return Std(number)
 
 
 def to_map(val_or_map: Std | dict[int, Std], local_world_size: int) -> dict[int, Std]:

@@ -1,18 +1,19 @@
 """`torch.distributed.elastic.rendezvous`: how the machines of a job meet, as handlers that a program may add to.
 
-The handler "static" is there: each machine says its number. Those that agree on numbers while they meet (c10d, etcd) are not.
+With the handler "static" each machine says its number, with "c10d" machines agree on numbers while they meet
+(dynamic_rendezvous.py). Those of etcd are not there.
 """
 
 from __future__ import annotations
 
 import abc
-import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from rushlight.distributed.elastic.endpoints import parse_rendezvous_endpoint
 from rushlight.distributed.elastic.utils import get_free_port
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
@@ -233,38 +234,6 @@ class RendezvousHandlerRegistry:
         return made
 
 
-def _try_parse_port(text: str) -> int | None:
-    return int(text) if re.fullmatch("[0-9]+", text) else None
-
-
-def parse_rendezvous_endpoint(endpoint: str | None, default_port: int) -> tuple[str, int]:
-    """The host and the port of an address.
-
-    >>> from rushlight.distributed.elastic.rendezvous import parse_rendezvous_endpoint
-    >>> parse_rendezvous_endpoint("first:29500", 1), parse_rendezvous_endpoint("[::1]", 1)
-    (('first', 29500), ('::1', 1))
-    """
-    given = (endpoint or "").strip()
-    if not given:
-        return "localhost", default_port
-    host, colon, text = given.rpartition(":")
-    if not colon or (given[0] == "[" and given[-1] == "]"):
-        host, port = given, default_port
-    else:
-        found = _try_parse_port(text)
-        if found is None or found > 65535:
-            raise ValueError(
-                f"The port number of the rendezvous endpoint '{given}' must be an integer between 0 and 65536."
-            )
-        port = found
-    if not re.fullmatch(r"[\w\.:-]+", host.removeprefix("[").removesuffix("]")):
-        raise ValueError(
-            f"The hostname of the rendezvous endpoint '{given}' must be a dot-separated list of labels, an IPv4 address, "
-            "or an IPv6 address."
-        )
-    return host.removeprefix("[").removesuffix("]"), port
-
-
 class StaticTCPRendezvous(RendezvousHandler):
     """Machines that know their numbers meet at an address, where machine 0 serves a store."""
 
@@ -330,8 +299,16 @@ def create_rdzv_handler(params: RendezvousParameters) -> RendezvousHandler:
     return StaticTCPRendezvous(host, port, rank, params.max_nodes, params.run_id, limit)
 
 
+def _create_c10d_handler(params: RendezvousParameters) -> RendezvousHandler:
+    from rushlight.distributed.elastic import c10d_rendezvous, dynamic_rendezvous
+
+    backend, store = c10d_rendezvous.create_backend(params)
+    return dynamic_rendezvous.create_handler(store, backend, params)
+
+
 rendezvous_handler_registry = RendezvousHandlerRegistry()
 rendezvous_handler_registry.register("static", create_rdzv_handler)
+rendezvous_handler_registry.register("c10d", _create_c10d_handler)
 
 
 def get_rendezvous_handler(params: RendezvousParameters) -> RendezvousHandler:
