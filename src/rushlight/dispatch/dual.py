@@ -30,12 +30,11 @@ from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes, printing
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import INFERENCE, Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch import general, methods
 from rushlight.dispatch.handlers import dispatches
 from rushlight.dispatch.inplace import as_it_is, is_written_with
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import gradient
-from rushlight.dispatch.registry import OPS
 from rushlight.dispatch.tangent_rules import LINEAR, PRODUCTS, RULES, added
 from rushlight.dispatch.transforms import (
     Level,
@@ -434,7 +433,7 @@ def laid_as(t: Tensor) -> Tensor:
     """The tangent of a tensor, in the order of memory of that, so that it has the same views."""
     a, tangent = t._array, t._array.tangent
     if tangent._array.strides != a.strides:
-        a.tangent = tangent = OPS["aten.laid_out"].function(tangent, a.strides)
+        a.tangent = tangent = methods.function("aten.laid_out")(tangent, a.strides)
     return tangent
 
 
