@@ -136,7 +136,8 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
 def slopes(a: np.ndarray, low: float, high: float, generator: Generator) -> np.ndarray:
     """Ones; for each element of `a` up to 0, in row-major order, a uniform number of [`low`, `high`) of 53 bits. In
     float32, in float64 for float64."""
-    _check_bounds(F64, low, high)
+    if not 0.0 <= low <= high <= 1.0:
+        _check_bounds(F64, low, high)
     return xp.random_slopes(generator, xp.contiguous(a), low, high)
 
 

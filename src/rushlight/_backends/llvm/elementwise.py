@@ -436,11 +436,11 @@ _quick_casts = {to: ufuncs.entries() for to, ufuncs in _casts.items()}
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
     if a.__class__ is np.ndarray and a.size >= SMALL and (d := a.dtype) is not to:
-        if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[d]) is not None:
-            r = _quick_casts[to][d](a)
+        if (entries := _quick_casts.get(to)) is not None:
+            r = entries[d](a)
             if r is not None:
                 return r if 1 not in a.shape or views.plain(a) else layout.copied_as(a, r)
-            if a.ndim:
+            if a.ndim and (u := _casts[to][d]) is not None:
                 return layout.copied_as(a, u(a))
     return conversion.cast(a, to)
 

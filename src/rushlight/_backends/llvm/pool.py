@@ -18,7 +18,7 @@ from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import pool as reference
-from rushlight._backends.tables import kept
+from rushlight._backends.tables import Tables, kept
 from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last, spans
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Divisor = tuple[bool, int | None]
 
 LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
+WHOLE = (True, None)  # a sum is divided by the size of its window
 NOWHERE = np.empty(0, np.int64)  # places that nobody asks for
 
 
@@ -315,19 +316,22 @@ def shaped(x: np.ndarray, out: Ints, channels: int, dtype: Any) -> np.ndarray:
     return np.empty((*lead, *out, channels) if channels > 1 else (*lead, *out), dtype)
 
 
+AVERAGES = Compiled(spans.averages)
+
+
 @implements("adaptive_averages")
 def adaptive_averages(x: np.ndarray, out: Ints) -> np.ndarray:
     """The averages of the windows of adaptive pooling."""
     nd = len(out)
     plan = adaptive_spans(x.shape[x.ndim - nd :], out)
+    if plan is not None and plan.even is not None and x.dtype in FLOATING:
+        return window_averages(x, plan.even, WHOLE)
     given = laid_out(x, nd)
     if plan is None or given is None or x.dtype not in FLOATING:
         return reference.adaptive_averages(x, out)
-    if plan.even is not None:
-        return window_averages(x, plan.even, (True, None))
     rows, channels = given
     y = shaped(rows, out, channels, x.dtype)
-    run = spans.averages.compiled(LAST=channels > 1, T=of(x.dtype))
+    run = AVERAGES[channels > 1, x.dtype]
     planes = y.size // (prod(out) * channels)
     run(rows, y, planes, channels, *plan.numbers, *plan.arrays)
     return back(y) if channels > 1 else y
@@ -477,24 +481,49 @@ def averages_plan(w: Windows, divisor: Divisor, dtype: np.dtype, last: bool) -> 
     return Plan(run, w.sizes, w.out, prod(w.sizes), numbers(w), whole, counts)
 
 
+_averages = Tables(
+    1024
+)  # by layout and windows: the kernel, the shape of its result, what it is told
+
+
+def averages_call(x: np.ndarray, w: Windows, divisor: Divisor) -> tuple | None:
+    """(kernel, counts, the shape of the result in memory, numbers, whether channels are innermost there) for arrays
+    like `x`; None where that is not all."""
+    nd = len(w.sizes)
+    last = not x.flags.carray
+    rows = images(x, nd) if last else x
+    plan = None if rows is None else averages_plan(w, divisor, x.dtype, last)
+    if plan is None or plan.whole and not last:
+        return None
+    if last:
+        n, channels = x.shape[:2]
+        return plan.run, plan.counts, (n, *w.out, channels), (n, channels, *plan.numbers), True
+    shape = (*x.shape[: x.ndim - nd], *w.out)
+    return plan.run, plan.counts, shape, (x.size // plan.volume, *plan.numbers), False
+
+
 @implements("window_averages")
 def window_averages(x: np.ndarray, windows: Windows, divisor: Divisor) -> np.ndarray:
     """The sum of each window divided by its `window_counts`."""
     w, nd = windows, len(windows.sizes)
+    if x.__class__ is np.ndarray and x.size and x.flags.aligned:
+        key = x.shape, x.strides, x.dtype, w, divisor
+        found = _averages.get(key)
+        if found is None and x.shape[x.ndim - nd :] == w.sizes:
+            found = averages_call(x, w, divisor)
+            if found is not None:
+                _averages.keep(key, found)
+        if found is not None:
+            run, counts, shape, numbers, last = found
+            y = np.empty(shape, x.dtype)
+            run(x, counts, y, *numbers)
+            return y.transpose(0, 3, 1, 2) if last else y
     if x.__class__ is np.ndarray and x.shape[x.ndim - nd :] == w.sizes and x.size:
         last = not x.flags.carray
         rows = images(x, nd) if last else x
         plan = None if rows is None else averages_plan(w, divisor, x.dtype, last)
-        if plan is not None and last:
-            y = np.empty((len(rows), *w.out, rows.shape[3]), x.dtype)
-            plan.run(rows, plan.counts, y, len(rows), rows.shape[3], *plan.numbers)
-            return back(y)
-        if plan is not None:
-            if plan.whole:
-                return reduce.mean(x, tuple(range(x.ndim - nd, x.ndim)), True)
-            y = np.empty((*x.shape[: x.ndim - nd], *w.out), x.dtype)
-            plan.run(x, plan.counts, y, x.size // plan.volume, *plan.numbers)
-            return y
+        if plan is not None and plan.whole:
+            return reduce.mean(x, tuple(range(x.ndim - nd, x.ndim)), True)
         if rows is not None and x.dtype is I64:
             return back(row_major(window_averages(row_major(x), w, divisor).transpose(0, 2, 3, 1)))
         if rows is not None and x.dtype in REDUCED and fits(w, x.dtype):

@@ -34,7 +34,8 @@ def one(dtype: np.dtype) -> np.ndarray:
 def full(shape: tuple[int, ...], value: complex | np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A new array of one value. (NumPy's own goes through several functions in Python.)"""
     made = np.empty(shape, dtype)
-    xp.fill(made, value)
+    if 0 not in shape:
+        xp.fill(made, value)
     return made
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from rushlight._backends import devices, math_bits, meta, sparse
 from rushlight._backends.compressed import Compressed
@@ -100,7 +101,9 @@ def detach_(input):
 def contiguous(self, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
     a = self._array
-    if a.__class__ is not np.ndarray or active.modes:
+    if memory_format is CONTIGUOUS and a.__class__ is ndarray and not active.modes:
+        return self if a.flags.c_contiguous else clone(self, memory_format=memory_format)
+    if a.__class__ is not ndarray or active.modes:
         got = overrides.call_overrides(contiguous, (self, memory_format), {})
         if got is not overrides.NOTHING:
             return got
@@ -150,6 +153,9 @@ def convert(
             t = t.detach()
     if dtype is not None and dtype.kind not in (0, 3) and a.dtype in COMPLEX:
         settings.warn_once("Casting complex values to real discards the imaginary part", 4)
+    if dtype is not None and t._edge is None and memory_format is None:
+        if a.__class__ is ndarray and not active.modes:  # what `to_copy` comes to
+            return _wrap(creation.copied(general.xp, a, None, dtype.np))
     return to_copy(t, dtype, memory_format)
 
 

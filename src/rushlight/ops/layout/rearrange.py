@@ -37,7 +37,7 @@ def flip(xp, input: Array, dims: Sizes):
     """
     n = input.ndim
     dims = geometry.wrap_dims(dims, n)
-    if not n or not dims:
+    if not n or not dims or input.size == 1:
         return xp.copy_like(input, input)
     if len(dims) == 1:
         turned = input[(*(EVERYTHING,) * dims[0], BACK) if dims[0] else BACK]

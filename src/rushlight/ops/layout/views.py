@@ -10,7 +10,7 @@ from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history
 from rushlight.core import dtypes, geometry, settings
-from rushlight.core.tensor import INFERENCE, Tensor, _bump
+from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.layout.complex_parts import view_as_complex, view_as_real
@@ -342,7 +342,11 @@ row_major.grad(input=lambda g: g)
 
 def copied(view: Tensor) -> Tensor:
     """A row-major copy; of a sparse tensor, a copy in its layout."""
-    if view._array.__class__ is ndarray or view.layout is dtypes.strided:
+    a, e = view._array, view._edge
+    if a.__class__ is ndarray and not general.active.modes:
+        if e is None or e.__class__ is View and e.node is None and e.base._edge is None:
+            return _wrap(general.xp.row_major(a))
+    if a.__class__ is ndarray or view.layout is dtypes.strided:
         return row_major(view)
     return view.clone()
 

@@ -46,7 +46,8 @@ def first_failure(info) -> int:
     checks_values(info)
     if len(flat) == 1:
         return int(flat[0])
-    return int(flat[flat.nonzero()[0][0]]) if flat.any() else 0
+    failed = flat.nonzero()[0]
+    return int(flat[failed[0]]) if len(failed) else 0
 
 
 def half_diagonal(x):
@@ -232,7 +233,7 @@ def by_columns(t):
 
 
 def named(name, fields, values):
-    return return_types.make(name, fields)(values)
+    return tuple.__new__(return_types.make(name, fields), values)
 
 
 @composite(where="linalg", name="lu")
@@ -266,7 +267,12 @@ def lu_unpack(
             f"Got {LU_pivots.dtype}: note that pivots come from torch.linalg.lu_factor"
         )
     if unpack_pivots and not LU_pivots.is_meta and LU_pivots.numel():
-        if somewhere((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])):
+        a, rows = LU_pivots._array, LU_data.shape[-2]
+        if a.__class__ is ndarray and not active.modes:
+            inside = cpu.amin(a, None, False) >= 1 and cpu.amax(a, None, False) <= rows
+        else:
+            inside = not somewhere((LU_pivots < 1) | (LU_pivots > rows))
+        if not inside:
             raise RuntimeError(
                 "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
                 "Did you properly pass the result of lu_factor?"

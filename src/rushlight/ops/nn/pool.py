@@ -148,7 +148,7 @@ def regular(
     """
     if a.flags.c_contiguous:
         return a, False
-    if keep_last and is_channels_last(a):
+    if keep_last and a.ndim in (4, 5) and is_channels_last_in_bytes(a.shape, a.strides, a.itemsize):
         return a, True
     if lines and a.ndim == 3:
         (n, c, length), (outer, channel, step) = a.shape, a.strides

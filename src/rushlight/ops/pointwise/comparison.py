@@ -73,7 +73,7 @@ test("signbit", "Whether the sign is set: true for -0.0 too.", accepts="bif")
 @elementwise(promote=None, inplace=False, out=False)
 def isreal(xp, input: Array):
     """Whether the imaginary part is zero."""
-    return xp.equal(input.imag, 0) if input.dtype.kind == "c" else xp.full(input.shape, True, BOOL)
+    return xp.equal(input.imag, 0) if input.dtype.kind == "c" else xp.ones(input.shape, BOOL)
 
 
 @composite
