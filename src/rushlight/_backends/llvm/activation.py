@@ -6,6 +6,7 @@ written so that an infinite value on a side that was not taken does no harm.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
@@ -249,12 +250,17 @@ def half_rows(a: Any, axis: int) -> tuple[int, int, tuple] | None:
     what kernels do not take."""
     if a.__class__ is not np.ndarray or a.dtype not in FLOATING or not a.flags.carray or not a.size:
         return None
-    shape = a.shape
+    return halved(a.shape, axis)
+
+
+@lru_cache(maxsize=1024)
+def halved(shape: tuple, axis: int) -> tuple[int, int, tuple] | None:
+    """`half_rows` of an array of a shape."""
     if not -len(shape) <= axis < len(shape) or shape[axis] % 2:
         return None
     axis %= len(shape)
     n = prod(shape[axis:]) // 2
-    return a.size // (2 * n), n, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
+    return prod(shape) // (2 * n), n, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
 
 
 def reversible(a: Any, axis: int) -> bool:
@@ -268,7 +274,8 @@ def glu(a: Any, axis: int) -> Any:
     """The first half of `a` along an axis times the sigmoid of the second."""
     if (found := half_rows(a, axis)) is None:
         if reversible(a, axis):
-            return layout.laid_out(glu(a.T, ~axis).T, *reference.halves(a, axis))
+            out = glu(a.T, ~axis).T
+            return layout.laid_out(out, *reference.halves(a, axis)) if 1 in out.shape else out
         return reference.glu(a, axis)
     rows, n, shape = found
     out = np.empty(shape, a.dtype)

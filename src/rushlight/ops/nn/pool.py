@@ -365,14 +365,23 @@ def avg_pool(
     n: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, divisor: tuple
 ) -> Tensor:  # fmt: skip
     name = f"avg_pool{n}d"
-    kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
+    given = kernel_size, padding, kernel_size if stride is None else stride
+    find = averaged_windows if INTS.issuperset(map(type, given)) else averaged_windows.__wrapped__
     if divisor[1] == 0:
+        window_sizes(name, n, kernel_size, stride, padding)  # what is wrong there comes first
         raise RuntimeError(f"[{name}] divisor must be not zero")
-    ones = (1,) * n
-    windows = windows_over(
-        name, input.shape, input.dtype, kernel, stride, padding, ones, bool(ceil_mode)
-    )
+    windows = find(name, n, input.shape, input.dtype, kernel_size, stride, padding, bool(ceil_mode))
     return averages[n](input, windows, divisor)
+
+
+@lru_cache(maxsize=1024)
+def averaged_windows(
+    name: str, n: int, shape: Ints, dtype: dtypes.dtype, kernel_size: Any, stride: Any, padding: Any,
+    ceil_mode: bool,
+) -> Windows:  # fmt: skip
+    """The windows of an average pool, of arguments that are ints, or as many ints as dimensions."""
+    kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
+    return windows_over(name, shape, dtype, kernel, stride, padding, (1,) * n, ceil_mode)
 
 
 @composite(method=False, out=False)
