@@ -601,3 +601,18 @@ def test_a_tangent_of_numbers_that_only_the_primal_is_mapped_of():
         return x.sgn() * x
 
     assert_close(vmap(lambda x: jvp(slope, (x,), (one,))[1])(x), x.sgn())
+
+
+def test_second_derivatives_of_grid_sample_are_mapped_without_a_loop():
+    x, grid = torch.rand(3, 2, 1, 4, 4), torch.rand(3, 2, 3, 2, 2) - 0.5
+
+    def slope(x, grid):
+        return grad(lambda x, g: F.grid_sample(x, g, align_corners=False).square().sum(), 1)(x, grid)  # fmt: skip
+
+    def second(x, grid):
+        return vjp(slope, x, grid)[1](torch.ones_like(grid))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = vmap(second)(x, grid)
+    assert_close(found, tuple(map(torch.stack, zip(*map(second, x, grid), strict=True))))

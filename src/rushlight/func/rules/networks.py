@@ -47,6 +47,15 @@ def affine_grid(b: Batched) -> Any:
     return parted(b.call(**{name: merged(b.named[name])}, size=(n * b.size, *size)), b.size)
 
 
+@rule("internal.grid_taps")
+def grid_taps(b: Batched) -> Any:
+    """Images side by side, which stand behind the dimensions and the taps in the results."""
+    grid, size = b.named["grid"], b.size
+    found = b.call(grid=merged(grid))
+    images = (size, grid.shape[1])
+    return [t.unflatten(-2, images).movedim(-3, 0) for t in found]
+
+
 @rule("constant_pad_nd")
 def constant_pad(b: Batched) -> Any:
     return b.call()
