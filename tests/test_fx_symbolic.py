@@ -155,3 +155,43 @@ def test_questions_of_sizes():
     assert shapes.sym_eq((2, (3, 4)), (2, (3, 4))) and not shapes.sym_eq((2, 3), (2, 4))
     assert shapes.sym_or(False, True) and not shapes.sym_and(True, False)
     assert shapes.free_symbols(torch.ones(2).shape) == set()
+
+
+MODES = pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+
+
+@MODES
+def test_numbers_that_depend_on_no_input_may_be_read(mode):
+    def f(x):
+        c = torch.tensor(1.0)
+        c.add_(2)
+        d = c * 2
+        return x * d.item() + (torch.full_like(x, c) if c > 0 else x)
+
+    traced = make_fx(f, tracing_mode=mode)(torch.ones(2))
+    assert traced(torch.tensor([1.0, 2.0])).tolist() == [9.0, 15.0]
+
+
+@MODES
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda c, x: c.add_(x.sum()), lambda c, x: torch._foreach_add_([c], [x.sum()]), lambda c, x: c.normal_(),
+        lambda c, x: torch.add(x.sum(), 1, out=c), lambda c, x: c.view(1).mul_(x[0]),
+    ],
+)  # fmt: skip
+def test_numbers_that_were_written_to_may_not(mode, write):
+    def f(x):
+        c = torch.tensor(1.0)
+        write(c, x)
+        return x * c.item()
+
+    with pytest.raises(
+        RuntimeError, match=r"get value out of a tracing tensor|_local_scalar_dense"
+    ):
+        make_fx(f, tracing_mode=mode)(torch.ones(2))
+
+
+def test_windows_are_traced_on_fake_tensors():
+    traced = make_fx(lambda: torch.signal.windows.kaiser(5, beta=2.0), tracing_mode="fake")()
+    assert torch.equal(traced(), torch.signal.windows.kaiser(5, beta=2.0))

@@ -616,3 +616,14 @@ def test_second_derivatives_of_grid_sample_are_mapped_without_a_loop():
         warnings.simplefilter("error")
         found = vmap(second)(x, grid)
     assert_close(found, tuple(map(torch.stack, zip(*map(second, x, grid), strict=True))))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_gradients_of_products_of_segments_are_mapped():
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 0.0, 5.0]])
+    offsets = torch.tensor([0, 2, 3])
+
+    def f(x):
+        return torch.segment_reduce(x, "prod", offsets=offsets).sum()
+
+    assert_close(vmap(grad(f))(x), torch.tensor([[2.0, 1.0, 1.0], [0.0, 4.0, 1.0]]))

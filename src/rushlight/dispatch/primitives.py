@@ -30,6 +30,9 @@ ORDER = {
 }
 
 
+FILLED = frozenset(("full", "full_like", "new_full"))  # their last argument is a number
+
+
 def aten(name: str, overload: str) -> Any:
     """An overload of one of PyTorch's inner operators."""
     import rushlight
@@ -57,6 +60,8 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
         for p in ORDER.get(name, ()):
             if p in kwargs:
                 args = (*args, kwargs.pop(p))
+        if name in FILLED and isinstance(args[-1], Tensor):
+            args = (*args[:-1], args[-1].item())
     kwargs = {k: v for k, v in kwargs.items() if v is not None}
     if with_options:
         takes_device = name in SHAPED or not (args and isinstance(args[0], Tensor))

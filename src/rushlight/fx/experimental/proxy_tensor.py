@@ -5,6 +5,9 @@ Note [How make_fx traces]
     operator (Note [Below autograd] in dispatch/torch_dispatch.py), calls it, and adds a node. It knows the node of a
     tensor by the tensor, and by its array, since graphs of autograd keep arrays and make tensors of them anew. A tensor
     that no node made is a constant of the graph.
+
+    A number that depends on no input may be read while tracing: `torch.tensor(2.0).item()`. Its memory is `known`
+    until something that is not known is written to it; a fake tensor knows its number itself.
 """
 
 from __future__ import annotations
@@ -20,11 +23,14 @@ from rushlight._subclasses.fake_tensor import (
     DataDependentOutputException,
     FakeTensor,
     FakeTensorMode,
+    is_random,
     maybe_get_fake_mode,
 )
 from rushlight.autograd.graph import AccumulateGrad
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import handlers
+from rushlight.dispatch.captures import memory_of
 from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.experimental.functionalization import Functionalization
@@ -59,6 +65,7 @@ class PythonKeyTracer(Tracer):
         self.graph = Graph(tracer_cls=PythonKeyTracer)
         self.tensor_attrs, self._kept_constants = {}, []
         self.nodes: dict[int, tuple[Any, Node]] = {}  # id of a tensor or an array -> (it, its node)
+        self.known: dict[int, Any] = {}  # id of memory -> it, of numbers that depend on no input
 
     def track(self, t: Any, node: Node) -> None:
         """Remember the node that a tensor, and its array, come from."""
@@ -74,6 +81,23 @@ class PythonKeyTracer(Tracer):
         """The node that a tensor comes from, or None."""
         found = self.nodes.get(id(t)) or self.nodes.get(id(t._array))
         return None if found is None else found[1]
+
+    def knows(self, t: Tensor) -> bool:
+        """Whether the number in a tensor is known: it depends on no input."""
+        if isinstance(t, FakeTensor):
+            return t.constant is not None
+        return id(memory_of(t)) in self.known
+
+    def learn(self, name: str, given: list[Tensor], result: Any) -> None:
+        """Note whether the numbers are known that an operator gave, or wrote to tensors that it was given."""
+        tensors = [t for t in pytree.tree_leaves(result) if not isinstance(t, FakeTensor)]
+        tensors = [t for t in tensors if isinstance(t, Tensor)]
+        if name == "lift_fresh" or given and all(map(self.knows, given)) and not is_random(name):
+            memories = [memory_of(t) for t in tensors if t.numel() == 1]
+            self.known |= {id(memory): memory for memory in memories}
+            return
+        for t in tensors + given if name[-1] == "_" else tensors:
+            self.known.pop(id(memory_of(t)), None)
 
     def create_arg(self, a: Any) -> Any:
         """A value as an argument of a node; a tensor without a node becomes a constant of the module."""
@@ -139,7 +163,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 return result
         name = func._opname
         if name == "_local_scalar_dense":
-            if self.refuse_values and self.tracer.node_of(args[0]) is not None:
+            t = args[0]
+            if self.refuse_values and self.tracer.node_of(t) and not self.tracer.knows(t):
                 if self.tracing_mode != "real":
                     raise DataDependentOutputException(func)
                 raise RuntimeError(_VALUE.format(func) + users_line())
@@ -157,10 +182,14 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         """Carry out an operator and add its node, as `recorded` if that is another."""
         name = func._opname
         given, options = self.arguments(args, kwargs)  # before `func` writes to a constant
-        result = func(*args, **kwargs)
         if name == "lift_fresh":
+            below = handlers.asked(args)
+            result = handlers.ask(func, args, kwargs) if below else args[0].clone()
             func = rushlight.ops.aten.lift_fresh_copy.default
-            result = result.clone() if result is args[0] else result
+        else:
+            result = func(*args, **kwargs)
+        tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        self.tracer.learn(name, tensors, result)
         func = recorded or func
         node = self.tracer.create_node("call_function", func, given, options, func._opname)
         self.tracer.set_meta(node, result)

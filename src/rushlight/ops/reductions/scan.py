@@ -7,6 +7,7 @@ from typing import Any
 from rushlight._backends.meta import Meta
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, DType, by_elements, op
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.reductions.extremes import real_input
 from rushlight.ops.reductions.reduce import axis, has_zero
 
@@ -234,7 +235,7 @@ def segment_backward(
 
     if kind == "prod":
         zero, nan = data == 0, data.isnan()
-        if not bool((zero | nan).any()):
+        if not somewhere(zero | nan):
             return each(g * result) / data
         usual = data.masked_fill(zero | nan, 1)
         others = each(
