@@ -195,10 +195,12 @@ def test_machines_that_know_their_numbers_meet():
     assert (first.rank, first.world_size, handler.get_backend()) == (0, 1, "static")
     assert first.bootstrap_store_info == rendezvous.RendezvousStoreInfo("localhost", port)
     first.store.set("key", "value")
-    assert second.store.get("key") == b"value"
+    assert not second.store.check(["key"])  # each round has its own
+    again = second.bootstrap_store_info
+    assert TCPStore(again.master_addr, again.master_port, is_master=False).add("n", 1) == 1
     found = rendezvous.RendezvousStoreInfo.build(0, first.store, "here", 7)
     assert found == rendezvous.RendezvousStoreInfo("here", 7)
-    assert rendezvous.RendezvousStoreInfo.build(1, second.store, None) == found
+    assert rendezvous.RendezvousStoreInfo.build(1, first.store, None) == found
     assert handler.shutdown() and not handler.is_closed() and handler.num_nodes_waiting() == 0
 
 

@@ -55,10 +55,12 @@ def fails_first(folder):
     return int(os.environ["RANK"]) + 10
 
 
-def summed():
+def summed_after_a_death():
     import rushlight.distributed as dist
 
     dist.init_process_group("gloo")
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
     total = rushlight.tensor(float(dist.get_rank() + 1))
     dist.all_reduce(total)
     dist.destroy_process_group()
@@ -217,8 +219,59 @@ def test_an_agent_whose_restarts_are_used_up_says_who_failed():
 @pytest.mark.skipif(sys.platform != "linux", reason="MPI")
 def test_processes_of_an_agent_are_a_job():
     pytest.importorskip("mpi4py")
-    result = server.LocalElasticAgent(spec(summed), DefaultLogsSpecs(NOWHERE)).run()
+    given = spec(summed_after_a_death, max_restarts=1)
+    result = server.LocalElasticAgent(given, DefaultLogsSpecs(NOWHERE)).run()
     assert result.return_values == {0: 3.0, 1: 3.0}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="MPI")
+@pytest.mark.parametrize("dies", [None, 2])
+def test_machines_that_agree_on_their_numbers_run_a_job(tmp_path, dies):
+    pytest.importorskip("mpi4py")
+    script = tmp_path / "job.py"
+    script.write_text(
+        "import os, signal, sys, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "total = torch.tensor(dist.get_rank() + 1.0)\n"
+        "dist.all_reduce(total)\n"
+        "attempt = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+        "print('sum', total.item(), 'attempt', attempt, flush=True)\n"
+        "if sys.argv[1] == str(dist.get_rank()) and attempt == '0':\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "dist.barrier()\n"
+        "dist.destroy_process_group()\n"
+    )
+    command = [
+        sys.executable, "-m", "rushlight", "run", "--nproc", "2", "--nnodes", "2", "--rdzv-backend", "c10d",
+        "--rdzv-endpoint", f"localhost:{get_free_port()}", "--rdzv-id", "job", "--local-addr", "localhost",
+        "--rdzv-conf", "last_call_timeout=1", "--max-restarts", "1", str(script), str(dies),
+    ]  # fmt: skip
+    machines = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    lines = [line for each in machines for line in each.communicate(timeout=120)[0].splitlines()]
+    assert [each.returncode for each in machines] == [0, 0]
+    times = (
+        1 if dies is None else 2
+    )  # who hears of the others before its processes fail counts no restart
+    expected = [f"[rank{k}]" for k in range(4) for _ in range(times)]
+    assert sorted(line.split()[0] for line in lines) == expected
+    assert all("sum 10.0" in line for line in lines)
+
+
+def test_programs_of_the_older_launcher_get_their_number(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("import os, sys\nprint(sys.argv[1:], os.environ['LOCAL_RANK'])\n")
+    start = [
+        sys.executable,
+        "-m",
+        "rushlight",
+        "run",
+        "-m",
+        "torch.distributed.launch",
+        "--nproc_per_node=2",
+    ]
+    for more, expected in (([], "['--local-rank=1', '-x'] 1"), (["--use-env"], "['-x'] 1")):
+        made = subprocess.run([*start, *more, str(script), "-x"], capture_output=True, text=True)
+        assert f"[rank1] {expected}" in made.stdout, made.stderr
 
 
 def test_numbers_of_processes_by_machine_and_role():
@@ -249,3 +302,14 @@ def test_what_an_agent_cannot_do_it_refuses(monkeypatch):
     monkeypatch.setenv(server.TORCHELASTIC_ENABLE_FILE_TIMER, "1")
     with pytest.raises(NotImplementedError, match="timers of a file"):
         server.LocalElasticAgent(spec("sh"), DefaultLogsSpecs())
+
+
+def test_the_report_says_what_a_process_wrote(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "from torch.distributed.elastic.multiprocessing.errors import record\n"
+        "@record\ndef main(): raise ValueError('unwell')\nmain()\n"
+    )
+    start = [sys.executable, "-m", "rushlight", "run", "--nproc", "1", str(script)]
+    made = subprocess.run(start, capture_output=True, text=True)
+    assert made.returncode == 1 and "failed: exit status 1, ValueError: unwell." in made.stderr

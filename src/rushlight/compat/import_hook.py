@@ -99,7 +99,6 @@ _RENAMED = {
     "torch.distributed.constants": "rushlight.distributed.groups",
     "torch.distributed.fsdp.api": "rushlight.distributed.fsdp",
     "torch.distributed.fsdp._fully_shard": "rushlight.distributed.fsdp",
-    "torch.distributed.launch": "rushlight.distributed.run",
     "torch.distributed._tensor.api": "rushlight.distributed.tensor.api",
     "torch.distributed._tensor.experimental": "rushlight.distributed.tensor.experimental",
     "torch.distributed._tensor.device_mesh": "rushlight.distributed.device_mesh",

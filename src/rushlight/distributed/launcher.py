@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ MOMENT = 0.05  # seconds between looks at what processes do
 class LaunchConfig:
     """Machines, processes on each, and where they meet. What means nothing here is accepted.
 
-    Of several machines each says its number in `rdzv_configs={"rank": 0}`.
+    Several machines agree on their numbers with the rendezvous `c10d`, else each says its own in `rdzv_configs={"rank": 0}`.
     """
 
     min_nodes: int
@@ -86,6 +87,8 @@ def launch_agent(
     config: LaunchConfig, entrypoint: Callable | str | None, args: list[Any]
 ) -> dict[int, Any]:
     """Start a function or a program with arguments in all processes, and wait for them."""
+    if config.rdzv_backend == "c10d" and config.max_nodes > 1 and "rank" not in config.rdzv_configs:
+        return _with_agent(config, entrypoint or sys.executable, args)
     options = config.options()
     if not callable(entrypoint):
         run.make_folder(options)
@@ -142,3 +145,79 @@ def _functions(job: run.Job, config: LaunchConfig, fn: Callable, args: list[Any]
         failures = {job.first + local: failure for local, failure in result.failures.items()}
         raise ChildFailedError(name, failures)
     return {job.first + local: value for local, value in result.return_values.items()}
+
+
+def _with_agent(
+    config: LaunchConfig, entrypoint: Callable | str, args: list[Any]
+) -> dict[int, Any]:
+    """Meet other machines, and run the processes of this one by an agent."""
+    from rushlight.distributed.elastic import rendezvous
+    from rushlight.distributed.elastic.agent.server import LocalElasticAgent, WorkerSpec
+    from rushlight.distributed.elastic.multiprocessing import SignalException
+
+    settings = dict(config.rdzv_configs)
+    if config.rdzv_timeout > 0:
+        settings.setdefault("join_timeout", config.rdzv_timeout)
+    params = rendezvous.RendezvousParameters(
+        config.rdzv_backend, config.rdzv_endpoint, config.run_id or "none", config.min_nodes, config.max_nodes,
+        config.local_addr, **settings,
+    )  # fmt: skip
+    handler = rendezvous.get_rendezvous_handler(params)
+    spec = WorkerSpec(
+        config.role, config.nproc_per_node, handler, entrypoint=entrypoint, args=tuple(args), max_restarts=config.max_restarts,
+        monitor_interval=config.monitor_interval, duplicate_stdout_filters=config.duplicate_stdout_filters,
+        duplicate_stderr_filters=config.duplicate_stderr_filters, virtual_local_rank=config.virtual_local_rank,
+    )  # fmt: skip
+    agent = LocalElasticAgent(
+        spec, config.logs_specs or DefaultLogsSpecs(os.devnull), config.start_method,
+        log_line_prefix_template=config.log_line_prefix_template, shutdown_timeout=config.shutdown_timeout or 30,
+    )  # fmt: skip
+    try:
+        result = agent.run()
+    except SignalException:  # the others may meet again without this machine
+        raise
+    except BaseException:
+        handler.shutdown()
+        raise
+    handler.shutdown()
+    if result is None:  # the job did not need this machine
+        return {}
+    if result.is_failed():
+        raise ChildFailedError(spec.get_entrypoint_name(), result.failures)
+    return result.return_values
+
+
+def run_with_agent(options: argparse.Namespace) -> int:
+    """A job of torchrun on machines that agree on their numbers. Returns the exit status."""
+    from rushlight.distributed.elastic.endpoints import _parse_rendezvous_config
+    from rushlight.distributed.elastic.logs import Std
+    from rushlight.distributed.elastic.multiprocessing import SIGNALS, SignalException
+
+    least, _, most = str(options.nnodes).partition(":")
+    program, *arguments = run.command(options, "${local_rank}")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: the processes share the processors
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    os.environ[SIGNALS] = options.signals_to_handle
+    with tempfile.TemporaryDirectory(prefix="rushlight_lines_") as passing:
+        # what is shown is read from files, which are kept with --log-dir alone
+        shown = {int(each) for each in options.local_ranks_filter.split(",") if each}
+        away, copied = Std.from_str(options.redirects), Std.from_str(options.tee)
+        specs = DefaultLogsSpecs(
+            options.log_dir or passing, away, copied if away or copied else Std.ALL, shown or None
+        )  # fmt: skip
+        config = LaunchConfig(
+            int(least), int(most or least), run._count(options.nproc_per_node), specs, options.rdzv_id, options.role,
+            options.rdzv_endpoint, "c10d", _parse_rendezvous_config(options.rdzv_conf), max_restarts=options.max_restarts,
+            log_line_prefix_template="[rank${rank}] ", local_addr=options.local_addr,
+            duplicate_stdout_filters=options.duplicate_stdout_filters,
+            duplicate_stderr_filters=options.duplicate_stderr_filters, virtual_local_rank=options.virtual_local_rank,
+            shutdown_timeout=int(options.shutdown_timeout),
+        )  # fmt: skip
+        try:
+            launch_agent(config, program, arguments)
+        except ChildFailedError as error:
+            print(f"rushlight run: {error}", file=sys.stderr)
+            return 1
+        except SignalException as error:
+            return 128 + error.sigval
+    return 0

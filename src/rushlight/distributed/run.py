@@ -4,6 +4,7 @@ examples:
   rushlight run --nproc 2 train.py --epochs 3
   rushlight run --nproc 4 --max-restarts 3 train.py
   rushlight run --nproc 8 --nnodes 2 --node-rank 1 --master-addr first --master-port 29500 train.py
+  rushlight run --nproc 8 --nnodes 2 --rdzv-backend c10d --rdzv-endpoint first:29500 --rdzv-id 7 train.py
 
 Lines that a process writes begin with its rank. When one fails the others are ended, and a report says which and why.
 Options that are not given come from the environment, --max-restarts from PET_MAX_RESTARTS.
@@ -12,7 +13,10 @@ Options that are not given come from the environment, --max-restarts from PET_MA
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +33,7 @@ from rushlight.distributed.tcp_store import TCPStore
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
+ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
@@ -41,7 +46,7 @@ STREAMS = "to files: 1 stdout, 2 stderr, 3 both; or of some ranks, as 0:1,1:2"
 FILTERED = "that --tee writes are in filtered_stdout.log or filtered_stderr.log, too"
 OPTIONS: dict[str, dict[str, Any]] = {
     "--nproc-per-node": {"default": "1", "help": "processes on this machine, or `auto`"},
-    "--nnodes": {"default": "1", "help": "machines; of MIN:MAX the job has MIN"},
+    "--nnodes": {"default": "1", "help": "machines; of MIN:MAX the job has MIN, with c10d as many as come"},
     "--node-rank": {"type": int, "default": 0, "help": "the number of this machine"},
     "--master-addr": {"default": "127.0.0.1", "help": "the machine number 0"},
     "--master-port": {"type": int, "default": 0, "help": "a port there; one machine takes a free one"},
@@ -49,6 +54,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--rdzv-endpoint": {"default": "", "help": "host:port, in the place of --master-addr and -port"},
     "--module": {"action": "store_true", "help": "PROGRAM is the name of a module"},
     "--no-python": {"action": "store_true", "help": "PROGRAM is a command, and no Python"},
+    "--rdzv-backend": {"default": "static", "help": "c10d: machines agree on their numbers at --rdzv-endpoint"},
+    "--rdzv-conf": {"default": "", "help": "settings of c10d, as join_timeout=60,is_host=1"},
+    "--local-addr": {"default": None, "help": "the address of this machine, with c10d"},
     "--rdzv-id": {"default": "", "help": "the job's name, in TORCHELASTIC_RUN_ID"},
     "--role": {"default": "default", "help": "the processes' name, in ROLE_NAME"},
     "--virtual-local-rank": {"action": "store_true", "help": "LOCAL_RANK is 0 in all processes"},
@@ -71,9 +79,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--standalone": {"action": "store_true", "help": "one machine: addresses and ports are not used"},
 }  # fmt: skip
 SHORT = {"--nproc-per-node": "--nproc", "--module": "-m", "--redirects": "-r", "--tee": "-t"}
-WITHOUT_MEANING = (
-    "rdzv-backend rdzv-conf monitor-interval start-method local-addr event-log-handler".split()
-)
+WITHOUT_MEANING = "monitor-interval start-method event-log-handler".split()
 
 
 NEAR_GPUS = ["node", "socket", "exclusive", "core-complex"]
@@ -150,6 +156,8 @@ class Job:
             self.shared["LOCAL_RANK"] = 0
         self.processes: list[subprocess.Popen] = []
         self.threads: list[threading.Thread] = []
+        self.errors = ""  # a folder in which processes write why they fail
+        self.reasons: dict[int, str] = {}
         self.filtered: dict[str, Any] = {}
 
     def start(self) -> None:
@@ -159,11 +167,13 @@ class Job:
         for name in ("stdout", "stderr"):
             if getattr(self.options, f"duplicate_{name}_filters"):
                 self.filtered[name] = self.file(f"filtered_{name}.log")
+        self.errors = tempfile.mkdtemp(prefix="rushlight_errors_")
         for local in range(self.here):
             rank = self.first + local
-            own = {"RANK": rank, "LOCAL_RANK": local, "ROLE_RANK": rank, "PYTHONUNBUFFERED": "1"}
+            own = {"RANK": rank, "LOCAL_RANK": local, "ROLE_RANK": rank, "PYTHONUNBUFFERED": "1",
+                   ERROR_FILE: os.path.join(self.errors, f"{local}.json")}  # fmt: skip
             process = subprocess.Popen(
-                command(self.options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                command(self.options, local), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 env=kept | {k: str(v) for k, v in (own | self.shared).items()}, process_group=0,
                 preexec_fn=_end_with_the_parent(),  # noqa: PLW1509  # one call of C, found before
             )  # fmt: skip
@@ -226,23 +236,37 @@ class Job:
             thread.join(1.0)
         for file in self.filtered.values():
             file.close()
+        if self.errors:
+            self.read_errors()
+
+    def read_errors(self) -> None:
+        """Keep what failed processes wrote by `record` of torch.distributed.elastic."""
+        for k in range(len(self.processes)):
+            path = os.path.join(self.errors, f"{k}.json")
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file, contextlib.suppress(ValueError, LookupError, TypeError):  # fmt: skip
+                    self.reasons[k] = f", {json.load(file)['message']['message']}"
+        shutil.rmtree(self.errors, ignore_errors=True)
 
     def report(self, k: int) -> str:
         """Which process failed, and how."""
         code = self.processes[k].returncode
         how = f"exit status {code}" if code > 0 else f"killed by {signal.Signals(-code).name}"
         return (
-            f"rushlight run: rank {self.first + k} of {self.size} (process {self.processes[k].pid}) failed: {how}. "
+            f"rushlight run: rank {self.first + k} of {self.size} (process {self.processes[k].pid}) failed: {how}{self.reasons.get(k, '')}. "
             "The other processes were ended."
         )
 
 
-def command(options: argparse.Namespace) -> list[str]:
-    """What each process runs: `import torch` is Rushlight there."""
+def command(options: argparse.Namespace, local: int | str) -> list[str]:
+    """What a process runs: `import torch` is Rushlight there."""
+    arguments = [*options.training_script_args]
+    if getattr(options, "says_local_rank", False):
+        arguments.insert(0, f"--local-rank={local}")
     if options.no_python:
-        return [options.training_script, *options.training_script_args]
+        return [options.training_script, *arguments]
     program = [*(["-m"] if options.module else []), options.training_script]
-    return [sys.executable, "-m", "rushlight", "run", *program, *options.training_script_args]
+    return [sys.executable, "-m", "rushlight", "run", *program, *arguments]
 
 
 def _count(text: str) -> int:
@@ -289,6 +313,10 @@ def _stopped(number: int, frame: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the job, again while it fails and restarts are left. Returns the exit status."""
     _check(options)
+    if options.rdzv_backend == "c10d" and options.nnodes not in ("1", "1:1") and not options.standalone:  # fmt: skip
+        from rushlight.distributed.launcher import run_with_agent
+
+        return run_with_agent(options)
     names = set(options.signals_to_handle.split(",")) - {"SIGINT"}  # which is KeyboardInterrupt
     before = {number: signal.signal(number, _stopped) for number in map(_signal, names)}
     make_folder(options)

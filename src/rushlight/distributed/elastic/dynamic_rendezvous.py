@@ -475,9 +475,10 @@ class DynamicRendezvousHandler(RendezvousHandler):
         store = PrefixStore(f"torch.rendezvous.{self._settings.run_id}.{state.round}", self._store)
         logger.info("%s is machine %d of %d in round %d", node, rank, size, state.round)
         port = None
-        if rank == 0:
-            if self._served is None:
-                self._served = TCPStore(node.addr, 0, is_master=True, wait_for_workers=False, multi_tenant=True)  # fmt: skip
+        if (
+            rank == 0
+        ):  # a new store for each round: processes of another one may have left something there
+            self._served = TCPStore(node.addr, 0, is_master=True, wait_for_workers=False)
             port = self._served.port
         where = RendezvousStoreInfo.build(rank, store, node.addr, port)
         return RendezvousInfo(store, rank, size, where)
@@ -504,8 +505,8 @@ class DynamicRendezvousHandler(RendezvousHandler):
         self._stop_heartbeats()
         try:
             self._close()
-        except RendezvousError as error:
-            logger.warning("%s could not close %s: %s", self._this_node, self.get_run_id(), error)
+        except RendezvousError as error:  # where the state was may have ended first
+            logger.info("%s could not close %s: %s", self._this_node, self.get_run_id(), error)
             return False
         return True
 

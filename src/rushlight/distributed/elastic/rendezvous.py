@@ -243,6 +243,8 @@ class StaticTCPRendezvous(RendezvousHandler):
         self.master_addr, self.master_port, self.rank = master_addr, master_port, rank
         self.world_size, self.run_id, self.timeout = world_size, run_id, timedelta(seconds=timeout)
         self._store: Store | None = None
+        self._served: Store | None = None  # by machine 0, for processes that start again
+        self._round = 0
 
     def get_backend(self) -> str:
         """`static`."""
@@ -254,13 +256,21 @@ class StaticTCPRendezvous(RendezvousHandler):
         return True
 
     def next_rendezvous(self) -> RendezvousInfo:
-        """Meet; the store is made by the first call."""
+        """Meet. The first time processes have the store at the given address, later a new one: who died left something there."""
         if self._store is None:
             self._store = TCPStore(
                 self.master_addr, self.master_port, self.world_size, self.rank == 0, self.timeout, multi_tenant=True
             )  # fmt: skip
-        store = PrefixStore(self.run_id, self._store)
-        where = RendezvousStoreInfo(self.master_addr, self.master_port)
+            store = PrefixStore(self.run_id, self._store)
+            where = RendezvousStoreInfo(self.master_addr, self.master_port)
+        else:
+            self._round += 1
+            store = PrefixStore(f"{self.run_id}/round_{self._round}", self._store)
+            port = None
+            if self.rank == 0:
+                self._served = TCPStore(self.master_addr, 0, is_master=True, wait_for_workers=False)
+                port = self._served.port
+            where = RendezvousStoreInfo.build(self.rank, store, self.master_addr, port)
         return RendezvousInfo(store, self.rank, self.world_size, where)
 
     def is_closed(self) -> bool:

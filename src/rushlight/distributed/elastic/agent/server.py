@@ -36,7 +36,7 @@ from rushlight.distributed.elastic.multiprocessing import (
     start_processes,
 )
 from rushlight.distributed.elastic.rendezvous import RendezvousGracefulExitError
-from rushlight.distributed.store import Store
+from rushlight.distributed.store import DistError, DistNetworkError, Store
 
 __all__ = [
     "ElasticAgent", "LocalElasticAgent", "RunResult", "SimpleElasticAgent", "Worker", "WorkerGroup", "WorkerSpec",
@@ -211,10 +211,10 @@ class SimpleElasticAgent(ElasticAgent):
             store_util.barrier(
                 self._store, size, _TERMINAL_STATE_SYNC_ID, self._exit_barrier_timeout
             )
-        except SignalException:
-            raise
-        except Exception:  # the work is done: whoever is late or has failed says so itself
-            logger.exception("machines did not end together")
+        except DistNetworkError:
+            logger.info("the machine that serves the store has ended")
+        except DistError as error:  # the work is done: whoever is late or has failed says so itself
+            logger.warning("machines did not end together: %s", error)
 
     # ------------------------------------------------------------------------------- events and numbers
     @contextlib.contextmanager
