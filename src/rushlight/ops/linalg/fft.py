@@ -118,10 +118,11 @@ def floating(x):
 
 
 def real(name, x):
+    """`x`, which may not be complex."""
     if x.is_complex():
         what = "real-valued" if name == "rfftn" else "real"
         raise RuntimeError(f"{name} expects a {what} input tensor, but got {x.dtype.scalar_name}")
-    return floating(x)
+    return x
 
 
 def one_dim(ndim, dim):
@@ -230,7 +231,11 @@ def given_points(n):
 
 
 def fitted(x, plan, to_complex=False):
-    """`x` cut or filled up as the plan says. `to_complex`: as complex numbers, whose gradients are cut or filled, too."""
+    """`x`, floating, cut or filled up as the plan says; whole numbers are cut before they are converted.
+    `to_complex`: as complex numbers, whose gradients are cut or filled, too."""
+    if plan.part is not None and plan.cut is not None and x.dtype.np.kind in "iub":
+        return floating(x[plan.part])
+    x = floating(x)
     if plan.cut is None:
         return x
     if to_complex and not x.is_complex():
@@ -267,7 +272,7 @@ def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
 
 def c2c_over(x, plan, norm, forward, to_complex=False):
     scale = factor(norm, forward)
-    return c2c(fitted(floating(x), plan, to_complex), plan.dims, scale, not forward)
+    return c2c(fitted(x, plan, to_complex), plan.dims, scale, not forward)
 
 
 def r2c_over(name, x, plan, norm, forward):
@@ -289,7 +294,7 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
 
 def c2r_one(x, n, dim, scale):
     plan = real_line(x, n, dim)
-    return c2r(fitted(floating(x), plan, True), plan.dims, scale, plan.points)
+    return c2r(fitted(x, plan, True), plan.dims, scale, plan.points)
 
 
 @composite(where="fft")
@@ -334,7 +339,7 @@ def irfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
 def c2r_many(name, x, s, dim, scale, conjugate_last=False):
     plan = real_box(x, s, dim, name)
     dims, n = plan.dims, plan.points
-    x = fitted(floating(x), plan, True)
+    x = fitted(x, plan, True)
     if not conjugate_last:
         return c2r(x, dims, scale, n)
     if dims[:-1]:
