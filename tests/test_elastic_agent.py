@@ -13,7 +13,7 @@ import time
 import pytest
 
 import rushlight
-from rushlight.distributed.elastic import rendezvous
+from rushlight.distributed.elastic import rendezvous, timer
 from rushlight.distributed.elastic.agent import server
 from rushlight.distributed.elastic.agent.workers import _RoleInstanceInfo
 from rushlight.distributed.elastic.multiprocessing import (
@@ -65,6 +65,14 @@ def summed_after_a_death():
     dist.all_reduce(total)
     dist.destroy_process_group()
     return total.item()
+
+
+def hangs_first():
+    timer.configure(timer.FileTimerClient(os.environ[server.TORCHELASTIC_TIMER_FILE]))
+    with timer.expires(after=0.5):
+        if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+            time.sleep(60)
+    return os.path.exists(os.environ[server.TORCHELASTIC_TIMER_FILE])
 
 
 def fails_or_sleeps(fails):
@@ -292,16 +300,13 @@ def test_numbers_of_processes_by_machine_and_role():
     ) == (2, 4)
 
 
-def test_what_an_agent_cannot_do_it_refuses(monkeypatch):
+def test_what_an_agent_cannot_do_it_refuses():
     with pytest.raises(AssertionError, match="entrypoint"):
         spec(None)
     with pytest.warns(DeprecationWarning, match="WorkerSpec.fn"):
         assert spec(None, fn=doubled).get_entrypoint_name() == "doubled"
     with pytest.raises(NotImplementedError, match="health_check_server"):
         server.LocalElasticAgent(spec("sh"), DefaultLogsSpecs(), health_check_server=1)
-    monkeypatch.setenv(server.TORCHELASTIC_ENABLE_FILE_TIMER, "1")
-    with pytest.raises(NotImplementedError, match="timers of a file"):
-        server.LocalElasticAgent(spec("sh"), DefaultLogsSpecs())
 
 
 def test_the_report_says_what_a_process_wrote(tmp_path):
@@ -313,3 +318,30 @@ def test_the_report_says_what_a_process_wrote(tmp_path):
     start = [sys.executable, "-m", "rushlight", "run", "--nproc", "1", str(script)]
     made = subprocess.run(start, capture_output=True, text=True)
     assert made.returncode == 1 and "failed: exit status 1, ValueError: unwell." in made.stderr
+
+
+def test_an_agent_ends_a_process_whose_block_takes_too_long(tmp_path, monkeypatch):
+    monkeypatch.setenv(server.TORCHELASTIC_ENABLE_FILE_TIMER, "1")
+    monkeypatch.setenv(server.TORCHELASTIC_TIMER_FILE, str(tmp_path / "pipe"))
+    given = spec(hangs_first, n=1, max_restarts=1)
+    agent = server.LocalElasticAgent(given, DefaultLogsSpecs(NOWHERE))
+    assert agent.run().return_values == {0: True}
+    assert agent._remaining_restarts == 0 and not (tmp_path / "pipe").exists()
+
+
+def test_a_pipe_without_a_server_is_broken(tmp_path, monkeypatch):
+    monkeypatch.setattr(timer, "TRIES", 2)
+    with pytest.raises(BrokenPipeError, match="FileTimerServer is not available"):
+        timer.FileTimerClient(str(tmp_path / "pipe")).acquire("here", 1.0)
+    served = timer.FileTimerServer(str(tmp_path / "pipe"), "job", 0.05)
+    served.start()
+    client = timer.FileTimerClient(str(tmp_path / "pipe"))
+    client.acquire("here", time.time() + 60)
+    client.acquire("there", time.time() + 60)
+    client.release("there")
+    with pytest.raises(RuntimeError, match="scope is too long"):
+        client.acquire("x" * 5000, 1.0)
+    served.run_once()
+    assert [*served._timers] == [(os.getpid(), "here")] and served._request_count == 3
+    served.stop()
+    assert not (tmp_path / "pipe").exists()

@@ -88,6 +88,7 @@ _RENAMED = {
     "torch.distributed.elastic.rendezvous.registry": "rushlight.distributed.elastic.rendezvous",
     "torch.distributed.elastic.rendezvous.static_tcp_rendezvous": "rushlight.distributed.elastic.rendezvous",
     "torch.distributed.elastic.timer.api": "rushlight.distributed.elastic.timer",
+    "torch.distributed.elastic.timer.file_based_local_timer": "rushlight.distributed.elastic.timer",
     "torch.distributed.elastic.timer.local_timer": "rushlight.distributed.elastic.timer",
     "torch.distributed.elastic.utils.data": "rushlight.distributed.elastic.data",
     "torch.distributed.elastic.utils.distributed": "rushlight.distributed.elastic.utils",

@@ -1,30 +1,33 @@
 """`torch.distributed.elastic.timer`: blocks of a program that end in time, or their process is ended.
 
-A process asks for a timer through a queue, and says when the block has ended. The server, in the process that started it,
-looks at the timers of all and ends those whose time is over. Timers of a file (`FileTimerServer`) are not there.
+A process asks for a timer through a queue or a named pipe, and says when the block has ended. The server, in the process that
+started it, looks at the timers of all and ends those whose time is over.
 """
 
 from __future__ import annotations
 
 import abc
+import json
 import logging
 import os
 import queue
+import select
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import getframeinfo, stack
 from typing import Any
 
 __all__ = [
-    "LocalTimerClient", "LocalTimerServer", "MultiprocessingRequestQueue", "RequestQueue", "TimerClient", "TimerRequest",
+    "FileTimerClient", "FileTimerRequest", "FileTimerServer", "LocalTimerClient", "LocalTimerServer", "MultiprocessingRequestQueue", "RequestQueue", "TimerClient", "TimerRequest",
     "TimerServer", "configure", "expires",
 ]  # fmt: skip
 
 logger = logging.getLogger(__name__)
+TRIES = 10  # of a client, until a server reads the pipe
 RELEASED = -1.0  # the time of a request that gives a timer back
 
 
@@ -196,14 +199,181 @@ class LocalTimerServer(TimerServer):
         return found
 
     def _reap_worker(self, worker_id: int) -> bool:
-        try:
-            os.kill(worker_id, signal.SIGKILL)
-        except ProcessLookupError:
-            logger.info("process %s is gone already", worker_id)
-        except OSError:
-            logger.exception("process %s could not be ended", worker_id)
-            return False
-        return True
+        return _end(worker_id, signal.SIGKILL)
+
+
+class FileTimerRequest(TimerRequest):
+    """A timer of a process, and the signal that ends it."""
+
+    signal: int
+
+    def __init__(
+        self, worker_pid: int, scope_id: str, expiration_time: float, signal: int = 0
+    ) -> None:  # fmt: skip
+        super().__init__(worker_pid, scope_id, expiration_time)
+        object.__setattr__(self, "signal", signal)  # the base is frozen
+
+    @property
+    def worker_pid(self) -> int:
+        """The process."""
+        return self.worker_id
+
+    def to_json(self) -> str:
+        """As text, without the end of a line.
+
+        >>> from rushlight.distributed.elastic.timer import FileTimerRequest
+        >>> FileTimerRequest(7, "here", -1.0).to_json()
+        '{"worker_pid": 7, "scope_id": "here", "expiration_time": -1.0, "signal": 0}'
+        """
+        return json.dumps({
+            "worker_pid": self.worker_pid, "scope_id": self.scope_id, "expiration_time": self.expiration_time,
+            "signal": int(self.signal),
+        })  # fmt: skip
+
+
+class FileTimerClient(TimerClient):
+    """Asks the server that reads a named pipe; `signal` is what ends this process."""
+
+    def __init__(self, file_path: str, signal: int = signal.SIGKILL) -> None:
+        self._file_path, self.signal = file_path, signal
+
+    def _send_request(self, request: FileTimerRequest) -> None:
+        text = request.to_json().encode() + b"\n"
+        if len(text) > select.PIPE_BUF:  # several processes write: more would be mixed up
+            raise RuntimeError(f"a request of {len(text)} bytes: the scope is too long")
+        for left in reversed(range(TRIES)):
+            try:
+                number = os.open(self._file_path, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:  # nobody reads
+                if left == 0:
+                    raise BrokenPipeError(
+                        "Could not send the FileTimerRequest because FileTimerServer is not available."
+                    ) from error
+                time.sleep(0.1)
+                continue
+            with os.fdopen(number, "wb", buffering=0) as pipe:
+                os.set_blocking(number, True)
+                pipe.write(text)
+            return
+
+    def acquire(self, scope_id: str, expiration_time: float) -> None:
+        """Ask for a timer of a block, or another time for it."""
+        self._send_request(FileTimerRequest(os.getpid(), scope_id, expiration_time, self.signal))
+
+    def release(self, scope_id: str) -> None:
+        """The block has ended."""
+        self._send_request(FileTimerRequest(os.getpid(), scope_id, RELEASED))
+
+
+class _PipeRequestQueue(RequestQueue):
+    """Requests in a named pipe, which it makes."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.count, self._begun = path, 0, b""
+        os.mkfifo(path)
+        # open for writing, too: so it does not end when all processes have closed it
+        self._number = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+    def size(self) -> int:
+        """1: how many wait is not known before they are read."""
+        return 1
+
+    def get(self, size: int, timeout: float) -> list[TimerRequest]:
+        """All that wait, or the first ones that come within the time."""
+        ready, _, _ = select.select([self._number], [], [], timeout)
+        *lines, self._begun = (self._begun + (os.read(self._number, 1 << 16) if ready else b"")).split(b"\n")  # fmt: skip
+        self.count += len(lines)
+        return [FileTimerRequest(**json.loads(line)) for line in lines]
+
+    def close(self) -> None:
+        """Remove the pipe."""
+        os.close(self._number)
+        os.remove(self.path)
+
+
+class FileTimerServer(LocalTimerServer):
+    """Ends processes of this machine by the signal that each says; they ask through a named pipe.
+
+    `log_event` is called with what happened, and the timer.
+    """
+
+    def __init__(
+        self, file_path: str, run_id: str, max_interval: float = 10, daemon: bool = True,
+        log_event: Callable[[str, FileTimerRequest | None], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(None, max_interval, daemon)
+        self._file_path, self._run_id, self._log_event = file_path, run_id, log_event
+        self._progress = int(time.time())
+
+    @property
+    def _request_count(self) -> int:
+        return self._request_queue.count if isinstance(self._request_queue, _PipeRequestQueue) else 0  # fmt: skip
+
+    def start(self) -> None:
+        """Make the pipe, and look at timers from now on, in a thread."""
+        if self._watchdog_thread is None:
+            self._request_queue = _PipeRequestQueue(self._file_path)
+            super().start()
+
+    def stop(self) -> None:
+        """Look at them no longer, and remove the pipe."""
+        thread = self._watchdog_thread
+        super().stop()
+        if thread is not None and isinstance(self._request_queue, _PipeRequestQueue):
+            thread.join()  # it reads the pipe for at most one interval more
+            self._request_queue.close()
+
+    def run_once(self) -> None:
+        """Look at timers once more, in the place of the thread."""
+        self._ended.set()
+        if self._watchdog_thread is not None:
+            self._watchdog_thread.join()
+            self._run_watchdog()
+            self._watchdog_thread = None
+            assert isinstance(self._request_queue, _PipeRequestQueue)
+            self._request_queue.close()
+
+    def register_timers(self, timer_requests: Iterable[TimerRequest]) -> None:
+        """Take what processes have asked for; forget those of processes that are gone."""
+        requests = [*timer_requests]
+        if requests:
+            self._progress = int(time.time())
+        super().register_timers(requests)
+        self.clear_timers({pid for pid, _ in self._timers if not _is_running(pid)})
+
+    def _reap_worker(self, worker_id: int) -> bool:
+        own = [each for each in self._timers.values() if each.worker_id == worker_id]
+        number = next((each.signal for each in own if isinstance(each, FileTimerRequest)), 0)
+        if self._log_event is not None:
+            over = min(own, key=lambda each: each.expiration_time, default=None)
+            self._log_event("kill worker process", over if isinstance(over, FileTimerRequest) else None)  # fmt: skip
+        return _end(worker_id, number or signal.SIGKILL)
+
+    def get_last_progress_time(self) -> int:
+        """When a process last asked for a timer or gave one back; now, if no timer runs."""
+        return self._progress if self._timers else int(time.time())
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _end(pid: int, number: int) -> bool:
+    """Send a signal to a process; whether that went well, or it was gone."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        logger.info("process %s is gone already", pid)
+    except OSError:
+        logger.exception("process %s could not be ended", pid)
+        return False
+    return True
 
 
 _client: TimerClient | None = None

@@ -13,8 +13,10 @@ import os
 import signal
 import socket
 import string
+import tempfile
 import time
 import traceback
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +38,7 @@ from rushlight.distributed.elastic.multiprocessing import (
     start_processes,
 )
 from rushlight.distributed.elastic.rendezvous import RendezvousGracefulExitError
+from rushlight.distributed.elastic.timer import FileTimerServer
 from rushlight.distributed.store import DistError, DistNetworkError, Store
 
 __all__ = [
@@ -305,13 +308,12 @@ class LocalElasticAgent(SimpleElasticAgent):
         uninterruptible_state_timeout: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(spec, exit_barrier_timeout, shutdown_timeout)
-        if os.environ.get(TORCHELASTIC_ENABLE_FILE_TIMER) == "1":
-            raise NotImplementedError(f"{TORCHELASTIC_ENABLE_FILE_TIMER}: timers of a file are not there")  # fmt: skip
         if health_check_server is not None or (uninterruptible_state_timeout or 0) > 0:
             raise NotImplementedError("LocalElasticAgent: health_check_server and uninterruptible_state_timeout are not there")  # fmt: skip
         self._start_method, self._logs_specs = start_method, logs_specs
         self._log_line_prefix_template = log_line_prefix_template
         self._pcontext: PContext | None = None
+        self._watchdog: FileTimerServer | None = None
 
     @prof
     def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:
@@ -336,12 +338,25 @@ class LocalElasticAgent(SimpleElasticAgent):
             if self._log_line_prefix_template:
                 template = string.Template(self._log_line_prefix_template)
                 prefixes[local] = template.safe_substitute(role_name=spec.role, rank=worker.global_rank, local_rank=local)  # fmt: skip
+        self._start_watchdog(envs)
         args = {local: tuple(_with_rank(each, local) for each in spec.args) for local in envs}
         self._pcontext = start_processes(
             spec.role, spec.entrypoint, args, envs, self._logs_specs, prefixes or None, self._start_method,
             spec.numa_options, spec.duplicate_stdout_filters, spec.duplicate_stderr_filters,
         )  # fmt: skip
         return self._pcontext.pids()
+
+    def _start_watchdog(self, envs: dict[int, dict[str, str]]) -> None:
+        """If TORCHELASTIC_ENABLE_FILE_TIMER is 1, end processes whose `timer.expires` is over; they have the pipe's path."""
+        path = os.environ.get(TORCHELASTIC_TIMER_FILE)
+        if os.environ.get(TORCHELASTIC_ENABLE_FILE_TIMER) == "1":
+            path = path or os.path.join(tempfile.gettempdir(), f"watchdog_timer_{uuid.uuid4()}")
+            run_id = self._worker_group.spec.rdzv_handler.get_run_id()
+            self._watchdog = FileTimerServer(path, run_id, max_interval=0.1)
+            self._watchdog.start()
+        if path:
+            for env in envs.values():
+                env[TORCHELASTIC_TIMER_FILE] = path
 
     @prof
     def _stop_workers(self, worker_group: WorkerGroup) -> None:
@@ -350,6 +365,9 @@ class LocalElasticAgent(SimpleElasticAgent):
     def _shutdown(self, death_sig: signal.Signals = signal.SIGTERM, timeout: int = 30) -> None:
         if self._pcontext is not None:
             self._pcontext.close(death_sig, timeout)
+        if self._watchdog is not None:
+            self._watchdog.stop()
+            self._watchdog = None
 
     @prof
     def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
