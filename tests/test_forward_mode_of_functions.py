@@ -138,3 +138,37 @@ def test_index_put_of_no_elements_has_a_tangent():
     x, at = torch.ones(5, 0), (torch.tensor([0, 1]),)
     _, t = torch.func.jvp(lambda x: x.index_put(at, torch.ones(2, 0)), (x,), (x,))
     assert t.shape == (5, 0)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_second_derivatives_of_a_function_that_writes_in_place(mapped):
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.exp_()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(*inputs)
+            ctx.save_for_backward(output)
+            ctx.save_for_forward(output)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t.mul_(ctx.saved_tensors[0])
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return Exp.apply(x), in_dims[0]
+
+    def f(x):
+        return Exp.apply(x.clone())
+
+    x = torch.tensor([0.0, 1.0, -2.0], dtype=torch.float64)
+    whole = torch.func.vmap(f) if mapped else f
+    second = torch.func.hessian(lambda x: whole(x).sum())(x)
+    assert torch.allclose(second, torch.diag(x.exp()))

@@ -65,9 +65,8 @@ class FunctionCtx:
         self._materialize = value
 
 
-DEEPEST = (
-    40  # backwards within backwards; a deeper one runs in a thread of its own, whose stack is empty
-)
+# backwards within backwards; a deeper one runs in a thread of its own, whose stack is empty
+DEEPEST = 40
 
 
 def nested(backward: Callable, node: FunctionNode, gs: list) -> Any:
@@ -394,6 +393,7 @@ def with_tangents(
         raise RuntimeError(
             f"{cls.__name__}.jvp: expected {len(results)} gradients for the outputs, got {len(tangents)}"
         )
+    arrays = [v._array if isinstance(v, Tensor) else None for v in (*given, *results)]
     for nr, (o, t) in enumerate(zip(results, tangents, strict=True)):
         if t is None or not isinstance(o, Tensor):
             continue
@@ -411,16 +411,26 @@ def with_tangents(
             check_tangent(o, t, at, given, moved)
         if at is not None:  # written in place: the caller's tensor is the result
             results[nr] = args[at]
-            results[nr]._edge = o._edge
+            results[nr]._edge, results[nr]._counter = o._edge, o._counter
             if isinstance(args[at]._array, Dual):
                 args[at]._array.tangent = t
                 continue
         results[nr]._array = Dual(o._array, t, level)
+    if ctx._dirty and ctx.saved is not None:
+        save_moving(ctx, dict(zip(map(id, arrays), (*args, *results), strict=True)))
     if with_setup and not ctx._dirty and thread.grad and any(ctx.needs_input_grad):
         fresh = [tensor(o._array) if isinstance(o, Tensor) else o for o in results]
         made = tuple(fresh) if several else fresh[0]
         return recorded(cls, args, kwargs, with_setup, lambda: made)
     return ctx, tuple(results) if several else results[0]
+
+
+def save_moving(ctx: FunctionNode, moving: dict[int, Any]) -> None:
+    """Let backward find what was saved with its tangents: `moving` has the tensors by the identity of their arrays."""
+    for k, pair in enumerate(ctx.saved):
+        a = None if pair is None else pair[0].unpack(ctx, "saved_tensors", pair[1])._array
+        if a is not None and id(a) in moving:
+            ctx.saved[k] = save(moving[id(a)], pair[1] is not None), pair[1]
 
 
 def check_tangent(o: Tensor, t: Tensor, at: int | None, given: tuple, moved: list) -> None:
@@ -504,8 +514,7 @@ def finish(
         return o
     if is_input:
         t = new(Tensor)
-        t._array, t._counter = o._array, o.detach()._counter
-        t._edge = None
+        t._array, t._counter, t._edge = o._array, o.detach()._counter, None
         if wants:
             t._edge = View(o, identity, (), edge, CUSTOM)
         return t
@@ -550,8 +559,7 @@ def once_differentiable(function: Callable) -> Callable:
             thread.grad = was
         if not was or not any(isinstance(a, Tensor) and a.requires_grad for a in args):
             return outputs
-        several = isinstance(outputs, tuple)
-        tensors = outputs if several else (outputs,)
+        tensors = outputs if (several := isinstance(outputs, tuple)) else (outputs,)
         leaves = [
             o.detach()._set_requires_grad(True) if isinstance(o, Tensor) else o for o in tensors
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 from rushlight.autograd.function import Function, fitted, recorded
+from rushlight.autograd.graph import version_of
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.batch import Batch, batched
 from rushlight.dispatch.transforms import Level, lifted, tensor
@@ -45,10 +46,11 @@ def forward(cls: type[Function], args: tuple, level: Level) -> Any:
         inner.append(value)
         dims.append(dim)
     given, in_dims = tree_unflatten(inner, spec), tree_unflatten(dims, spec)
-    versions = [x._version if isinstance(x, Tensor) and not x.is_inference() else 0 for x in inner]
+    writable = [isinstance(x, Tensor) and not x.is_inference() for x in inner]
+    before = [version_of(x).n if w else 0 for x, w in zip(inner, writable, strict=True)]
     result, out_dims = mapped_result(cls, given, in_dims, dims, level)
-    for outer, x, version in zip(leaves, inner, versions, strict=True):
-        if isinstance(x, Tensor) and not x.is_inference() and x._version != version:
+    for outer, x, n, w in zip(leaves, inner, before, writable, strict=True):
+        if w and x._version != n:
             written[id(x)] = outer
     return wrapped(result, out_dims, level, written)
 
