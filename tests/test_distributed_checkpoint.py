@@ -383,3 +383,13 @@ def test_parts_in_safetensors_files_become_whole_tensors(tmp_path):
     os.remove(tmp_path / "shard-00001-model-00001-of-00001.safetensors")
     with pytest.raises(RuntimeError, match="lack parts of w"):
         consolidate_safetensors_files(tmp_path, tmp_path / "whole", {"w": 1})
+
+
+def test_properties_keep_their_memory_format():
+    for kept in (torch.contiguous_format, torch.channels_last, torch.preserve_format):
+        about = dcp.metadata.TensorProperties(torch.float32, memory_format=kept)
+        assert pickle.loads(pickle.dumps(about)) == about
+    with pytest.raises(RuntimeError, match=r"Invalid torch\.memory_format"):
+        pickle.dumps(dcp.metadata.TensorProperties(memory_format=torch.channels_last_3d))
+    with pytest.raises(RuntimeError, match="encoding: 7"):
+        about.__setstate__((torch.float32, torch.strided, False, 7, False))

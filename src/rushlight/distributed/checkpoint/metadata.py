@@ -31,6 +31,13 @@ class _MEM_FORMAT_ENCODING(Enum):
     TORCH_PRESERVE_FORMAT = 2
 
 
+FORMATS = (
+    dtypes.contiguous_format,
+    dtypes.channels_last,
+    dtypes.preserve_format,
+)  # by their number there
+
+
 @dataclass
 class TensorProperties:
     """What is needed to make a tensor."""
@@ -42,12 +49,16 @@ class TensorProperties:
     pin_memory: bool = False
 
     def __getstate__(self) -> tuple:
-        first = _MEM_FORMAT_ENCODING.TORCH_CONTIGUOUS_FORMAT
-        return self.dtype, self.layout, self.requires_grad, first, self.pin_memory
+        if self.memory_format not in FORMATS:
+            raise RuntimeError(f"Invalid torch.memory_format: {self.memory_format}")
+        code = _MEM_FORMAT_ENCODING(FORMATS.index(self.memory_format))
+        return self.dtype, self.layout, self.requires_grad, code, self.pin_memory
 
     def __setstate__(self, state: tuple) -> None:
-        self.dtype, self.layout, self.requires_grad, _, self.pin_memory = state
-        self.memory_format = dtypes.contiguous_format
+        self.dtype, self.layout, self.requires_grad, code, self.pin_memory = state
+        if not isinstance(code, _MEM_FORMAT_ENCODING):
+            raise RuntimeError(f"Invalid torch.memory_format encoding: {code}")
+        self.memory_format = FORMATS[code.value]
 
     @staticmethod
     def create_from_tensor(tensor: Tensor) -> TensorProperties:
