@@ -448,6 +448,16 @@ def test_in_place(name):
         assert (y == want).all()
 
 
+@pytest.mark.parametrize("n", [1, 63, 1000])
+@pytest.mark.parametrize("value", [1, -3, 1 << 62])
+def test_a_product_of_whole_numbers_is_added_without_rounding(n, value):
+    x, y, z = (np.arange(n, dtype=np.int64) * k + (1 << 53) for k in (1, -7, 3))
+    wrapped = [
+        (int(a) + value * int(b) * int(c)) % (1 << 64) for a, b, c in zip(x, y, z, strict=True)
+    ]
+    assert (xp.addcmul(x, y, z, value).view(np.uint64) == np.array(wrapped, np.uint64)).all()
+
+
 @pytest.mark.parametrize("n", [64, 65, 100, 1024, 16385])
 @pytest.mark.parametrize("side", ["after", "before"])
 def test_stays_within_its_arrays(n, side):

@@ -179,7 +179,9 @@ erf = implements("erf")(Elementwise(math.erf))
 erfc = implements("erfc")(Elementwise(math.erfc))
 xlogy = implements("xlogy")(Elementwise(arithmetic.xlogy, 2))
 threshold_gradient = implements("threshold_gradient")(Elementwise(elementwise.above, 2, 1, CHEAP))
-addcmul = implements("addcmul")(Elementwise(elementwise.add_product, 3, 1, CHEAP))
+addcmul = implements("addcmul")(
+    Elementwise(elementwise.add_product, 3, 1, CHEAP, types=(*FLOAT_TYPES, i64))
+)
 addcdiv = implements("addcdiv")(Elementwise(elementwise.add_quotient, 3, 1, CHEAP))
 copysign = implements("copysign")(
     Elementwise(language.copysign, 2, 0, CHEAP, half=arithmetic.copysign_half)
