@@ -422,10 +422,13 @@ def test_reductions_over_neighbours():
     a = torch.tensor([[0.0, 2.0, 1.0], [0.0, 0.0, 0.0]]).to_sparse_csr()
     x = torch.tensor([[1.0, 1.0], [3.0, -4.0], [5.0, 5.0]])
     want = {"sum": [11, -3], "mean": [5.5, -1.5], "amax": [6, 5], "amin": [5, -8]}
+    want |= {"max": want["amax"], "min": want["amin"]}
     for reduce, row in want.items():
         assert torch.sparse.mm(a, x, reduce).tolist() == [row, [0, 0]]
     with pytest.raises(RuntimeError, match="reduce argument"):
         torch.sparse.mm(a, x, "median")
+    with pytest.raises(RuntimeError, match="prod has not been enabled"):
+        torch.sparse.mm(a, x, "prod")
     with pytest.raises(NotImplementedError, match="_sparse_mm_reduce_impl"):
         torch.sparse.mm(a.to_sparse(), x, "mean")
 

@@ -293,6 +293,23 @@ def test_what_a_wrapper_says_of_itself():
         x.as_subclass(torch.nn.Parameter)
 
 
+def test_a_wrapper_that_is_an_index_is_asked():
+    x, at = torch.arange(6.0).view(3, 2), Wrapped(torch.tensor([2, 0]))
+    mask = Wrapped(torch.tensor([False, True, True]))
+    want = [
+        [[4.0, 5.0], [0.0, 1.0]],
+        [5.0, 1.0],
+        [[1.0, 0.0], [3.0, 2.0], [5.0, 4.0]],
+        [[2.0, 3.0], [4.0, 5.0]],
+    ]
+    Wrapped.seen.clear()
+    for index, values in zip(
+        [at, (at, 1), (slice(None), Wrapped(torch.tensor([1, 0]))), mask], want, strict=True
+    ):
+        assert x[index].inner.tolist() == values
+    assert Wrapped.seen == ["aten.index.Tensor"] * 4
+
+
 def test_a_subclass_on_memory_calls_its_base():
     class Counting(torch.Tensor):
         calls = 0

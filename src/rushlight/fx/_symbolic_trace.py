@@ -14,6 +14,9 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.fx import recorders
+from rushlight.fx._compatibility import (
+    compatibility as compatibility,
+)  # libraries take it from here
 from rushlight.fx.codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule

@@ -103,7 +103,10 @@ def by_items(self: Tensor, index: tuple) -> Tensor:
     if found is None:
         return basic_index(self, basic)
     view = basic_index(self, basic) if changes(basic) else self
-    return advanced.index_at(view, advanced.positions(view._array, found))
+    at = advanced.positions(view._array, found)
+    if handlers.made and handlers.asked(found):  # an index is of a class that is asked
+        return general.call(advanced.index_at.op, [view, at, None])
+    return advanced.index_at(view, at)
 
 
 def changes(basic: tuple) -> bool:

@@ -349,8 +349,13 @@ def neighbours(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     """Each row: the values of its entries times rows of `mat2`, reduced."""
     if mat1.layout is not dtypes.sparse_csr or is_sparse(mat2):
         sparse.refuse("_sparse_mm_reduce_impl", getattr(mat1._array, "backend", "CPU"))
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
+    if reduce == "prod":
+        raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
     if reduce not in ("sum", "mean", "amax", "amin"):
-        raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
     check_matrices("mm", mat1, mat2)
     if reduce == "sum":
         return mm(mat1, mat2, True)
