@@ -1,11 +1,14 @@
 """What compiled functions call and import: functions that remember results, subclasses, modules."""
 
+import collections
 import functools
+import inspect
 import sys
 
 import pytest
 
 import rushlight as torch
+from rushlight import nn
 
 
 class Recipe:
@@ -98,3 +101,180 @@ def test_imports_of_modules_that_are_not_loaded(tmp_path, monkeypatch):
     finally:
         for name in [n for n in sys.modules if n.startswith("imported_by_compiled")]:
             del sys.modules[name]
+
+
+class Renaming:
+    names = {"old": "new"}
+
+    def __getattribute__(self, name):
+        if name != "names" and name in super().__getattribute__("names"):
+            name = super().__getattribute__("names")[name]
+        return super().__getattribute__(name)
+
+
+class Refusing:
+    def __getattribute__(self, name):
+        if name == "hidden":
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name):
+        if name == "hidden":
+            return self.shown * 10
+        raise AttributeError(name)
+
+
+def test_attributes_by_a_getattribute_of_the_users():
+    renaming, refusing = Renaming(), Refusing()
+    renaming.new, renaming.k, refusing.shown, refusing.hidden = 2.0, 3.0, 1.0, 99.0
+    f = torch.compile(lambda x: x * renaming.old + renaming.k, fullgraph=True)
+    g = torch.compile(lambda x: x * refusing.hidden + hasattr(refusing, "absent"), fullgraph=True)
+    x = torch.ones(2)
+    assert f(x).tolist() == [5.0, 5.0] and g(x).tolist() == [10.0, 10.0]
+    renaming.new, refusing.shown = 5.0, 2.0
+    assert f(x).tolist() == [8.0, 8.0] and g(x).tolist() == [20.0, 20.0]
+    renaming.k, refusing.absent = 1.0, 0
+    assert f(x).tolist() == [6.0, 6.0] and g(x).tolist() == [21.0, 21.0]
+    renaming.other = 7.0
+    try:
+        Renaming.names = {"old": "other", "k": "new"}
+        assert f(x).tolist() == [12.0, 12.0]
+    finally:
+        Renaming.names = {"old": "new"}
+    assert f(x).tolist() == [6.0, 6.0]
+
+
+def test_the_dictionary_of_an_object():
+    o = Recipe(3.0)
+    f = torch.compile(
+        lambda x: x * o.__dict__["k"] + o.__dict__.get("more", 1) + ("q" in o.__dict__),
+        fullgraph=True,
+    )
+    x = torch.ones(2)
+    assert f(x).tolist() == [4.0, 4.0]
+    o.k = 4.0
+    assert f(x).tolist() == [5.0, 5.0]
+    o.more = 2
+    assert f(x).tolist() == [6.0, 6.0]
+    o.q = None
+    assert f(x).tolist() == [7.0, 7.0]
+
+    def counted(x):
+        seen = o.__dict__["k"]
+        o.k = o.k + 1
+        return x * (o.__dict__["k"] - seen) * o.k
+
+    def written(x):
+        o.__dict__["k"] = o.k * 2
+        return x * o.k
+
+    for function in (counted, written):
+        o.k = 4.0
+        wanted = [(function(x).tolist(), o.k) for _ in range(5)]
+        o.k = 4.0
+        made = torch.compile(function)
+        assert [(made(x).tolist(), o.k) for _ in range(5)] == wanted
+
+
+class Outcome(collections.OrderedDict):
+    """A dictionary whose items are attributes, too."""
+
+    def __init__(self, **given):
+        super().__init__()
+        for k, v in given.items():
+            self[k] = v
+
+    def __setitem__(self, k, v):
+        super().__setitem__(k, v)
+        super().__setattr__(k, v)
+
+    def __getitem__(self, k):
+        return [*self.values()][k] if isinstance(k, int) else super().__getitem__(k)
+
+
+def test_dictionaries_of_a_class_of_the_users():
+    @functools.partial(torch.compile, fullgraph=True)
+    def f(x):
+        found = Outcome(loss=x.sum(), twice=x * 2)
+        found["more"] = found.twice + found["twice"]
+        return found.loss + found[1] + found.more, len(found), "more" in found, [*found.keys()]
+
+    for k in (1.0, 2.0):
+        r, n, there, names = f(torch.full((2,), k))
+        assert r.tolist() == [8 * k, 8 * k] and (n, there) == (3, True)
+        assert names == ["loss", "twice", "more"]
+
+
+def test_results_of_a_class_of_dictionaries():
+    layer = nn.Linear(2, 2)
+
+    @functools.partial(torch.compile, fullgraph=True)
+    def f(x):
+        y = layer(x)
+        return Outcome(loss=y.square().sum(), y=y)
+
+    for k in (1.0, 2.0, 3.0):
+        x = torch.full((3, 2), k)
+        found = f(x)
+        assert type(found) is Outcome and [*found] == ["loss", "y"]
+        assert found["loss"] is found.loss and found[1] is found.y
+        layer.weight.grad = None
+        found.loss.backward()
+        wanted = 2 * layer(x).T @ x
+        assert torch.allclose(layer.weight.grad, wanted, rtol=1e-5)
+
+
+class Sliced(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(4))
+        self.used = 2
+
+    def forward(self, x, wanted):
+        for layer in self.layers[: self.used]:
+            x = layer(x)
+        if "wanted" in inspect.signature(self.forward).parameters:
+            return nn.CrossEntropyLoss(label_smoothing=0.1)(x, wanted)
+        return x
+
+
+def test_modules_that_a_function_makes():
+    torch.manual_seed(0)
+    m = Sliced()
+    f = torch.compile(m, fullgraph=True)
+    x, wanted = torch.randn(5, 3), torch.tensor([0, 1, 2, 1, 0])
+    for m.used in (2, 3, 2):
+        assert torch.equal(f(x, wanted), m(x, wanted))
+
+    def weighted(x):
+        return nn.Linear(3, 3)(x)
+
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="a Linear is made"):
+        torch.compile(weighted, fullgraph=True)(x)
+
+
+@pytest.mark.parametrize("shape", [(32,), (5, 7)])
+def test_an_update_of_many_parameters_of_one_shape(shape):
+    def trained(wrap):
+        torch.manual_seed(0)
+        parameters = [nn.Parameter(torch.randn(shape)) for _ in range(40)]
+        optimizer = torch.optim.AdamW(parameters, lr=0.1)
+
+        def step():
+            optimizer.zero_grad()
+            # Gradients in another order of memory: loops over them have two dimensions.
+            loss = sum(
+                (p.mT.contiguous() ** 2).sum() if p.ndim > 1 else (p**2).sum() for p in parameters
+            )
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            return loss
+
+        step = wrap(step)
+        losses = [step().item() for _ in range(4)]
+        return losses, torch.stack([p.detach() for p in parameters])
+
+    (wanted, parameters), (losses, found) = trained(lambda f: f), trained(torch.compile)
+    assert losses == pytest.approx(wanted, rel=1e-6)
+    assert torch.allclose(found, parameters, rtol=1e-5, atol=1e-7)

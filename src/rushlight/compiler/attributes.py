@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 import rushlight
@@ -94,11 +95,23 @@ class Attributes(Reads):
         return v
 
     def attribute_of_instance(self, o: Any, kind: type, name: str) -> Any:
-        """The value of an attribute of an instance of a class in Python, as `object.__getattribute__` finds it."""
-        if isinstance(kind.__getattribute__, types.FunctionType):
-            self.stop(f"{kind.__name__} has a __getattribute__ of its own")
-            return getattr(o, name)
-        own = getattr(o, "__dict__", {})
+        """The value of an attribute of an instance of a class in Python."""
+        if not isinstance(kind.__getattribute__, types.FunctionType):
+            return self.own_attribute(o, name, self.in_getattr)
+        try:
+            return self.call(None, self.in_class(kind, "__getattribute__"), (o, name), {})
+        except AttributeError:
+            found = self.in_class(kind, "__getattr__")
+            if not isinstance(found, types.FunctionType):
+                raise
+            return self.call(None, found, (o, name), {})
+
+    def own_attribute(self, o: Any, name: str, otherwise: Callable | None = None) -> Any:
+        """As `object.__getattribute__` finds it; `otherwise` gives what is not there, given the object and the name."""
+        kind = type(o)
+        special = isinstance(kind.__getattribute__, types.FunctionType)
+        plainly: Callable = object.__getattribute__ if special else getattr
+        own = vars(o) if hasattr(o, "__dict__") else {}
         for cls in kind.__mro__:
             if name in cls.__dict__:
                 d = cls.__dict__[name]
@@ -109,30 +122,33 @@ class Attributes(Reads):
         if isinstance(d, property):
             if not isinstance(d.fget, types.FunctionType):
                 self.stop(f"the property {name!r} of {kind.__name__}")
-                return getattr(o, name)
+                return plainly(o, name)
             return self.call(None, d.fget, (o,), {})
         outside = id(o) in self.outside
         place = self.outside[id(o)][1] if outside else ""
         if outside and (id(o), name) in self.written:
             outside = False
+        found_at = (
+            f"{self.guards.name(plainly)}({place}, {name!r})" if special else f"{place}.{name}"
+        )
         if isinstance(d, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             if outside and not hasattr(o, name):  # a slot that is empty
                 self.guards.add(f"not hasattr({place}, {name!r})")
-            v = getattr(o, name)
+            v = plainly(o, name)
             if name == "__dict__":
-                if id(o) not in self.inside:
-                    self.stop("the __dict__ of an object")
-                return self.new(v)
-            return self.held(f"{place}.{name}", v) if outside else v
+                return self.dictionary_of(o, v, found_at)
+            if v.__class__ is types.MappingProxyType and id(o) in self.inside:
+                return self.new(dict(v))  # which is read alike
+            return self.held(found_at, v) if outside else v
         if cls is not None and hasattr(type(d), "__set__"):
             self.stop(f"the attribute {name!r} of {kind.__name__}")
-            return getattr(o, name)
+            return plainly(o, name)
         if name in own:
-            return self.held(f"{place}.{name}", own[name]) if outside else own[name]
+            return self.held(found_at, own[name]) if outside else own[name]
         if cls is not None:
             if outside:
                 self.guards.without(place, name)
-            if isinstance(d, types.FunctionType):
+            if isinstance(d, (types.FunctionType, functools._lru_cache_wrapper)):
                 return types.MethodType(d, o)
             if isinstance(d, functools.cached_property):
                 v = self.call(None, d.func, (o,), {})
@@ -141,7 +157,7 @@ class Attributes(Reads):
             if isinstance(found := self.in_class(type(d), "__get__"), types.FunctionType):
                 self.found(d)
                 return self.call(None, found, (d, o, kind), {})
-            v = getattr(o, name)
+            v = plainly(o, name)
             if isinstance(d, types.MethodDescriptorType):
                 return v
             if isinstance(d, (staticmethod, classmethod)) or not hasattr(type(d), "__get__"):
@@ -150,19 +166,30 @@ class Attributes(Reads):
                 return v
             self.stop(f"the attribute {name!r} of {kind.__name__}")
             return v
-        return self.missing_attribute(o, kind, name, outside, place)
-
-    def missing_attribute(self, o: Any, kind: type, name: str, outside: bool, place: str) -> Any:
-        """What `__getattr__` gives."""
         if outside:
             self.guards.without(place, name)
         for cls in filter(changes, kind.__mro__):
             self.guards.without(self.guards.name(cls), name)
+        return object.__getattribute__(o, name) if otherwise is None else otherwise(o, name)
+
+    def dictionary_of(self, o: Any, d: dict, expression: str) -> dict:
+        """The `__dict__` of an object, which may be read."""
+        if id(o) in self.inside:
+            return self.new(d)
+        changed = any(k[0] == id(o) for k in self.written) and id(o) not in self.spaces
+        if id(o) not in self.outside or changed:
+            self.stop("the __dict__ of an object that was changed")
+        self.spaces[id(o)] = d
+        return self.held(expression, d)
+
+    def in_getattr(self, o: Any, name: str) -> Any:
+        """What `__getattr__` gives."""
+        kind = type(o)
         found = self.in_class(kind, "__getattr__")
         if isinstance(found, types.FunctionType):
             return self.call(None, found, (o, name), {})
-        if outside:
-            self.guards.add(f"not hasattr({place}, {name!r})")
+        if id(o) in self.outside and (id(o), name) not in self.written:
+            self.guards.add(f"not hasattr({self.outside[id(o)][1]}, {name!r})")
         return getattr(o, name)
 
     def attribute_of_module(self, o: Any, name: str) -> Any:

@@ -25,6 +25,7 @@ import operator
 import types
 import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import rushlight
@@ -38,6 +39,7 @@ from rushlight.compiler.handlers import HANDLED, again
 from rushlight.compiler.interpreter import Frame, frame_of, in_frame, looks, run
 from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
 from rushlight.compiler.steps import RUNTIME, is_code, plain
+from rushlight.compiler.templates import PLAIN_NEWS
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.library import CustomOpDef
@@ -56,6 +58,14 @@ LEAVES = (
     "rushlight.linalg", "rushlight.special", "rushlight.nn.functional", "rushlight.autograd.grad_mode",
     "rushlight.autograd.engine", "rushlight.autograd.function", "rushlight.amp.autocast_mode",
 )  # fmt: skip
+# Methods of dictionaries that call no method of a subclass.
+OF_DICTIONARIES = frozenset(
+    "__contains__ __delitem__ __getitem__ __iter__ __len__ __setitem__ get items keys values".split()
+)
+OF_OBJECTS = (
+    "__getattribute__",
+    "__setattr__",
+)  # what `super()` gives of these is called as that of `object`
 TEXTS = ("__str__", "__repr__", "__format__")
 STRUCTURAL = (
     zip, enumerate, list, tuple, dict, reversed, iter, next, len, functools.partial, range, slice, object,
@@ -111,6 +121,8 @@ class Capture(Changes):
             return self.drawn(f, args, kwargs)
         if isinstance(f, types.MethodType):
             return self.call(frame, f.__func__, (f.__self__, *args), kwargs)
+        if isinstance(f, types.MethodWrapperType) and f.__name__ in OF_OBJECTS:
+            return self.call(frame, getattr(object, f.__name__), (f.__self__, *args), kwargs)
         handler = HANDLED.get(f) if f.__hash__ else None
         if handler is not None:
             return handler(self, frame, f, args, kwargs)
@@ -282,6 +294,13 @@ class Capture(Changes):
             return self.new(cls(*args, **kwargs))
         if issubclass(cls, Tensor):
             self.stop(f"a {cls.__name__} is made")
+        elif issubclass(cls, rushlight.nn.Module) and cls.__module__.startswith(
+            ("rushlight.nn.", "torch.nn.")
+        ):
+            made = self.made_module(cls, args, kwargs)
+            if any(True for _ in (*made.parameters(), *made.buffers())):
+                self.stop(f"a {cls.__name__} is made")
+            return made
         elif cls.__module__.startswith(
             (
                 "rushlight.autograd.grad_mode",
@@ -292,15 +311,18 @@ class Capture(Changes):
         ):
             return self.new(cls(*args, **kwargs))
         elif (
-            type(cls) in (type, abc.ABCMeta) and cls.__new__ is object.__new__
+            type(cls).__call__ is type.__call__ and cls.__new__ in PLAIN_NEWS and cls not in CONTAINERS
             and isinstance(cls.__init__, (types.FunctionType, types.WrapperDescriptorType))
             and not issubclass(cls, (rushlight.nn.Module, rushlight.optim.Optimizer))
         ):  # fmt: skip
             o = self.new(cls.__new__(cls))
             if isinstance(cls.__init__, types.FunctionType):
-                self.call(frame, cls.__init__, (o, *args), kwargs)
+                self.call(frame, self.in_class(cls, "__init__"), (o, *args), kwargs)
             elif args or kwargs:
-                raise TypeError(f"{cls.__name__}() takes no arguments")
+                if cls.__init__ is object.__init__:
+                    raise TypeError(f"{cls.__name__}() takes no arguments")
+                self.stop(f"a {cls.__name__} is made of arguments")
+                cls.__init__(o, *args, **kwargs)
             return o
         elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return cls(*args, **kwargs)
@@ -309,6 +331,18 @@ class Capture(Changes):
         else:
             self.stop(f"a {cls.__name__} is made")
         return cls(*args, **kwargs)
+
+    def made_module(self, make: Callable, args: tuple, kwargs: dict) -> Any:
+        """A module that a function of ours makes, which has no parameters and buffers of its own."""
+        self.refuse_runtime(make, (*args, *kwargs.values()))
+        for v in (*args, *kwargs.values()):
+            self.contents_deep(v)
+        with self.recorder.paused():
+            made = self.new(make(*args, **kwargs))
+        for v in vars(made).values():
+            if v.__class__ in CONTAINERS:
+                self.new(v)
+        return made
 
     def call_builtin(self, f: Any, args: tuple, kwargs: dict) -> Any:
         if f == tuple.__new__:
@@ -331,6 +365,15 @@ class Capture(Changes):
             for v in args:
                 self.text_of(v) if f.__name__ == "format" else None
             return self.call_pure(f, args, kwargs)
+        if isinstance(o, dict) and o.__class__ not in CONTAINERS and id(o) in self.inside:
+            if (
+                f.__name__ in OF_DICTIONARIES
+                or f.__name__ == "__init__"
+                and not args
+                and not kwargs
+            ):
+                self.refuse_escaped(o)
+                return f(*args, **kwargs)
         if isinstance(o, CONTAINERS):
             return self.call_of_container(o, f, args, kwargs)
         if (
@@ -509,7 +552,9 @@ class Capture(Changes):
                 self.stop(f"{f.__name__} of {type(v).__name__}")
         elif f is functools.partial or is_code(v):
             pass
-        elif f is len and not isinstance(v, tuple):
+        elif f is len and not (
+            isinstance(v, tuple) or isinstance(v, dict) and id(v) in self.inside
+        ):
             self.stop(f"the length of a {type(v).__name__}")
         elif f in (str, repr, format, hash):
             self.stop(f"{f.__name__} of {type(v).__name__}")

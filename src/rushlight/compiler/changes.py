@@ -26,10 +26,15 @@ class Changes(Decisions):
         if self.reason is None and id(o) not in self.inside:
             if id(o) not in self.outside:
                 self.stop(f"a change of an object of unknown origin, {type(o).__name__}")
+            elif any(o is d for d in self.spaces.values()):
+                self.stop("a change of the __dict__ of an object")
             else:
                 if whole:
                     self.guard_contents(o)
                 self.written[id(o), name] = o
+                if (d := self.spaces.get(id(o))) is not None:
+                    self.partly.setdefault(id(d), d.copy())
+                    self.written[id(d), ("item", name)] = d
                 self.step(f, (o, *values), {}, "changes")
         elif self.reason is None:
             self.refuse_escaped(o)

@@ -24,7 +24,7 @@ from rushlight._higher_order_ops.control_flow import truth_of
 from rushlight.compiler.attributes import Attributes
 from rushlight.compiler.consumed import consumed, kind_of
 from rushlight.compiler.guards import constant
-from rushlight.compiler.reads import is_value
+from rushlight.compiler.reads import DICTIONARIES, is_value
 from rushlight.compiler.steps import (
     RUNTIME,
     RUNTIME_CLASSES,
@@ -375,7 +375,10 @@ def make_plain(o: Any, kinds: tuple) -> None:
             if isinstance(o.cell_contents, kinds):
                 o.cell_contents = plain(o.cell_contents)
     elif isinstance(o, dict):
-        o.update({k: plain(v) for k, v in o.items() if isinstance(v, kinds)})
+        found = {k: plain(v) for k, v in dict.items(o) if isinstance(v, kinds)}
+        dict.update(o, found)  # a subclass may have another
+        if o.__class__ not in DICTIONARIES:
+            make_plain(getattr(o, "__dict__", None), kinds)
     elif isinstance(o, (list, collections.deque)):
         for k, v in enumerate(o):
             if isinstance(v, kinds):

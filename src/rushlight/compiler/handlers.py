@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import sys
 import time
@@ -138,6 +139,37 @@ def of_exc_info(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> An
 def of_own_setattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     o, name, v = args
     return c.change(o, name, own_setattr_of(name), v)
+
+
+def of_own_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`object.__getattribute__(o, name)`."""
+    o, name = named(c, args)
+    return c.own_attribute(o, name) if written_in_python(o) and c.known(o) else c.attribute(o, name)
+
+
+def of_signature(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`inspect.signature(function)`: it is told by the functions that stand behind one another."""
+    (g,) = args
+    g = getattr(g, "__func__", g)
+    if not isinstance(g, types.FunctionType) or kwargs:
+        c.stop("the signature of an object that is no function")
+        return f(*args, **kwargs)
+    while isinstance(g, types.FunctionType):
+        c.take_function(g)
+        if of_getattr(c, frame, getattr, (g, "__signature__", None), {}) is not None:
+            c.stop("a signature that a program set")
+        g = of_getattr(c, frame, getattr, (g, "__wrapped__", None), {})
+    found = c.new(f(*args))
+    for parameter in found.parameters.values():
+        c.new(parameter)
+    return found
+
+
+def of_module_list(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A part of a ModuleList: another list of the same modules."""
+    if type(args[0]) is not rushlight.nn.ModuleList:
+        c.stop(f"a {type(args[0]).__name__} is made")
+    return c.made_module(f, args, kwargs)
 
 
 def of_clock(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -307,9 +339,10 @@ HANDLED: dict[Any, Callable] = {
     getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
     any: of_any, all: of_any, sum: of_sum, sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
     time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
-    sys.exc_info: of_exc_info, warnings.warn: of_warn, object.__setattr__: of_own_setattr, print: of_print, str: of_text, repr: of_text, format: of_text,
+    sys.exc_info: of_exc_info, warnings.warn: of_warn, object.__setattr__: of_own_setattr, object.__getattribute__: of_own_getattr, print: of_print, str: of_text, repr: of_text, format: of_text,
     library.Namespace.__getattr__: of_namespace,
     rushlight.nn.Module.__getattr__: lambda c, frame, f, args, kwargs: c.attribute_of_module(*args),
+    rushlight.nn.ModuleList._of: of_module_list, inspect.signature: of_signature,
     __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
     # What handles many arrays in one call: operators do the same.
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,

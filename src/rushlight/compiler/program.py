@@ -396,10 +396,11 @@ class Program:
         if t.kind is not tuple and id(t.origin) in self.made:
             return self.made[id(t.origin)]
         parts = [self.expression(p) for p in t.parts]
-        if t.keys is not None and not issubclass(t.kind, dict):
+        if t.keys is not None and (t.items or not issubclass(t.kind, dict)):
+            items = f", {parts.pop()}" if t.items else ""
             inner = ", ".join(f"{k!r}: {p}" for k, p in zip(t.keys, parts, strict=True))
             self.names["instance"] = instance
-            code = f"instance({self.guards.name(t.kind)}, {{{inner}}})"
+            code = f"instance({self.guards.name(t.kind)}, {{{inner}}}{items})"
         elif t.keys is not None:
             inner = ", ".join(
                 f"{self.expression(k)}: {p}" for k, p in zip(t.keys, parts, strict=True)

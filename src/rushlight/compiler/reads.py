@@ -51,6 +51,7 @@ class Reads(Watch):
         ] = {}  # containers that were changed, though not all of their elements are guarded:
         # dictionaries as they were before, None for others
         self.written: dict[tuple, Any] = {}  # what was changed since: no guard can ask for it
+        self.spaces: dict[int, dict] = {}  # those of objects whose `__dict__` was read
         self.reason: str | None = None
         self.differentiates = False  # whether the backward pass of the results is captured
         self.frames: list[Frame] = []
@@ -437,6 +438,8 @@ class Reads(Watch):
         found = self.in_class(type(o), name)
         if isinstance(found, types.FunctionType) and self.known(o):
             return self.call(None, found, (o, *args), {})
+        if isinstance(o, dict) and id(o) in self.inside and found is not None:
+            return found(o, *args)
         self.stop(f"{name} of {type(o).__name__}")
         plain = {"__iter__": iter, "__next__": next, "__bool__": bool, "__len__": len,
                  "__getitem__": operator.getitem, "__contains__": operator.contains}  # fmt: skip

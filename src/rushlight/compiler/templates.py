@@ -51,24 +51,33 @@ class Container:
     def __init__(self, kind: type, parts: list, keys: list | None, origin: Any) -> None:
         self.kind, self.parts, self.keys, self.origin = kind, parts, keys, origin
         self.make = getattr(origin, "default_factory", None)  # of a `defaultdict`
+        self.items = False  # whether the last part is the dictionary of an object's items
+
+
+PLAIN_NEWS = (object.__new__, dict.__new__, collections.OrderedDict.__new__)
 
 
 def plain_instance(v: Any) -> bool:
-    """Whether an object is nothing but the dictionary of its attributes."""
+    """Whether an object is nothing but the dictionary of its attributes, and its items if its class is one of dictionaries."""
     cls = type(v)
-    own = [c for c in cls.__mro__ if c is not object]
+    own = [c for c in cls.__mro__ if c not in (object, dict, collections.OrderedDict)]
     return (
-        cls.__new__ is object.__new__
-        and all(c.__flags__ & (1 << 9) and "__slots__" not in vars(c) for c in own)
+        cls.__new__ in PLAIN_NEWS
+        and cls in own
+        and all(c.__flags__ & (1 << 9) and not vars(c).get("__slots__") for c in own)
         and not isinstance(v, (rushlight.nn.Module, rushlight.optim.Optimizer))
         and not any(c.__module__.startswith(("rushlight.", "torch.")) for c in own)
     )
 
 
-def instance(kind: type, attributes: dict) -> Any:
-    """An object of a class, with these attributes."""
+def instance(kind: type, attributes: dict, items: dict | None = None) -> Any:
+    """An object of a class, with these attributes and items."""
     o = kind.__new__(kind)
     vars(o).update(attributes)
+    if items is not None:
+        base = collections.OrderedDict if issubclass(kind, collections.OrderedDict) else dict
+        for k, v in items.items():
+            base.__setitem__(o, k, v)
     return o
 
 
@@ -118,7 +127,11 @@ def template(r: Recorder, v: Any) -> Any:
     if v.__class__ in (list, tuple, set):
         return Container(v.__class__, [template(r, x) for x in v], None, v)
     if id(v) in c.inside and plain_instance(v):
-        return Container(v.__class__, [template(r, x) for x in vars(v).values()], [*vars(v)], v)
+        made = Container(v.__class__, [template(r, x) for x in vars(v).values()], [*vars(v)], v)
+        if isinstance(v, dict):
+            made.parts.append(template(r, dict(dict.items(v))))
+            made.items = True
+        return made
     if isinstance(v, tuple) and hasattr(v, "_fields"):
         return Container(v.__class__, [template(r, x) for x in v], None, v)
     if (

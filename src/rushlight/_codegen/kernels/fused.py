@@ -22,7 +22,7 @@ from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, b1, f64, i64
 
 GRAIN = 16384  # elements in a chunk
-MOST = 64  # operands of a chain
+MOST = 64  # places in memory of a chain: each may be read and written, which is two operands
 FAR = 2  # the stride of an operand along the innermost dimension, if it is neither 0 nor 1
 
 
@@ -173,7 +173,7 @@ def fused(
         for d in range(dims):
             n = n * plan[SIZES + d]
         for lo, hi in parallel(n, GRAIN):
-            at, index = array(i64, MOST), array(i64, MOST)
+            at, index = array(i64, 2 * MOST), array(i64, MOST)
             rest = lo // columns
             start = lo - rest * columns
             for back in range(2, dims + 1):  # the index of the first row
