@@ -205,6 +205,31 @@ def test_dictionaries_of_a_class_of_the_users():
         assert names == ["loss", "twice", "more"]
 
 
+class Filling(dict):
+    scale = 1.0
+
+    def __missing__(self, k):
+        self[k] = k * self.scale
+        return self[k]
+
+
+def test_missing_items_of_a_class_of_the_users():
+    @functools.partial(torch.compile, fullgraph=True)
+    def f(x):
+        found = Filling()
+        found[1] = 5.0
+        return x * found[2] + found[1] + len(found)
+
+    x = torch.ones(2)
+    assert f(x).tolist() == [9.0, 9.0]
+    try:
+        Filling.scale = 3.0
+        assert f(x).tolist() == [13.0, 13.0]
+    finally:
+        Filling.scale = 1.0
+    assert f(x).tolist() == [9.0, 9.0]
+
+
 def test_results_of_a_class_of_dictionaries():
     layer = nn.Linear(2, 2)
 

@@ -111,7 +111,7 @@ class Attributes(Reads):
         kind = type(o)
         special = isinstance(kind.__getattribute__, types.FunctionType)
         plainly: Callable = object.__getattribute__ if special else getattr
-        own = vars(o) if hasattr(o, "__dict__") else {}
+        own = object.__getattribute__(o, "__dict__") if kind.__dictoffset__ else {}
         for cls in kind.__mro__:
             if name in cls.__dict__:
                 d = cls.__dict__[name]

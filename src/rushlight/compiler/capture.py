@@ -366,14 +366,10 @@ class Capture(Changes):
                 self.text_of(v) if f.__name__ == "format" else None
             return self.call_pure(f, args, kwargs)
         if isinstance(o, dict) and o.__class__ not in CONTAINERS and id(o) in self.inside:
-            if (
-                f.__name__ in OF_DICTIONARIES
-                or f.__name__ == "__init__"
-                and not args
-                and not kwargs
-            ):
-                self.refuse_escaped(o)
-                return f(*args, **kwargs)
+            if f.__name__ in OF_DICTIONARIES and not kwargs:
+                return self.of_dictionary(o, f, args)
+            if f.__name__ == "__init__" and not args and not kwargs:
+                return f()
         if isinstance(o, CONTAINERS):
             return self.call_of_container(o, f, args, kwargs)
         if (

@@ -133,6 +133,14 @@ class Changes(Decisions):
             self.change(o, ("item", key), operator.setitem, key, v)
         elif o.__class__ in CONTAINERS:
             self.change(o, None, operator.setitem, key, v, whole=True)
+        elif (
+            isinstance(o, dict)
+            and id(o) in self.inside
+            and isinstance(
+                found := self.in_class(type(o), "__setitem__"), types.WrapperDescriptorType
+            )
+        ):
+            self.of_dictionary(o, found.__get__(o), (key, v))
         else:
             self.special(o, "__setitem__", key, v) if isinstance(
                 getattr(type(o), "__setitem__", None), types.FunctionType

@@ -439,11 +439,25 @@ class Reads(Watch):
         if isinstance(found, types.FunctionType) and self.known(o):
             return self.call(None, found, (o, *args), {})
         if isinstance(o, dict) and id(o) in self.inside and found is not None:
-            return found(o, *args)
+            return self.of_dictionary(o, found.__get__(o), args)
         self.stop(f"{name} of {type(o).__name__}")
         plain = {"__iter__": iter, "__next__": next, "__bool__": bool, "__len__": len,
                  "__getitem__": operator.getitem, "__contains__": operator.contains}  # fmt: skip
         return plain[name](o, *args)
+
+    def of_dictionary(self, o: dict, method: Any, args: tuple) -> Any:
+        """A call of a method of `dict` or `OrderedDict`, bound to an object that the function made, of a class in Python."""
+        if args:
+            args = self.settled(args[0], "a value that was read from a tensor as a key"), *args[1:]
+        if method.__name__ == "__getitem__" and not dict.__contains__(o, args[0]):
+            found = self.in_class(type(o), "__missing__")
+            if isinstance(found, types.FunctionType):
+                return self.call(None, found, (o, *args), {})
+            if found is not None:
+                self.stop(f"__missing__ of {type(o).__name__}")
+        if method.__name__ in ("__setitem__", "__delitem__"):
+            return self.change(o, None, lambda _, *given: method(*given), *args)
+        return method(*args)
 
     def refuse_methods(self, values: Iterable) -> None:
         """Give up where a built-in function calls methods of values that are written in Python."""
