@@ -6,6 +6,7 @@ import argparse
 import datetime
 import json
 import multiprocessing
+import pickle
 import signal
 import threading
 import time
@@ -348,6 +349,11 @@ def test_one_machine_alone_does_not_meet():
         rendezvous.get_rendezvous_handler(params)
 
 
+class Command:
+    def __reduce__(self):
+        return pytest.fail, ("the state was run",)
+
+
 def test_a_machine_that_says_nothing_is_taken_off(tmp_path):
     limits = dynamic.RendezvousTimeout()
     second = datetime.timedelta(seconds=1)
@@ -370,6 +376,10 @@ def test_a_machine_that_says_nothing_is_taken_off(tmp_path):
     holder.mark_dirty()
     assert other.sync() is True and holder.sync() is False  # who is late reads
     assert holder.state.round == 0 and [*holder.state.participants] == [alive]
+    # A state is data: what somebody else has put into the file runs nothing.
+    backend.set_state(pickle.dumps(Command()), backend.get_state()[1])
+    with pytest.raises(rendezvous.RendezvousStateError, match="corrupt"):
+        holder.sync()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import io
 import itertools
 import logging
 import os
@@ -151,6 +152,18 @@ class _RendezvousState:
         self.last_heartbeats: dict[_NodeDesc, datetime] = {}
 
 
+class _StateReader(pickle.Unpickler):
+    """Reads a state that others have written: its classes and those of dates, and nothing else of Python."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "datetime" and name in ("datetime", "timedelta", "timezone"):
+            return super().find_class(module, name)
+        for known in (_RendezvousState, _NodeDesc):
+            if (module, name) == (known.__module__, known.__name__):
+                return known
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a state")
+
+
 def _left(state: _RendezvousState, settings: RendezvousSettings) -> None:
     """What follows when a machine is no participant any more."""
     if not state.complete:
@@ -211,7 +224,8 @@ class _BackendRendezvousStateHolder(_RendezvousStateHolder):
             found = self._backend.get_state()
         state, self._token = found or (None, None)
         try:
-            self._state = _RendezvousState() if state is None else pickle.loads(state)
+            known = state is not None
+            self._state = _StateReader(io.BytesIO(state)).load() if known else _RendezvousState()
         except pickle.PickleError as error:
             raise RendezvousStateError(
                 "The rendezvous state is corrupt. See inner exception for details."
