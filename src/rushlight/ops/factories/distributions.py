@@ -185,7 +185,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     g = source(generator)
     a = plain(input)
     recorder = bernoulli_node if p is None else bernoulli_p_node
-    if out is None and a.__class__ is np.ndarray and a.size <= MANY:
+    if out is None and input._array.__class__ is np.ndarray and a.size <= MANY:
         r = xp.empty(a.shape, a.dtype)
         sampling.bernoulli_(r, a if p is None else p, g)
         return recorded(_wrap(r), recorder, input)

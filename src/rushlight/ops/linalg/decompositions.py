@@ -46,8 +46,7 @@ def first_failure(info) -> int:
     checks_values(info)
     if len(flat) == 1:
         return int(flat[0])
-    failed = flat.nonzero()[0]
-    return int(flat[failed[0]]) if len(failed) else 0
+    return int(flat[flat.nonzero()[0][0]]) if flat.any() else 0
 
 
 def half_diagonal(x):
