@@ -263,6 +263,13 @@ class Sliced(nn.Module):
         return x
 
 
+def test_signatures_that_are_asked_for_in_other_ways():
+    f = torch.compile(lambda x: x * len(inspect.signature(obj=Sliced.forward).parameters))
+    g = torch.compile(lambda x: x * len(inspect.signature(Recipe).parameters))
+    x = torch.ones(2)
+    assert f(x).tolist() == [3.0, 3.0] and g(x).tolist() == [1.0, 1.0]
+
+
 def test_modules_that_a_function_makes():
     torch.manual_seed(0)
     m = Sliced()

@@ -62,10 +62,8 @@ LEAVES = (
 OF_DICTIONARIES = frozenset(
     "__contains__ __delitem__ __getitem__ __iter__ __len__ __setitem__ get items keys values".split()
 )
-OF_OBJECTS = (
-    "__getattribute__",
-    "__setattr__",
-)  # what `super()` gives of these is called as that of `object`
+# What `super()` gives of these is called as that of `object`.
+OF_OBJECTS = ("__getattribute__", "__setattr__")
 TEXTS = ("__str__", "__repr__", "__format__")
 STRUCTURAL = (
     zip, enumerate, list, tuple, dict, reversed, iter, next, len, functools.partial, range, slice, object,
@@ -333,7 +331,7 @@ class Capture(Changes):
         return cls(*args, **kwargs)
 
     def made_module(self, make: Callable, args: tuple, kwargs: dict) -> Any:
-        """A module that a function of ours makes, which has no parameters and buffers of its own."""
+        """The module that a function of ours makes. Who calls this sees to it that it has no new parameters and buffers."""
         self.refuse_runtime(make, (*args, *kwargs.values()))
         for v in (*args, *kwargs.values()):
             self.contents_deep(v)

@@ -26,7 +26,7 @@ class Changes(Decisions):
         if self.reason is None and id(o) not in self.inside:
             if id(o) not in self.outside:
                 self.stop(f"a change of an object of unknown origin, {type(o).__name__}")
-            elif any(o is d for d in self.spaces.values()):
+            elif any(o is d for d in self.spaces.values()):  # its attributes would change, too
                 self.stop("a change of the __dict__ of an object")
             else:
                 if whole:

@@ -149,8 +149,7 @@ def of_own_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) ->
 
 def of_signature(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """`inspect.signature(function)`: it is told by the functions that stand behind one another."""
-    (g,) = args
-    g = getattr(g, "__func__", g)
+    g = getattr(args[0], "__func__", args[0]) if args else None
     if not isinstance(g, types.FunctionType) or kwargs:
         c.stop("the signature of an object that is no function")
         return f(*args, **kwargs)

@@ -23,7 +23,7 @@ class Unread(ModuleType):
 
     def told(self, name: str) -> Any:
         """What stands under a name, as far as it is known without the file; None where it is not."""
-        raise NotImplementedError
+        raise NotImplementedError  # each class of such modules says it
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

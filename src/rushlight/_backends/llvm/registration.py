@@ -18,9 +18,8 @@ from rushlight._codegen.native_entry import ByDtype, before
 KERNELS: dict[
     str, Any
 ] = {}  # by name, of the family files that were imported: kernels, or what makes them
-FORMULAS: dict[
-    str, Any
-] = {}  # by name: what they compute for one element, or a Binding that says it; see `formula`
+# By name: what they compute for one element, or a Binding that says it; see `formula`.
+FORMULAS: dict[str, Any] = {}
 
 
 class Binding:

@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterator
+from typing import IO
 
 __all__ = ["redirect", "redirect_stderr", "redirect_stdout"]
 
@@ -31,9 +32,9 @@ def redirect(std: str, to_file: str) -> Iterator[None]:
         os.close(before)
 
 
-def _point(stream: object, number: int, target: int) -> None:
+def _point(stream: IO[str], number: int, target: int) -> None:
     """Let a descriptor mean another one's file, once all that waits in buffers is written."""
-    stream.flush()  # type: ignore[attr-defined]
+    stream.flush()
     ctypes.CDLL(None).fflush(None)
     os.dup2(target, number)
 
