@@ -134,7 +134,7 @@ def link_whole(op: Op) -> None:
     if llvm.active and op.path in llvm.WHOLE and "whole" not in op.scope and bound_to() is not None:
         from rushlight._backends.llvm import whole
 
-        op.scope["whole"] = whole.entry(op.path)
+        op.scope["whole"] = whole.entry(op.path, partial(op.declared, xp))
 
 
 def entry_of(op: Op, into: bool = False) -> Callable | None:

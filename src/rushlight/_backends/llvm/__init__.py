@@ -41,7 +41,16 @@ ENOUGH = 2_000_000  # 2,000 calls on a few elements take about 10 ms
 # The operators with an entry for all that they do, see whole.py.
 WHOLE = frozenset(
     "complex index_add index_copy index_reduce index_select polar renorm scatter_add scatter_reduce take "
-    "aten.index_fill_value aten.masked_fill aten.scatter_src aten.scatter_value".split()
+    "aten.index_fill_value aten.masked_fill aten.scatter_src aten.scatter_value "
+    "pixel_shuffle pixel_unshuffle channel_shuffle roll flip grid_sampler_2d grid_sampler_3d "
+    "internal.avg_pool1d internal.avg_pool2d internal.avg_pool3d internal.adaptive_avg_pool1d "
+    "internal.adaptive_avg_pool2d internal.adaptive_avg_pool3d internal.adaptive_max_pool1d "
+    "internal.adaptive_max_pool2d internal.adaptive_max_pool3d internal.max_pool1d_with_indices "
+    "internal.max_pool2d_with_indices internal.max_pool3d_with_indices internal.upsample_nearest1d "
+    "internal.upsample_nearest2d internal.upsample_nearest3d internal.upsample_linear1d "
+    "internal.upsample_bilinear2d internal.upsample_trilinear3d internal.upsample_bicubic2d "
+    "internal._upsample_nearest_exact1d internal._upsample_nearest_exact2d "
+    "internal._upsample_nearest_exact3d".split()
 )
 
 active = False

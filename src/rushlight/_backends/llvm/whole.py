@@ -16,6 +16,7 @@ from rushlight._backends.llvm.operands import entries
 from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.native_entry import ByDtype, alone, bind
+from rushlight._codegen.planned_entry import planned
 from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i64
 from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64
 
@@ -97,7 +98,37 @@ ENTRIES = {
 }
 
 
-def entry(path: str) -> Callable[..., Any] | None:
-    """The entry of an operator, if it has one."""
+# What an operator does with arrays of one layout: the planner in plans.py.
+PLANNED = {
+    **{f"internal.avg_pool{n}d": "averages" for n in (1, 2, 3)},
+    **{f"internal.adaptive_avg_pool{n}d": "adaptive_averages" for n in (1, 2, 3)},
+    **{f"internal.adaptive_max_pool{n}d": "adaptive_maxima" for n in (1, 2, 3)},
+    **{f"internal.max_pool{n}d_with_indices": "maxima" for n in (1, 2, 3)},
+    **{f"internal.upsample_nearest{n}d": "nearest" for n in (1, 2, 3)},
+    **{f"internal._upsample_nearest_exact{n}d": "nearest_exact" for n in (1, 2, 3)},
+    "internal.upsample_linear1d": "linear",
+    "internal.upsample_bilinear2d": "linear",
+    "internal.upsample_trilinear3d": "linear",
+    "internal.upsample_bicubic2d": "cubic",
+    "pixel_shuffle": "pixel_shuffle",
+    "pixel_unshuffle": "pixel_unshuffle",
+    "channel_shuffle": "channel_shuffle",
+    "roll": "roll",
+    "flip": "flip",
+    "grid_sampler_2d": "grid_sampler",
+    "grid_sampler_3d": "grid_sampler",
+}
+
+
+def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The entry of an operator, if it has one; `body`: what it does on arrays."""
+    if path in PLANNED:
+
+        def planner(*given: Any) -> Any:
+            from rushlight._backends.llvm import plans
+
+            return getattr(plans, PLANNED[path])(*given)
+
+        return alone(ByDtype(lambda d: planned(planner, body)))
     found = ENTRIES.get(path)
     return None if found is None else alone(found)

@@ -1,0 +1,218 @@
+"""Planned calls (_codegen/planned_entry.py, _backends/llvm/plans.py) against the operators as they are declared."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight._backends import llvm
+from rushlight._backends.llvm import plans, whole
+from rushlight._codegen import native_entry
+from rushlight._codegen.planned_entry import MANY, Plan, Planner, agrees, numbered
+from rushlight._codegen.runtime import abi
+
+DTYPES = torch.float32, torch.float64, torch.bfloat16, torch.int64
+
+
+@pytest.fixture(autouse=True)
+def active():
+    if not llvm.activate() or not abi.available():
+        pytest.skip("there are none with RUSHLIGHT_COMPILED=0, and where NumPy's objects differ")
+
+
+def images(rng, shape, dtype):
+    """Tensors of one shape, each in another layout."""
+    x = torch.from_numpy(np.asarray(rng.integers(-9, 10, shape) / 2)).to(dtype)
+    yield x
+    yield x.transpose(0, -1).contiguous().transpose(0, -1)
+    if len(shape) == 4:
+        yield x.contiguous(memory_format=torch.channels_last)
+    yield torch.stack([x, x], -1)[..., 0]
+    yield x[:, 1:]
+    yield x.flip(0).expand(2, *shape)[0]
+
+
+CALLS = {
+    3: [
+        lambda x: F.avg_pool1d(x, 2),
+        lambda x: F.adaptive_avg_pool1d(x, 2),
+        lambda x: F.adaptive_max_pool1d(x, 2, return_indices=True),
+        lambda x: F.max_pool1d(x, 2, return_indices=True),
+        lambda x: F.interpolate(x, 5, mode="linear"),
+        lambda x: F.interpolate(x, 5, mode="nearest-exact"),
+        lambda x: F.pixel_shuffle(x[:1], 1),
+    ],
+    4: [
+        lambda x: F.avg_pool2d(x, 2),
+        lambda x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+        lambda x: F.avg_pool2d(x, (2, 1), divisor_override=3),
+        lambda x: F.max_pool2d(x, 2, return_indices=True),
+        lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+        lambda x: F.adaptive_max_pool2d(x, (3, 2), return_indices=True),
+        lambda x: F.interpolate(x, (7, 3), mode="bilinear", align_corners=True),
+        lambda x: F.interpolate(x, scale_factor=2.0, mode="bicubic"),
+        lambda x: F.interpolate(x, scale_factor=1.0),
+        lambda x: F.pixel_shuffle(x[:, :4], 2),
+        lambda x: F.pixel_unshuffle(x, 2),
+        lambda x: F.channel_shuffle(x[:, :4], 2),
+        lambda x: F.grid_sample(x, torch.linspace(-2, 2, 4 * len(x)).reshape(len(x), 2, 1, 2).to(x.dtype)),
+    ],
+    5: [
+        lambda x: F.avg_pool3d(x, 2),
+        lambda x: F.adaptive_avg_pool3d(x, (1, 2, 1)),
+        lambda x: F.adaptive_max_pool3d(x, 2, return_indices=True),
+        lambda x: F.max_pool3d(x, 2, return_indices=True),
+        lambda x: F.interpolate(x, (3, 3, 3), mode="trilinear"),
+    ],
+}  # fmt: skip
+ANY = [
+    lambda x: x.roll(1),
+    lambda x: x.roll((1, -2), (0, -1)),
+    lambda x: x.roll((1, 1), (0, 0)),
+    lambda x: x.roll(0, 1),
+    lambda x: x.flip(-1),
+    lambda x: x.flip((0, 1)),
+    lambda x: x.flip((0, 0)),
+    lambda x: x.flip(7),
+]
+
+
+def outcome(call, x):
+    """What a call does: its results in memory, or its error."""
+    try:
+        r = call(x)
+    except Exception as e:
+        return type(e), str(e)
+    return [(t.shape, t.stride(), t.dtype, repr(t.tolist())) for t in (r if isinstance(r, tuple) else (r,))]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_plans_do_what_the_operators_do(dtype):
+    rng = np.random.default_rng(0)
+    for shape in ((2, 4, 6), (1, 8, 6, 4), (2, 5, 4, 4), (2, 5, 1, 6), (1, 4, 4, 4, 4), (2, 3)):
+        for x in images(rng, shape, dtype):
+            for k, call in enumerate(CALLS.get(len(shape), []) + ANY):
+                native_entry.use(False)
+                try:
+                    expected = outcome(call, x)
+                finally:
+                    native_entry.use(True)
+                for turn in range(4):  # the third call is the first that has a plan
+                    assert outcome(call, x) == expected, (k, shape, x.stride(), turn)
+
+
+def test_gradients_and_changed_numbers():
+    x = torch.arange(16.0).reshape(1, 1, 4, 4)
+    for turn in range(4):
+        y = (x + turn).requires_grad_()
+        z = F.avg_pool2d(y, 2)
+        assert z.tolist() == [[[[2.5 + turn, 4.5 + turn], [10.5 + turn, 12.5 + turn]]]]
+        assert type(z.grad_fn).__name__ == "AvgPool2DBackward0"
+        z.sum().backward()
+        assert y.grad.tolist() == [[[[0.25] * 4] * 4]]
+        w = y.detach().roll(1, -1).roll(-1, -1)
+        assert w.tolist() == y.tolist() and w._version == 0
+
+
+def test_arguments_are_told_apart():
+    x = torch.arange(6).reshape(2, 3)
+    for _ in range(3):
+        assert x.roll(1, 0).tolist() == [[3, 4, 5], [0, 1, 2]]
+        assert x.roll(2, 1).tolist() == [[1, 2, 0], [4, 5, 3]]
+        assert x.roll([2], [1]).tolist() == [[1, 2, 0], [4, 5, 3]]
+        assert x.flip([0]).tolist() == [[3, 4, 5], [0, 1, 2]]
+        with pytest.raises(IndexError):
+            x.flip(2)
+        with pytest.raises(TypeError):
+            x.flip(1.0)
+        with pytest.raises(RuntimeError, match="even|at least|dims"):
+            x.roll((1, 2), (0,))
+    dims = [0]
+    for _ in range(3):
+        x.flip(dims)
+    dims[0] = 1
+    assert x.flip(dims).tolist() == [[2, 1, 0], [5, 4, 3]]
+
+
+def doubled(plan, a, *others):
+    y = plan.new(a.shape, a.dtype)
+    plan.call(native_of(), y, a)
+    return y
+
+
+def native_of():
+    from rushlight._backends.llvm.views import COPY
+
+    return COPY[np.dtype("f4")]
+
+
+def test_a_plan_that_does_something_else_is_not_used():
+    a = np.arange(4, dtype="f4")
+    for body, used in (
+        (lambda a: a.copy(), True),
+        (lambda a: a + 1, False),
+        (lambda a: 1 / 0, False),
+    ):
+        planner = Planner(doubled, body)
+        found = [planner.entry(a) for _ in range(4)]
+        assert found[0] is found[1] is None
+        assert all((f is not None) is used for f in found[2:])
+
+
+def test_places_and_room():
+    planner = Planner(doubled, lambda a: a.copy())
+    arrays = [np.arange(n + 1, dtype="f4") for n in range(4 * MANY)]
+    for a in arrays:
+        for turn in range(3):
+            found = planner.entry(a)
+            assert found is None if turn < 2 else found.tolist() == a.tolist()
+    assert 0 < len(planner.holders) <= MANY and planner.left == 4 * MANY
+    a = np.zeros((3, 4), "f4").T
+    assert numbered([a]) >= 0
+    before = sys.getrefcount(a), sys.getrefcount(a.dtype)
+    for _ in range(50):
+        planner.entry(a)
+    assert (sys.getrefcount(a), sys.getrefcount(a.dtype)) == before
+    assert planner.entry(a).tolist() == a.tolist()
+    native_entry.use(False)
+    try:
+        assert planner.entry(a) is None
+    finally:
+        native_entry.use(True)
+    assert planner.entry() is None and planner.entry(3, None) is None
+    plan = Plan([a])
+    assert not plan.fits((plan.new((2,), a.dtype)[:1],))  # a part of an array is no result
+    assert not agrees(lambda a: a, lambda a: None, [a])
+
+
+def test_plans_change_under_way():
+    """Threads whose plans push each other out."""
+    planner = Planner(doubled, lambda a: a.copy())
+    wrong = []
+
+    def work(first):
+        arrays = [np.full(1000 + n, n, "f4") for n in range(first, first + 100)]
+        for _ in range(20):
+            for a in arrays:
+                r = planner.entry(a)
+                if r is not None and not np.array_equal(r, a):
+                    wrong.append(a)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (0, 50, 100)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_each_has_a_planner():
+    assert all(callable(getattr(plans, name)) for name in whole.PLANNED.values())
