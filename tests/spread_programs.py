@@ -187,6 +187,34 @@ def sums():
         cut.t_()
 
 
+def unused_results():
+    """What nobody used of several results has zeros for its gradient, on the same mesh."""
+    _, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    whole = torch.arange(16.0 * size).view(2 * size, 8)
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return 2 * t, 3 * t
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return 2 * first + 3 * second
+
+    for place in (Replicate(), Shard(0)):
+        for function, expected in (
+            (lambda t: t.chunk(2, 1)[1], [0.0] * 4 + [1.0] * 4),
+            (lambda t: t.unbind(1)[0], [1.0] + [0.0] * 7),
+            (lambda t: t.aminmax(dim=1)[1], [0.0] * 7 + [1.0]),
+            (lambda t: F.group_norm(t, 2)[:, :0], [0.0] * 8),
+            (lambda t: Twice.apply(t)[1], [3.0] * 8),
+        ):
+            x = distribute_tensor(whole, mesh, [place]).requires_grad_()
+            function(x).sum().backward()
+            close(x.grad, torch.tensor([expected] * 2 * size))
+
+
 def hooked():
     """Hooks get spread tensors that are saved for backward, and backward has them again; so has a checkpoint."""
     _, size = start()

@@ -153,7 +153,7 @@ class FunctionNode(Node, FunctionCtx):
         gs = list(g) if g.__class__ is list else [g]
         if self._materialize:
             gs = [
-                info.zeros() if x is None and info is not None else x
+                info.zeros(gs) if x is None and info is not None else x
                 for x, info in zip(gs, self.outputs, strict=True)
             ]
         function = self._function

@@ -176,10 +176,13 @@ class OutputInfo:
         first = OutputInfo(arrays[0]) if arrays else None
         return [first if a.shape == first.shape else OutputInfo(a) for a in arrays]
 
-    def zeros(self) -> Tensor:
-        """Zeros of that shape, dtype and device."""
+    def zeros(self, gs: list) -> Tensor:
+        """Zeros of that shape, dtype and device; spread as the gradients of other outputs are, if they are."""
         t = new(Tensor)
         t._array, t._edge, t._counter = self.xp.zeros(self.shape, self.kind), None, None
+        given = next((x for x in gs if x is not None), t)
+        if given.__class__ is not Tensor and hasattr(given.__class__, "_spread_zeros"):
+            return given._spread_zeros(self.shape, t.dtype)
         if thread.dispatch_modes:  # they see how they are made
             import rushlight
 
@@ -413,7 +416,7 @@ class GeneralNode(OpNode):
         op = self.op
         if op.outputs == "list":
             env["g"] = [
-                x if x is not None else info.zeros()
+                x if x is not None else info.zeros(g)
                 for x, info in zip(g, self.outputs, strict=True)
             ]
             return
@@ -422,10 +425,10 @@ class GeneralNode(OpNode):
         optional = {n for rule in rules for n in rule.optional}
         for name, x, info in zip(op.outputs, g, self.outputs, strict=True):
             if (n := f"g_{name}") in asked:
-                env[n] = info.zeros() if x is None and n not in optional else x
+                env[n] = info.zeros(g) if x is None and n not in optional else x
         if "g" in asked:
             info = self.outputs[0]
-            env["g"] = g[0] if g[0] is not None else info.zeros()
+            env["g"] = g[0] if g[0] is not None else info.zeros(g)
 
 
 def gradient(op: Op, rule: Rule, env: dict, record: bool) -> Any:

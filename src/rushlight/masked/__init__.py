@@ -75,7 +75,7 @@ def _cast(input: Tensor, dtype: Any) -> Tensor:
 
 def _count(input: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: Bool) -> Tensor:
     """The number of elements that the mask selects."""
-    ones = torch.ones(input.shape, dtype=dtypes.int64, device=input.device)
+    ones = input.new_ones(input.shape, dtype=dtypes.int64)
     return _fill(ones, mask, 0).sum(dims, keepdim)
 
 

@@ -61,6 +61,10 @@ class DTensor(Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         return dispatch(DTensor, func, args, dict(kwargs or {}))
 
+    def _spread_zeros(self, shape: tuple, dtype: Any) -> Tensor:
+        """Zeros on the same mesh: the gradient of an output that nobody used, beside that of one that was."""
+        return self.new_zeros(shape, dtype=dtype)
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return (
             f"DTensor(local_tensor={self._local_tensor}, device_mesh={self._spec.mesh}, "
