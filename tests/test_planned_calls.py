@@ -73,6 +73,14 @@ CALLS = {
         lambda x: F.interpolate(x, (3, 3, 3), mode="trilinear"),
     ],
 }  # fmt: skip
+
+
+def normalised(x):
+    """A batch norm in training, and what its running statistics become."""
+    mean, var = x.new_zeros(x.shape[1]), x.new_ones(x.shape[1])
+    return F.batch_norm(x, mean, var, x.new_ones(x.shape[1]), None, True), mean, var
+
+
 ANY = [
     lambda x: x.roll(1),
     lambda x: x.roll((1, -2), (0, -1)),
@@ -82,7 +90,36 @@ ANY = [
     lambda x: x.flip((0, 1)),
     lambda x: x.flip((0, 0)),
     lambda x: x.flip(7),
-]
+    lambda x: x.rot90(),
+    lambda x: x.rot90(-1, (1, -2)),
+    lambda x: x.rot90(2, (0, -1)),
+    lambda x: x.reshape(-1),
+    lambda x: x.reshape(x.shape[-1], -1),
+    lambda x: x.sum_to_size(*x.shape[:-1], 1),
+    lambda x: x.sum_to_size(x.shape[-2], 1),
+    lambda x: x.sum_to_size(x.shape[0], *(1,) * (x.dim() - 1)),
+    lambda x: x[..., 0].diag_embed(1),
+    lambda x: x[..., 0].diag_embed(-2, 0, -1),
+    lambda x: F.pad(x, (1, 2)),
+    lambda x: F.pad(x, (1, -1, -1, 0), value=-1.5),
+    lambda x: F.pad(x, (0, -1, 2, 2), value=float("nan")),
+    lambda x: F.pad(x, (-9, -9)),
+    lambda x: F.group_norm(x, x.shape[1]),
+    lambda x: F.group_norm(x, 1, x.new_ones(x.shape[1]), x.new_zeros(x.shape[1]), 0.1),
+    normalised,
+    lambda x: F.batch_norm(x, x.new_zeros(x.shape[1]), x.new_ones(x.shape[1])),
+    lambda x: torch.linalg.lu_factor_ex(x),
+    lambda x: torch.linalg.lu_factor_ex(x, check_errors=True),
+    lambda x: torch.linalg.qr(x),
+    lambda x: torch.linalg.qr(x, "complete"),
+    lambda x: torch.linalg.qr(x, "r"),
+    lambda x: torch.linalg.cholesky_ex(x @ x.mT + 99 * torch.eye(x.shape[-2]), upper=x.dim() > 3),
+    lambda x: torch.linalg.cholesky_ex(x @ x.mT),
+    lambda x: torch.linalg.ldl_factor_ex(x @ x.mT + 5 * torch.eye(x.shape[-2])),
+    lambda x: torch.linalg.solve_triangular(x @ x.mT + 9 * torch.eye(x.shape[-2]), x, upper=True),
+    lambda x: torch.linalg.lu_solve(*torch.linalg.lu_factor(x @ x.mT + 9 * torch.eye(x.shape[-2])), x),
+    lambda x: torch.linalg.householder_product(*torch.geqrf(x)),
+]  # fmt: skip
 
 
 def outcome(call, x):
@@ -120,6 +157,26 @@ def test_gradients_and_changed_numbers():
         assert y.grad.tolist() == [[[[0.25] * 4] * 4]]
         w = y.detach().roll(1, -1).roll(-1, -1)
         assert w.tolist() == y.tolist() and w._version == 0
+
+
+def test_gradients_of_pools_and_matrices():
+    rng = np.random.default_rng(0)
+    for shape in ((2, 3, 4, 6), (1, 2, 4, 4)):
+        x = torch.from_numpy(rng.standard_normal(shape))
+        for y in (x, x.contiguous(memory_format=torch.channels_last)):
+            for call in (*CALLS[4][:7], lambda x: torch.linalg.qr(x.mT)[1].abs()):
+                found = []
+                for turn in range(5):
+                    native_entry.use(turn > 0)
+                    try:
+                        leaf = y.clone().requires_grad_()
+                        r = call(leaf)
+                        r = r[0] if isinstance(r, tuple) else r
+                        g = torch.autograd.grad(r, leaf, torch.ones_like(r) * 2)[0]
+                    finally:
+                        native_entry.use(True)
+                    found.append((g.stride(), g.tolist()))
+                assert all(f == found[0] for f in found)
 
 
 def test_arguments_are_told_apart():

@@ -405,19 +405,24 @@ def fixed(v: Any) -> Any:
 
 
 def agrees(body: Callable[..., Any], entry: Callable[..., Any], given: list) -> bool:
-    """Whether an entry gives what a function does, in the same layout."""
+    """Whether an entry gives what a function does, in the same layout, and writes to what it is given what that writes."""
+    again = [laid_like(v) if v.__class__ is np.ndarray else v for v in given]
     try:
         with np.errstate(all="ignore"):
-            expected = body(*given)
+            expected = body(*again)
     except Exception:  # what it refuses is not for the entry
         return False
     found = entry(*given)
     if found is None:
         return False
-    pairs = [v if v.__class__ is tuple else (v,) for v in (expected, found)]
-    return len(pairs[0]) == len(pairs[1]) and all(
+    told, made = [v if v.__class__ is tuple else (v,) for v in (expected, found)]
+    told, made = [
+        (*v, *(x for x in w if x.__class__ is np.ndarray))
+        for v, w in ((told, again), (made, given))
+    ]
+    return len(told) == len(made) and all(
         a.__class__ is np.ndarray and layout_of(a) == layout_of(b) and a.tobytes() == b.tobytes()
-        for a, b in zip(*pairs, strict=True)
+        for a, b in zip(told, made, strict=True)
     )
 
 

@@ -134,7 +134,20 @@ def link_whole(op: Op) -> None:
     if llvm.active and op.path in llvm.WHOLE and "whole" not in op.scope and bound_to() is not None:
         from rushlight._backends.llvm import whole
 
-        op.scope["whole"] = whole.entry(op.path, partial(op.declared, xp))
+        op.scope["whole"] = whole.entry(op.path, body_of(op))
+
+
+def body_of(op: Op) -> Callable[..., Any]:
+    """The forward of an operator, of its arguments in order, without intermediates."""
+    n, later = op.n_positional, op.params[op.n_positional :]
+
+    def body(*given: Any) -> Any:
+        options = dict(zip(later, given[n:], strict=True))
+        if op.intermediates:
+            return op.declared(xp, *given[:n], False, **options)[0]
+        return op.declared(xp, *given[:n], **options)
+
+    return body
 
 
 def entry_of(op: Op, into: bool = False) -> Callable | None:
@@ -147,7 +160,7 @@ def entry_of(op: Op, into: bool = False) -> Callable | None:
     several = emit.straight_several(op)
     if not llvm.active or op.composite or not (emit.straight(op) or several) or bound_to() is None:
         return None
-    if op.intermediates or (several and op.outputs == "list"):
+    if op.intermediates and "whole" not in op.scope or several and op.outputs == "list":
         return None
     from rushlight._codegen.kernels import calls
 
@@ -229,7 +242,7 @@ def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) ->
 
     none, want = calls.Recorded(), tuple(i for i in op.wanted() if i in ins)
     known = op.scope.get(node) is not None and {*op.inputs} <= {*places}
-    if not (known and want) or op.outputs is not None:
+    if not (known and want) or op.outputs is not None or op.intermediates:
         return none
     if op.names_node and not op.node_pair:
         return none

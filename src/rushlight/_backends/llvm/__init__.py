@@ -50,7 +50,12 @@ WHOLE = frozenset(
     "internal.upsample_nearest2d internal.upsample_nearest3d internal.upsample_linear1d "
     "internal.upsample_bilinear2d internal.upsample_trilinear3d internal.upsample_bicubic2d "
     "internal._upsample_nearest_exact1d internal._upsample_nearest_exact2d "
-    "internal._upsample_nearest_exact3d".split()
+    "internal._upsample_nearest_exact3d internal.max_pool1d internal.max_pool2d internal.max_pool3d "
+    "internal.avg_pool1d_gradient internal.avg_pool2d_gradient internal.avg_pool3d_gradient "
+    "internal.adaptive_avg_pool1d_gradient internal.adaptive_avg_pool2d_gradient "
+    "internal.adaptive_avg_pool3d_gradient rot90 aten._unsafe_view diag_embed constant_pad_nd "
+    "_all.sum_to_size linalg.cholesky_ex linalg.lu_factor_ex linalg.ldl_factor_ex linalg.qr "
+    "internal.householder_product linalg.solve_triangular internal.lu_solved _group_norm _batch_norm".split()
 )
 
 active = False

@@ -6,16 +6,19 @@ comes to, or returns None where it comes to something else.
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends import cpu
-from rushlight._backends.llvm import pool, resample
+from rushlight._backends.llvm import batch_normalize, linalg, normalize, pool, reduce, resample
 from rushlight._backends.llvm.views import COPY
 from rushlight._backends.windows import Windows
-from rushlight.core.dtype_sets import FLOATING, FULL, I64
+from rushlight._codegen.kernels import lapack
+from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import FLOATING, FULL, I32, I64, compute_dtype
 
 if TYPE_CHECKING:
     from rushlight._codegen.planned_entry import Plan
@@ -49,14 +52,9 @@ def innermost(a: np.ndarray) -> bool:
     )
 
 
-def regular(plan: Plan, a: np.ndarray, nd: int) -> np.ndarray | None:
-    """An array over whose last `nd` dimensions windows go, row-major or with channels last; None for other layouts whose
-    results are not row-major."""
-    if a.flags.c_contiguous or nd == 2 and innermost(a):
-        return a
-    if a.ndim not in (4, 5) or 1 in a.shape[1:] or a.strides[1] == a.itemsize:
-        return None
-    return row_major(plan, a)
+def regular(plan: Plan, a: np.ndarray, nd: int) -> np.ndarray:
+    """An array over whose last `nd` dimensions windows go, row-major or with channels last."""
+    return a if nd == 2 and innermost(a) else row_major(plan, a)
 
 
 def room(plan: Plan, x: np.ndarray, out: Ints, dtype: np.dtype) -> np.ndarray:
@@ -70,8 +68,8 @@ def room(plan: Plan, x: np.ndarray, out: Ints, dtype: np.dtype) -> np.ndarray:
 
 def averages(plan: Plan, input: np.ndarray, windows: Windows, divisor: tuple) -> Any:
     x = regular(plan, input, len(windows.sizes))
-    found = None if x is None else pool.averages_call(x, windows, divisor)
-    if x is None or found is None:
+    found = pool.averages_call(x, windows, divisor)
+    if found is None:
         return None
     run, counts, _, numbers, _ = found
     y = room(plan, x, windows.out, x.dtype)
@@ -81,8 +79,6 @@ def averages(plan: Plan, input: np.ndarray, windows: Windows, divisor: tuple) ->
 
 def maxima(plan: Plan, input: np.ndarray, windows: Windows) -> Any:
     x = regular(plan, input, len(windows.sizes))
-    if x is None:
-        return None
     last = not x.flags.c_contiguous
     found = pool.max_plan(windows, True, x.dtype, last)
     if found is None or found.whole and not last:
@@ -93,10 +89,23 @@ def maxima(plan: Plan, input: np.ndarray, windows: Windows) -> Any:
     return y, at
 
 
+def maximum(plan: Plan, input: np.ndarray, windows: Windows) -> Any:
+    """The maxima alone."""
+    x = regular(plan, input, len(windows.sizes))
+    last = not x.flags.c_contiguous
+    found = pool.max_plan(windows, False, x.dtype, last)
+    if found is None or found.whole and not last:
+        return None
+    y = room(plan, x, windows.out, x.dtype)
+    planes = x.shape[:2] if last else (x.size // found.volume,)
+    plan.call(found.run, x, y, pool.NOWHERE, *planes, *found.numbers)
+    return y
+
+
 def adaptive_averages(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
     x, nd = regular(plan, input, len(output_size)), len(output_size)
     spans = pool.adaptive_spans(input.shape[input.ndim - nd :], output_size)
-    if x is None or spans is None or x.dtype not in FLOATING:
+    if spans is None or x.dtype not in FLOATING:
         return None
     if spans.even is not None:
         return averages(plan, x, spans.even, pool.WHOLE)
@@ -110,7 +119,7 @@ def adaptive_averages(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
 def adaptive_maxima(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
     x, nd = regular(plan, input, len(output_size)), len(output_size)
     spans = pool.adaptive_spans(input.shape[input.ndim - nd :], output_size)
-    if x is None or spans is None or pool.laid_out(x, nd) is None:
+    if spans is None or pool.laid_out(x, nd) is None:
         return None
     if spans.even is not None:
         return maxima(plan, x, spans.even)
@@ -127,7 +136,7 @@ def adaptive_maxima(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
 
 def resampled(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: Any, mode: str) -> Any:  # fmt: skip
     x, sizes = regular(plan, input, len(out)), input.shape[2:]
-    if x is None or x.dtype not in FLOATING or min(out) <= 0:
+    if x.dtype not in FLOATING or min(out) <= 0:
         return None
     each = zip(sizes, out, scales or (None,) * len(out), strict=True)
     taps = [cpu.taps_of(*of, mode, corners, False, x.dtype) for of in each]
@@ -192,8 +201,6 @@ def joined(plan: Plan, input: np.ndarray, a: np.ndarray, shape: Ints) -> Any:
         order = None
     elif innermost(input) and min(shape[1:]) > 1:
         order = (0, 2, 3, 1)
-    elif input.ndim in (4, 5) and (1 in input.shape[1:] or input.strides[1] == input.itemsize):
-        return None
     else:
         order = None
     y = plan.new(shape, input.dtype, order)
@@ -260,11 +267,9 @@ def roll(plan: Plan, input: np.ndarray, shifts: Any, dims: Any = None) -> Any:
             return None
         cut = ((slice(k, n), slice(0, n - k)), (slice(0, k), slice(n - k, n)))
         at = (slice(None),) * axis
-        parts = [
-            (to[(*at, t)], of[(*at, s)]) for to, of in parts for t, s in cut if s.start < s.stop
-        ]
-    for to, of in parts:
-        copied(plan, to, of)
+        parts = [(to[(*at, t)], a[(*at, s)]) for to, a in parts for t, s in cut if s.start < s.stop]
+    for to, part in parts:
+        copied(plan, to, part)
     return y
 
 
@@ -278,4 +283,314 @@ def flip(plan: Plan, input: np.ndarray, dims: Any) -> Any:
     if y.strides != input.strides:
         return None
     copied(plan, y, input[tuple([slice(None, None, -1 if d in axes else 1) for d in range(n)])])
+    return y
+
+
+def rot90(plan: Plan, input: np.ndarray, k: int = 1, dims: Any = (0, 1)) -> Any:
+    n, k = input.ndim, k % 4
+    a, b = (d % n for d in dims)
+    if not k:
+        return None
+    order, lies = [*range(n)], sorted(range(n), key=lambda d: -abs(input.strides[d]))
+    if k != 2:
+        order[a], order[b] = b, a
+    y = plan.new([input.shape[d] for d in order], input.dtype, tuple([order[d] for d in lies]))
+    turned = (a, b) if k == 2 else (b,) if k == 1 else (a,)
+    way = tuple([slice(None, None, -1 if d in turned else 1) for d in range(n)])
+    copied(plan, y.transpose(order), input[way])
+    return y
+
+
+def reshaped(plan: Plan, input: np.ndarray, size: Any) -> Any:
+    y = plan.new(tuple(size), input.dtype)
+    whole = split_up(y, input.shape)
+    if whole is not None:
+        copied(plan, whole, input)
+    return None if whole is None else y
+
+
+def diagonals(plan: Plan, input: np.ndarray, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # fmt: skip
+    n = input.ndim + 1
+    d1, d2 = dim1 % n, dim2 % n
+    shape = [*input.shape[:-1]]
+    for d in sorted((d1, d2)):
+        shape.insert(d, input.shape[-1] + abs(offset))
+    y = plan.new(tuple(shape), input.dtype)
+    copied(plan, y, np.broadcast_to(np.zeros((), input.dtype), y.shape))
+    copied(plan, np.asarray(y.diagonal(offset, d1, d2)), input)
+    return y
+
+
+def padded(plan: Plan, input: np.ndarray, pad: Any, value: Any = 0) -> Any:
+    n = input.ndim
+    if len(pad) % 2 or len(pad) > 2 * n:
+        return None
+    sides = [(0, 0)] * (n - len(pad) // 2)
+    sides += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    last = innermost(input)
+    shape = tuple([m + low + high for m, (low, high) in zip(input.shape, sides, strict=True)])
+    if min(shape) <= 0:
+        return None
+    y = plan.new(shape, input.dtype, (0, 2, 3, 1) if last else None)
+    number = np.zeros((), input.dtype) if value == 0 else np.asarray(value).astype(input.dtype)
+    copied(plan, y, np.broadcast_to(number, shape))
+    into = [
+        slice(max(low, 0), m - max(high, 0)) for m, (low, high) in zip(shape, sides, strict=True)
+    ]
+    part = [
+        slice(max(-low, 0), m - max(-high, 0))
+        for m, (low, high) in zip(input.shape, sides, strict=True)
+    ]
+    if all(s.start < s.stop for s in into):
+        copied(plan, y[tuple(into)], input[tuple(part)])
+    return y
+
+
+def summed(plan: Plan, input: np.ndarray, shape: Any) -> Any:
+    """`sum_to_size` over dimensions that lie side by side."""
+    lead = input.ndim - len(shape)
+    over = {d for d, n in enumerate(input.shape) if d < lead or n != shape[d - lead]}
+    x, t = row_major(plan, input), of(input.dtype)
+    found = reduce.plan(x.shape, x.strides, x.itemsize, tuple(over), False)
+    if found is None or found[2] is None or input.dtype not in FLOATING or t is None:
+        return None
+    outer, n, inner = found[2]
+    if n > reduce.PART:
+        return None
+    y = plan.new(tuple(shape), input.dtype)
+    if inner == 1:
+        run = reduce.kernels.sum_rows.compiled(MEAN=False, T=t, R=t)
+        plan.call(run, x, y, outer, n)
+    elif n <= reduce.DEEP:
+        run = reduce.fold_of("sum", True, True, False, t, t, t.loaded)
+        plan.call(run, x, y, outer, n, inner, n)
+    else:
+        return None
+    return y
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+def averages_gradient(plan: Plan, grad_output: np.ndarray, windows: Windows, divisor: tuple) -> Any:
+    w, nd = windows, len(windows.sizes)
+    g = regular(plan, grad_output, nd)
+    if g.dtype not in FULL or not pool.fits(w, g.dtype):
+        return None
+    by = pool.divisors(w, divisor, g.dtype)
+    gx = room(plan, g, w.sizes, g.dtype)
+    if not g.flags.c_contiguous:
+        apart, tiled = pool.meeting(w)
+        run = pool.pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
+        plan.call(run, g, by, gx, *g.shape[:2], *pool.plane_numbers(w))
+        return gx
+    if pool.is_whole(w) or max(w.stride) == 1 or not w.stride[-1] == w.kernel[-1] == 2:
+        return None
+    run = pool.kernels.averages_gradient.compiled(R=of(g.dtype))
+    plan.call(run, g, by, gx, g.size // prod(w.out), *pool.numbers(w))
+    return gx
+
+
+def adaptive_gradient(plan: Plan, grad_output: np.ndarray, sizes: Ints) -> Any:
+    nd = len(sizes)
+    g = regular(plan, grad_output, nd)
+    spans = pool.adaptive_spans(tuple(sizes), grad_output.shape[grad_output.ndim - nd :])
+    if spans is None or g.dtype not in FLOATING:
+        return None
+    gx, channels = room(plan, g, sizes, g.dtype), 1 if g.flags.c_contiguous else g.shape[1]
+    run = pool.AVERAGES_GRADIENT[(g.dtype,)]
+    planes = gx.size // (prod(sizes) * channels)
+    plan.call(run, g, gx, planes, channels, *spans.numbers, *spans.arrays, *spans.back)
+    return gx
+
+
+# -- matrices --------------------------------------------------------------------------------------
+
+
+def columns(plan: Plan, shape: Ints, dtype: np.dtype) -> np.ndarray:
+    """Matrices whose columns are dense."""
+    n = len(shape)
+    return plan.new(shape, dtype, (*range(n - 2), n - 1, n - 2))
+
+
+def stacked(plan: Plan, a: np.ndarray) -> np.ndarray:
+    """As a matrix, or as a stack of three dimensions."""
+    shape = a.shape if a.ndim <= 3 else (-1, *a.shape[-2:])
+    found = split_up(a, shape)
+    return row_major(plan, a).reshape(shape) if found is None else found
+
+
+def lapack_call(plan: Plan, run: Any, *given: Any) -> None:
+    """Note a call of a kernel that calls a routine of LAPACK; matrices as stacks of at most three dimensions."""
+    plan.call(run.func, *run.args, *given) if run.__class__ is partial else plan.call(run, *given)
+
+
+def cholesky(plan: Plan, input: np.ndarray, upper: bool, check_errors: bool) -> Any:
+    run = linalg._cholesky[input.dtype]
+    if check_errors or input.ndim < 2 or not linalg.fits(run, input):
+        return None
+    out, info = columns(plan, input.shape, input.dtype), plan.new(input.shape[:-2], I32)
+    lapack_call(plan, run, stacked(plan, input), out, info, lapack.UPPER if upper else lapack.LOWER)
+    return out, info
+
+
+def lu_factor(plan: Plan, a: np.ndarray, pivot: bool, check_errors: bool) -> Any:
+    run = linalg._lu_factor[a.dtype]
+    if check_errors or not pivot or a.ndim < 2 or not linalg.fits(run, a, square=False):
+        return None
+    lead, least = a.shape[:-2], min(a.shape[-2:])
+    out, pivots = columns(plan, a.shape, a.dtype), plan.new((*lead, least), I32)
+    info = plan.new(lead, I32)
+    lapack_call(plan, run, stacked(plan, a), out, pivots, info, plan.new((least,), I64))
+    return out, pivots, info
+
+
+def ldl_factor(plan: Plan, a: np.ndarray, hermitian: bool, check_errors: bool) -> Any:
+    run = linalg._ldl_factor[hermitian and a.dtype.kind == "c"][a.dtype]
+    if check_errors or a.ndim < 2 or not linalg.fits(run, a):
+        return None
+    n, lead = a.shape[-1], a.shape[:-2]
+    out, pivots, info = (
+        columns(plan, a.shape, a.dtype),
+        plan.new(a.shape[:-1], I32),
+        plan.new(lead, I32),
+    )
+    space = plan.new((n,), I64), plan.new((linalg.BLOCK * n,), a.dtype)
+    lapack_call(plan, run, stacked(plan, a), out, pivots, info, *space, linalg.BLOCK * n)
+    return out, pivots, info
+
+
+def product_of(plan: Plan, a: np.ndarray, tau: np.ndarray, wide: int) -> np.ndarray:
+    """The first columns of the product of reflections."""
+    size = linalg.BLOCK * wide
+    out = columns(plan, (*a.shape[:-1], wide), a.dtype)
+    space = plan.new((size,), a.dtype)
+    lapack_call(
+        plan,
+        linalg._orgqr[a.dtype],
+        stacked(plan, a),
+        row_major(plan, tau),
+        out,
+        space,
+        size,
+        wide,
+        tau.shape[-1],
+    )
+    return out
+
+
+def householder_product(plan: Plan, a: np.ndarray, tau: np.ndarray) -> Any:
+    m, n = a.shape[-2:]
+    good = linalg.fits(linalg._orgqr[a.dtype], a, tau, square=False)
+    good = good and tau.shape[:-1] == a.shape[:-2]
+    return product_of(plan, a, tau, n) if good and m >= n >= tau.shape[-1] else None
+
+
+def qr(plan: Plan, a: np.ndarray, mode: str) -> Any:
+    runs = linalg._geqrf[a.dtype], linalg._orgqr[a.dtype]
+    if a.ndim < 2 or mode not in ("reduced", "complete"):
+        return None
+    if not all(linalg.fits(run, a, square=False) for run in runs):
+        return None
+    *lead, m, n = a.shape
+    size = linalg.BLOCK * n
+    h, tau = columns(plan, a.shape, a.dtype), plan.new((*lead, min(m, n)), a.dtype)
+    lapack_call(plan, runs[0], stacked(plan, a), h, tau, plan.new((size,), a.dtype), size)
+    wide = m if mode == "complete" else min(m, n)
+    r = columns(plan, (*lead, wide, n), a.dtype)
+    lapack_call(plan, linalg._upper_triangle[a.dtype], stacked(plan, h), r, wide)
+    return product_of(plan, h, tau, wide), r
+
+
+def solve_triangular(
+    plan: Plan, a: np.ndarray, b: np.ndarray, upper: bool, left: bool, unitriangular: bool
+) -> Any:
+    run = linalg._solve_triangular[a.dtype]
+    good = 2 <= a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2] and linalg.fits(run, a, b)
+    if not good or a.shape[-1] != b.shape[-2 if left else -1] or linalg.dense(a) is not a:
+        return None
+    out, side = columns(plan, b.shape, b.dtype), lapack.LEFT if left else lapack.RIGHT
+    diag = lapack.UPPER if unitriangular else lapack.PLAIN
+    lapack_call(plan, run, stacked(plan, a), stacked(plan, b), out, side, upper, diag)
+    return out
+
+
+def lu_solved(
+    plan: Plan, lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, left: bool, adjoint: bool
+) -> Any:
+    run, n = linalg._lu_solve[lu.dtype], lu.shape[-1]
+    good = left and 2 <= lu.ndim == b.ndim and lu.shape[:-2] == b.shape[:-2]
+    good = good and linalg.fits(run, lu, b) and n == b.shape[-2] and pivots.dtype is I32
+    if not good or pivots.shape != lu.shape[:-1] or not pivots.flags.c_contiguous:
+        return None
+    out, space = columns(plan, b.shape, b.dtype), plan.new((n, n), lu.dtype)
+    trans = lapack.ADJOINT if adjoint else lapack.PLAIN
+    lapack_call(
+        plan,
+        run,
+        stacked(plan, lu),
+        pivots,
+        stacked(plan, b),
+        space,
+        plan.new((n,), I64),
+        out,
+        trans,
+    )
+    return out
+
+
+# -- normalisation ---------------------------------------------------------------------------------
+
+
+def group_norm(
+    plan: Plan, input: np.ndarray, weight: Any, bias: Any, num_groups: int, eps: float
+) -> Any:
+    given = [v for v in (weight, bias) if v is not None]
+    if input.ndim < 2 or input.shape[1] % num_groups or input.dtype not in FLOATING:
+        return None
+    if not normalize.vectors(input.shape[1], *given) or len({v.dtype for v in given}) > 1:
+        return None
+    x = input if innermost(input) else row_major(plan, input)
+    last = not x.flags.c_contiguous
+    y = plan.new(x.shape, x.dtype, (0, 2, 3, 1) if last else None)
+    w, b = normalize.affine(x, weight, bias)
+    n, channels = x.shape[:2]
+    key = weight is not None, bias is not None, False, x.dtype, w.dtype
+    size, each = x.size // (n * channels), channels // num_groups
+    if last:
+        space = [plan.new(s.shape, s.dtype) for s in normalize.space_of(x, size)]
+        run = normalize._groups_last[key]
+        plan.call(run, x, w, b, y, y, y, *space, n, size, num_groups, each, eps)
+    else:
+        run = normalize._groups_norm[key]
+        plan.call(run, x, w, b, y, y, y, n * num_groups, num_groups, each, size, eps)
+    return y
+
+
+def batch_norm(
+    plan: Plan, input: np.ndarray, weight: Any, bias: Any, mean: np.ndarray, var: np.ndarray,
+    training: bool, eps: float,
+) -> Any:  # fmt: skip
+    given, channels = [v for v in (weight, bias) if v is not None], input.shape[1]
+    wide = compute_dtype(input.dtype) if input.dtype in FLOATING else None
+    if (
+        not batch_normalize.vectors(channels, mean, var, *given)
+        or len({v.dtype for v in given}) > 1
+    ):
+        return None
+    if mean.dtype is not var.dtype or training and mean.dtype is not wide:
+        return None
+    found = batch_normalize.laid_out(input)
+    if found is None or found[3] == 1:
+        return None
+    _, n, _, size = found
+    x = row_major(plan, input)
+    y, (w, b) = plan.new(x.shape, x.dtype), normalize.affine(x, weight, bias)
+    key: tuple = weight is not None, bias is not None
+    if training:
+        run = batch_normalize._planes_norm[(*key, False, False, x.dtype, w.dtype)]
+        plan.call(run, x, w, b, mean, var, x, y, n, channels, size, eps)
+    else:
+        run = batch_normalize._planes_scale[(*key, x.dtype, w.dtype, mean.dtype)]
+        plan.call(run, x, w, b, mean, var, y, n, channels, size, eps)
     return y
