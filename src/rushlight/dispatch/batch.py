@@ -191,6 +191,9 @@ class Batch(Lifted):
             result = Batched(op, dict(zip(op.params, call.values, strict=True)), level).run()
             return tensor(result) if isinstance(result, Batch) else tuple(map(tensor, result))
         if call.kind == "call":
+            found = aligned(op, call.values, level)
+            if found is not NOTHING:
+                return found
             named = general.named_values(op, call.values)
             if op.variant is not None and (other := op.taken_over(named)) is not None:
                 op, named = other, {p: named[p] for p in other.params}
@@ -243,6 +246,48 @@ class Batch(Lifted):
         if shape[has:] != wanted:
             return NotImplemented
         return tensor(Batch(found, self.level, has))
+
+
+def aligned(op: Op, values: list, level: Level) -> Any:
+    """An elementwise call that runs on the tensors inside as it is: their batches stand in one place already.
+
+    NOTHING where they do not, where the call is recorded at this level, and for other operators.
+    """
+    if not op.elementwise or op.outputs is not None or op.intermediates:
+        return NOTHING
+    if op.view or thread.inference or op.path in RULES:
+        return NOTHING
+    inner: list[Any] = []
+    ndims: list[int] = []  # of tensors with a batch, and, below zero, of those without
+    for v in values:
+        if isinstance(v, Tensor):
+            a = v._array
+            if a.__class__ is Batch and a.level is level:
+                if v._edge is not None:
+                    return NOTHING
+                v = a.value
+                n = len(v._array.shape)
+                ndims.append(n if a.has else -n)
+            else:
+                ndims.append(-len(a.shape))
+        elif v.__class__ is list or v.__class__ is tuple:
+            return NOTHING
+        inner.append(v)
+    if len(ndims) > 1:  # (a number of each element promotes as one)
+        n = max(ndims)
+        if n < 2:
+            return NOTHING
+        for k in ndims:
+            if k != n and not -n < k <= 0:
+                return NOTHING
+    n = op.n_positional
+    if n == len(inner):
+        r = op.function(*inner)
+    else:
+        r = op.function(*inner[:n], **dict(zip(op.params[n:], inner[n:], strict=True)))
+    if r._edge is not None and r._array.dtype.kind in "bui":
+        r = r.detach()  # no gradient goes through integers
+    return tensor(Batch(r, level, max(ndims) > 0))
 
 
 def recorded(values: Any) -> bool:

@@ -206,24 +206,24 @@ class Moving:
     def __init__(self, op: Op, named: dict[str, Any], level: Level) -> None:
         self.op, self.named, self.level = op, named, level
         self.history = False
-        for t in tensors_in(named.values()):
-            if t._edge is not None:
-                self.history = True
-                if t.requires_grad and bare_array(t._array, level) is t._array:
-                    level.history = True
-        if self.history and (outer := graphs_below(level)) is not None:
-            for n, v in named.items():
-                named[n] = mapped(v, lambda t: t if t._edge is None else at_least(t, outer))
         self.plain: dict[str, Any] = {}  # the arguments without tangents and history
         self.moved: dict[str, Any] = {}  # the tangents of the inputs
+        outer = None
         for n, v in named.items():
             if isinstance(v, Tensor):
+                if v._edge is not None:
+                    outer = self.recorded((v,), outer)
+                    if outer is not None:
+                        named[n] = v = at_least(v, outer)
                 a = v._array
                 if a.__class__ is Dual and a.level is level:
                     self.moved[n], self.plain[n] = a.tangent, tensor(a.plain)
                 else:
                     self.moved[n], self.plain[n] = None, v if v._edge is None else tensor(a)
             elif v.__class__ in (list, tuple):
+                outer = self.recorded(v, outer)
+                if outer is not None:
+                    named[n] = v = at_least_recorded(v, outer)
                 self.moved[n] = tangents_of(v, level)
                 self.plain[n] = mapped(v, lambda t: tensor(bare_array(t._array, level)))
             else:
@@ -231,6 +231,16 @@ class Moving:
         self.bared = self.plain  # without tangents, with the history that somebody outside can use
         if self.history and level.history:
             self.bared = {n: mapped(v, lambda t: bare(t, level)) for n, v in named.items()}
+
+    def recorded(self, values: Iterable, outer: Level | None) -> Level | None:
+        """Note the histories of tensors; the level to which those with one are lifted, where there is one."""
+        for t in tensors_in(values):
+            if t._edge is not None:
+                if not self.history:
+                    self.history, outer = True, graphs_below(self.level)
+                if not self.level.history and bare_array(t._array, self.level) is t._array:
+                    self.level.history = t.requires_grad
+        return outer
 
     def result(self) -> Any:
         """What the call returns: duals, recorded where one of its arguments has a history."""
@@ -291,10 +301,16 @@ def forward_below(op: Op, named: dict[str, Any], keep: bool) -> list:
 
     Those of levels below have tangents, which are computed here, and may have a history, which needs that of `named`.
     """
-    plain = {
-        n: mapped(v, lambda t: t if t._edge is None else tensor(t._array)) for n, v in named.items()
-    }
-    below = any(isinstance(t._array, Lifted) for t in tensors_in(plain.values()))
+    below = history = False
+    for t in tensors_in(named.values()):
+        below = below or isinstance(t._array, Lifted)
+        history = history or t._edge is not None
+    plain = named
+    if history:
+        plain = {
+            n: mapped(v, lambda t: t if t._edge is None else tensor(t._array))
+            for n, v in named.items()
+        }
     n = len(op.intermediates)
     found: list = []
     if below or not n:
@@ -327,6 +343,11 @@ def at_least(t: Tensor, level: Level) -> Tensor:
 def bare_array(a: Any, level: Level) -> Any:
     """An array without its tangent of this level."""
     return a.plain if isinstance(a, Dual) and a.level is level else a
+
+
+def at_least_recorded(values: Any, level: Level) -> Any:
+    """The tensors of a list, those with a history lifted to `level`."""
+    return mapped(values, lambda t: t if t._edge is None else at_least(t, level))
 
 
 def with_array(t: Tensor, a: Any) -> Tensor:

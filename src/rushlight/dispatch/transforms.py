@@ -376,7 +376,10 @@ def follow(values: Iterable) -> None:
 def interpret(call: Call) -> Any:
     """A call with lifted tensors among its arguments."""
     values = call.values if call.out is None else (*call.values, call.out)
-    follow(values)
+    for level in levels.open:
+        if level.received:
+            follow(values)
+            break
     found = top(values)
     if found is None:
         return NOTHING
