@@ -68,13 +68,10 @@ def intercept(function: Callable, op: Op, values: list, out: Any, kind: str, run
 
 def carried_out(op: Op, values: list, out: Any, kind: str, run: Callable) -> Any:
     """The result of a call that no override takes, by another interpreter or by `run`."""
-    if active.modes:
-        return Call(op, values, out, kind, run).proceed()
-    for there_are, interpreter in ARRAY_INTERPRETERS:
-        if there_are:
-            call = Call(op, values, out, kind, run)
-            call.at = len(INTERPRETERS)  # no mode is on that they would ask about
-            if (result := interpreter(call)) is not NOTHING:
-                return result
-            values = call.values
-    return run(op, values, out)
+    if not active.modes:
+        for there_are, _ in ARRAY_INTERPRETERS:
+            if there_are:
+                break
+        else:
+            return run(op, values, out)
+    return Call(op, values, out, kind, run).proceed()
