@@ -558,3 +558,23 @@ def composite(function: Callable | None = None, **options: Any) -> Any:
         return Op(function, composite=True, **options).function
 
     return declare if function is None else declare(function)
+
+
+def no_derivative(name: str) -> Any:
+    """The rule of an input for which PyTorch has no derivative either."""
+
+    def rule(g: Tensor) -> Tensor:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    rule.absent = name.partition(":")[0]  # type: ignore[attr-defined]  # what forward mode says
+    return rule
+
+
+def no_gradients(name: str) -> Any:
+    """The rule of the inputs of an operator of which PyTorch records that it has no gradients: its node is `NotImplemented`."""
+
+    def rule(g: Tensor) -> Tensor:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    rule.absent = name  # type: ignore[attr-defined]
+    return rule

@@ -9,58 +9,19 @@ from __future__ import annotations
 from numpy import ndarray
 
 from rushlight._backends import cpu
-from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active
-from rushlight.core import dtypes, return_types
+from rushlight.core import dtypes
 from rushlight.core.errors import LinAlgError
-from rushlight.core.tensor import _wrap
-from rushlight.dispatch.handlers import checks_values
 from rushlight.dispatch.methods import function
-from rushlight.dispatch.registry import Array, composite, op
-from rushlight.dispatch.transforms import Lifted, inside, somewhere
+from rushlight.dispatch.registry import Array, composite, no_derivative, no_gradients, op
+from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.pointwise.elementwise import no_derivative, no_gradients
-
-
-def batch_element(info) -> str:
-    """`(Batch element 3): ` of the first that failed; nothing for a single matrix."""
-    if not info.ndim:
-        return ""
-    flat = codes(info)
-    return f"(Batch element {int(flat.nonzero()[0][0])}): "
-
-
-def codes(info):
-    """All codes of a tensor or array, of all elements of a batch too."""
-    info = getattr(info, "_array", info)
-    while isinstance(info, Lifted):
-        info = inside(info)._array
-    return info.reshape(-1)
-
-
-def first_failure(info) -> int:
-    """The first code that is not 0 of a tensor or array; 0 when all went well, and on meta."""
-    flat = codes(info)
-    if isinstance(flat, Meta):
-        return 0
-    checks_values(info)
-    if len(flat) == 1:
-        return int(flat[0])
-    return int(flat[flat.nonzero()[0][0]]) if flat.any() else 0
+from rushlight.ops.linalg.matrix_results import batch_element, eye, first_failure, named, skew
 
 
 def half_diagonal(x):
     """The lower triangle of `x` with half its diagonal."""
     return x.tril() - 0.5 * x.diagonal(0, -2, -1).diag_embed()
-
-
-def eye(like, n, m=None):
-    """The identity [n, m] of the dtype and the class of `like`."""
-    return like.new_ones((n, n if m is None else m)).tril().triu()
-
-
-def skew(x):
-    return x - x.mH
 
 
 # -- Cholesky --------------------------------------------------------------------------------------
@@ -221,18 +182,6 @@ def lu_factor(A: Array, *, pivot: bool = True):
     if first_failure(info):
         raise singular_factor("torch.linalg.lu_factor", info)
     return named("linalg_lu_factor", ("LU", "pivots"), (lu, pivots))
-
-
-def by_columns(t):
-    """A copy of matrices that lies in memory column by column."""
-    a = t._array
-    if a.__class__ is ndarray and t._edge is None and not active.modes:
-        return _wrap(cpu.row_major(a.swapaxes(-1, -2)).swapaxes(-1, -2))
-    return t.mT.clone(memory_format=dtypes.contiguous_format).mT
-
-
-def named(name, fields, values):
-    return tuple.__new__(return_types.make(name, fields), values)
 
 
 @composite(where="linalg", name="lu")

@@ -11,7 +11,8 @@ from rushlight.core.stub import stub
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, Arrays, composite, op, public
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.matmul import dot, matmul, to_shape, vdot
+from rushlight.ops.linalg.matmul import dot, matmul, vdot
+from rushlight.ops.linalg.matrix_results import eye, to_shape
 
 # -- chains ----------------------------------------------------------------------------------------
 
@@ -175,8 +176,6 @@ def matrix_power(A: Array, n: int):
     """A to the power of the integer `n`, by repeated squaring; the inverse for negative `n`."""
     check.square("linalg.matrix_power", A)
     if n == 0:
-        from rushlight.ops.linalg.decompositions import eye
-
         return A.contiguous().clone().copy_(eye(A, A.shape[-1]))  # its gradient is 0
     if n < 0:
         from rushlight.ops.linalg.solve import inv

@@ -7,14 +7,9 @@ again products of the three kinds, so that every derivative of any order is one 
 
 from __future__ import annotations
 
-from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, composite, no_gradients, op
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.pointwise.elementwise import no_gradients
-
-
-def to_shape(g, shape):
-    """Sum `g` over the dimensions that were broadcast."""
-    return g if g.shape == shape else g.sum_to_size(shape)
+from rushlight.ops.linalg.matrix_results import to_shape
 
 
 def scaled(g, factor):

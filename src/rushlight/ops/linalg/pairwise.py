@@ -5,7 +5,8 @@ from __future__ import annotations
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.matmul import adjoint_times, matmul, to_shape
+from rushlight.ops.linalg.matmul import adjoint_times, matmul
+from rushlight.ops.linalg.matrix_results import to_shape
 
 MODES = (
     None,

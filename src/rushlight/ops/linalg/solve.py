@@ -6,7 +6,7 @@ product with Xᴴ.
 
 from __future__ import annotations
 
-from numpy import ndarray
+import numpy as np
 
 from rushlight._backends import cpu, devices
 from rushlight.autograd.state import thread
@@ -17,16 +17,14 @@ from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, by_elements, composite, op
 from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.decompositions import (
+from rushlight.ops.linalg.matrix_results import (
     batch_element,
     by_columns,
     eye,
     first_failure,
     named,
-    unpacked,
+    to_shape,
 )
-from rushlight.ops.linalg.matmul import to_shape
-from rushlight.ops.linalg.spectra import svd
 
 # -- general systems -------------------------------------------------------------------------------
 
@@ -222,7 +220,7 @@ def lu_solve_of_linalg(
         )
     if not pivots.is_meta and pivots.numel():
         a = pivots._array
-        if a.__class__ is ndarray and not thread.dispatch_modes:
+        if a.__class__ is np.ndarray and not thread.dispatch_modes:
             outside = cpu.amin(a, None, False) < 1, cpu.amax(a, None, False) > LU._array.shape[-2]
         else:
             outside = somewhere(pivots < 1), somewhere(pivots > LU.shape[-2])
@@ -248,6 +246,8 @@ def lu_solved_gradients(g, LU, pivots, result, left, adjoint, B_shape, needs):
         g, result, adjoint = g.mH, result.mH, not adjoint
     g_b, g_lu = lu_solved(LU, pivots, g, True, not adjoint), None
     if needs[0]:
+        from rushlight.ops.linalg.decompositions import unpacked
+
         p, low, up = unpacked(LU, pivots)
         x, y = (result, g_b) if adjoint else (g_b, result)
         x = p.mT @ x
@@ -386,8 +386,6 @@ def inverse(input: Array):
 
 def tolerances(a, atol, rtol):
     """(atol, rtol) as arrays, PyTorch's defaults filled in."""
-    import numpy as np
-
     xp = devices.of(a)
     arrays = [getattr(t, "_array", t) for t in (atol, rtol)]
     if arrays[1] is None:
@@ -482,10 +480,11 @@ def det_gradient(g, A, result):
     inverse, info = inv_ex(A.mH)
     if not first_failure(info) and not somewhere(result == 0):
         return (g * result.conj_physical())[..., None, None] * inverse
+    from rushlight.ops.linalg.spectra import svd
+
     u, s, vh = svd(A, False)
-    n = A.shape[-1]
-    others = s.unsqueeze(-2).expand(*s.shape, n)  # row i: all values but the i-th
-    others = others.masked_fill(eye(others, n) != 0, 1).prod(-1)
+    others = s.unsqueeze(-2).expand(*s.shape, s.shape[-1])  # row i: all values but the i-th
+    others = others.masked_fill(eye(others, s.shape[-1]) != 0, 1).prod(-1)
     phase = (det(u) * det(vh)).conj_physical() * g
     return phase[..., None, None] * (u * others.unsqueeze(-2)) @ vh
 
@@ -571,6 +570,8 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     if b.ndim == 1:
         b, vector = b.unsqueeze(-1), True
     m, n = input.shape[-2:]
+    from rushlight.ops.linalg.spectra import svd
+
     values = svd(input.detach(), False)[1]
     if rcond is None or driver == "gels" or driver == "gelsd" and not 0 < rcond < 1:
         rcond = finfo(input.dtype).eps * max(m, n)

@@ -11,7 +11,7 @@ from rushlight.autograd.state import thread
 from rushlight.dispatch.registry import Array, by_elements, composite, op
 from rushlight.dispatch.transforms import Lifted, somewhere
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.decompositions import eye, named, skew
+from rushlight.ops.linalg.matrix_results import eye, named, skew
 
 
 @op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEighBackward0")

@@ -9,7 +9,7 @@ from rushlight.core.dtype_sets import COMPLEX, REDUCED
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, results
 from rushlight.dispatch.record import d0
-from rushlight.dispatch.registry import Array, composite, elementwise, public
+from rushlight.dispatch.registry import Array, composite, elementwise, no_gradients, public
 from rushlight.ops.factories.copying import convert
 from rushlight.ops.factories.creation import zeros_like
 
@@ -22,26 +22,6 @@ if TYPE_CHECKING:
 def zero(g: Tensor) -> Tensor:
     """The gradient of what is constant between its jumps."""
     return zeros_like(g)
-
-
-def no_derivative(name: str) -> Any:
-    """The rule of an input for which PyTorch has no derivative either."""
-
-    def rule(g: Tensor) -> Tensor:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
-
-    rule.absent = name.partition(":")[0]  # type: ignore[attr-defined]  # what forward mode says
-    return rule
-
-
-def no_gradients(name: str) -> Any:
-    """The rule of the inputs of an operator of which PyTorch records that it has no gradients: its node is `NotImplemented`."""
-
-    def rule(g: Tensor) -> Tensor:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    rule.absent = name  # type: ignore[attr-defined]
-    return rule
 
 
 # -- sums ------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.registry import Array, elementwise, public
-from rushlight.ops.pointwise.elementwise import no_derivative
+from rushlight.dispatch.registry import Array, elementwise, no_derivative, public
 
 if TYPE_CHECKING:
     from typing import Any

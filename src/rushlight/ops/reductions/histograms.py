@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import devices
 from rushlight.core import dtypes, return_types
-from rushlight.dispatch.registry import Array, Arrays, op, public
-from rushlight.ops.pointwise.elementwise import no_gradients
+from rushlight.dispatch.registry import Array, Arrays, no_gradients, op, public
 from rushlight.ops.reductions.extremes import real_input
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import F32, F64, I32, I64
 from rushlight.core.settings import warn_once
 from rushlight.core.tensor import _wrap
-from rushlight.dispatch.registry import Array, composite, op, public
-from rushlight.ops.pointwise.elementwise import no_derivative
+from rushlight.dispatch.registry import Array, composite, no_derivative, op, public
 from rushlight.ops.reductions.extremes import chosen_on_arrays, to_chosen
 from rushlight.ops.reductions.reduce import axis
 
