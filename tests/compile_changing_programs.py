@@ -692,6 +692,48 @@ def hooks_that_come_later():
 
 
 @program
+def histories_of_one_another():
+    def f(a, b):
+        return (a * b).sum()
+
+    def calls():
+        for k in range(4):
+            a = R(3).requires_grad_()
+            yield a, a * (k + 2)
+
+    return f, calls
+
+
+@program
+def gradients_in_histories_of_one_another():
+    def f(a, b):
+        return torch.autograd.grad((a * b).sum(), a)[0]
+
+    def calls():
+        for k in range(4):
+            a = R(3).requires_grad_()
+            yield a, a * (k + 2)
+
+    return f, calls
+
+
+@program
+def hooks_of_what_a_backward_pass_behind_it_reaches():
+    m, found = nn.Linear(4, 2), []
+    m.weight.register_hook(lambda g: g * 3)
+
+    def calls():
+        for k in range(4):
+            a = R(3, 4).requires_grad_()
+            b = a * (k + 2)
+            b.register_hook(lambda g: found.append(len(found)) or g * 10)
+            b.retain_grad()
+            yield (b,)
+
+    return (lambda x: (m(x).relu().sum() + x.square().sum(), len(found))), calls
+
+
+@program
 def hooks_of_optimizers():
     m, n = nn.Linear(4, 2), [0]
     o = torch.optim.SGD(m.parameters(), 0.1)

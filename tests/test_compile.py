@@ -6,6 +6,7 @@ import collections
 import copy
 import functools
 import gc
+import itertools
 import logging
 import pickle
 import random
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import compile_changing_programs  # noqa: F401
 import compile_data_programs  # noqa: F401 - more of the programs
 import compile_library_programs  # noqa: F401
+import compile_split_programs  # noqa: F401
 import compile_user_programs  # noqa: F401
 import rushlight as torch
 from compile_programs import PROGRAMS
@@ -88,11 +90,9 @@ def outcomes(name, wrap=lambda f: f):
 
 # What no program holds yet; these run as they are written.
 AS_WRITTEN = frozenset(
-    "numpy_use iterators_from_outside iterators_in_loops texts_of_objects lists_that_grow_behind_an_optimizer "
-    "settings_of_the_library locks objects_max objects_sorted objects_sum objects_in objects_count objects_lists "
-    "objects_tuples objects_set objects_dictionary objects_get losses_that_save_nothing "
-    "histories_of_leaves_made_inside namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture "
-    "containers_behind_what_stops_a_capture".split()
+    "iterators_from_outside iterators_in_loops locks losses_that_save_nothing histories_of_leaves_made_inside "
+    "namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture numpy_use "
+    "split_in_too_many_passes split_in_loops_over_iterators_of_others split_without_gradients".split()
 )
 
 
@@ -444,6 +444,9 @@ LINES = (
     "b = b + torch.rand(3) if a.min() < -{k} else b",
     "if torch.isnan(a).any(): raise RuntimeError('nan')",
     "b = Twice.apply(b)",
+    "a = a * float(np.mean(a.detach().numpy()))",
+    "xs.append(foreign(a)); a = a + len(xs)",
+    "foreign(s); a = a * s.n",
     "a = sorted([(a.mean().item(), 0), (0.0, 1)])[0][1] + a if flag else a",
     "a = max([a.sum().item(), {k}.0]) * a",
     "b.register_hook(lambda g: g * {k}) if b.requires_grad and not b.is_leaf else 0",
@@ -499,6 +502,15 @@ class Twice(torch.autograd.Function):
         return g * ctx.saved_tensors[0]
 
 
+@torch.compiler.disable
+def foreign(o):
+    """What no program holds."""
+    if isinstance(o, Space):
+        o.n += 1
+        return o
+    return o.sum() * 2
+
+
 class Scaled:
     k, n = 1, 2
 
@@ -521,9 +533,9 @@ def helper(x, k=1):
 def random_program(lines, w):
     """A function of (a, b, flag) and what it reads from outside."""
     body = "\n    ".join(lines)
-    source = f"def f(a, b, flag):\n    xs = []\n    {body}\n    return a, b, xs, s.n, s.last, w0\n"
+    source = f"def f(a, b, flag):\n    global many\n    xs = []\n    {body}\n    return a, b, xs, s.n, s.last, w0\n"
     space = {
-        "torch": torch, "F": F, "s": Space(), "d": {}, "w": w, "w0": torch.zeros(1), "out": [],
+        "torch": torch, "F": F, "np": np, "foreign": foreign, "s": Space(), "d": {}, "w": w, "w0": torch.zeros(1), "out": [],
         "global_n": [0], "rnd": random.Random(1), "Twice": Twice, "many": [], "queue": collections.deque([1]),
         "counts": collections.defaultdict(int), "scaled": type("Own", (Scaled,), dict(vars(Scaled)))(),
         "net": nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.2)), "helper": FunctionType(helper.__code__, {}),
@@ -617,6 +629,33 @@ def test_a_backward_pass_of_what_a_view_from_outside_gives():
         found = seen([compiled(), layer])
         assert found == seen([step(), layer])
     assert compiled.programs
+
+
+def test_a_function_is_split_at_calls_that_no_program_holds():
+    def f(x):
+        y = x.sin() * 2
+        s = foreign(y)
+        return y.cos() * s
+
+    found = torch._dynamo.explain(f)(torch.randn(3))
+    assert (found.graph_count, found.graph_break_count, found.op_count) == (2, 1, 4)
+    assert "foreign is disabled" in found.break_reasons[0]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="foreign is disabled"):
+        torch.compile(f, fullgraph=True)(torch.randn(3))
+
+
+def test_what_is_never_the_same_behind_a_split_runs_as_it_is_written():
+    kinds = itertools.count()
+
+    def f(x):
+        y = x * 2
+        k = foreign(type("Kind", (Space,), {})())
+        return y + (k.n if next(kinds) < 100 else 0)
+
+    compiled = torch.compile(f)
+    for _ in range(60):
+        assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
+    assert not compiled.programs
 
 
 def test_the_report_tells_lines_kernels_and_memory():

@@ -46,7 +46,8 @@ def compile(
 
     The first call runs as it is written and is captured, together with its backward pass. Later calls for which
     everything that it read holds again run the program; any other call is captured anew, or runs as it is
-    written. `fullgraph`: raise `torch._dynamo.exc.Unsupported` where a call cannot be captured. `backend="eager"`, or
+    written. At a call that cannot be captured, such as one of NumPy, the function is split into programs before and behind
+    it. `fullgraph`: raise `torch._dynamo.exc.Unsupported` where a call cannot be captured. `backend="eager"`, or
     `disable`: run as it is written; a function: it is given each graph of operators below autograd (that of a backward
     pass, too) as a `torch.fx.GraphModule`, and tensors without memory that are as its inputs, and returns a function of
     these inputs that gives a tuple. `dynamic=False`: each new size of the arguments is captured at once; else the first two

@@ -3,8 +3,8 @@
 Note [Capture]
     The first call of a compiled function is carried out by the interpreter of its bytecode (interpreter.py). Every
     operator runs as always and gives its real result, so that a capture does nothing twice and takes nothing back:
-    where something turns up that a program cannot hold (`Capture.stop`), the call simply goes on to its end, and
-    the function stays as it is written. Meanwhile
+    where something turns up that a program cannot hold (`Capture.stop`), the call simply goes on to its end as it is
+    written; at a call that none can hold it is split instead, see Note [Splits] in rest.py. Meanwhile
 
     - reads of outside objects become guards (guards.py);
     - operators below autograd, backward passes included, become the nodes of a graph (recording.py);
@@ -25,19 +25,21 @@ import operator
 import types
 import warnings
 import weakref
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import rushlight
+from rushlight.autograd.engine import as_tuple
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
 from rushlight.compiler.changes import Changes, method_of
 from rushlight.compiler.decisions import has_runtime, is_stream
 from rushlight.compiler.guards import constant
-from rushlight.compiler.handlers import HANDLED, again
+from rushlight.compiler.handlers import HANDLED, again, made_module
 from rushlight.compiler.interpreter import Frame, frame_of, in_frame, looks, run
-from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
+from rushlight.compiler.reads import CALLS, CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.compiler.templates import PLAIN_NEWS
 from rushlight.core.tensor import Tensor
@@ -51,6 +53,8 @@ READS_NOTHING = frozenset(
         str, sum, tuple, zip, functools.partial, object, collections.OrderedDict, rushlight.Size, types.MethodType,
     }
 )  # fmt: skip
+NUMBER_CLASSES = frozenset({float, int, complex})
+OF_NUMBERS = frozenset({abs, round, divmod, pow, bin, hex, oct, chr, ord})
 ABOUT_CLASSES = frozenset({isinstance, issubclass, callable, type, id})
 PURE_MODULES = ("math", "_operator", "itertools", "operator", "cmath")
 LEAVES = (
@@ -115,6 +119,8 @@ class Capture(Changes):
                 args = self.given_away(args, set())
                 kwargs = {k: self.given_away(v, set()) for k, v in kwargs.items()}
             return f(*args, **kwargs)
+        if frame is not None and self.foreign and (why := self.foreign.get(frame.site)) is not None:
+            return self.as_written(frame, why, f, args, kwargs)
         if is_stream(getattr(f, "__self__", None)) and self.reached(f):
             return self.drawn(f, args, kwargs)
         if isinstance(f, types.MethodType):
@@ -125,17 +131,17 @@ class Capture(Changes):
         if handler is not None:
             return handler(self, frame, f, args, kwargs)
         if isinstance(f, types.FunctionType):
-            return self.call_function(f, args, kwargs)
+            return self.call_function(frame, f, args, kwargs)
         if isinstance(f, type):
             return self.call_class(frame, f, args, kwargs)
         if isinstance(
             f, (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
         ):
-            return self.call_builtin(f, args, kwargs)
+            return self.call_builtin(frame, f, args, kwargs)
         if isinstance(f, weakref.ref) and self.known(f) and not args:
             return self.hold(f"{self.guards.name(f)}()", f())
         if isinstance(f, functools._lru_cache_wrapper):
-            return self.remembered(f, args, kwargs)
+            return self.remembered(frame, f, args, kwargs)
         if isinstance(f, functools.partial):
             self.contents_deep(f.args)
             return self.call(frame, f.func, (*f.args, *args), {**f.keywords, **kwargs})
@@ -144,18 +150,19 @@ class Capture(Changes):
         found = self.in_class(type(f), "__call__")
         if isinstance(found, types.FunctionType) and self.known(f):
             return self.call(frame, found, (f, *args), kwargs)
-        self.stop(f"a call of {type(f).__name__}")
-        return f(*args, **kwargs)
+        return self.as_written(frame, f"a call of {type(f).__name__}", f, args, kwargs)
 
-    def call_function(self, f: types.FunctionType, args: tuple, kwargs: dict) -> Any:
+    def call_function(
+        self, frame: Frame | None, f: types.FunctionType, args: tuple, kwargs: dict
+    ) -> Any:
         module = module_of(f)
         if f is Function.apply.__func__:
             return self.apply_function(args, kwargs)
         if hasattr(f, "_torchdynamo_disable"):
-            self.stop(f"{f.__qualname__} is disabled for torch.compile")
-            return f(*args, **kwargs)
+            reason = f"{f.__qualname__} is disabled for torch.compile"
+            return self.as_written(frame, reason, f, args, kwargs)
         if is_operator(f):
-            return self.operator(f, args, kwargs)
+            return self.operator(f, args, kwargs, frame)
         if (
             args
             and isinstance(args[0], rushlight.optim.Optimizer)
@@ -163,16 +170,17 @@ class Capture(Changes):
         ):
             return again(self, f, args, kwargs)
         if module.startswith("rushlight.") and not module.startswith(INLINED):
-            self.stop(f"a call of {module}.{f.__qualname__}")
-            return f(*args, **kwargs)
-        frame = frame_of(f, args, kwargs)
-        if frame is None:
-            self.stop(f"a call of {f.__qualname__}, whose bytecode is not interpreted")
-            return f(*args, **kwargs)
+            return self.as_written(frame, f"a call of {module}.{f.__qualname__}", f, args, kwargs)
+        called = frame_of(f, args, kwargs)
+        if called is None:
+            reason = f"a call of {f.__qualname__}, whose bytecode is not interpreted"
+            return self.as_written(frame, reason, f, args, kwargs)
         if len(self.frames) > 200:
             self.stop("a deep recursion")
         self.take_function(f)
-        return run(frame, self)
+        if frame is not None and frame.instruction in CALLS and not called.plan.generator:
+            called.caller = frame
+        return run(called, self)
 
     def apply_function(self, args: tuple, kwargs: dict) -> Any:
         """A call of a custom autograd function: its methods are interpreted, its backward where a gradient runs."""
@@ -195,14 +203,12 @@ class Capture(Changes):
         found = type(cls.__name__, (cls,), {n: interpreted(n) for n in named})
         return found.apply(*args[1:], **kwargs)
 
-    def remembered(self, f: Any, args: tuple, kwargs: dict) -> Any:
+    def remembered(self, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a function that remembers its results: guards ask it for the same object."""
         if not all(map(self.is_kept, (*args, *kwargs.values()))):
             if not any(isinstance(v, Tensor) for v in (*args, *kwargs.values())):
-                self.stop(
-                    f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants and kept objects"
-                )
-                return f(*args, **kwargs)
+                reason = f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants and kept objects"
+                return self.as_written(frame, reason, f, args, kwargs)
             at = self.frames[-1]
             warnings.warn_explicit(
                 f"torch.compile ignores that {f.__qualname__} remembers its results: of tensors it computes them in each "
@@ -240,15 +246,14 @@ class Capture(Changes):
             if not constant(v) and id(v) not in self.inside:
                 self.found(v)
 
-    def operator(self, f: Any, args: tuple, kwargs: dict) -> Any:
+    def operator(self, f: Any, args: tuple, kwargs: dict, frame: Frame | None = None) -> Any:
         """A call of a function of tensors: the recorder sees what it does."""
         if f.__name__ in NUMBERS and self.recorder.knows(args[0]):
             return self.computed(f, args)
         if f.__name__ in DECIDING and all(map(self.recorder.knows, tensors_in(args))):
             return self.decided(f, args, kwargs, f"{f.__name__}() of a tensor")
         if f.__name__ in DATA or f.__name__ in MAKERS and not tensors_alone(f, args):
-            self.stop(f"{f.__name__}() of a tensor")
-            return f(*args, **kwargs)
+            return self.as_written(frame, f"{f.__name__}() of a tensor", f, args, kwargs)
         if f.__name__ == "requires_grad_" and not self.recorder.new_leaf(args[0]):
             self.stop("requires_grad_() of a tensor from outside")
         if (
@@ -261,7 +266,19 @@ class Capture(Changes):
             args = (args[0], self.index(args[1]))
         args = self.operands(f.__name__, args)
         if self.variables and f.__name__ not in TEXTS:
-            self.refuse_runtime(f, (*args, *kwargs.values()))
+            if any(map(has_runtime, (*args, *kwargs.values()))):
+                reason = f"{f.__name__} of values that were read from tensors"
+                return self.as_written(frame, reason, f, args, kwargs)
+        if (
+            f.__name__ == "backward"
+            and self.recorder.has_foreign_history()
+            or (
+                f is rushlight.autograd.grad
+                and self.recorder.has_foreign_history(*as_tuple((*args, kwargs.get("inputs"))[1]))
+            )
+        ):
+            reason = "a backward pass into the history of an argument"
+            return self.as_written(frame, reason, f, args, kwargs)
         for v in (*args, *kwargs.values()):
             if not isinstance(v, types.FunctionType):
                 self.contents_deep(v)
@@ -281,21 +298,24 @@ class Capture(Changes):
             if args[0].numel() == 1:
                 args = (self.operator(Tensor.item, args, {}),)
         if cls in READS_NOTHING or cls.__module__ in PURE_MODULES:
+            if cls in NUMBER_CLASSES and not all(map(self.is_number, args)):
+                reason = f"{cls.__name__} of {type(args[0]).__name__}"
+                return self.as_written(frame, reason, cls, args, kwargs)
             return self.call_pure(cls, args, kwargs)
         if cls in ABOUT_CLASSES and len(args) == 1 or cls is super:
             return cls(*map(plain, args)) if cls is type else cls(*args)
         if issubclass(cls, BaseException):
             if isinstance(cls.__init__, types.FunctionType):
                 e = self.new(cls.__new__(cls, *args, **kwargs))
-                self.call(frame, self.in_class(cls, "__init__"), (e, *args), kwargs)
+                self.call(None, self.in_class(cls, "__init__"), (e, *args), kwargs)
                 return e
             return self.new(cls(*args, **kwargs))
         if issubclass(cls, Tensor):
-            self.stop(f"a {cls.__name__} is made")
+            return self.as_written(frame, f"a {cls.__name__} is made", cls, args, kwargs)
         elif issubclass(cls, rushlight.nn.Module) and cls.__module__.startswith(
             ("rushlight.nn.", "torch.nn.")
         ):
-            made = self.made_module(cls, args, kwargs)
+            made = made_module(self, cls, args, kwargs)
             if any(True for _ in (*made.parameters(), *made.buffers())):
                 self.stop(f"a {cls.__name__} is made")
             return made
@@ -315,7 +335,7 @@ class Capture(Changes):
         ):  # fmt: skip
             o = self.new(cls.__new__(cls))
             if isinstance(cls.__init__, types.FunctionType):
-                self.call(frame, self.in_class(cls, "__init__"), (o, *args), kwargs)
+                self.call(None, self.in_class(cls, "__init__"), (o, *args), kwargs)
             elif args or kwargs:
                 if cls.__init__ is object.__init__:
                     raise TypeError(f"{cls.__name__}() takes no arguments")
@@ -326,23 +346,9 @@ class Capture(Changes):
             return cls(*args, **kwargs)
         elif cls is collections.defaultdict or cls is collections.deque:
             return self.call_pure(cls, args, kwargs)
-        else:
-            self.stop(f"a {cls.__name__} is made")
-        return cls(*args, **kwargs)
+        return self.as_written(frame, f"a {cls.__name__} is made", cls, args, kwargs)
 
-    def made_module(self, make: Callable, args: tuple, kwargs: dict) -> Any:
-        """The module that a function of ours makes. Who calls this sees to it that it has no new parameters and buffers."""
-        self.refuse_runtime(make, (*args, *kwargs.values()))
-        for v in (*args, *kwargs.values()):
-            self.contents_deep(v)
-        with self.recorder.paused():
-            made = self.new(make(*args, **kwargs))
-        for v in vars(made).values():
-            if v.__class__ in CONTAINERS:
-                self.new(v)
-        return made
-
-    def call_builtin(self, f: Any, args: tuple, kwargs: dict) -> Any:
+    def call_builtin(self, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
         if f == tuple.__new__:
             return f(*args)
         if f == dict.fromkeys:
@@ -353,9 +359,11 @@ class Capture(Changes):
                 return f(*args, **kwargs)
             module = getattr(f, "__module__", None)
             if f in READS_NOTHING or module in PURE_MODULES:
+                if (f in OF_NUMBERS or module == "math") and not all(map(self.is_number, args)):
+                    reason = f"{f.__name__} of {type(args[0]).__name__}"
+                    return self.as_written(frame, reason, f, args, kwargs)
                 return self.call_pure(f, args, kwargs)
-            self.stop(f"a call of {module}.{f.__qualname__}")
-            return f(*args, **kwargs)
+            return self.as_written(frame, f"a call of {module}.{f.__qualname__}", f, args, kwargs)
         if o.__class__ in RUNTIME and self.reason is None:
             method = getattr(o.__class__.__base__, f.__name__)
             return self.computed(method, (o, *args), kwargs)
@@ -383,8 +391,8 @@ class Capture(Changes):
             for cls in classes:
                 self.found(cls)
             return classes
-        self.stop(f"a call of {type(o).__name__}.{f.__name__}")
-        return f(*args, **kwargs)
+        reason = f"a call of {type(o).__name__}.{f.__name__}"
+        return self.as_written(frame, reason, f, args, kwargs)
 
     def call_of_container(self, o: Any, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a method `f` of a list, dictionary, set or deque."""
@@ -479,6 +487,8 @@ class Capture(Changes):
         if f is range:
             args = tuple(self.settled([*args], "the passes of a loop"))
         values = (*args, *kwargs.values())
+        if self.reason is None and any(isinstance(v, np.generic) for v in values):
+            return self.computed(f, args, kwargs)
         if self.variables and (
             any(v.__class__ in RUNTIME for v in values)
             or f not in STRUCTURAL
@@ -522,6 +532,12 @@ class Capture(Changes):
         if kind is float:
             return self.operator(Tensor.item, (v,), {})
         return self.operator(Tensor.__index__, (v,), {})
+
+    def is_number(self, v: Any) -> bool:
+        """Whether a function of numbers calls no method of `v` that is written in Python."""
+        if constant(v) or v.__class__ in RUNTIME or isinstance(v, (Tensor, np.generic, tuple)):
+            return True
+        return v.__class__ in CONTAINERS or self.iterates(v) or isinstance(v, types.GeneratorType)
 
     def iterable(self, v: Any) -> bool:
         return (

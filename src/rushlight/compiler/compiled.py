@@ -16,7 +16,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.amp import autocast_mode
@@ -32,6 +32,7 @@ from rushlight.compiler.reads import state
 from rushlight.compiler.steps import (
     FailOnRecompileLimitHit,
     RecompileError,
+    Split,
     Stop,
     Unsupported,
     plain,
@@ -45,6 +46,8 @@ from rushlight.nn.module import Module
 MOST_KEPT = 64  # sizes of one function that have programs
 WORTH = 128  # calls of a program, which save what its capture takes
 MOST_SIZES = 4096  # that are remembered
+MOST_SITES = 8  # of calls that are not interpreted, of one function
+MOST_SPLITS = 32  # of one call
 MOST_ATTEMPTS = 3  # that end without a program, one after the other
 MOST_RAISED = 16  # captures that end with an exception
 MOST_LOST = 128  # grows by 2 with each call that programs began in vain, falls by 1 with each that one was right for
@@ -94,6 +97,10 @@ class Compiled:
         functools.update_wrapper(self, function, updated=())
         self.function, self.fullgraph, self.backend = function, fullgraph, backend
         self.each_size = each_size
+        self.root, self.depth = (
+            self,
+            0,
+        )  # of a rest: the function, and how many calls split it before
         self.lock = threading.RLock()
         self.forget()
         made.add(self)
@@ -104,7 +111,9 @@ class Compiled:
         self.only: tuple[Any, list[tuple[tuple, Program]]] | None = (None, [])
         self.reasons: list[str] = []
         self.varying: set[str] = set()
-        self.misses = self.lost = self.raised = 0
+        self.misses = self.lost = self.raised = self.interpreted_rests = 0
+        self.splits = True
+        self.foreign: dict[Any, str] = {}  # see Note [Splits]
         self.came: dict[Any, int] = {}  # how often sizes came that have no program
 
     @property
@@ -185,6 +194,14 @@ class Compiled:
         self.came.pop(sizes, None)
         self.only = (sizes, programs) if len(self.of_sizes) == 1 else None
 
+    def split_no_more(self, reason: str) -> None:
+        """Run as written what programs with a rest were made for."""
+        if self.splits:
+            self.splits = False
+            for sizes, programs in [*self.of_sizes.items()]:
+                self.keep([p for p in programs if p[1].rest is None], sizes)
+            log(f"{self.described} is split no more: {reason}")
+
     def lose(self) -> None:
         """Note that programs ran in vain; where that is often so, forget those that can."""
         self.lost += 2
@@ -192,7 +209,12 @@ class Compiled:
             for sizes, programs in [*self.of_sizes.items()]:
                 self.keep([p for p in programs if not p[1].decisions], sizes)
             self.misses, self.lost = MOST_ATTEMPTS, 0
-            log(f"{self.function} takes too many ways: those that decide by data run as written")
+            log(f"{self.described} takes too many ways: those that decide by data run as written")
+
+    @property
+    def described(self) -> str:
+        """What it is, for a line of the log."""
+        return f"{self.function}"
 
     def __get__(self, o: Any, cls: type | None = None) -> Any:
         return self if o is None else types.MethodType(self, o)
@@ -210,8 +232,8 @@ class Compiled:
         """What a compiled function is made with besides the function."""
         return self.fullgraph, self.backend, self.each_size
 
-    def captured(self, args: tuple, kwargs: dict, sizes: Any) -> Any:
-        """Carry out the call, and make a program of it."""
+    def beginning(self, args: tuple, kwargs: dict) -> Callable[[Capture], Any] | None:
+        """A function that carries a call out in a capture; None where its bytecode is not interpreted."""
         f, given = self.function, args
         if isinstance(f, Module):
             f = types.MethodType(type(f).__call__, f)
@@ -220,52 +242,82 @@ class Compiled:
         if isinstance(f, types.FunctionType) and is_operator(f):
             f, given = called, (f, *given)
         frame = frame_of(f, given, kwargs) if isinstance(f, types.FunctionType) else None
-        if frame is None or not self.lock.acquire(blocking=False):
+        if frame is None:
+            return None
+
+        def carry_out(c: Capture) -> Any:
+            for v in given[: len(given) - len(args)]:
+                c.found(v)
+            return carried_out(c, f, frame, len(given) - len(args), args, kwargs)
+
+        return carry_out
+
+    def captured(self, args: tuple, kwargs: dict, sizes: Any) -> Any:
+        """Carry out the call, and make a program of it."""
+        from rushlight.compiler import rest  # a Rest is a Compiled
+
+        carry_out = self.beginning(args, kwargs)
+        if carry_out is None or not self.lock.acquire(blocking=False):
             self.gave_up("its bytecode is not interpreted, or another thread compiles it")
             return self.function(*args, **kwargs)
         alike = self.of_sizes.get(sizes, [])
         for _, program in (*alike, *self.programs[-1:]):
             self.varying |= program.guards.other(args, kwargs)
         c = Capture(self.fullgraph, self.varying)
+        c.foreign = self.root.foreign
+        c.splits = self.root.splits and self.depth < MOST_SPLITS and not self.fullgraph
         try:
-            for v in given[: len(given) - len(args)]:
-                c.found(v)
             try:
-                result = carried_out(c, f, frame, len(given) - len(args), args, kwargs)
+                result = carry_out(c)
+            except Split as s:
+                go_on = rest.split(self, c, s, alike, sizes)
             except Exception:
                 self.raised += 1
                 if self.raised >= MOST_RAISED:
                     self.misses = MOST_ATTEMPTS
                 raise
-            program = None
-            if c.reason is None:
-                try:
-                    program = Program(c, result, self.backend)
-                except Stop as e:
-                    c.reason = str(e)
-                except Exception as e:
-                    if self.backend is None or not switches.suppress_errors:
-                        raise
-                    c.reason = f"its back end raised {e!r}"
-            if program is None:
-                self.gave_up(c.reason or "")
             else:
-                self.keep([*alike, (c.state, program)], sizes)
-                self.misses = 0
-                log(f"{self.function} is compiled: {program.summary()}")
-            if c.variables:
-                c.make_plain()
-            return plain(result) if c.variables else result
+                self.keep_program(c, lambda: Program(c, result, self.backend), alike, sizes)
+                if c.variables:
+                    c.make_plain()
+                return plain(result) if c.variables else result
         finally:
             if c.variables:
                 c.make_plain()
             self.lock.release()
+        return go_on()
 
-    def gave_up(self, reason: str) -> None:
-        """Note why a call became no program."""
-        self.misses += 1
+    def keep_program(
+        self, c: Capture, make: Callable[[], Program], alike: list, sizes: Any
+    ) -> Program | None:
+        """Make a program of a capture and keep it; None where there can be none, which is noted."""
+        program = None
+        if c.reason is None:
+            try:
+                program = make()
+            except Stop as e:
+                c.reason = str(e)
+            except Exception as e:
+                if self.backend is None or not switches.suppress_errors:
+                    raise
+                c.reason = f"its back end raised {e!r}"
+        if program is None:
+            self.gave_up(c.reason or "", c.sites)
+        else:
+            self.keep([*alike, (c.state, program)], sizes)
+            self.misses = 0
+            log(f"{self.described} is compiled: {program.summary()}")
+        return program
+
+    def gave_up(self, reason: str, sites: Sequence = ()) -> None:
+        """Note why a call became no program. `sites`: where the next one may be split before it comes so far."""
+        site = next((s for s in sites if s not in self.root.foreign), None)
+        if site is not None and self.root.splits and len(self.root.foreign) < MOST_SITES:
+            self.root.foreign[site] = reason.rpartition(" (")[0] or reason
+        else:
+            self.misses += 1
         self.reasons.append(reason)
-        log(f"{self.function} is not compiled: {reason}")
+        log(f"{self.described} is not compiled: {reason}")
         if self.fullgraph:
             raise Unsupported(f"torch.compile with fullgraph=True: {reason}")
 
@@ -306,10 +358,15 @@ def carried_out(
         else:
             c.argument(expression, v)
     c.take_function(f)
+    return recorded(c, lambda: run(frame, c))
+
+
+def recorded(c: Capture, carry_out: Callable[[], Any]) -> Any:
+    """What `carry_out` gives, whose operators are recorded."""
     if c.reason is None:
         c.recorder.start()
     try:
-        result = run(frame, c)
+        result = carry_out()
     finally:
         c.recorder.leave()
     if c.reason is None and state() != c.state:

@@ -19,6 +19,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import rushlight
 from rushlight._higher_order_ops.control_flow import truth_of
 from rushlight.compiler.attributes import Attributes
@@ -110,7 +112,7 @@ class Decisions(Attributes):
         if self.reason is not None:
             return v
         name = getattr(f, "__name__", str(f))
-        if not all(map(is_value, (*args, *kwargs.values()))) or v.__class__ not in (
+        if not all(map(self.is_computed, (*args, *kwargs.values()))) or v.__class__ not in (
             bool,
             int,
             float,
@@ -129,6 +131,10 @@ class Decisions(Attributes):
             self.decide(variable, v, f"{name} of a value that was read from a tensor")
             return v
         return self.named(v, variable)
+
+    def is_computed(self, v: Any) -> bool:
+        """Whether each run can compute something of a value."""
+        return is_value(v) or isinstance(v, np.generic) and id(v) in self.outside
 
     def named(self, v: Any, expression: str) -> Any:
         """A value that each run computes anew, by an expression of the program."""

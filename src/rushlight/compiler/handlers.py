@@ -60,7 +60,7 @@ def of_setattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any
 def of_map(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     function, *lists = args
     iterators = [c.iterator(v) for v in lists]
-    return iter([c.call(frame, function, each, {}) for each in zip(*iterators, strict=False)])
+    return iter([c.call(None, function, each, {}) for each in zip(*iterators, strict=False)])
 
 
 def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -95,7 +95,7 @@ def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
             return of_text(c, frame, str, args[:1], {})
         if f is str and found is object.__str__:
             return of_text(c, frame, repr, args, {})
-    return c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(f, args, kwargs)
+    return c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(frame, f, args, kwargs)
 
 
 def written_in_python(v: Any) -> bool:
@@ -164,11 +164,24 @@ def of_signature(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> A
     return found
 
 
+def made_module(c: Capture, make: Callable, args: tuple, kwargs: dict) -> Any:
+    """The module that a function of ours makes. Who calls this sees to it that it has no new parameters and buffers."""
+    c.refuse_runtime(make, (*args, *kwargs.values()))
+    for v in (*args, *kwargs.values()):
+        c.contents_deep(v)
+    with c.recorder.paused():
+        made = c.new(make(*args, **kwargs))
+    for v in vars(made).values():
+        if v.__class__ in CONTAINERS:
+            c.new(v)
+    return made
+
+
 def of_module_list(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """A part of a ModuleList: another list of the same modules."""
     if type(args[0]) is not rushlight.nn.ModuleList:
         c.stop(f"a {type(args[0]).__name__} is made")
-    return c.made_module(f, args, kwargs)
+    return made_module(c, f, args, kwargs)
 
 
 def of_clock(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -182,7 +195,7 @@ def of_reduce(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     it = c.iterator(items)
     r = first[0] if first else next(it)
     for v in it:
-        r = c.call(frame, function, (r, v), {})
+        r = c.call(None, function, (r, v), {})
     return r
 
 
@@ -221,7 +234,7 @@ def of_filter(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     function, items = args
     values = list(c.iterator(items))
     return iter(
-        [v for v in values if c.truth(v if function is None else c.call(frame, function, (v,), {}))]
+        [v for v in values if c.truth(v if function is None else c.call(None, function, (v,), {}))]
     )
 
 
@@ -231,7 +244,7 @@ def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     if key is None or len(args) != 1:
         return c.call_pure(f, args, {k: v for k, v in kwargs.items() if k != "key"})
     values = list(c.iterator(args[0]))
-    keys = [c.call(frame, key, (v,), {}) for v in values]
+    keys = [c.call(None, key, (v,), {}) for v in values]
     if not constant(tuple(keys)):
         c.stop(f"{f.__name__} by keys that are no constants")
     if f is not sorted and not values:

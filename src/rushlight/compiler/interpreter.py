@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.compiler.bytecode import Instruction, Plan, plan_of
+from rushlight.compiler.steps import Split
 
 NULL: Any = type("NULL", (), {"__repr__": lambda self: "NULL"})()
 UNBOUND: Any = type("UNBOUND", (), {"__repr__": lambda self: "UNBOUND"})()
@@ -36,9 +37,11 @@ def instruction(*names: str) -> Callable:
 
 
 class Frame:
-    """One call of a function that is being interpreted."""
+    """One call of a function that is being interpreted. `caller`: the frame that waits for its result, if one does."""
 
-    __slots__ = ("at", "builtins", "fast", "globals", "handled", "keywords", "plan", "stack")
+    __slots__ = (
+        "at", "builtins", "caller", "fast", "globals", "handled", "keywords", "plan", "stack",
+    )  # fmt: skip
 
     def __init__(self, plan: Plan, space: dict[str, Any], fast: list) -> None:
         self.plan, self.globals, self.fast = plan, space, fast
@@ -48,6 +51,17 @@ class Frame:
         self.at = 0
         self.keywords: tuple[str, ...] = ()
         self.handled: BaseException | None = None
+        self.caller: Frame | None = None
+
+    @property
+    def site(self) -> tuple[types.CodeType, int]:
+        """The place of the instruction that is carried out."""
+        return self.plan.code, self.at
+
+    @property
+    def instruction(self) -> str:
+        """The name of the instruction that is carried out."""
+        return self.plan.instructions[max(self.at - 1, 0)].name
 
     @property
     def line(self) -> int:
@@ -295,6 +309,8 @@ def resume(
             if name == "YIELD_VALUE":
                 return "yield", stack.pop()
             HANDLERS[name](frame, i, stack, watch)
+        except Split:
+            raise
         except BaseException as e:
             caught = frame.plan.handler(i.offset)
             if caught is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +34,11 @@ from rushlight.fx import Graph
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rushlight.compiler.capture import Capture
     from rushlight.compiler.recording import Recorder
+    from rushlight.compiler.rest import Rest
 
 
 class CompiledBackward(Node):
@@ -113,8 +116,10 @@ def bump(t: Tensor, times: int) -> None:
 class Program:
     """What a capture became: `holds(args, kwargs)` says whether it is right for a call, `run(args, kwargs)` is it."""
 
-    def __init__(self, capture: Capture, result: Any, backend: Callable | None = None) -> None:
-        self.backend = backend
+    def __init__(
+        self, capture: Capture, result: Any, backend: Callable | None = None, rest: Rest | None = None
+    ) -> None:
+        self.backend, self.rest = backend, rest
         self.guards = capture.guards
         self.names = capture.guards.names
         self.lines: list[str] = [*capture.recorder.reads]
@@ -130,13 +135,17 @@ class Program:
             raise Stop("a tensor from outside that gets another history by a write")
         self.results: list[Made] = []  # those with a history
         self.with_history(result)
+        last = last_changes(recorder.steps)
+        for step in last:
+            for v in (*step.args, *step.kwargs.values()):
+                self.with_history(v)
         counters = [id(version_of(r.tensor)) for r in self.results]
         if len({*counters}) < len(counters):
             raise Stop("two results with a history share memory")
         backward = self.differentiate(recorder) if self.results else None
         self.finish(recorder)
         takes_back = TakesBack(self, recorder)
-        for k, step in enumerate(recorder.steps):
+        for k, step in enumerate(recorder.steps[: len(recorder.steps) - len(last)]):
             takes_back.before(k, step)
             if isinstance(step, Segment):
                 self.add_segment(step)
@@ -146,7 +155,11 @@ class Program:
                 self.add_step(step)
         if backward is not None:
             self.add_backward(backward)
-        self.lines.append(f"return {self.expression(result)}")
+        for step in last:
+            self.add_step(step)
+        given = self.expression(result)
+        after = "" if rest is None else f"{self.guards.name(rest)}.after"
+        self.lines.append(f"return {after}(*{given})" if after else f"return {given}")
         self.guard_memory(recorder)
         self.names |= {"_wrap": _wrap, "bump": bump, "consumed": consumed}
         body = "\n".join("    " + line for line in self.lines)
@@ -246,10 +259,11 @@ class Program:
         recorder.start()
         recorder.capture.differentiates = True
         try:
-            found = rushlight.autograd.grad(
-                [r.tensor for r in self.results], [v.tensor for v in self.sources], given,
-                retain_graph=True, allow_unused=True,
-            )  # fmt: skip
+            with cut_off([edge_of(v.tensor) for v in self.sources]):
+                found = rushlight.autograd.grad(
+                    [r.tensor for r in self.results], [v.tensor for v in self.sources], given,
+                    retain_graph=True, allow_unused=True,
+                )  # fmt: skip
         except (NotImplementedError, RuntimeError) as e:
             raise Stop(f"a gradient that is not implemented: {e}") from e
         finally:
@@ -415,13 +429,40 @@ class Program:
             code = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         else:
             made = f"{self.guards.name(t.kind)}"
-            inner = f"({', '.join(parts)},)"
+            inner = f"({', '.join(parts)},)" if parts else "()"
             code = f"{made}._make({inner})" if hasattr(t.kind, "_make") else f"{made}({inner})"
         if t.kind is tuple:
             return code
         name = self.made[id(t.origin)] = f"t{len(self.made)}"
         self.lines.append(f"{name} = {code}")
         return name
+
+
+def last_changes(steps: list) -> list[Step]:
+    """The changes of Python's objects with which a program ends: they may keep tensors with a history."""
+    found = itertools.takewhile(
+        lambda s: isinstance(s, Step) and s.kind == "changes", reversed(steps)
+    )
+    return [*found][::-1]
+
+
+@contextlib.contextmanager
+def cut_off(edges: list) -> Iterator[None]:
+    """A block in which nothing leads on from where tensors from outside came from, as one of them may come from another,
+    and their hooks are not called: that is done where the gradients arrive."""
+    nodes = {id(n): n for n in [e.node if e.__class__ is Output else e for e in edges]}
+    before = [(n, n.edges, n.hooks) for n in nodes.values()]
+    for n, found, _ in before:
+        n.hooks = None
+        if found:
+            n.edges = ()
+    try:
+        yield
+    finally:
+        for n, found, hooks in before:
+            n.hooks = hooks
+            if found:
+                n.edges = found
 
 
 def backward_began(lines: list[str]) -> bool:

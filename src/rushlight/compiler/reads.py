@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import linecache
 import operator
 import os
@@ -16,7 +17,7 @@ from rushlight.autograd.state import thread
 from rushlight.compiler import recording
 from rushlight.compiler.guards import Guards, constant
 from rushlight.compiler.interpreter import Frame, Watch
-from rushlight.compiler.steps import RUNTIME, Unsupported, is_code
+from rushlight.compiler.steps import RUNTIME, Split, Stop, Unsupported, is_code
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 
@@ -27,6 +28,7 @@ MUTABLE = (list, set, collections.deque, *DICTIONARIES)
 CONTAINERS = (*SEQUENCES, *DICTIONARIES, set, frozenset)
 ASKED = ("__eq__", "__hash__", "__lt__", "__gt__", "__bool__", "__len__", "__add__", "__radd__")
 IMMUTABLE = 1 << 8  # among the flags of a class
+CALLS = "CALL", "CALL_KW", "CALL_FUNCTION_EX"
 VIEWS = tuple(
     [type(v) for d in ({}, collections.OrderedDict()) for v in (d.keys(), d.values(), d.items())]
 )
@@ -54,6 +56,13 @@ class Reads(Watch):
         self.spaces: dict[int, dict] = {}  # those of objects whose `__dict__` was read
         self.reason: str | None = None
         self.differentiates = False  # whether the backward pass of the results is captured
+        self.splits = False  # whether the call may be split, see Note [Splits]
+        self.foreign: dict[
+            Any, str
+        ] = {}  # the sites of calls that are not interpreted, with the reasons
+        self.sites: list[
+            Any
+        ] = []  # where it could have been split when it was given up, the innermost first
         self.frames: list[Frame] = []
         self.keep: list[Any] = []  # so that no id is used twice
         self.early: set[str] = set()  # those of these that depend on nothing that a run does
@@ -66,11 +75,38 @@ class Reads(Watch):
         """Give the capture up; the call goes on."""
         if self.reason is None:
             self.reason = self.at_line(reason)
+            if not self.differentiates:
+                self.sites = sites(self.frames)
             self.recorder.off()
             if self.recorder in thread.dispatch_modes:  # not in the middle of a call
                 self.recorder.leave()
             if self.fullgraph:
                 raise Unsupported(f"torch.compile with fullgraph=True: {self.reason}")
+
+    def as_written(
+        self, frame: Frame | None, reason: str, f: Any, args: tuple, kwargs: dict,
+        instructions: tuple[str, ...] = CALLS,
+    ) -> Any:  # fmt: skip
+        """A call that no program holds, of which nothing is done yet. The program ends before it where that can be, see
+        Note [Splits]; else the capture is given up. `frame`: the one whose instruction, one of these, calls, if one does."""
+        with self.recorder.paused():
+            now = state()
+        if (
+            self.splits
+            and self.reason is None
+            and not self.differentiates
+            and frame is not None
+            and frame is self.frames[-1]
+            and frame.instruction in instructions
+            and now == self.state
+            and all(x.handled is None for x in self.frames)
+            and all(b.caller is a for a, b in itertools.pairwise(self.frames))
+        ):
+            raise Split(self.at_line(reason), f, args, kwargs, [*self.frames])
+        self.stop(reason)
+        if self.differentiates:
+            raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet
+        return f(*args, **kwargs)
 
     def at_line(self, reason: str) -> str:
         """A reason, with the line of the source that is carried out."""
@@ -430,8 +466,11 @@ class Reads(Watch):
             r = self.call(None, found, operands, {})
             if r is not NotImplemented:
                 return r
-        self.stop(f"{f.__name__} of {', '.join(type(v).__name__ for v in operands)}")
-        return f(*operands)
+        reason = f"{f.__name__} of {', '.join(type(v).__name__ for v in operands)}"
+        if isinstance(found, types.FunctionType):
+            self.stop(reason)
+        at = self.frames[-1] if self.frames else None
+        return self.as_written(at, reason, f, operands, {}, ("BINARY_OP", "COMPARE_OP"))
 
     def special(self, o: Any, name: str, *args: Any) -> Any:
         """The result of a special method of a class in Python."""
@@ -440,6 +479,9 @@ class Reads(Watch):
             return self.call(None, found, (o, *args), {})
         if isinstance(o, dict) and id(o) in self.inside and found is not None:
             return self.of_dictionary(o, found.__get__(o), args)
+        if name == "__getitem__" and self.frames:
+            reason, f = f"an item of {type(o).__name__}", operator.getitem
+            return self.as_written(self.frames[-1], reason, f, (o, *args), {}, ("BINARY_SUBSCR",))
         self.stop(f"{name} of {type(o).__name__}")
         plain = {"__iter__": iter, "__next__": next, "__bool__": bool, "__len__": len,
                  "__getitem__": operator.getitem, "__contains__": operator.contains}  # fmt: skip
@@ -472,6 +514,17 @@ class Reads(Watch):
                 self.contents_deep(x)
         elif not self.known(v) and not self.iterates(v):
             self.stop(f"an object of unknown origin, {type(v).__name__}")
+
+
+def sites(frames: list[Frame]) -> list[Any]:
+    """The calls that frames wait for, where a call can be split, the innermost first."""
+    found = []
+    for before, frame in zip([None, *frames], frames, strict=False):
+        if before is not None and frame.caller is not before or frame.handled is not None:
+            break
+        if frame.instruction in CALLS:
+            found.append(frame.site)
+    return found[::-1]
 
 
 def has_methods(v: Any) -> bool:

@@ -480,10 +480,13 @@ class Recorder(TorchDispatchMode):
             self.capture.found(g, name)
         self.gradients[v.number] = self.value_of(g)
 
+    def has_foreign_history(self, *inputs: Tensor) -> bool:
+        """Whether a backward pass, to these inputs or to all leaves, may run into the history of a tensor from outside."""
+        found = [v.tensor for v in self.values if v.tensor is not None]
+        return any(t.grad_fn is not None and (len(inputs) != 1 or t is not inputs[0]) for t in found)
+
     def before_backward(self) -> None:
         self.backward = True
-        if any(v.tensor is not None and v.tensor.grad_fn is not None for v in self.values):
-            self.capture.stop("a backward pass into the history of an argument")
         for v in self.leaves():
             self.know_gradient(v)
         self.refuse_hooks()

@@ -19,6 +19,7 @@ from rushlight.viz.svg import Picture
 
 if TYPE_CHECKING:
     from rushlight.compiler.compiled import Compiled
+    from rushlight.compiler.program import Program
 
 ROUNDS = 5
 
@@ -40,7 +41,7 @@ class Explanation:
     """
 
     def __init__(self, compiled: Compiled) -> None:
-        programs = [p for _, p in compiled.programs]
+        programs = with_rests(compiled)
         self.graphs = [g for p in programs for g in p.graphs]
         self.graph_count = len(self.graphs)
         self.break_reasons = [*compiled.reasons]
@@ -80,6 +81,16 @@ class Explanation:
                 lines.append(f"{1e6 * each.seconds:10.1f} us  {what}  {each.line}".rstrip())
                 lines += ["    " + line for line in each.source.splitlines()]
         return "\n".join(lines)
+
+
+def with_rests(compiled: Compiled) -> list[Program]:
+    """The programs of a function, each before those of what is left of it behind a split."""
+    found = []
+    for _, p in compiled.programs:
+        found.append(p)
+        if p.rest is not None:
+            found += with_rests(p.rest)
+    return found
 
 
 def ran(graph: Graph) -> lowering.Program:

@@ -24,6 +24,14 @@ class Stop(Exception):
     """What a program cannot hold was met before anything was done."""
 
 
+class Split(BaseException):
+    """What ends a capture at a call that no program holds, see Note [Splits]: `f(*args, **kwargs)`, in the innermost of
+    the frames."""
+
+    def __init__(self, reason: str, f: Any, args: tuple, kwargs: dict, frames: list) -> None:
+        self.reason, self.f, self.args, self.kwargs, self.frames = reason, f, args, kwargs, frames
+
+
 class Step:
     """Something that each run of a program does between graphs: `f(*args, **kwargs)`.
 

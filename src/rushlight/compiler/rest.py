@@ -1,0 +1,429 @@
+"""What is left of a call behind a call that no program holds.
+
+Note [Splits]
+    A capture that meets a call which no program can hold (`Capture.as_written`) ends there: what came before becomes a
+    program, which ends with that call, as it is written, and hands its result and all that the function needs from
+    there on to a `Rest`. A rest is called with these values as a compiled function is with arguments, and becomes a
+    program, or several, in the same way.
+
+    A call is split only where nothing but the frames of its functions is in the middle of something, and each of them
+    waits for the result of a call: not in a function that a built-in function called, nor in a generator, a loop over
+    other iterators than Python's own, the handler of an exception or a mode such as `no_grad`. All that the rest needs
+    must be values that a program can give: numbers, tensors, lists of them, functions, and objects from outside. Where
+    a call cannot be split, or a capture is given up for another reason, the next capture does not interpret the
+    innermost call around it at which it can be (`foreign`), and is split there. A function without such a place runs as
+    it is written; so it does from then on where a rest becomes no program, since interpreted bytecode is slow.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import types
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rushlight.compiler.bytecode import Plan
+from rushlight.compiler.compiled import Compiled, recorded
+from rushlight.compiler.guards import constant
+from rushlight.compiler.interpreter import NULL, UNBOUND, Frame, Watch, resume
+from rushlight.compiler.program import Program
+from rushlight.compiler.reads import CONTAINERS, is_iterator
+from rushlight.compiler.reads import sites as sites_of
+from rushlight.compiler.steps import RUNTIME, Split, Stop, is_code, plain
+from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.compiler.capture import Capture
+
+MOST_ALIKE = 3  # programs of a rest for one size of its values
+MOST_INTERPRETED = 16  # calls of rests without a program, of one function
+LOOK_AROUND = frozenset("locals vars dir eval exec".split())  # they see all local variables
+
+
+class Fixed(NamedTuple):
+    """An object that is the same in each run."""
+
+    v: Any
+
+
+class Place(NamedTuple):
+    """A value of the rest, by its number."""
+
+    k: int
+
+
+class InCell(NamedTuple):
+    """A variable that the function shares with inner functions, by its number."""
+
+    k: int
+
+
+class Bound(NamedTuple):
+    """A method, bound to an object: a function, or the name of a built-in method."""
+
+    f: Callable | str
+    o: Any
+
+
+class Function(NamedTuple):
+    """A function that the function made."""
+
+    f: types.FunctionType
+    defaults: list
+    named: dict
+    closure: list
+
+
+class Shared(NamedTuple):
+    """An iterator, by its number."""
+
+    k: int
+
+
+class Iterator(NamedTuple):
+    """What makes an iterator as it is between two passes of a loop: `f(*args)`, and how far it is."""
+
+    f: Callable
+    args: list
+    at: tuple
+
+
+class FrameLayout(NamedTuple):
+    """A frame: where it goes on, and what stands in its slots and on its stack."""
+
+    plan: Plan
+    space: dict[str, Any]
+    at: int
+    fast: list
+    stack: list
+
+
+class Layout:
+    """The frames of a call in which each waits for the result of a call, and the `values` that differ from run to run."""
+
+    def __init__(self, frames: list[Frame], capture: Capture) -> None:
+        self.capture, self.values, self.cells = capture, list[Any](), list[Any]()
+        self.iterators: list[Any] = []
+        self.number_of: dict[int, int] = {}  # of values, cells and iterators
+        self.frames = []
+        for f in frames:
+            read = slots_read(f.plan, f.at)
+            fast = [v if k in read else UNBOUND for k, v in enumerate(f.fast)]
+            places = [*map(self.place, fast)], [*map(self.place, f.stack)]
+            self.frames.append(FrameLayout(f.plan, f.globals, f.at, *places))
+        del self.capture
+
+    def place(self, v: Any) -> Any:
+        """What stands for a value. `Stop` where nothing can."""
+        c = self.capture
+        if v is UNBOUND or v is NULL:
+            return Fixed(v)
+        if v.__class__ is types.CellType and id(v) in c.inside:
+            if id(v) not in self.number_of:
+                self.number_of[id(v)] = k = len(self.cells)
+                self.cells.append(None)
+                try:
+                    self.cells[k] = self.place(v.cell_contents)
+                except ValueError:
+                    self.cells[k] = Fixed(UNBOUND)
+            return InCell(self.number_of[id(v)])
+        kind = type(v)
+        if (
+            is_iterator(v)
+            and kind.__module__ == "builtins"
+            and kind.__reduce__ is not object.__reduce__
+        ):
+            return self.iterator(v)
+        if isinstance(v, types.MethodType) and is_fixed(v.__func__, c):
+            return Bound(v.__func__, self.place(v.__self__))
+        if is_bound(v):
+            return Bound(v.__name__, self.place(v.__self__))
+        if v.__class__ is types.FunctionType and id(v) in c.inside and not vars(v):
+            if id(v) in self.number_of:
+                raise Stop(f"{v.__qualname__}, which the function made and needs twice")
+            self.number_of[id(v)] = -1
+            named = {k: self.place(x) for k, x in (v.__kwdefaults__ or {}).items()}
+            defaults, cells = map(self.place, v.__defaults__ or ()), v.__closure__ or ()
+            return Function(v, [*defaults], named, [*map(self.place, cells)])
+        if v.__class__ is types.CellType or is_fixed(v, c):
+            return Fixed(v)
+        known = id(v) in c.outside or constant(v) or v.__class__ in (list, tuple, dict, *RUNTIME)
+        if not known and not isinstance(v, Tensor):
+            raise Stop(f"a {type(v).__name__} that the function made and needs later")
+        if id(v) not in self.number_of:
+            self.number_of[id(v)] = len(self.values)
+            self.values.append(v)
+        return Place(self.number_of[id(v)])
+
+    def iterator(self, v: Any) -> Shared:
+        """What stands for a built-in iterator."""
+        if id(v) not in self.number_of:
+            f, args, *at = v.__reduce__()
+            places = [
+                [*map(self.place, a)]  # the rest of what the iterator of a dictionary gives
+                if a.__class__ is list
+                and not {id(a)} & {*self.capture.outside, *self.capture.inside}
+                else self.place(a)
+                for a in args
+            ]
+            self.number_of[id(v)] = len(self.iterators)
+            self.iterators.append(Iterator(f, places, tuple(at)))
+            self.capture.keep.append(v)
+        return Shared(self.number_of[id(v)])
+
+    def frames_of(self, values: tuple | list, new: Callable = lambda v: v) -> list[Frame]:
+        """The frames with these values; `new` is told which cells and methods are made."""
+        cells = [new(types.CellType()) for _ in self.cells]
+        iterators: list[Any] = []
+
+        def made(p: Any) -> Any:
+            if p.__class__ is Place:
+                return values[p.k]
+            if p.__class__ is InCell:
+                return cells[p.k]
+            if p.__class__ is Shared:
+                return iterators[p.k]
+            if p.__class__ is list:
+                return [*map(made, p)]
+            if p.__class__ is Function:
+                closure = tuple(map(made, p.closure))
+                space, name = p.f.__globals__, p.f.__name__
+                f = types.FunctionType(
+                    p.f.__code__, space, name, tuple(map(made, p.defaults)) or None, closure
+                )
+                f.__kwdefaults__ = {k: made(x) for k, x in p.named.items()} or None
+                f.__qualname__, f.__module__ = p.f.__qualname__, p.f.__module__
+                return new(f)
+            if p.__class__ is Bound:
+                o = made(p.o)
+                return getattr(o, p.f) if p.f.__class__ is str else types.MethodType(p.f, o)
+            return p.v
+
+        for f, args, at in self.iterators:
+            it = f(*map(made, args))
+            for state in at:
+                it.__setstate__(state)
+            iterators.append(it)
+        for cell, p in zip(cells, self.cells, strict=True):
+            if (v := made(p)) is not UNBOUND:
+                cell.cell_contents = v
+        frames: list[Frame] = []
+        for plan, space, at, fast, stack in self.frames:
+            frame = Frame(plan, space, [*map(made, fast)])
+            frame.stack, frame.at = [*map(made, stack)], at
+            frame.caller = frames[-1] if frames else None
+            frames.append(frame)
+        return frames
+
+    def iterated(self, values: list) -> list[Any]:
+        """The containers that iterators have begun to give the elements of."""
+        places = [p for it in self.iterators for p in it.args]
+        found = [values[p.k] if p.__class__ is Place else getattr(p, "v", None) for p in places]
+        return [v for v in found if v.__class__ in CONTAINERS]
+
+    def fixed(self) -> list[Any]:
+        """The objects from outside that are the same in each run."""
+        found, places = [], [p for f in self.frames for p in (*f.fast, *f.stack)] + self.cells
+        places += [p for it in self.iterators for p in it.args]
+        while places:
+            p = places.pop()
+            if p.__class__ is Bound:
+                places.append(p.o)
+            elif p.__class__ is list:
+                places += p
+            elif p.__class__ is Function:
+                places += [*p.defaults, *p.named.values(), *p.closure]
+            elif p.__class__ is Fixed and not is_code(p.v) and p.v is not UNBOUND:
+                found.append(p.v)
+        return [v for v in found if v is not NULL and v.__class__ is not types.CellType]
+
+
+def is_foreign(v: Any, c: Capture) -> bool:
+    """Whether a value is an object of a class that captures know nothing of."""
+    if constant(v) or isinstance(v, (Tensor, tuple, types.MethodType)) or is_code(v):
+        return False
+    return v.__class__ not in CONTAINERS and id(v) not in c.outside
+
+
+def is_fixed(v: Any, c: Capture) -> bool:
+    """Whether a program is right only where an object is this very one."""
+    if is_code(v):
+        return id(v) not in c.inside
+    found = c.outside.get(id(v))
+    return found is not None and found[0] is v and found[1].isidentifier() and found[1] in c.guards.names  # fmt: skip
+
+
+def slots_read(plan: Plan, at: int) -> set[int]:
+    """The slots of local variables that may be read behind the call before an instruction."""
+    code = plan.code
+    if LOOK_AROUND & {*code.co_names}:
+        return {*range(len(plan.names))}
+    found = {0} if "super" in code.co_names else set()
+    live, call = live_slots(plan), plan.instructions[at - 1]
+    if (handler := plan.handler(call.offset)) is not None:
+        found |= live[plan.index[handler[2]]]
+    return found | live[at] | {*range(plan.first_free, len(plan.names))}
+
+
+@functools.cache
+def live_slots(plan: Plan) -> list[set[int]]:
+    """For each instruction: the slots of local variables that may be read from there on before they are written."""
+    n = len(plan.instructions)
+    uses, writes, after = list[set[int]](), list[set[int]](), list[set[int]]()
+    for k, i in enumerate(plan.instructions):
+        slots = [i.arg >> 4, i.arg & 15] if i.name.count("_FAST") > 1 else [i.arg]
+        kinds = re.findall("LOAD|STORE|DELETE", i.name) if "_FAST" in i.name else []
+        both = [*zip(kinds, slots * len(kinds), strict=False)]
+        uses.append({slot for kind, slot in both if kind != "STORE"})
+        writes.append({slot for kind, slot in both if kind == "STORE"})
+        if i.name.endswith(("_DEREF", "_CLOSURE", "_CLASSDEREF")) or i.name == "MAKE_CELL":
+            uses[-1].add(i.arg)
+        ends = i.name in ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+        after.append(set() if ends or k + 1 == n else {k + 1})
+        if "JUMP" in i.name or i.name in ("FOR_ITER", "SEND"):
+            after[-1].add(plan.index[i.value])
+        if (handler := plan.handler(i.offset)) is not None:
+            after[-1].add(plan.index[handler[2]])
+    live: list[set[int]] = [set() for _ in range(n + 1)]
+    changed = True
+    while changed:
+        changed = False
+        for k in reversed(range(n)):
+            # where an exception is handled, a slot may still have what it had before
+            found = uses[k] | set().union(*[live[j] for j in after[k]]) - writes[k]
+            changed, live[k] = changed or found != live[k], found
+    return live
+
+
+def go_on(frames: list[Frame], watch: Watch, r: Any, error: BaseException | None = None) -> Any:
+    """The result of a call whose frames wait for results, the innermost for `r`, or for an exception."""
+    for frame in frames:
+        watch.entered(frame)
+    while frames:
+        frame = frames.pop()
+        try:
+            if error is not None:
+                frame.at -= 1  # the call raises
+            _, r = resume(frame, watch, r, error)
+            error = None
+        except Split:
+            raise
+        except BaseException as e:
+            error = e
+        watch.left(frame)
+    if error is not None:
+        raise error
+    return r
+
+
+class Rest(Compiled):
+    """What a function does behind a call that no program holds: called with the result of that call, and with values."""
+
+    def __init__(self, before: Compiled, layout: Layout) -> None:
+        super().__init__(self.interpreted, before.fullgraph, before.backend, True)
+        self.layout, self.depth, self.root = layout, before.depth + 1, before.root
+
+    def interpreted(self, r: Any, *values: Any) -> Any:
+        """The rest as it is written, by the interpreter of its bytecode."""
+        self.root.interpreted_rests += 1
+        if self.root.interpreted_rests > MOST_INTERPRETED:
+            self.root.split_no_more(
+                "what follows a call that no program holds is another one each time"
+            )
+        return go_on(self.layout.frames_of(values), Watch(), r)
+
+    def after(self, f: Callable, args: tuple, kwargs: dict, values: tuple) -> Any:
+        """The rest, behind a call of `f`."""
+        try:
+            r = f(*args, **kwargs)
+        except BaseException as e:
+            return go_on(self.layout.frames_of(values), Watch(), None, e)
+        return self(r, *values)
+
+    def beginning(self, args: tuple, kwargs: dict) -> Callable[[Capture], Any]:
+        def carry_out(c: Capture) -> Any:
+            c.guards.add(f"len(args) == {len(args)}")
+            for v in self.layout.fixed():
+                c.found(v)
+            given: list[Any] = []
+            for k, v in enumerate(args):
+                if v.__class__ in (int, float):
+                    v = c.held(f"args[{k}]", v)
+                elif is_foreign(v, c):  # another object each time
+                    c.guards.add(f"args[{k}].__class__ is {c.guards.name(v.__class__)}")
+                    c.found(v, f"args[{k}]")
+                else:
+                    c.argument(f"args[{k}]", v)
+                given.append(v)
+            frames = self.layout.frames_of(given[1:], c.new)
+            for o in self.layout.iterated(given[1:]):
+                c.guard_contents(o)
+            return recorded(c, lambda: go_on(frames, c, given[0]))
+
+        return carry_out
+
+    @property
+    def described(self) -> str:
+        frame = self.layout.frames[-1]
+        code, line = frame.plan.code, frame.plan.instructions[frame.at - 1].line
+        return f"the rest of {self.root.function} behind {code.co_filename}:{line}"
+
+    def is_worth(self, sizes: Any) -> bool:
+        return len(self.of_sizes.get(sizes, ())) < MOST_ALIKE and super().is_worth(sizes)
+
+    def gave_up(self, reason: str, sites: Sequence = ()) -> None:
+        super().gave_up(reason, sites)
+        if self.misses:
+            self.root.split_no_more(reason)
+
+
+def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Callable[[], Any]:
+    """Keep a program of what came before the call at which a capture ended. Returns what goes on with that call."""
+    made: list[Any] = []
+
+    def make() -> Program:
+        try:
+            rest = Rest(before, Layout(s.frames, c))
+            made[:] = rest, (*unbound(s.f, s.args), s.kwargs, tuple(rest.layout.values))
+            return Program(c, made[1], before.backend, rest)
+        except Stop as e:
+            c.sites = sites_of(s.frames)[1:]
+            raise Stop(f"{s.reason}, and is not split: {e}") from e
+
+    if before.keep_program(c, make, alike, sizes) is not None:
+        before.root.reasons.append(s.reason)
+        rest, (f, args, kwargs, values) = made
+        rest.layout.values.clear()
+        return lambda: rest.after(f, plain(args), plain(kwargs), plain(values))
+
+    def as_written() -> Any:
+        for frame in s.frames:
+            frame.fast, frame.stack = [*map(plain, frame.fast)], [*map(plain, frame.stack)]
+        try:
+            r = s.f(*plain(s.args), **plain(s.kwargs))
+        except BaseException as e:
+            return go_on(s.frames, Watch(), None, e)
+        return go_on(s.frames, Watch(), r)
+
+    return as_written
+
+
+def unbound(f: Any, args: tuple) -> tuple[Any, tuple]:
+    """A call of a function for one of a method, which is another object each time."""
+    if isinstance(f, types.MethodType):
+        return f.__func__, (f.__self__, *args)
+    if is_bound(f):
+        return call_method, (f.__self__, f.__name__, *args)
+    return f, args
+
+
+def is_bound(f: Any) -> bool:
+    """Whether a built-in function is a method of an object that is no class."""
+    return isinstance(f, types.BuiltinMethodType) and not isinstance(
+        f.__self__, (types.ModuleType, type, type(None))
+    )
+
+
+def call_method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    return getattr(o, name)(*args, **kwargs)

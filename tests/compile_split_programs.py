@@ -1,0 +1,311 @@
+"""Programs that are split at calls which no program holds, for tests/test_compile.py, as in compile_programs.py."""
+
+# ruff: noqa: C408, E501, E731, N805, RUF046, SIM105
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+
+import rushlight as torch
+from compile_programs import R, program, rows
+from rushlight import nn
+from rushlight.nn import functional as F
+
+SEEN = []
+
+
+def norm(x):
+    return float(np.linalg.norm(x.detach().numpy()))
+
+
+@torch.compiler.disable
+def disabled(x, *, k=1):
+    SEEN.append(k)
+    return x * k
+
+
+@program
+def split_by_numpy():
+    def f(x, w):
+        y = (x @ w).relu()
+        s = np.sum(y.detach().numpy())
+        return y * float(s), y
+
+    return f, [(R(3, 4), R(4, 2).requires_grad_()) for _ in range(4)]
+
+
+@program
+def split_with_numbers_of_numpy():
+    def f(x):
+        s = np.mean((x * 2).numpy())
+        t = s * 2 + abs(s)
+        return x * float(t), int(round(float(s))), max(float(s), 0.0)
+
+    return f, rows()
+
+
+@program
+def split_in_modules():
+    class Foreign(nn.Module):
+        def forward(self, x):
+            return x * 2 + norm(x)
+
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(
+                nn.Linear(4, 4), Foreign(), nn.ReLU(), Foreign(), nn.Linear(4, 4)
+            )
+            self.n, self.kept = 0, []
+
+        def forward(self, x):
+            self.n += 1
+            y = self.net(x)
+            self.kept.append(y.detach())
+            return y + x, self.n, len(self.kept)
+
+    return M(), rows()
+
+
+@program
+def split_in_loops():
+    layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def f(x):
+        found = []
+        for k, (name, layer) in enumerate(zip("abc", layers, strict=True)):
+            x = layer(x).tanh()
+            found.append((name, norm(x), k))
+        for v in range(2):
+            x = x * v + norm(x)
+        for k, v in {"a": 1, "b": 2}.items():
+            x = x + v * len(k) + norm(x)
+        return x, found
+
+    return f, rows()
+
+
+@program
+def split_in_too_many_passes():
+    def f(x):
+        k = 0
+        while k < 40:
+            x = x * 0.9 + norm(x) * 1e-3
+            k += 1
+        return x, k
+
+    return f, rows()
+
+
+@program
+def split_in_loops_over_iterators_of_others():
+    def f(x):
+        for k in itertools.islice(itertools.count(), 3):
+            x = x + k + norm(x)
+        return x
+
+    return f, rows()
+
+
+@program
+def split_before_what_is_raised():
+    def f(x, k):
+        y = x * 2
+        try:
+            v = json.loads("[1, 2" + "]" * k)
+        except ValueError:
+            return y - 1
+        finally:
+            y.add_(1)
+        return y * len(v)
+
+    return f, [(R(3), k) for k in (1, 1, 0, 1, 0, 1)]
+
+
+@program
+def split_before_what_is_not_caught():
+    def f(x, text):
+        y = x * 2
+        return y * json.loads(text)
+
+    return f, [(R(3), t) for t in ("1", "2", "[", "1", "[")]
+
+
+@program
+def split_without_gradients():
+    def f(x):
+        with torch.no_grad():
+            y = x * norm(x)
+        return x + y
+
+    return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
+@program
+def split_behind_cells():
+    n = 0
+
+    def f(x):
+        nonlocal n
+        k = [norm(x)]
+        n += 1
+        y = x * 2
+        g = lambda v: v * len(k) + n
+        z = norm(y)
+        k.append(z)
+        return g(x), y, z, n
+
+    return f, rows()
+
+
+@program
+def split_in_comprehensions():
+    def f(x):
+        k = 3
+        norm(x)
+        return [x * k for _ in range(2)], k
+
+    return f, rows()
+
+
+@program
+def split_while_arguments_are_made():
+    def f(x):
+        found = [1]
+        found.append(norm(x * 2))
+        return torch.stack([x, x * norm(x)], dim=0) + len(found), found, dict(a=norm(x), b=x)
+
+    return f, rows()
+
+
+@program
+def split_with_numbers_that_change():
+    def f(x, k, s=1.5):
+        y = x * k
+        v = norm(y)
+        return y * s + k, v * k, k + 1
+
+    return f, [(R(3), k, s) for k, s in ((1, 1.5), (2, 1.5), (3, 2.5), (4, 3.5), (4, 0.5))]
+
+
+@program
+def split_behind_numbers_of_tensors():
+    def f(x):
+        s = x.sum().item()
+        many = [s, int(s)]
+        disabled(x)
+        if s > 0:
+            x = x * 2
+        return x * s, many, type(s), type(many[0])
+
+    return f, rows()
+
+
+@program
+def split_at_disabled_functions():
+    def f(x):
+        y = disabled(x * 2, k=3)
+        return y.relu(), len(SEEN) > 0, disabled(y, k=len(y))
+
+    return f, [(R(3, 4).requires_grad_(),) for _ in range(4)]
+
+
+@program
+def split_at_results_of_other_kinds():
+    def f(x, k):
+        y = x * 2
+        v = json.loads(("1", "[1, 2]", "null", '"a"', "2.5")[k])
+        if isinstance(v, list):
+            return y * len(v)
+        return (y, v) if v is None or isinstance(v, str) else y * v
+
+    return f, [(R(3), k % 5) for k in range(12)]
+
+
+@program
+def split_with_histories_of_one_another():
+    def f(x, w):
+        a = x * w
+        norm(a)
+        b = a * a
+        norm(b)
+        return (a * b).sum() + b.sum(), a
+
+    return f, [(R(3), R(3).requires_grad_()) for _ in range(4)]
+
+
+@program
+def split_steps():
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    opt = torch.optim.Adam(net.parameters(), 0.01)
+
+    def f(x):
+        opt.zero_grad()
+        y = net(x)
+        v = norm(y)
+        loss = F.mse_loss(y, x[:, :1])
+        loss.backward()
+        n = norm(net[0].weight.grad)
+        opt.step()
+        return loss.detach(), v, n, [p.detach().clone() for p in net.parameters()]
+
+    return f, rows() * 2
+
+
+@program
+def split_behind_lists_of_histories():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            kept = [x := self.a(x)]
+            norm(x)
+            kept.append(self.b(x))
+            self.last = kept[1]
+            return kept, self.last.sum()
+
+    return M(), rows()
+
+
+@program
+def split_at_objects():
+    class Box:
+        def __init__(self, n):
+            self.n = n
+
+    def make(n):
+        return json.loads(f'{{"n": {n}}}', object_hook=lambda d: Box(d["n"]))
+
+    def f(x, k):
+        y = x * 2
+        b = make(k)
+        return y * b.n
+
+    return f, [(R(3), k) for k in (1, 1, 2, 2, 3, 1)]
+
+
+@program
+def numbers_of_objects():
+    class Box:
+        n = 2.5
+
+        def __float__(self):
+            return self.n
+
+        __abs__ = __float__
+
+    b = Box()
+
+    def f(x):
+        return x * float(b), x + abs(b)
+
+    def calls():
+        for k in range(4):
+            b.n = k + 0.5
+            yield (R(3),)
+
+    return f, calls
