@@ -186,18 +186,19 @@ class Layout:
                 return iterators[p.k]
             if p.__class__ is list:
                 return [*map(made, p)]
-            if p.__class__ is Function:
+            if isinstance(p, Function):
                 closure = tuple(map(made, p.closure))
                 space, name = p.f.__globals__, p.f.__name__
-                f = types.FunctionType(
+                made_again = types.FunctionType(
                     p.f.__code__, space, name, tuple(map(made, p.defaults)) or None, closure
                 )
-                f.__kwdefaults__ = {k: made(x) for k, x in p.named.items()} or None
-                f.__qualname__, f.__module__ = p.f.__qualname__, p.f.__module__
-                return new(f)
-            if p.__class__ is Bound:
+                made_again.__kwdefaults__ = {k: made(x) for k, x in p.named.items()} or None
+                made_again.__qualname__ = p.f.__qualname__
+                made_again.__module__ = p.f.__module__
+                return new(made_again)
+            if isinstance(p, Bound):
                 o = made(p.o)
-                return getattr(o, p.f) if p.f.__class__ is str else types.MethodType(p.f, o)
+                return getattr(o, p.f) if isinstance(p.f, str) else types.MethodType(p.f, o)
             return p.v
 
         for f, args, at in self.iterators:
