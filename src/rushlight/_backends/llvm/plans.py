@@ -352,13 +352,21 @@ def summed(plan: Plan, input: np.ndarray, shape: Any) -> Any:
     over = {d for d, n in enumerate(input.shape) if d < lead or n != shape[d - lead]}
     x, t = row_major(plan, input), of(input.dtype)
     found = reduce.plan(x.shape, x.strides, x.itemsize, tuple(over), False)
-    if found is None or found[2] is None or input.dtype not in FLOATING or t is None:
+    if (
+        found is None
+        or found[2] is None
+        or t is None
+        or not (input.dtype in FLOATING or input.dtype is I64)
+    ):
         return None
     outer, n, inner = found[2]
     if n > reduce.PART:
         return None
     y = plan.new(tuple(shape), input.dtype)
-    if inner == 1:
+    if inner == 1 and input.dtype is I64:
+        run = reduce.fold_of("sum", True, True, True, t, t, t)
+        plan.call(run, x, y, outer, n, n)
+    elif inner == 1:
         run = reduce.kernels.sum_rows.compiled(MEAN=False, T=t, R=t)
         plan.call(run, x, y, outer, n)
     elif n <= reduce.DEEP:

@@ -7,15 +7,17 @@ that overwrites a part of its first array (`writes=`) has done so where its entr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends.llvm.indexing import WIDE_ADDED, WORDS, both, taking
 from rushlight._backends.llvm.operands import entries
+from rushlight._backends.llvm.views import as_it_lies, copy_into, row_major
 from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
-from rushlight._codegen.native_entry import ByDtype, alone, bind
+from rushlight._codegen.native_entry import ByDtype, alone, before, bind
 from rushlight._codegen.planned_entry import planned
 from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i64
 from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64
@@ -98,6 +100,13 @@ ENTRIES = {
 }
 
 
+# Those that write to their first array.
+WRITERS = frozenset(
+    "index_add index_copy index_reduce scatter_add scatter_reduce "
+    "aten.index_fill_value aten.scatter_src aten.scatter_value".split()
+)
+
+
 # What an operator does with arrays of one layout: the planner in plans.py.
 PLANNED = {
     **{f"internal.avg_pool{n}d": "averages" for n in (1, 2, 3)},
@@ -148,4 +157,30 @@ def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
 
         return alone(ByDtype(lambda d: planned(planner, body)))
     found = ENTRIES.get(path)
-    return None if found is None else alone(found)
+    if found is None:
+        return None
+    return before(found)(in_rows(found)) if path in WRITERS else alone(found)
+
+
+def in_rows(entries: ByDtype) -> Callable[..., Any]:
+    """What an entry that writes to its first array does for arrays of another order in memory: on row-major copies. It
+    answers None where one shares memory with the first, or that has elements that share some."""
+
+    def behind(*given: Any) -> Any:
+        copies, first = [*given], given[0]
+        turned = not first.flags.c_contiguous
+        if turned and not (first.flags.f_contiguous or as_it_lies(first).flags.c_contiguous):
+            return None
+        for k, a in enumerate(given):
+            if a.__class__ is np.ndarray and (turned or not a.flags.c_contiguous):
+                if 0 in a.strides or (k and np.may_share_memory(first, a)):
+                    return None
+                if not a.flags.c_contiguous:
+                    copies[k] = row_major(a)
+        if all(map(is_, given, copies)) or entries[first.dtype](*copies) is not True:
+            return None
+        if turned:
+            copy_into(first, copies[0])
+        return True
+
+    return behind

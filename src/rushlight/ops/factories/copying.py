@@ -181,6 +181,8 @@ def to(self, *args, **kwargs):
             return self
         if first.__class__ is Device and first.type == "cpu":
             return self
+    elif a.__class__ is np.ndarray and not active.modes and by_place(args, kwargs):
+        return convert(self, args[1], None, len(args) == 4 and args[3], kwargs.get("memory_format"))
     elif not (
         a.__class__ is np.ndarray
         and not active.modes
@@ -191,6 +193,27 @@ def to(self, *args, **kwargs):
         if got is not overrides.NOTHING:
             return got
     return converted(self, *args, **kwargs)
+
+
+def by_place(args: tuple, kwargs: dict) -> bool:
+    """Whether arguments of `to` are the CPU and a dtype, then perhaps `non_blocking` and `copy`; by name a memory
+    format at most."""
+    if len(args) < 2 or len(args) > 4 or args[1].__class__ is not dtypes.dtype:
+        return False
+    device = args[0]
+    if not (
+        device == "cpu"
+        if device.__class__ is str
+        else device.__class__ is Device and device.type == "cpu"
+    ):
+        return False
+    if len(args) > 2 and not (args[2].__class__ is args[-1].__class__ is bool):
+        return False
+    return (
+        not kwargs
+        or len(kwargs) == 1
+        and kwargs.get("memory_format").__class__ is dtypes.memory_format
+    )
 
 
 def converted(self, *args, device=None, dtype=None, other=None, non_blocking=False, copy=False,

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight.autograd.state import active
+from rushlight.autograd.graph import INFERENCE, new
+from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry
-from rushlight.core.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.layout.regions import slice_dim
@@ -380,7 +381,12 @@ def parts_apart(views: Any, operator: Any, input: Tensor, size: Any, dim: int) -
     """The parts by the operator; of what has no history, views that forget what they are views of."""
     a = input._array
     if input._edge is None and a.__class__ is np.ndarray and not active.modes:
-        return tuple([_wrap(part) for part in views.op.declared(xp, a, size, dim)])
+        parts, counter = [], INFERENCE if active.inference and thread.inference else None
+        for part in views.op.declared(xp, a, size, dim):
+            t = new(Tensor)
+            t._array, t._edge, t._counter = part, None, counter
+            parts.append(t)
+        return tuple(parts)
     if input._edge is not None:
         return operator(input, size, dim)
     parts = views(input, size, dim)

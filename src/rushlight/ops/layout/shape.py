@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
 
 ndarray = np.ndarray
+INTS = frozenset({int})
 
 
 def sizes(args: tuple) -> tuple[int, ...]:
@@ -83,10 +86,22 @@ def reshape(input: Tensor, shape: Sizes) -> Tensor:
         if got is not overrides.NOTHING:
             return got
     if not a.flags.c_contiguous:
-        shape = geometry.infer_size(shape, a.size)
-        if geometry.view_strides(a.shape, input.stride(), shape) is None:
+        plain = shape.__class__ is tuple and INTS.issuperset(map(type, shape))
+        find = shown_as if plain else shown_as.__wrapped__
+        shape, copied = find(a.shape, a.strides, a.itemsize, shape)
+        if copied:
             return reshape_copy(input, shape)
     return view_as_sizes(input, shape if shape.__class__ is tuple else tuple(shape))
+
+
+@lru_cache(maxsize=1024)
+def shown_as(
+    shape: tuple, strides: tuple, size: int, new_shape: Any
+) -> tuple[tuple[int, ...], bool]:
+    """A shape without -1 for an array with these strides in bytes, and whether only a copy has it."""
+    found = geometry.infer_size(new_shape, prod(shape))
+    steps = tuple([s // size for s in strides])
+    return found, geometry.view_strides(shape, steps, found) is None
 
 
 public()(reshape)
