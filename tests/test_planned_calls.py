@@ -13,11 +13,12 @@ pytest.importorskip("llvmlite")
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight._backends import llvm
-from rushlight._backends.llvm import plans, whole
+from rushlight._backends.llvm import whole
 from rushlight._codegen import native_entry
 from rushlight._codegen.planned_entry import MANY, Plan, Planner, agrees, numbered
 from rushlight._codegen.runtime import abi
 
+PADS = (1, 1), (1, 2), (0, 1, 2, 1), (-1, 1, 0, 0), (1, 0, 0, 1, 1, 1), (3, 3, 9, 9)
 DTYPES = torch.float32, torch.float64, torch.bfloat16, torch.int64
 
 
@@ -104,6 +105,11 @@ ANY = [
     lambda x: F.pad(x, (1, -1, -1, 0), value=-1.5),
     lambda x: F.pad(x, (0, -1, 2, 2), value=float("nan")),
     lambda x: F.pad(x, (-9, -9)),
+    *(lambda x, m=m, p=p: F.pad(x, p, m) for m in ("reflect", "replicate", "circular") for p in PADS),
+    lambda x: F.glu(x, 0),
+    lambda x: F.glu(x, -1),
+    lambda x: torch.complex(x, x[..., :1]),
+    lambda x: torch.complex(x[0], x),
     lambda x: F.group_norm(x, x.shape[1]),
     lambda x: F.group_norm(x, 1, x.new_ones(x.shape[1]), x.new_zeros(x.shape[1]), 0.1),
     normalised,
@@ -272,4 +278,4 @@ def test_plans_change_under_way():
 
 
 def test_each_has_a_planner():
-    assert all(callable(getattr(plans, name)) for name in whole.PLANNED.values())
+    assert all(callable(whole.planner_of(path)) for path in whole.PLANNED)

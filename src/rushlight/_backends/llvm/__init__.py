@@ -55,7 +55,10 @@ WHOLE = frozenset(
     "internal.adaptive_avg_pool1d_gradient internal.adaptive_avg_pool2d_gradient "
     "internal.adaptive_avg_pool3d_gradient rot90 aten._unsafe_view diag_embed constant_pad_nd "
     "_all.sum_to_size linalg.cholesky_ex linalg.lu_factor_ex linalg.ldl_factor_ex linalg.qr "
-    "internal.householder_product linalg.solve_triangular internal.lu_solved _group_norm _batch_norm".split()
+    "internal.householder_product linalg.solve_triangular internal.lu_solved _group_norm _batch_norm "
+    "nn.functional._glu internal.reflection_pad1d internal.reflection_pad2d internal.reflection_pad3d "
+    "internal.replication_pad1d internal.replication_pad2d internal.replication_pad3d "
+    "internal.circular_pad1d internal.circular_pad2d internal.circular_pad3d".split()
 )
 
 active = False

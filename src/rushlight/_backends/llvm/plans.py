@@ -6,19 +6,25 @@ comes to, or returns None where it comes to something else.
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends import cpu
-from rushlight._backends.llvm import batch_normalize, linalg, normalize, pool, reduce, resample
+from rushlight._backends.llvm import (
+    activation,
+    batch_normalize,
+    normalize,
+    pool,
+    reduce,
+    resample,
+)
 from rushlight._backends.llvm.views import COPY
 from rushlight._backends.windows import Windows
-from rushlight._codegen.kernels import lapack
-from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import FLOATING, FULL, I32, I64, compute_dtype
+from rushlight._codegen.kernels import edges, few
+from rushlight._codegen.types import UNITS, of
+from rushlight.core.dtype_sets import FLOATING, FULL, I64, compute_dtype
 
 if TYPE_CHECKING:
     from rushlight._codegen.planned_entry import Plan
@@ -52,6 +58,13 @@ def innermost(a: np.ndarray) -> bool:
     )
 
 
+def undecided(a: np.ndarray) -> bool:
+    """Whether sizes leave open that the channels are last in memory: then other kernels might run, with other rounding."""
+    return (
+        not a.flags.c_contiguous and not innermost(a) and a.ndim > 2 and a.strides[1] == a.itemsize
+    )
+
+
 def regular(plan: Plan, a: np.ndarray, nd: int) -> np.ndarray:
     """An array over whose last `nd` dimensions windows go, row-major or with channels last."""
     return a if nd == 2 and innermost(a) else row_major(plan, a)
@@ -68,7 +81,7 @@ def room(plan: Plan, x: np.ndarray, out: Ints, dtype: np.dtype) -> np.ndarray:
 
 def averages(plan: Plan, input: np.ndarray, windows: Windows, divisor: tuple) -> Any:
     x = regular(plan, input, len(windows.sizes))
-    found = pool.averages_call(x, windows, divisor)
+    found = None if undecided(input) else pool.averages_call(x, windows, divisor)
     if found is None:
         return None
     run, counts, _, numbers, _ = found
@@ -105,7 +118,7 @@ def maximum(plan: Plan, input: np.ndarray, windows: Windows) -> Any:
 def adaptive_averages(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
     x, nd = regular(plan, input, len(output_size)), len(output_size)
     spans = pool.adaptive_spans(input.shape[input.ndim - nd :], output_size)
-    if spans is None or x.dtype not in FLOATING:
+    if spans is None or x.dtype not in FLOATING or undecided(input):
         return None
     if spans.even is not None:
         return averages(plan, x, spans.even, pool.WHOLE)
@@ -136,7 +149,7 @@ def adaptive_maxima(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
 
 def resampled(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: Any, mode: str) -> Any:  # fmt: skip
     x, sizes = regular(plan, input, len(out)), input.shape[2:]
-    if x.dtype not in FLOATING or min(out) <= 0:
+    if x.dtype not in FLOATING or min(out) <= 0 or undecided(input):
         return None
     each = zip(sizes, out, scales or (None,) * len(out), strict=True)
     taps = [cpu.taps_of(*of, mode, corners, False, x.dtype) for of in each]
@@ -346,12 +359,84 @@ def padded(plan: Plan, input: np.ndarray, pad: Any, value: Any = 0) -> Any:
     return y
 
 
+def continued(plan: Plan, input: np.ndarray, pad: Any, mode: str) -> Any:
+    """`padded` by what the elements themselves continue to."""
+    last = input.ndim == 4 == len(pad) and innermost(input) and mode != "circular"
+    x = input.transpose(0, 2, 3, 1) if last else row_major(plan, input)
+    sides = [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)] + [(0, 0)] * last
+    lead, n = [(0, 0)] * (3 - len(sides)), len(sides)
+    sizes = [*[1] * len(lead), *x.shape[x.ndim - n :]]
+    low, high = zip(*lead, *sides, strict=True)
+    for m, *ends in zip(sizes, low, high, strict=True):
+        most = {"reflect": m - 1, "circular": m}.get(mode, max(ends))
+        if min(ends) < 0 or max(ends) > most:
+            return None
+    wide = [m + b + a for m, b, a in zip(sizes, low, high, strict=True)]
+    outer = prod(x.shape[: x.ndim - n])
+    shape = (*x.shape[: x.ndim - n], *wide[3 - n :])
+    y = (
+        plan.new(tuple([shape[d] for d in (0, 3, 1, 2)]), x.dtype, (0, 2, 3, 1))
+        if last
+        else plan.new(shape, x.dtype)
+    )
+    run = edges.pad.compiled(MODE=mode, U=UNITS[x.itemsize])
+    plan.call(run, x, y, 0, outer, *sizes, *low, *wide)
+    return y
+
+
+def reflected(plan: Plan, input: np.ndarray, pad: Any) -> Any:
+    return continued(plan, input, pad, "reflect")
+
+
+def replicated(plan: Plan, input: np.ndarray, pad: Any) -> Any:
+    return continued(plan, input, pad, "replicate")
+
+
+def circular(plan: Plan, input: np.ndarray, pad: Any) -> Any:
+    return continued(plan, input, pad, "circular")
+
+
+def glu(plan: Plan, input: np.ndarray, dim: int) -> Any:
+    turned = input.T.flags.c_contiguous and not input.flags.c_contiguous
+    x, axis = (input.T, ~dim) if turned else (input, dim)
+    known = input.dtype in FLOATING and x.flags.c_contiguous
+    found = activation.halved(x.shape, axis) if known else None
+    if found is None:
+        return None
+    rows, n, shape = found
+    order = tuple(range(input.ndim))[::-1] if turned else None
+    y = plan.new(shape[::-1] if turned else shape, input.dtype, order)
+    plan.call(activation._glu[(input.dtype,)], x, y, rows, n)
+    return y
+
+
+def complex(plan: Plan, real: np.ndarray, imag: np.ndarray) -> Any:
+    """Complex numbers of two arrays that broadcast."""
+    t = of(real.dtype)
+    if real.dtype not in FULL or real.dtype is not imag.dtype or t is None:
+        return None
+    shape, both = np.broadcast_shapes(real.shape, imag.shape), []
+    for a in (real, imag):
+        if a.shape == shape and a.flags.c_contiguous:
+            both.append(a)
+        else:
+            both.append(plan.new(shape, a.dtype))
+            copied(plan, both[-1], np.broadcast_to(a, shape))
+    y = plan.new(shape, np.result_type(real.dtype, np.complex64))
+    plan.call(few.complex_of.compiled(T=t), *both, y, prod(shape))
+    return y
+
+
 def summed(plan: Plan, input: np.ndarray, shape: Any) -> Any:
     """`sum_to_size` over dimensions that lie side by side."""
     lead = input.ndim - len(shape)
-    over = {d for d, n in enumerate(input.shape) if d < lead or n != shape[d - lead]}
+    over = tuple([d for d, n in enumerate(input.shape) if d < lead or n != shape[d - lead]])
+    if input.size < reduce.SMALL:
+        return None
+    if not input.flags.c_contiguous and reduce.planned(input, over, False) is not None:
+        return None  # parts are added in the order of memory
     x, t = row_major(plan, input), of(input.dtype)
-    found = reduce.plan(x.shape, x.strides, x.itemsize, tuple(over), False)
+    found = reduce.plan(x.shape, x.strides, x.itemsize, over, False)
     if (
         found is None
         or found[2] is None
@@ -383,7 +468,7 @@ def summed(plan: Plan, input: np.ndarray, shape: Any) -> Any:
 def averages_gradient(plan: Plan, grad_output: np.ndarray, windows: Windows, divisor: tuple) -> Any:
     w, nd = windows, len(windows.sizes)
     g = regular(plan, grad_output, nd)
-    if g.dtype not in FULL or not pool.fits(w, g.dtype):
+    if g.dtype not in FULL or not pool.fits(w, g.dtype) or undecided(grad_output):
         return None
     by = pool.divisors(w, divisor, g.dtype)
     gx = room(plan, g, w.sizes, g.dtype)
@@ -403,148 +488,13 @@ def adaptive_gradient(plan: Plan, grad_output: np.ndarray, sizes: Ints) -> Any:
     nd = len(sizes)
     g = regular(plan, grad_output, nd)
     spans = pool.adaptive_spans(tuple(sizes), grad_output.shape[grad_output.ndim - nd :])
-    if spans is None or g.dtype not in FLOATING:
+    if spans is None or g.dtype not in FLOATING or undecided(grad_output):
         return None
     gx, channels = room(plan, g, sizes, g.dtype), 1 if g.flags.c_contiguous else g.shape[1]
     run = pool.AVERAGES_GRADIENT[(g.dtype,)]
     planes = gx.size // (prod(sizes) * channels)
     plan.call(run, g, gx, planes, channels, *spans.numbers, *spans.arrays, *spans.back)
     return gx
-
-
-# -- matrices --------------------------------------------------------------------------------------
-
-
-def columns(plan: Plan, shape: Ints, dtype: np.dtype) -> np.ndarray:
-    """Matrices whose columns are dense."""
-    n = len(shape)
-    return plan.new(shape, dtype, (*range(n - 2), n - 1, n - 2))
-
-
-def stacked(plan: Plan, a: np.ndarray) -> np.ndarray:
-    """As a matrix, or as a stack of three dimensions."""
-    shape = a.shape if a.ndim <= 3 else (-1, *a.shape[-2:])
-    found = split_up(a, shape)
-    return row_major(plan, a).reshape(shape) if found is None else found
-
-
-def lapack_call(plan: Plan, run: Any, *given: Any) -> None:
-    """Note a call of a kernel that calls a routine of LAPACK; matrices as stacks of at most three dimensions."""
-    plan.call(run.func, *run.args, *given) if run.__class__ is partial else plan.call(run, *given)
-
-
-def cholesky(plan: Plan, input: np.ndarray, upper: bool, check_errors: bool) -> Any:
-    run = linalg._cholesky[input.dtype]
-    if check_errors or input.ndim < 2 or not linalg.fits(run, input):
-        return None
-    out, info = columns(plan, input.shape, input.dtype), plan.new(input.shape[:-2], I32)
-    lapack_call(plan, run, stacked(plan, input), out, info, lapack.UPPER if upper else lapack.LOWER)
-    return out, info
-
-
-def lu_factor(plan: Plan, a: np.ndarray, pivot: bool, check_errors: bool) -> Any:
-    run = linalg._lu_factor[a.dtype]
-    if check_errors or not pivot or a.ndim < 2 or not linalg.fits(run, a, square=False):
-        return None
-    lead, least = a.shape[:-2], min(a.shape[-2:])
-    out, pivots = columns(plan, a.shape, a.dtype), plan.new((*lead, least), I32)
-    info = plan.new(lead, I32)
-    lapack_call(plan, run, stacked(plan, a), out, pivots, info, plan.new((least,), I64))
-    return out, pivots, info
-
-
-def ldl_factor(plan: Plan, a: np.ndarray, hermitian: bool, check_errors: bool) -> Any:
-    run = linalg._ldl_factor[hermitian and a.dtype.kind == "c"][a.dtype]
-    if check_errors or a.ndim < 2 or not linalg.fits(run, a):
-        return None
-    n, lead = a.shape[-1], a.shape[:-2]
-    out, pivots, info = (
-        columns(plan, a.shape, a.dtype),
-        plan.new(a.shape[:-1], I32),
-        plan.new(lead, I32),
-    )
-    space = plan.new((n,), I64), plan.new((linalg.BLOCK * n,), a.dtype)
-    lapack_call(plan, run, stacked(plan, a), out, pivots, info, *space, linalg.BLOCK * n)
-    return out, pivots, info
-
-
-def product_of(plan: Plan, a: np.ndarray, tau: np.ndarray, wide: int) -> np.ndarray:
-    """The first columns of the product of reflections."""
-    size = linalg.BLOCK * wide
-    out = columns(plan, (*a.shape[:-1], wide), a.dtype)
-    space = plan.new((size,), a.dtype)
-    lapack_call(
-        plan,
-        linalg._orgqr[a.dtype],
-        stacked(plan, a),
-        row_major(plan, tau),
-        out,
-        space,
-        size,
-        wide,
-        tau.shape[-1],
-    )
-    return out
-
-
-def householder_product(plan: Plan, a: np.ndarray, tau: np.ndarray) -> Any:
-    m, n = a.shape[-2:]
-    good = linalg.fits(linalg._orgqr[a.dtype], a, tau, square=False)
-    good = good and tau.shape[:-1] == a.shape[:-2]
-    return product_of(plan, a, tau, n) if good and m >= n >= tau.shape[-1] else None
-
-
-def qr(plan: Plan, a: np.ndarray, mode: str) -> Any:
-    runs = linalg._geqrf[a.dtype], linalg._orgqr[a.dtype]
-    if a.ndim < 2 or mode not in ("reduced", "complete"):
-        return None
-    if not all(linalg.fits(run, a, square=False) for run in runs):
-        return None
-    *lead, m, n = a.shape
-    size = linalg.BLOCK * n
-    h, tau = columns(plan, a.shape, a.dtype), plan.new((*lead, min(m, n)), a.dtype)
-    lapack_call(plan, runs[0], stacked(plan, a), h, tau, plan.new((size,), a.dtype), size)
-    wide = m if mode == "complete" else min(m, n)
-    r = columns(plan, (*lead, wide, n), a.dtype)
-    lapack_call(plan, linalg._upper_triangle[a.dtype], stacked(plan, h), r, wide)
-    return product_of(plan, h, tau, wide), r
-
-
-def solve_triangular(
-    plan: Plan, a: np.ndarray, b: np.ndarray, upper: bool, left: bool, unitriangular: bool
-) -> Any:
-    run = linalg._solve_triangular[a.dtype]
-    good = 2 <= a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2] and linalg.fits(run, a, b)
-    if not good or a.shape[-1] != b.shape[-2 if left else -1] or linalg.dense(a) is not a:
-        return None
-    out, side = columns(plan, b.shape, b.dtype), lapack.LEFT if left else lapack.RIGHT
-    diag = lapack.UPPER if unitriangular else lapack.PLAIN
-    lapack_call(plan, run, stacked(plan, a), stacked(plan, b), out, side, upper, diag)
-    return out
-
-
-def lu_solved(
-    plan: Plan, lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, left: bool, adjoint: bool
-) -> Any:
-    run, n = linalg._lu_solve[lu.dtype], lu.shape[-1]
-    good = left and 2 <= lu.ndim == b.ndim and lu.shape[:-2] == b.shape[:-2]
-    good = good and linalg.fits(run, lu, b) and n == b.shape[-2] and pivots.dtype is I32
-    if not good or pivots.shape != lu.shape[:-1] or not pivots.flags.c_contiguous:
-        return None
-    out, space = columns(plan, b.shape, b.dtype), plan.new((n, n), lu.dtype)
-    trans = lapack.ADJOINT if adjoint else lapack.PLAIN
-    lapack_call(
-        plan,
-        run,
-        stacked(plan, lu),
-        pivots,
-        stacked(plan, b),
-        space,
-        plan.new((n,), I64),
-        out,
-        trans,
-    )
-    return out
 
 
 # -- normalisation ---------------------------------------------------------------------------------
@@ -554,7 +504,12 @@ def group_norm(
     plan: Plan, input: np.ndarray, weight: Any, bias: Any, num_groups: int, eps: float
 ) -> Any:
     given = [v for v in (weight, bias) if v is not None]
-    if input.ndim < 2 or input.shape[1] % num_groups or input.dtype not in FLOATING:
+    if (
+        input.ndim < 2
+        or input.shape[1] % num_groups
+        or input.dtype not in FLOATING
+        or undecided(input)
+    ):
         return None
     if not normalize.vectors(input.shape[1], *given) or len({v.dtype for v in given}) > 1:
         return None
@@ -589,13 +544,18 @@ def batch_norm(
     if mean.dtype is not var.dtype or training and mean.dtype is not wide:
         return None
     found = batch_normalize.laid_out(input)
-    if found is None or found[3] == 1:
+    if found is None or not training and found[3] == 1:
         return None
     _, n, _, size = found
-    x = row_major(plan, input)
-    y, (w, b) = plan.new(x.shape, x.dtype), normalize.affine(x, weight, bias)
+    x = input if found[0] is input else row_major(plan, input)
+    y = plan.new(x.shape, x.dtype, None if x.flags.c_contiguous else (0, *range(2, x.ndim), 1))
+    w, b = normalize.affine(x, weight, bias)
     key: tuple = weight is not None, bias is not None
-    if training:
+    if training and size == 1:
+        parts = plan.new(((2 * batch_normalize.kernels.PARTS + 2) * channels,), mean.dtype)
+        run = batch_normalize._rows_norm[(*key, False, False, x.dtype, w.dtype)]
+        plan.call(run, x, w, b, mean, var, x, y, parts, n, channels, eps)
+    elif training:
         run = batch_normalize._planes_norm[(*key, False, False, x.dtype, w.dtype)]
         plan.call(run, x, w, b, mean, var, x, y, n, channels, size, eps)
     else:

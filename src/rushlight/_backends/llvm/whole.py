@@ -6,6 +6,7 @@ that overwrites a part of its first array (`writes=`) has done so where its entr
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any
@@ -107,7 +108,7 @@ WRITERS = frozenset(
 )
 
 
-# What an operator does with arrays of one layout: the planner in plans.py.
+# What an operator does with arrays of one layout: the planner in plans.py, or in the file that is named.
 PLANNED = {
     **{f"internal.avg_pool{n}d": "averages" for n in (1, 2, 3)},
     **{f"internal.adaptive_avg_pool{n}d": "adaptive_averages" for n in (1, 2, 3)},
@@ -127,18 +128,23 @@ PLANNED = {
     **{f"internal.max_pool{n}d": "maximum" for n in (1, 2, 3)},
     **{f"internal.avg_pool{n}d_gradient": "averages_gradient" for n in (1, 2, 3)},
     **{f"internal.adaptive_avg_pool{n}d_gradient": "adaptive_gradient" for n in (1, 2, 3)},
+    **{f"internal.reflection_pad{n}d": "reflected" for n in (1, 2, 3)},
+    **{f"internal.replication_pad{n}d": "replicated" for n in (1, 2, 3)},
+    **{f"internal.circular_pad{n}d": "circular" for n in (1, 2, 3)},
+    "nn.functional._glu": "glu",
+    "complex": "complex",
     "rot90": "rot90",
     "aten._unsafe_view": "reshaped",
     "diag_embed": "diagonals",
     "constant_pad_nd": "padded",
     "_all.sum_to_size": "summed",
-    "linalg.cholesky_ex": "cholesky",
-    "linalg.lu_factor_ex": "lu_factor",
-    "linalg.ldl_factor_ex": "ldl_factor",
-    "internal.householder_product": "householder_product",
-    "linalg.qr": "qr",
-    "linalg.solve_triangular": "solve_triangular",
-    "internal.lu_solved": "lu_solved",
+    "linalg.cholesky_ex": "matrix_plans.cholesky",
+    "linalg.lu_factor_ex": "matrix_plans.lu_factor",
+    "linalg.ldl_factor_ex": "matrix_plans.ldl_factor",
+    "internal.householder_product": "matrix_plans.householder_product",
+    "linalg.qr": "matrix_plans.qr",
+    "linalg.solve_triangular": "matrix_plans.solve_triangular",
+    "internal.lu_solved": "matrix_plans.lu_solved",
     "_group_norm": "group_norm",
     "_batch_norm": "batch_norm",
     "grid_sampler_2d": "grid_sampler",
@@ -146,16 +152,22 @@ PLANNED = {
 }
 
 
+def planner_of(path: str) -> Callable[..., Any]:
+    """The planner of an operator, whose file is read when it is needed."""
+    file, _, name = PLANNED[path].rpartition(".")
+    module = importlib.import_module(f"rushlight._backends.llvm.{file or 'plans'}")
+    return getattr(module, name)  # type: ignore[no-any-return]
+
+
 def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
     """The entry of an operator, if it has one; `body`: what it does on arrays."""
     if path in PLANNED:
 
         def planner(*given: Any) -> Any:
-            from rushlight._backends.llvm import plans
+            return planner_of(path)(*given)
 
-            return getattr(plans, PLANNED[path])(*given)
-
-        return alone(ByDtype(lambda d: planned(planner, body)))
+        plans_of = alone(ByDtype(lambda d: planned(planner, body)))
+        return before(ENTRIES[path])(plans_of) if path in ENTRIES else plans_of
     found = ENTRIES.get(path)
     if found is None:
         return None
