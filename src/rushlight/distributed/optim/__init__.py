@@ -7,6 +7,7 @@ from rushlight.distributed.optim.apply_optimizer_in_backward import (  # noqa: F
     _apply_optimizer_in_backward,
     _get_in_backward_optimizers,
 )
+from rushlight.distributed.optim.named_optimizer import _NamedOptimizer  # noqa: F401
 from rushlight.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
 from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
