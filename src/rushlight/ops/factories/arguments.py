@@ -7,7 +7,7 @@ Python's, NumPy's or 0-d tensors. Errors have PyTorch's types and words.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import copysign
+from math import copysign, inf
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import sparse
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, modes
-from rushlight.core.dtype_sets import C32, FULL, I64
+from rushlight.core.dtype_sets import C32, FULL, I64, REDUCED
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, new
 from rushlight.dispatch import overrides
@@ -374,3 +374,22 @@ def valued(make: Callable, draw: Callable | None = None) -> Callable:
         return public()(overrides.named(call, function))
 
     return declare
+
+
+def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
+    """A Python number in the usual dtypes; None for others, and where it may not fit."""
+    c = value.__class__
+    if c is float:
+        most = 1e38 if d in FULL else 6e4
+    elif c is int:
+        most = 6e4 if d in REDUCED else 1e18
+    else:
+        return None
+    if d is I64:
+        if c is float:
+            return None
+    elif d not in FULL and d not in REDUCED:
+        return None
+    if -most < value < most or (d is not I64 and value in (inf, -inf)):
+        return xp.asarray(value, d)
+    return None

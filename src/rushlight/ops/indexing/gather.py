@@ -11,7 +11,7 @@ from rushlight._backends import devices
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, modes
-from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
+from rushlight.core.dtype_sets import BOOL, I64, REDUCED
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, results
@@ -19,8 +19,6 @@ from rushlight.dispatch.handlers import made_of_number
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
 from rushlight.ops.factories import arguments
-
-INF = float("inf")
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
@@ -347,10 +345,10 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         return choose(condition, input, other)
     if out is None:  # a number next to a floating tensor takes its dtype
         if input.__class__ is Tensor and input._array.ndim:
-            if (number := quick_number(other, input._array.dtype)) is not None:
+            if (number := arguments.quick_number(other, input._array.dtype)) is not None:
                 return choose(condition, input, number_beside(input, number))
         elif other.__class__ is Tensor and other._array.ndim:
-            if (number := quick_number(input, other._array.dtype)) is not None:
+            if (number := arguments.quick_number(input, other._array.dtype)) is not None:
                 return choose(condition, number_beside(other, number), other)
     for number, beside in ((input, other), (other, input)):
         if isinstance(number, general.NUMBERS):
@@ -392,28 +390,9 @@ fill_masked.grad(input=lambda g, mask: fill_masked(g, mask, 0))
 FILL = OPS["aten.masked_fill"]
 
 
-def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
-    """A Python number in the usual dtypes; None for others, and where it may not fit."""
-    c = value.__class__
-    if c is float:
-        most = 1e38 if d in FULL else 6e4
-    elif c is int:
-        most = 6e4 if d in REDUCED else 1e18
-    else:
-        return None
-    if d is I64:
-        if c is float:
-            return None
-    elif d not in FULL and d not in REDUCED:
-        return None
-    if -most < value < most or (d is not I64 and value in (INF, -INF)):
-        return xp.asarray(value, d)
-    return None
-
-
 def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
     """A number in the dtype of the array it goes to; RuntimeError where that cannot hold it."""
-    if (quick := quick_number(value, a.dtype)) is not None:
+    if (quick := arguments.quick_number(value, a.dtype)) is not None:
         return quick
     return arguments.converted(value, a.dtype)
 
@@ -470,7 +449,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     if plainly(self, mask):
         a, m = self._array, mask._array
         if m.dtype is BOOL and m.shape == a.shape:
-            if (number := quick_number(value, a.dtype)) is not None:
+            if (number := arguments.quick_number(value, a.dtype)) is not None:
                 xp.fill_masked(a, m, number)
                 _bump(self)
                 return self

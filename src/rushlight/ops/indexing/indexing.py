@@ -29,7 +29,7 @@ from rushlight.dispatch.registry import public
 from rushlight.dispatch.transforms import opened as opened_levels
 from rushlight.ops.factories import arguments
 from rushlight.ops.indexing import advanced
-from rushlight.ops.indexing.gather import quick_number
+from rushlight.ops.indexing.advanced import lifted
 from rushlight.ops.layout.regions import basic_index
 
 ndarray = np.ndarray
@@ -80,8 +80,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             break
     else:
         return basic_index(self, index)
-    if opened_levels and lifted.among(self, index if c is tuple else (index,)):
-        return lifted.getitem(self, index)
+    if opened_levels and lifted().among(self, index if c is tuple else (index,)):
+        return lifted().getitem(self, index)
     if index.__class__ is not tuple:
         index = as_tuple(index)
     if a.__class__ is ndarray and (at := advanced.usual(a, index)) is not None:
@@ -286,8 +286,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             raise TypeError("Cannot assign to a sparse tensor")
     if index is False:  # PyTorch does not even look at the value
         return
-    if opened_levels and lifted.among(self, value, index if index.__class__ is tuple else (index,)):
-        lifted.setitem(self, index, value)
+    if opened_levels and lifted().among(self, value, index if type(index) is tuple else (index,)):
+        lifted().setitem(self, index, value)
         return
     given = c is Tensor or isinstance(value, Tensor)
     if math_bits.made and math_bits.among((a, value._array if given else None)):
@@ -304,7 +304,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             recorded_write(self, index, written, not given)
             return
     own = xp if a.__class__ is ndarray else devices.of(a)
-    v = value._array if given else quick_number(value, a.dtype)
+    v = value._array if given else arguments.quick_number(value, a.dtype)
     if v is None or own is not xp and not given:
         v = number_for(self, value)
     e, f = self._edge, value._edge if given else None
@@ -440,6 +440,3 @@ def without_leading_ones(value: Tensor, region: Any) -> Tensor:
         v = value._array
         geometry.expand_strides(v.shape, (0,) * v.ndim, region.shape)
     return value
-
-
-from rushlight.ops.indexing import lifted  # noqa: E402  (it reads indices by this module)

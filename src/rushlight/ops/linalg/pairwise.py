@@ -5,7 +5,6 @@ from __future__ import annotations
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.linalg.matmul import adjoint_times, matmul
 from rushlight.ops.linalg.matrix_results import to_shape
 
 MODES = (
@@ -86,6 +85,8 @@ def slopes(g, d, difference, p):
 
 
 def cdist_rule(g, x1, x2, result, p, needs):
+    from rushlight.ops.linalg.matmul import adjoint_times, matmul
+
     if p == 2:  # g (x1 - x2) / d, summed over the pairs as two products
         share = (g / result).masked_fill(result == 0, 0)
         g1 = x1 * share.sum(-1, keepdim=True) - matmul(share, x2) if needs[0] else None

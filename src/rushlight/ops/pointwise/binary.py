@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, elementwise, no_gradients
-from rushlight.ops.pointwise.elementwise import zero
+from rushlight.ops.factories.creation import zero
 
 if TYPE_CHECKING:
     from typing import Any

@@ -14,7 +14,7 @@ from rushlight.dispatch import results
 from rushlight.dispatch.handlers import asked
 from rushlight.dispatch.registry import Array, composite, elementwise, public
 from rushlight.dispatch.transforms import Lifted, top
-from rushlight.ops.pointwise.elementwise import zero
+from rushlight.ops.factories.creation import zero
 
 
 def declare(name: str, kernel: str, meaning: str, *aliases: str, **options: Any) -> Any:

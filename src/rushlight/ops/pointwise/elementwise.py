@@ -11,17 +11,12 @@ from rushlight.dispatch import general, results
 from rushlight.dispatch.record import d0
 from rushlight.dispatch.registry import Array, composite, elementwise, no_gradients, public
 from rushlight.ops.factories.copying import convert
-from rushlight.ops.factories.creation import zeros_like
+from rushlight.ops.factories.creation import zero
 
 if TYPE_CHECKING:
     from typing import Any
 
     Number = Any
-
-
-def zero(g: Tensor) -> Tensor:
-    """The gradient of what is constant between its jumps."""
-    return zeros_like(g)
 
 
 # -- sums ------------------------------------------------------------------------------------------
