@@ -10,7 +10,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.optim import Optimizer
 
-__all__: list[str] = []
+__all__ = ["_NamedOptimizer"]
 
 
 class _NamedOptimizer(Optimizer):
