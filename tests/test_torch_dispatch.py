@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import rushlight as torch
@@ -558,3 +561,28 @@ def test_out_is_for_overloads_that_write():
         RuntimeError, match="Unknown keyword argument 'out' for operator 'aten::add'"
     ):
         torch.ops.aten.add.Tensor(a, a, out=b)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_antialiased_resampling_by_its_inner_name(mode):
+    """It takes a size or factors, and the factors of a size in a list or one by one."""
+    inner = getattr(torch.ops.aten, f"_upsample_{mode}2d_aa")
+    x = torch.arange(48.0).reshape(1, 1, 6, 8)
+    by_factors = inner(x, None, False, [0.5, 1.7])
+    assert by_factors.shape == (1, 1, 3, 13)
+    assert torch.equal(by_factors, inner(x, [3, 13], False, 0.5, 1.7))
+    assert torch.equal(by_factors, inner(x, [3, 13], False, scales_h=0.5, scales_w=1.7))
+    assert torch.allclose(by_factors.mean(), x.mean(), atol=0.2)
+    assert torch.equal(inner(x, [3, 4], False, None), inner(x, [3, 4], False, scales_h=None))
+    assert torch.allclose(inner(torch.full((1, 1, 6, 8), 2.5), [3, 4], True), torch.tensor(2.5))
+
+
+def test_inner_names_of_families_that_no_call_loaded():
+    program = (
+        "import rushlight as t; x = t.arange(4.0).reshape(1, 1, 4);"
+        "print(t.ops.aten.upsample_linear1d(x, [7], True, None).flatten().tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]\n", done.stderr

@@ -338,6 +338,29 @@ BEHIND: dict[str, tuple[str, tuple]] = {
     "unfold": ("Tensor.unfold", (1,)),
 }
 
+
+def antialiased(name: str) -> Callable:
+    """`aten._upsample_bilinear2d_aa` and its like: to a size or by factors, which may stand one by one."""
+
+    def call(
+        input: Tensor, output_size: Any, align_corners: bool, *given: Any,
+        scale_factors: Any = None, scales_h: float | None = None, scales_w: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        if len(given) == 1 and not isinstance(given[0], float):
+            scale_factors = given[0]
+        elif given:
+            scales_h, scales_w = (*given, None)[:2]
+        factors = (scales_h, scales_w) if scale_factors is None else tuple(scale_factors)
+        if output_size is None:
+            sizes = zip(input.shape[-len(factors) :], factors, strict=True)
+            output_size = [int(n * f) for n, f in sizes]
+        given_factors = None if factors == (None, None) else factors
+        own = loaded(f"internal.{name}")
+        return own.function(input, tuple(output_size), align_corners, given_factors)
+
+    return call
+
+
 # what PyTorch's names call, where that is no public function of the name: a function, or an operator's path
 CALLS: dict[str, Callable | str] = {
     "_local_scalar_dense": lambda input: input.item(),
@@ -346,6 +369,8 @@ CALLS: dict[str, Callable | str] = {
     "_native_batch_norm_legit": batch_norm,
     "_safe_softmax": safe_softmax,
     "_to_copy": to_copy,
+    "_upsample_bicubic2d_aa": antialiased("_upsample_bicubic2d_aa"),
+    "_upsample_bilinear2d_aa": antialiased("_upsample_bilinear2d_aa"),
     "_unsafe_masked_index": masked_index,
     "_unsafe_masked_index_put_accumulate": masked_index_add,
     "alias": lambda input: loaded("aten.alias").function(input),

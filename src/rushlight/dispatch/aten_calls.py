@@ -11,7 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import aten_names, handlers
+from rushlight.dispatch import aten_names, handlers, index
 from rushlight.dispatch.aten_arguments import ARGUMENTS, BEHIND, CALLS, GRADIENTS, as_list
 from rushlight.dispatch.aten_forms import OPS, loaded, torch
 
@@ -162,7 +162,10 @@ def called(namespace: str, name: str) -> Callable | None:
         return with_tuples(op.function)
     if (found := _function(name)) is not None:
         return found
-    for path in (f"internal.{name}", name):
+    own_path = f"internal.{name}"
+    if own_path in index.FUNCTIONS:
+        loaded(own_path)
+    for path in (own_path, name):
         if (op := OPS().get(path)) is not None and not op.intermediates:
             return with_tuples(op.function)
     if not name.startswith("_") and callable(getattr(Tensor, f"{name}_", None)):  # `aten.uniform`
