@@ -47,6 +47,27 @@ def test_ragged_sequences_name_the_place():
         torch.tensor([[1, 2], [3, 4, 5]])
 
 
+def test_tensors_stand_among_the_rows_of_a_list():
+    ones, whole = torch.ones(2), torch.tensor([0, 1])
+    assert torch.tensor([[0, 1], ones]).tolist() == [[0.0, 1.0], [1.0, 1.0]]
+    assert torch.tensor([[0, 1], whole]).dtype is torch.int64
+    with pytest.raises(ValueError, match="expected sequence of length 2 at dim 1"):
+        torch.tensor([[0, 1], torch.ones(3)])
+    with pytest.raises(TypeError, match="only integer tensors of a single element"):
+        torch.tensor([whole, whole])
+    with pytest.raises(TypeError, match="only integer tensors of a single element"):
+        torch.tensor([torch.tensor(1.5)], dtype=torch.int64)
+    with pytest.raises(ValueError, match="only one element tensors"):
+        torch.tensor([ones, ones])
+
+
+def test_only_the_first_size_may_not_be_a_bool():
+    assert torch.zeros(2, True).shape == torch.rand((2, True)).shape == (2, 1)
+    assert torch.empty(2, 3, False).shape == (2, 3, 0)
+    with pytest.raises(TypeError, match="size"):
+        torch.zeros(True, 2)
+
+
 @pytest.mark.parametrize("make", [torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn])
 def test_sizes_in_every_form(make):
     for args, kwargs in (((2, 3), {}), (((2, 3),), {}), (([2, 3],), {}), ((), {"size": (2, 3)})):

@@ -16,6 +16,7 @@ from rushlight._subclasses import (
     FakeTensorMode,
 )
 from rushlight.autograd.state import active, thread
+from rushlight.dispatch import aten_calls
 from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import TorchDispatchMode
@@ -311,6 +312,43 @@ def test_a_wrapper_that_is_an_index_is_asked():
     ):
         assert x[index].inner.tolist() == values
     assert Wrapped.seen == ["aten.index.Tensor"] * 4
+
+
+def test_operators_keep_their_names_where_a_program_replaces_the_public_functions(
+    monkeypatch, seen
+):
+    for name in ("index_select", "select"):
+        own = getattr(torch, name)
+        monkeypatch.setattr(torch, name, lambda *args, own=own: own(*args))
+        monkeypatch.setattr(getattr(torch.ops.aten, name), "_called", None)
+    aten_calls.same.cache_clear()
+    x = Wrapped(torch.arange(6.0).view(3, 2))
+    assert torch.index_select(x, 0, torch.tensor([2])).inner.tolist() == [[4.0, 5.0]]
+    assert torch.select(x, 0, 1).inner.tolist() == [2.0, 3.0]
+    assert seen == ["aten.index_select.default", "aten.select.int"]
+
+
+def test_wrappers_sort_by_the_overload_that_says_stable(seen):
+    x = Wrapped(torch.tensor([[2.0, 1.0]]))
+    x.sort(), x.sort(stable=True), x.argsort(stable=True), torch.sort(x, dim=0, stable=False)
+    assert seen == ["aten.sort.default", *["aten.sort.stable"] * 3]
+    assert x.sort(descending=True).values.inner.tolist() == [[2.0, 1.0]]
+
+
+def test_a_wrapper_has_no_address():
+    x, y = Wrapped(torch.ones(2)), Wrapped(torch.ones(2))
+    assert x.data_ptr() == y.data_ptr() == 0
+    assert x.is_set_to(x) and not x.is_set_to(y)
+
+
+def test_a_wrapper_is_asked_for_products_that_reduce():
+    class Sums(Wrapped):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            assert func is torch.ops.aten._sparse_mm_reduce_impl.default and args[2] == "mean"
+            return args[1] + 1, args[1]
+
+    assert torch.sparse.mm(Sums(torch.ones(2, 2)), torch.ones(2), "mean").tolist() == [2.0, 2.0]
 
 
 def test_a_subclass_on_memory_calls_its_base():

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Meta(np.ndarray):
     """An array of the meta device."""
 
+    memoryless = True  # what a program may ask the address of has none
+
 
 def empty(shape: tuple, dtype: np.dtype, strides: tuple | None = None) -> Meta:
     """A meta array; `strides` in bytes."""

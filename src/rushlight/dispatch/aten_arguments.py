@@ -114,6 +114,14 @@ def averaged(input: Tensor, windows: Any, divisor: tuple) -> tuple:
     return tuple(args), {}
 
 
+def sorting(input: Tensor, dim: int, descending: bool, stable: bool | None) -> tuple:
+    """The arguments of `aten.sort.default`, or of `aten.sort.stable`."""
+    if stable is None:
+        return (input, dim, True) if descending else (input, dim) if dim != -1 else (input,), {}
+    given = ({"dim": dim} if dim != -1 else {}) | ({"descending": True} if descending else {})
+    return (input,), {"stable": stable} | given
+
+
 def softmax(input: Tensor, dim: int, half_to_float: bool) -> tuple:
     """The arguments of `aten._softmax`: all of them."""
     return (input, dim, half_to_float), {}
@@ -252,6 +260,7 @@ ARGUMENTS: dict[str, tuple] = {
     "nn.functional._logsigmoid": ("log_sigmoid", lambda input: ((input,), {})),
     "nn.functional._mse_loss": ("mse_loss", MSE),
     "nn.functional._nll_loss": ("nll_loss_forward", likelihood, 0),
+    "sort": ("sort", sorting),
 }
 
 

@@ -335,6 +335,8 @@ def overload(name: str, named: dict) -> str:
     if name == "squeeze":
         dim = named.get("dim")
         return "default" if dim is None else "dims" if dim.__class__ in (tuple, list) else "dim"
+    if name == "sort":
+        return "default" if named.get("stable") is None else "stable"
     if name == "scatter":
         return "src" if "src" in named else "value"
     if name == "index_fill":

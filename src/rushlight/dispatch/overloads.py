@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dispatch import overrides
+from rushlight.dispatch import methods, overrides
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,8 @@ _PLACES = ("", "nn.functional", "linalg", "special", "fft")
 
 
 def _function(name: str) -> Any:
-    """The public function or method that PyTorch's operator `name` is behind."""
+    """The public function or method that PyTorch's operator `name` is behind, as it is declared: programs put functions
+    of their own under these names (`torch.select = ...`)."""
     import rushlight
 
     for place in _PLACES:
@@ -28,6 +29,9 @@ def _function(name: str) -> Any:
         for part in place.split(".") if place else ():
             owner = getattr(owner, part)
         short = name.removeprefix(place.rpartition(".")[2] + "_") if place else name
+        path = f"{place}.{short}" if place else short
+        if path in methods.index.FUNCTIONS:
+            return methods.function(path)
         if callable(found := getattr(owner, short, None)) and not isinstance(found, type):
             return found
     return getattr(rushlight.Tensor, name, None)

@@ -56,7 +56,7 @@ def checked_sizes(name: str, args: Any, argument: str = "size") -> Shape:
     shape = []
     for k, n in enumerate(args):
         try:
-            if isinstance(n, bool):
+            if isinstance(n, bool) and not k:  # PyTorch looks at the first one only
                 raise TypeError
             shape.append(index(n))
         except TypeError:

@@ -133,7 +133,7 @@ def _shape_of(data: Any) -> tuple[int, ...]:
     while True:
         if isinstance(data, str):
             raise ValueError("too many dimensions 'str'")
-        if isinstance(data, bytes) or not _is_sequence(data):
+        if isinstance(data, (bytes, Tensor)) or not _is_sequence(data):
             break
         shape.append(len(data))
         if len(shape) > 128:
@@ -190,7 +190,7 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     if 0 in shape:  # what follows an empty sequence is not looked at, as in PyTorch
         return xp.empty(shape, d)
     flat: list = []
-    _flatten(data, shape, 0, flat)
+    _flatten(data, shape, 0, flat, dtypes.OF[d].kind)
     a = xp.asarray(flat, wide).reshape(shape)
     return a if a.dtype is d else narrowed(a, d)
 
@@ -227,10 +227,20 @@ def _joined(found: list[dtypes.dtype]) -> dtypes.dtype:
     return d
 
 
-def _flatten(data: Any, shape: tuple, dim: int, flat: list) -> None:
+def _flatten(data: Any, shape: tuple, dim: int, flat: list, kind: int) -> None:
+    """Append the values to `flat`; `kind`: that of the dtype that they come to."""
     if dim == len(shape):
         if isinstance(data, (Tensor, np.ndarray)):
-            if data.size != 1 if isinstance(data, np.ndarray) else data._array.size != 1:
+            one = data.size == 1 if isinstance(data, np.ndarray) else data._array.size == 1
+            if (
+                isinstance(data, Tensor)
+                and kind < 2
+                and not (one and data.dtype.kind <= max(kind, 1))
+            ):
+                raise TypeError(
+                    "only integer tensors of a single element can be converted to an index"
+                )
+            if not one:
                 raise ValueError("only one element tensors can be converted to Python scalars")
             data = data.item()
         elif isinstance(data, np.generic):
@@ -239,15 +249,13 @@ def _flatten(data: Any, shape: tuple, dim: int, flat: list) -> None:
             raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
         flat.append(data)
         return
-    if isinstance(data, Tensor):
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    if not _is_sequence(data):
+    if not (data.ndim if isinstance(data, Tensor) else _is_sequence(data)):
         raise TypeError("not a sequence")
     n = len(data)
     if n != shape[dim]:
         raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {n})")
     for x in data:
-        _flatten(x, shape, dim + 1, flat)
+        _flatten(x, shape, dim + 1, flat, kind)
 
 
 # -- NumPy -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import public
@@ -113,7 +114,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         and a.shape == b.shape
         and a.strides == b.strides
         and (a.size > 0 or a is b)
-        and self.data_ptr() == tensor.data_ptr()
+        and devices.of(a).address(a) == devices.of(b).address(b)
     )
 
 

@@ -60,7 +60,7 @@ def argsort(
     >>> torch.tensor([3, 1, 2]).argsort()
     tensor([1, 2, 0])
     """
-    return input.sort(dim, descending).indices
+    return input.sort(dim, descending, stable=stable or None).indices
 
 
 @composite

@@ -10,6 +10,7 @@ from rushlight._backends import sparse, sparse_products
 from rushlight._backends.compressed import Compressed
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import handlers
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.sparse import coordinates
 from rushlight.ops.sparse.methods import coalesce
@@ -347,6 +348,12 @@ def mm_with_sparse_gradient(mat1: Tensor, mat2: Tensor, reduce: Any = None) -> T
 
 def neighbours(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     """Each row: the values of its entries times rows of `mat2`, reduced."""
+    if handlers.asked((mat1, mat2)):
+        import rushlight
+
+        return handlers.ask(
+            rushlight.ops.aten._sparse_mm_reduce_impl.default, (mat1, mat2, reduce), {}
+        )[0]
     if mat1.layout is not dtypes.sparse_csr or is_sparse(mat2):
         sparse.refuse("_sparse_mm_reduce_impl", getattr(mat1._array, "backend", "CPU"))
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
