@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -210,3 +211,12 @@ def test_a_subclass_may_keep_settings_in_its_parts():
 
     wide = Asking(D.Normal(rushlight.zeros(3), 1.0), 1).expand((2,))
     assert wide.batch_shape == (2,) and wide.base_dist.batch_shape == (2, 3)
+
+
+def test_each_public_name_is_that_of_the_file_it_is_read_from():
+    """The package reads its files at the first use: every class of a file that is public there is public here, too."""
+    assert set(D.transforms.__all__) <= set(D.__all__)
+    for name in D.__all__:
+        found = getattr(D, name)
+        if isinstance(found, type):
+            assert found.__name__ == name and getattr(sys.modules[found.__module__], name) is found

@@ -1,4 +1,4 @@
-"""Probability distributions: samples, densities, moments, divergences, and transforms of them.
+"""Probability distributions: samples, densities, moments, divergences, and transforms of them. Each loads its file at the first use.
 
 >>> import rushlight as torch
 >>> normal = torch.distributions.Normal(0.0, 1.0)
@@ -8,66 +8,130 @@ tensor(0.5000)
 
 from __future__ import annotations
 
-from rushlight.distributions import constraint_registry, constraints, kl, transforms, utils
-from rushlight.distributions.bernoulli import Bernoulli
-from rushlight.distributions.beta import Beta
-from rushlight.distributions.binomial import Binomial
-from rushlight.distributions.categorical import Categorical
-from rushlight.distributions.cauchy import Cauchy
-from rushlight.distributions.chi2 import Chi2
-from rushlight.distributions.constraint_registry import biject_to, transform_to
-from rushlight.distributions.continuous_bernoulli import ContinuousBernoulli
-from rushlight.distributions.dirichlet import Dirichlet
-from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.exponential import Exponential
-from rushlight.distributions.fishersnedecor import FisherSnedecor
-from rushlight.distributions.gamma import Gamma
-from rushlight.distributions.generalized_pareto import GeneralizedPareto
-from rushlight.distributions.geometric import Geometric
-from rushlight.distributions.gumbel import Gumbel
-from rushlight.distributions.half_cauchy import HalfCauchy
-from rushlight.distributions.half_normal import HalfNormal
-from rushlight.distributions.independent import Independent
-from rushlight.distributions.inverse_gamma import InverseGamma
-from rushlight.distributions.kl import kl_divergence, register_kl
-from rushlight.distributions.kumaraswamy import Kumaraswamy
-from rushlight.distributions.laplace import Laplace
-from rushlight.distributions.lkj_cholesky import LKJCholesky
-from rushlight.distributions.log_normal import LogNormal
-from rushlight.distributions.logistic_normal import LogisticNormal
-from rushlight.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
-from rushlight.distributions.mixture_same_family import MixtureSameFamily
-from rushlight.distributions.multinomial import Multinomial
-from rushlight.distributions.multivariate_normal import MultivariateNormal
-from rushlight.distributions.negative_binomial import NegativeBinomial
-from rushlight.distributions.normal import Normal
-from rushlight.distributions.one_hot_categorical import (
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-)
-from rushlight.distributions.pareto import Pareto
-from rushlight.distributions.poisson import Poisson
-from rushlight.distributions.relaxed_bernoulli import RelaxedBernoulli
-from rushlight.distributions.relaxed_categorical import RelaxedOneHotCategorical
-from rushlight.distributions.studentT import StudentT
-from rushlight.distributions.transformed_distribution import TransformedDistribution
-from rushlight.distributions.transforms import *  # noqa: F403 - its __all__ is part of this module's
-from rushlight.distributions.uniform import Uniform
-from rushlight.distributions.von_mises import VonMises
-from rushlight.distributions.weibull import Weibull
-from rushlight.distributions.wishart import Wishart
+from typing import TYPE_CHECKING
+
+from rushlight.core import lazy
+
+if TYPE_CHECKING:
+    from rushlight.distributions import constraint_registry, constraints, kl, transforms, utils
+    from rushlight.distributions.bernoulli import Bernoulli
+    from rushlight.distributions.beta import Beta
+    from rushlight.distributions.binomial import Binomial
+    from rushlight.distributions.categorical import Categorical
+    from rushlight.distributions.cauchy import Cauchy
+    from rushlight.distributions.chi2 import Chi2
+    from rushlight.distributions.constraint_registry import biject_to, transform_to
+    from rushlight.distributions.continuous_bernoulli import ContinuousBernoulli
+    from rushlight.distributions.dirichlet import Dirichlet
+    from rushlight.distributions.distribution import Distribution
+    from rushlight.distributions.exp_family import ExponentialFamily
+    from rushlight.distributions.exponential import Exponential
+    from rushlight.distributions.fishersnedecor import FisherSnedecor
+    from rushlight.distributions.gamma import Gamma
+    from rushlight.distributions.generalized_pareto import GeneralizedPareto
+    from rushlight.distributions.geometric import Geometric
+    from rushlight.distributions.gumbel import Gumbel
+    from rushlight.distributions.half_cauchy import HalfCauchy
+    from rushlight.distributions.half_normal import HalfNormal
+    from rushlight.distributions.independent import Independent
+    from rushlight.distributions.inverse_gamma import InverseGamma
+    from rushlight.distributions.kl import kl_divergence, register_kl
+    from rushlight.distributions.kumaraswamy import Kumaraswamy
+    from rushlight.distributions.laplace import Laplace
+    from rushlight.distributions.lkj_cholesky import LKJCholesky
+    from rushlight.distributions.log_normal import LogNormal
+    from rushlight.distributions.logistic_normal import LogisticNormal
+    from rushlight.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
+    from rushlight.distributions.mixture_same_family import MixtureSameFamily
+    from rushlight.distributions.multinomial import Multinomial
+    from rushlight.distributions.multivariate_normal import MultivariateNormal
+    from rushlight.distributions.negative_binomial import NegativeBinomial
+    from rushlight.distributions.normal import Normal
+    from rushlight.distributions.one_hot_categorical import (
+        OneHotCategorical,
+        OneHotCategoricalStraightThrough,
+    )
+    from rushlight.distributions.pareto import Pareto
+    from rushlight.distributions.poisson import Poisson
+    from rushlight.distributions.relaxed_bernoulli import RelaxedBernoulli
+    from rushlight.distributions.relaxed_categorical import RelaxedOneHotCategorical
+    from rushlight.distributions.studentT import StudentT
+    from rushlight.distributions.transformed_distribution import TransformedDistribution
+    from rushlight.distributions.transforms import (
+        AbsTransform,
+        AffineTransform,
+        CatTransform,
+        ComposeTransform,
+        CorrCholeskyTransform,
+        CumulativeDistributionTransform,
+        ExpTransform,
+        IndependentTransform,
+        LowerCholeskyTransform,
+        PositiveDefiniteTransform,
+        PowerTransform,
+        ReshapeTransform,
+        SigmoidTransform,
+        SoftmaxTransform,
+        SoftplusTransform,
+        StackTransform,
+        StickBreakingTransform,
+        TanhTransform,
+        Transform,
+        identity_transform,
+    )
+    from rushlight.distributions.uniform import Uniform
+    from rushlight.distributions.von_mises import VonMises
+    from rushlight.distributions.weibull import Weibull
+    from rushlight.distributions.wishart import Wishart
 
 __all__ = [
-    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli",
-    "Dirichlet", "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma",
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform",
+    "Categorical", "Cauchy", "Chi2", "ComposeTransform", "ContinuousBernoulli",
+    "CorrCholeskyTransform", "CumulativeDistributionTransform", "Dirichlet", "Distribution",
+    "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma",
     "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent",
-    "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
-    "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
-    "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto",
-    "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT",
-    "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to",
-    "constraint_registry", "constraints", "kl", "kl_divergence", "register_kl", "transform_to",
-    "transforms", "utils",
+    "IndependentTransform", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal",
+    "LogisticNormal", "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily",
+    "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PositiveDefiniteTransform",
+    "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "ReshapeTransform",
+    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
+    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
+    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraint_registry", "constraints",
+    "identity_transform", "kl", "kl_divergence", "register_kl", "transform_to", "transforms",
+    "utils",
 ]  # fmt: skip
-__all__ += transforms.__all__
+
+_FILES = {
+    "bernoulli": "Bernoulli", "beta": "Beta", "binomial": "Binomial", "categorical": "Categorical",
+    "cauchy": "Cauchy", "chi2": "Chi2", "constraint_registry": "biject_to transform_to",
+    "continuous_bernoulli": "ContinuousBernoulli", "dirichlet": "Dirichlet", "distribution": "Distribution",
+    "exp_family": "ExponentialFamily", "exponential": "Exponential", "fishersnedecor": "FisherSnedecor",
+    "gamma": "Gamma", "generalized_pareto": "GeneralizedPareto", "geometric": "Geometric", "gumbel": "Gumbel",
+    "half_cauchy": "HalfCauchy", "half_normal": "HalfNormal", "independent": "Independent",
+    "inverse_gamma": "InverseGamma", "kl": "kl_divergence register_kl", "kumaraswamy": "Kumaraswamy",
+    "laplace": "Laplace", "lkj_cholesky": "LKJCholesky", "log_normal": "LogNormal",
+    "logistic_normal": "LogisticNormal", "lowrank_multivariate_normal": "LowRankMultivariateNormal",
+    "mixture_same_family": "MixtureSameFamily", "multinomial": "Multinomial",
+    "multivariate_normal": "MultivariateNormal", "negative_binomial": "NegativeBinomial", "normal": "Normal",
+    "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough", "pareto": "Pareto",
+    "poisson": "Poisson", "relaxed_bernoulli": "RelaxedBernoulli", "relaxed_categorical": "RelaxedOneHotCategorical",
+    "studentT": "StudentT", "transformed_distribution": "TransformedDistribution", "uniform": "Uniform",
+    "von_mises": "VonMises", "weibull": "Weibull", "wishart": "Wishart",
+    "transforms":
+        "AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform "
+        "CumulativeDistributionTransform ExpTransform IndependentTransform LowerCholeskyTransform "
+        "PositiveDefiniteTransform PowerTransform ReshapeTransform SigmoidTransform SoftmaxTransform "
+        "SoftplusTransform StackTransform StickBreakingTransform TanhTransform Transform identity_transform",
+}  # fmt: skip
+_OTHERS = (
+    "constraints",
+    "joined_transforms",
+    "kl_mixed",
+    "kl_same",
+    "matrix_transforms",
+    "transform",
+    "utils",
+)
+
+__getattr__, __dir__ = lazy.names(globals(), lazy.by_name(_FILES), (*_FILES, *_OTHERS))
