@@ -188,7 +188,7 @@ def sums():
 
 
 def unused_results():
-    """What nobody used of several results has zeros for its gradient, on the same mesh."""
+    """What an operator makes beside spread tensors is spread: zeros for results that nobody used, masks of numbers."""
     _, size = start()
     mesh = init_device_mesh("cpu", (size,))
     whole = torch.arange(16.0 * size).view(2 * size, 8)
@@ -213,6 +213,15 @@ def unused_results():
             x = distribute_tensor(whole, mesh, [place]).requires_grad_()
             function(x).sum().backward()
             close(x.grad, torch.tensor([expected] * 2 * size))
+
+    torch.manual_seed(0)
+    attention = torch.nn.MultiheadAttention(
+        4, 2, batch_first=True
+    )  # a mask of bool becomes numbers
+    x, hidden = torch.randn(size, 3, 4), torch.tensor([[False, False, True]] * size)
+    expected, _ = attention(x, x, x, key_padding_mask=hidden)
+    x, hidden = (distribute_tensor(t, mesh, [Shard(0)]) for t in (x, hidden))
+    close(distribute_module(attention, mesh)(x, x, x, key_padding_mask=hidden)[0], expected)
 
 
 def hooked():

@@ -331,11 +331,7 @@ def additive(mask: Any, name: str, other: Any, other_name: str, dtype: Any, warn
         )
     if mask.dtype.is_floating_point:
         return mask
-    import rushlight
-
-    return rushlight.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(
-        mask, -math.inf
-    )
+    return mask.new_zeros(mask.shape, dtype=dtype).masked_fill_(mask, -math.inf)
 
 
 def projected(
