@@ -152,6 +152,32 @@ def test_plans_do_what_the_operators_do(dtype):
                     assert outcome(call, x) == expected, (k, shape, x.stride(), turn)
 
 
+def test_errors_and_dtypes_without_kernels():
+    x, z = torch.ones(2, 3), torch.arange(24).reshape(2, 3, 4).to(torch.complex128)
+    wrong = (
+        lambda: x.rot90(1, (0,)),
+        lambda: x.flip(1.0),
+        lambda: x.roll("1", 0),
+        lambda: x.roll((1,), (5,)),
+        lambda: F.pad(x, (1,)),
+        lambda: F.interpolate(x[None], 0),
+        lambda: F.avg_pool2d(x[None], 9),
+        lambda: torch.linalg.qr(x, "other"),
+    )
+    right = (
+        lambda: z.roll(1, 1),
+        lambda: z.flip(0, 1),
+        lambda: z.rot90(),
+        lambda: z.mT.reshape(-1),
+        lambda: F.pad(z, (1, 1)),
+        lambda: F.pad(z, (1, 1), "circular"),
+        lambda: F.pad(z, (1, 1), "reflect"),
+    )
+    for call in (*wrong, *right):
+        found = [repr(outcome(lambda _, call=call: call(), x)) for _ in range(4)]
+        assert len({*found}) == 1
+
+
 def test_gradients_and_changed_numbers():
     x = torch.arange(16.0).reshape(1, 1, 4, 4)
     for turn in range(4):

@@ -36,6 +36,8 @@ GRIDS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 def copied(plan: Plan, out: np.ndarray, a: np.ndarray) -> None:
     """`out[...] = a`, both of one shape."""
+    if a.itemsize not in UNITS:
+        raise LookupError(f"no kernel copies elements of {a.itemsize} bytes")
     plan.call(COPY[a.dtype], out, a)
 
 
@@ -307,7 +309,8 @@ def rot90(plan: Plan, input: np.ndarray, k: int = 1, dims: Any = (0, 1)) -> Any:
     order, lies = [*range(n)], sorted(range(n), key=lambda d: -abs(input.strides[d]))
     if k != 2:
         order[a], order[b] = b, a
-    y = plan.new([input.shape[d] for d in order], input.dtype, tuple([order[d] for d in lies]))
+    shape = tuple([input.shape[d] for d in order])
+    y = plan.new(shape, input.dtype, tuple([order[d] for d in lies]))
     turned = (a, b) if k == 2 else (b,) if k == 1 else (a,)
     way = tuple([slice(None, None, -1 if d in turned else 1) for d in range(n)])
     copied(plan, y.transpose(order), input[way])

@@ -164,7 +164,12 @@ def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
     if path in PLANNED:
 
         def planner(*given: Any) -> Any:
-            return planner_of(path)(*given)
+            try:
+                return planner_of(path)(*given)
+            except (
+                Exception
+            ):  # there is no plan; what is wrong with the arguments says the operator
+                return None
 
         plans_of = alone(ByDtype(lambda d: planned(planner, body)))
         return before(ENTRIES[path])(plans_of) if path in ENTRIES else plans_of
