@@ -3,6 +3,7 @@
 # ruff: noqa: C408, E501, E731, N805, RUF046, SIM105
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 
@@ -268,7 +269,7 @@ def split_behind_lists_of_histories():
             self.last = kept[1]
             return kept, self.last.sum()
 
-    return M(), rows()
+    return M(), rows() * 3
 
 
 @program
@@ -285,7 +286,7 @@ def split_at_objects():
         b = make(k)
         return y * b.n
 
-    return f, [(R(3), k) for k in (1, 1, 2, 2, 3, 1)]
+    return f, [(R(3), k) for k in (1, 1, 2, 2, 3, 1, 1, 2, 2)]
 
 
 @program
@@ -306,6 +307,86 @@ def numbers_of_objects():
     def calls():
         for k in range(4):
             b.n = k + 0.5
+            yield (R(3),)
+
+    return f, calls
+
+
+class Output(dict):
+    def __init__(self, **given):
+        super().__init__()
+        for k, v in given.items():
+            self[k] = v
+        self.given = len(given)
+
+    def __setitem__(self, k, v):
+        super().__setitem__(k, v)
+        super().__setattr__(k, v)
+
+
+class Point:
+    def __init__(self, x):
+        self.x, self.me = x, self
+
+
+@program
+def split_with_objects_that_are_needed_later():
+    def f(x):
+        o, p = Output(a=x * 2, b=3), Point(x)
+        q = p
+        s = norm(x)
+        o["c"] = p.x + s
+        p.y = o
+        return o["a"] + o.b + o.c, q is p.me, q.y is o, [*o.keys()], o.given, p.me.x * 2
+
+    return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
+@program
+def modules_that_a_function_makes():
+    class Act(nn.Module):
+        def __init__(self, k):
+            super().__init__()
+            self.k = k
+
+        def forward(self, x):
+            return x.relu() * self.k
+
+    k = 1
+
+    def f(x):
+        with torch.backends.cudnn.flags(enabled=False):
+            x = Act(k)(x)
+        return x * torch.div(x.shape[0] * 3, 2, rounding_mode="floor")
+
+    return f, rows()
+
+
+@program
+def copies_of_settings():
+    class Settings:
+        def __init__(self):
+            self.n, self.names, self.inner, self.gone = 2, ["a"], {"k": [1, 2]}, 0
+
+    settings = Settings()
+
+    def f(x):
+        own = copy.deepcopy(settings)
+        own.n += 1
+        own.names.append("b")
+        delattr(own, "gone")
+        own = copy.deepcopy(own)
+        own.inner["k"].append(own.n)
+        return x * own.n, own.names, len(own.inner["k"]), own.names is settings.names
+
+    def calls():
+        for k in range(6):
+            if k == 2:
+                settings.n = 7
+            if k == 4:
+                settings.inner["k"].append(3)
+            if k == 5:
+                settings.__dict__ = {**vars(settings), "n": 9}
             yield (R(3),)
 
     return f, calls

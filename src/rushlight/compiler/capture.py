@@ -102,6 +102,7 @@ INLINED = (
     "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
     "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
     "rushlight.amp.grad_scaler", "rushlight.fx.graph_module", "rushlight._higher_order_ops", "rushlight.utils._pytree",
+    "rushlight.backends.flags",
 )  # fmt: skip
 
 
@@ -331,7 +332,7 @@ class Capture(Changes):
         elif (
             type(cls).__call__ is type.__call__ and cls.__new__ in PLAIN_NEWS and cls not in CONTAINERS
             and isinstance(cls.__init__, (types.FunctionType, types.WrapperDescriptorType))
-            and not issubclass(cls, (rushlight.nn.Module, rushlight.optim.Optimizer))
+            and not issubclass(cls, rushlight.optim.Optimizer)
         ):  # fmt: skip
             o = self.new(cls.__new__(cls))
             if isinstance(cls.__init__, types.FunctionType):

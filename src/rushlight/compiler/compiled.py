@@ -312,8 +312,12 @@ class Compiled:
     def gave_up(self, reason: str, sites: Sequence = ()) -> None:
         """Note why a call became no program. `sites`: where the next one may be split before it comes so far."""
         site = next((s for s in sites if s not in self.root.foreign), None)
-        if site is not None and self.root.splits and len(self.root.foreign) < MOST_SITES:
-            self.root.foreign[site] = reason.rpartition(" (")[0] or reason
+        cause = reason.partition(" (")[0]
+        again = any(
+            r.startswith(cause) for r in self.reasons
+        )  # else it may be so in a first call alone
+        if again and site is not None and self.root.splits and len(self.root.foreign) < MOST_SITES:
+            self.root.foreign[site] = cause
         else:
             self.misses += 1
         self.reasons.append(reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import operator
@@ -19,6 +20,7 @@ from rushlight.compiler.changes import own_setattr_of
 from rushlight.compiler.guards import constant
 from rushlight.compiler.reads import CONTAINERS, changes, has_methods, is_value
 from rushlight.compiler.steps import RUNTIME, is_code, plain
+from rushlight.compiler.templates import plain_instance
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.nn import hooks
@@ -55,6 +57,10 @@ def of_hasattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any
 
 def of_setattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     return c.set_attribute(*named(c, args))
+
+
+def of_delattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    return c.delete_attribute(*named(c, args))
 
 
 def of_map(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -95,7 +101,9 @@ def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
             return of_text(c, frame, str, args[:1], {})
         if f is str and found is object.__str__:
             return of_text(c, frame, repr, args, {})
-    return c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(frame, f, args, kwargs)
+    return (
+        c.call_class(frame, f, args, kwargs) if f is str else c.call_builtin(frame, f, args, kwargs)
+    )
 
 
 def written_in_python(v: Any) -> bool:
@@ -175,6 +183,47 @@ def made_module(c: Capture, make: Callable, args: tuple, kwargs: dict) -> Any:
         if v.__class__ in CONTAINERS:
             c.new(v)
     return made
+
+
+def of_deepcopy(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    """`copy.deepcopy` of an object with plain settings: they are guarded, and the copy is made in the capture."""
+    (v,) = args if len(args) == 1 and not kwargs else (None,)
+    known = id(v) in c.outside or id(v) in c.inside
+    if not known or not plain_instance(v) or not copied_plainly(type(v)):
+        return c.call_function(frame, f, args, kwargs)
+    settings = vars(v)
+    if not all(map(is_setting, settings.values())):
+        return c.as_written(frame, "a copy of an object with other objects in it", f, args, kwargs)
+    space = c.attribute(v, "__dict__")
+    c.contents_deep(space)
+    with c.recorder.paused():
+        made = f(v)
+    every_new(c, made)
+    every_new(c, vars(made))
+    return made
+
+
+def copied_plainly(cls: type) -> bool:
+    """Whether a copy of an object of a class is the copy of its attributes."""
+    names = ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__")
+    return all(getattr(cls, n, None) is getattr(object, n, None) for n in names)
+
+
+def is_setting(v: Any) -> bool:
+    """Whether a value is a constant, or a list or dictionary of them."""
+    if v.__class__ in (list, tuple):
+        return all(map(is_setting, v))
+    if v.__class__ is dict:
+        return all(map(constant, v)) and all(map(is_setting, v.values()))
+    return constant(v)
+
+
+def every_new(c: Capture, v: Any) -> None:
+    """Note that the function made an object, and the containers in it."""
+    c.new(v)
+    for x in v.values() if isinstance(v, dict) else v if v.__class__ in (list, tuple) else ():
+        if x.__class__ in CONTAINERS:
+            every_new(c, x)
 
 
 def of_module_list(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -348,13 +397,13 @@ HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     rushlight.jit.is_scripting: lambda *_: False,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
-    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
+    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, delattr: of_delattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
     any: of_any, all: of_any, sum: of_sum, sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
     time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
     sys.exc_info: of_exc_info, warnings.warn: of_warn, object.__setattr__: of_own_setattr, object.__getattribute__: of_own_getattr, print: of_print, str: of_text, repr: of_text, format: of_text,
     library.Namespace.__getattr__: of_namespace,
     rushlight.nn.Module.__getattr__: lambda c, frame, f, args, kwargs: c.attribute_of_module(*args),
-    rushlight.nn.ModuleList._of: of_module_list, inspect.signature: of_signature,
+    copy.deepcopy: of_deepcopy, rushlight.nn.ModuleList._of: of_module_list, inspect.signature: of_signature,
     __import__: of_import, checkpoint.checkpoint: of_checkpoint, Tensor.register_hook: of_hook,
     # What handles many arrays in one call: operators do the same.
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,

@@ -117,7 +117,11 @@ class Program:
     """What a capture became: `holds(args, kwargs)` says whether it is right for a call, `run(args, kwargs)` is it."""
 
     def __init__(
-        self, capture: Capture, result: Any, backend: Callable | None = None, rest: Rest | None = None
+        self,
+        capture: Capture,
+        result: Any,
+        backend: Callable | None = None,
+        rest: Rest | None = None,
     ) -> None:
         self.backend, self.rest = backend, rest
         self.guards = capture.guards

@@ -483,7 +483,9 @@ class Recorder(TorchDispatchMode):
     def has_foreign_history(self, *inputs: Tensor) -> bool:
         """Whether a backward pass, to these inputs or to all leaves, may run into the history of a tensor from outside."""
         found = [v.tensor for v in self.values if v.tensor is not None]
-        return any(t.grad_fn is not None and (len(inputs) != 1 or t is not inputs[0]) for t in found)
+        return any(
+            t.grad_fn is not None and (len(inputs) != 1 or t is not inputs[0]) for t in found
+        )
 
     def before_backward(self) -> None:
         self.backward = True

@@ -10,7 +10,7 @@ Note [Splits]
     waits for the result of a call: not in a function that a built-in function called, nor in a generator, a loop over
     other iterators than Python's own, the handler of an exception or a mode such as `no_grad`. All that the rest needs
     must be values that a program can give: numbers, tensors, lists of them, functions, and objects from outside. Where
-    a call cannot be split, or a capture is given up for another reason, the next capture does not interpret the
+    a call cannot be split, or a capture is given up for the same reason twice, the next capture does not interpret the
     innermost call around it at which it can be (`foreign`), and is split there. A function without such a place runs as
     it is written; so it does from then on where a rest becomes no program, since interpreted bytecode is slow.
 """
@@ -31,6 +31,7 @@ from rushlight.compiler.program import Program
 from rushlight.compiler.reads import CONTAINERS, is_iterator
 from rushlight.compiler.reads import sites as sites_of
 from rushlight.compiler.steps import RUNTIME, Split, Stop, is_code, plain
+from rushlight.compiler.templates import fill, instance, plain_instance
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Function(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """An iterator, by its number."""
+    """An iterator or an object that the function made, by its number."""
 
     k: int
 
@@ -87,6 +88,14 @@ class Iterator(NamedTuple):
     f: Callable
     args: list
     at: tuple
+
+
+class Object(NamedTuple):
+    """An object of a class in Python that the function made: its attributes, and its items if it is a dictionary."""
+
+    kind: type
+    attributes: dict[str, Any]
+    items: dict | None
 
 
 class FrameLayout(NamedTuple):
@@ -104,8 +113,8 @@ class Layout:
 
     def __init__(self, frames: list[Frame], capture: Capture) -> None:
         self.capture, self.values, self.cells = capture, list[Any](), list[Any]()
-        self.iterators: list[Any] = []
-        self.number_of: dict[int, int] = {}  # of values, cells and iterators
+        self.shared: list[Any] = []
+        self.number_of: dict[int, int] = {}  # of values, cells and what is shared
         self.frames = []
         for f in frames:
             read = slots_read(f.plan, f.at)
@@ -148,6 +157,8 @@ class Layout:
             return Function(v, [*defaults], named, [*map(self.place, cells)])
         if v.__class__ is types.CellType or is_fixed(v, c):
             return Fixed(v)
+        if id(v) in c.inside and plain_instance(v):
+            return self.object(v)
         known = id(v) in c.outside or constant(v) or v.__class__ in (list, tuple, dict, *RUNTIME)
         if not known and not isinstance(v, Tensor):
             raise Stop(f"a {type(v).__name__} that the function made and needs later")
@@ -167,15 +178,25 @@ class Layout:
                 else self.place(a)
                 for a in args
             ]
-            self.number_of[id(v)] = len(self.iterators)
-            self.iterators.append(Iterator(f, places, tuple(at)))
+            self.number_of[id(v)] = len(self.shared)
+            self.shared.append(Iterator(f, places, tuple(at)))
             self.capture.keep.append(v)
+        return Shared(self.number_of[id(v)])
+
+    def object(self, v: Any) -> Shared:
+        """What stands for an object of a class in Python that the function made."""
+        if id(v) not in self.number_of:
+            k = self.number_of[id(v)] = len(self.shared)
+            self.shared.append(None)  # it may be a part of itself
+            items = {k: self.place(x) for k, x in dict.items(v)} if isinstance(v, dict) else None
+            attributes = {name: self.place(x) for name, x in vars(v).items()}
+            self.shared[k] = Object(type(v), attributes, items)
         return Shared(self.number_of[id(v)])
 
     def frames_of(self, values: tuple | list, new: Callable = lambda v: v) -> list[Frame]:
         """The frames with these values; `new` is told which cells and methods are made."""
         cells = [new(types.CellType()) for _ in self.cells]
-        iterators: list[Any] = []
+        shared: dict[int, Any] = {}
 
         def made(p: Any) -> Any:
             if p.__class__ is Place:
@@ -183,7 +204,7 @@ class Layout:
             if p.__class__ is InCell:
                 return cells[p.k]
             if p.__class__ is Shared:
-                return iterators[p.k]
+                return shared[p.k] if p.k in shared else again(p.k)
             if p.__class__ is list:
                 return [*map(made, p)]
             if isinstance(p, Function):
@@ -201,11 +222,18 @@ class Layout:
                 return getattr(o, p.f) if isinstance(p.f, str) else types.MethodType(p.f, o)
             return p.v
 
-        for f, args, at in self.iterators:
-            it = f(*map(made, args))
-            for state in at:
-                it.__setstate__(state)
-            iterators.append(it)
+        def again(k: int) -> Any:
+            p = self.shared[k]
+            if isinstance(p, Object):
+                o = shared[k] = new(instance(p.kind, {}))
+                vars(o).update({name: made(x) for name, x in p.attributes.items()})
+                fill(o, {key: made(x) for key, x in (p.items or {}).items()})
+            else:
+                o = shared[k] = p.f(*map(made, p.args))
+                for state in p.at:
+                    o.__setstate__(state)
+            return o
+
         for cell, p in zip(cells, self.cells, strict=True):
             if (v := made(p)) is not UNBOUND:
                 cell.cell_contents = v
@@ -219,14 +247,20 @@ class Layout:
 
     def iterated(self, values: list) -> list[Any]:
         """The containers that iterators have begun to give the elements of."""
-        places = [p for it in self.iterators for p in it.args]
+        places = [p for it in self.shared if isinstance(it, Iterator) for p in it.args]
         found = [values[p.k] if p.__class__ is Place else getattr(p, "v", None) for p in places]
         return [v for v in found if v.__class__ in CONTAINERS]
 
     def fixed(self) -> list[Any]:
         """The objects from outside that are the same in each run."""
         found, places = [], [p for f in self.frames for p in (*f.fast, *f.stack)] + self.cells
-        places += [p for it in self.iterators for p in it.args]
+        for o in self.shared:
+            inner = (
+                o.args
+                if isinstance(o, Iterator)
+                else [*o.attributes.values(), *(o.items or {}).values()]
+            )
+            places += inner
         while places:
             p = places.pop()
             if p.__class__ is Bound:
@@ -375,7 +409,7 @@ class Rest(Compiled):
 
     def gave_up(self, reason: str, sites: Sequence = ()) -> None:
         super().gave_up(reason, sites)
-        if self.misses:
+        if self.misses > 1:
             self.root.split_no_more(reason)
 
 

@@ -74,11 +74,15 @@ def instance(kind: type, attributes: dict, items: dict | None = None) -> Any:
     """An object of a class, with these attributes and items."""
     o = kind.__new__(kind)
     vars(o).update(attributes)
-    if items is not None:
-        base = collections.OrderedDict if issubclass(kind, collections.OrderedDict) else dict
-        for k, v in items.items():
-            base.__setitem__(o, k, v)
+    fill(o, items or {})
     return o
+
+
+def fill(o: Any, items: dict) -> None:
+    """Give a dictionary items, not by its own methods."""
+    base = collections.OrderedDict if isinstance(o, collections.OrderedDict) else dict
+    for k, v in items.items():
+        base.__setitem__(o, k, v)
 
 
 def takes_tensors(v: Any) -> bool:

@@ -205,6 +205,8 @@ def named_values(op: Op, values: list) -> dict[str, Any]:
     if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
         number = named["input"]
         named["input"] = _wrap(xp.number(number, modes.scalar_dtype(number).np))
+        if thread.dispatch_modes:
+            handlers.made_of_number(named["input"])
     return named
 
 
