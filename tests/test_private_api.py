@@ -193,3 +193,12 @@ def test_hooks_of_every_module_are_in_the_tables_that_pytorch_has():
     torch.nn.Identity()(torch.ones(1))
     assert seen == ["before", "after"]
     assert not module._has_any_global_hook()
+
+
+def test_names_of_children_by_place():
+    layers = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.ReLU()])
+    assert [layers._get_abs_string_index(k) for k in (0, 1, -1)] == ["0", "1", "1"]
+    with pytest.raises(IndexError, match="index 2 is out of range"):
+        layers._get_abs_string_index(2)
+    t = torch.ones(2)
+    assert t._cdata == t._cdata != t.detach()._cdata

@@ -139,6 +139,7 @@ class Tensor:
     def is_signed(self) -> bool:
         return self.dtype.is_signed
 
+    _cdata = property(id)  # a number for this object
     is_cpu = property(lambda self: self.device.type == "cpu")
     is_meta = property(lambda self: self.device.type == "meta")
     is_cuda = property(lambda self: False)

@@ -183,6 +183,13 @@ class ModuleList(_Numbered):
     def _of(self, items: list[tuple[str, Module]]) -> Any:
         return type(self)(module for _, module in items)
 
+    def _get_abs_string_index(self, idx: Any) -> str:
+        """The name of the child at `idx`, which may count from the end: subclasses of other libraries ask for it."""
+        at, n = operator.index(idx), len(self)
+        if not -n <= at < n:
+            raise IndexError(f"index {at} is out of range")
+        return str(at % n)
+
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList(chain(self, other))
 
