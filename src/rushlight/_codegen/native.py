@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -120,11 +121,33 @@ def log(text: str) -> None:
 def _made(entry: str, text: Callable[[], str]) -> bytes:
     # Let go of here: it takes a while, and Ctrl-C would be lost in a destructor.
     written = text()
-    with _optimised(written) as module:
-        code = _generated(module, written)
+    code = _undisturbed(_object_code, written)
     disk.put(entry, code)
     _supplied(code)
     return code
+
+
+def _object_code(text: str) -> bytes:
+    """The machine code of a module's text, as an object file."""
+    with _optimised(text) as module:
+        return _generated(module, text)
+
+
+def _undisturbed(f: Callable, *args: Any) -> Any:
+    """`f(*args)`, with Ctrl-C behind it: what an exception leaves half freed, llvmlite frees again, and the process ends."""
+    if threading.current_thread() is not threading.main_thread():
+        return f(*args)
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if before is None:  # it is not Python's, which could not give it back
+        return f(*args)
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        return f(*args)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _generated(module: Any, text: str) -> bytes:
@@ -254,7 +277,7 @@ def host() -> tuple[str, str]:
     entry = disk.key("host", described, setting, llvmlite.__version__)
     found = disk.get(entry)
     if found is None:
-        found = "\n".join(_machine()[2]).encode()
+        found = "\n".join(_undisturbed(_machine)[2]).encode()
         disk.put(entry, found)
     name, _, features = found.decode().partition("\n")
     return name, features
