@@ -225,6 +225,34 @@ def split_at_results_of_other_kinds():
     return f, [(R(3), k % 5) for k in range(12)]
 
 
+@torch.compiler.disable
+def zeroed(y):
+    with torch.no_grad():
+        y.zero_()
+
+
+@program
+def split_at_writes_to_what_a_backward_pass_needs():
+    def f(x):
+        y = x * 2
+        z = y * y
+        zeroed(y)
+        return y, z
+
+    return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
+@program
+def split_at_writes_to_what_no_backward_pass_needs():
+    def f(x):
+        y = x * 2
+        z = y.sum()
+        zeroed(y.detach())
+        return y, z, zeroed(x.exp())
+
+    return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
 @program
 def split_with_histories_of_one_another():
     def f(x, w):
@@ -340,6 +368,67 @@ def split_with_objects_that_are_needed_later():
         return o["a"] + o.b + o.c, q is p.me, q.y is o, [*o.keys()], o.given, p.me.x * 2
 
     return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
+KEPT = []
+
+
+@torch.compiler.disable
+def changes(o):
+    for p in o if isinstance(o, list) else KEPT[-1:] if o is None else [o]:
+        p.n, p.x = p.n + 1, p.x + 1
+
+
+@program
+def split_where_an_object_is_given_away():
+    def f(x):
+        p = Named(x * 2, 1)
+        changes(p)
+        p.n *= 3
+        return p.x * p.n, p.n
+
+    return f, [(R(3).requires_grad_(),) for _ in range(6)]
+
+
+@program
+def split_where_an_object_is_given_away_in_a_list():
+    def f(x):
+        p = Named(x * 2, 1)
+        many = [p, Named(x, 5)]
+        changes(many)
+        return many[0].x * p.n, many[0] is p, many[1].n
+
+    return f, [(R(3),) for _ in range(6)]
+
+
+@program
+def split_where_an_object_was_kept():
+    def f(x):
+        p = Named(x * 2, 1)
+        KEPT.append(p)
+        changes(None)
+        p.n += 10
+        return p.x * p.n, KEPT[-1].n, p is KEPT[-1]
+
+    return f, [(R(3),) for _ in range(6)]
+
+
+@program
+def split_where_an_object_is_in_a_list_that_is_needed():
+    def f(x):
+        p = Named(x * 2, 1)
+        many = [p]
+        s = norm(x)
+        p.n += 1
+        many[0].x = many[0].x + s
+        return p.x * many[0].n, many[0] is p
+
+    return f, [(R(3),) for _ in range(6)]
+
+
+class Named:
+    def __init__(self, x, n):
+        self.x, self.n = x, n
 
 
 @program

@@ -8,9 +8,11 @@ import functools
 import gc
 import itertools
 import logging
+import math
 import pickle
 import random
 import re
+import weakref
 from types import FunctionType
 
 import numpy as np
@@ -92,7 +94,8 @@ def outcomes(name, wrap=lambda f: f):
 AS_WRITTEN = frozenset(
     "iterators_from_outside iterators_in_loops locks losses_that_save_nothing histories_of_leaves_made_inside "
     "namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture numpy_use "
-    "split_in_too_many_passes split_in_loops_over_iterators_of_others split_without_gradients".split()
+    "split_in_too_many_passes split_in_loops_over_iterators_of_others split_without_gradients "
+    "split_where_an_object_is_in_a_list_that_is_needed".split()
 )
 
 
@@ -628,6 +631,35 @@ def test_a_backward_pass_of_what_a_view_from_outside_gives():
     for _ in range(3):
         found = seen([compiled(), layer])
         assert found == seen([step(), layer])
+    assert compiled.programs
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_result_that_is_written_to_before_the_backward_pass(part):
+    """Memory that the backward pass needs is watched, also through other results, and without holding these."""
+
+    def f(x):
+        y = x.exp()
+        return y, y.detach()
+
+    compiled = torch.compile(f)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            x = torch.ones(3, requires_grad=True)
+            found = compiled(x)
+            with torch.no_grad():
+                found[part].add_(1)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                found[0].sum().backward()
+            compiled(x)[0].sum().backward()
+            assert x.grad.tolist() == pytest.approx([math.e] * 3)
+            array = weakref.ref(found[0]._array)
+            del found
+            assert array() is None
+    finally:
+        gc.enable()
     assert compiled.programs
 
 

@@ -111,7 +111,7 @@ class Compiled:
         self.only: tuple[Any, list[tuple[tuple, Program]]] | None = (None, [])
         self.reasons: list[str] = []
         self.varying: set[str] = set()
-        self.misses = self.lost = self.raised = self.interpreted_rests = 0
+        self.misses = self.lost = self.raised = self.rests = self.interpreted_rests = 0
         self.splits = True
         self.foreign: dict[Any, str] = {}  # see Note [Splits]
         self.came: dict[Any, int] = {}  # how often sizes came that have no program

@@ -27,6 +27,7 @@ from rushlight.compiler.templates import (
     Outside,
     Viewed,
     instance,
+    made_in,
     template,
 )
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
@@ -107,6 +108,13 @@ def laid_out(g: Tensor | None, shape: tuple, dtype: np.dtype, strides: tuple) ->
     return a
 
 
+def watched(t: Tensor) -> tuple[Tensor, int]:
+    """A tensor that knows of the writes to the memory of another, whose history it does not hold, and how many there were."""
+    alias = _wrap(t._array)
+    alias._counter = version_of(t)
+    return alias, alias._counter.n
+
+
 def bump(t: Tensor, times: int) -> None:
     """Count writes to the memory of a tensor."""
     if t._counter is not INFERENCE:
@@ -162,6 +170,8 @@ class Program:
         for step in last:
             self.add_step(step)
         given = self.expression(result)
+        if backward is not None:
+            self.watch_results([result, *[v for s in last for v in (*s.args, *s.kwargs.values())]])
         after = "" if rest is None else f"{self.guards.name(rest)}.after"
         self.lines.append(f"return {after}(*{given})" if after else f"return {given}")
         self.guard_memory(recorder)
@@ -183,7 +193,7 @@ class Program:
         for held in (recorder.capture.keep, recorder.values, recorder.steps):
             held.clear()  # type: ignore[attr-defined]
         self.results, self.segments, self.made, self.ended = [], [], {}, {}
-        self.sources = self.given = []
+        self.sources = self.given = self.saved = []
 
     def guard_memory(self, recorder: Recorder) -> None:
         """Guard that arrays which are written to share no memory with arguments, and that containers which are changed
@@ -292,7 +302,7 @@ class Program:
 
     def add_backward(self, s: Segment) -> None:
         """Make the results differentiable: one node, which saves what the graph of the backward pass takes."""
-        saved = [v for v in s.inputs if v not in self.given]
+        saved = self.saved = [v for v in s.inputs if v not in self.given]
         order = [*saved, *self.given]
         reached = reached_from(s, self.given)
         inputs = [*s.inputs]
@@ -312,6 +322,16 @@ class Program:
         self.lines.append(
             f"node = begin(Backward, [{edges}], [{', '.join(map(self.array, saved))}], [{versions}])"
         )
+
+    def watch_results(self, templates: list) -> None:
+        """Let the backward pass refuse results that were written to since, in whose memory it has saved values."""
+        arrays = [v.array for v in self.saved if v.array.__class__ is np.ndarray]
+        for made in {id(m.tensor): m for t in templates for m in made_in(t)}.values():
+            a = made.tensor._array
+            if a.__class__ is np.ndarray and any(np.may_share_memory(a, saved) for saved in arrays):
+                name = self.made[id(made.tensor)]
+                self.names["watched"] = watched
+                self.lines.append(f"node.versions.append(watched({name}))")
 
     def finish(self, recorder: Any) -> None:
         """Give each graph its outputs."""

@@ -168,6 +168,8 @@ class Reads(Watch):
         elif isinstance(v, types.MethodType):
             self.guards.identical(f"{expression}.__func__", v.__func__)
             self.hold(f"{expression}.__self__", v.__self__)
+        elif self.is_argument(v):
+            self.guards.add(f"{expression} is {self.outside[id(v)][1]}")
         elif isinstance(v, Tensor) and (
             not v.is_leaf or self.varying and self.guards.place(expression) in self.varying
         ):
@@ -180,6 +182,11 @@ class Reads(Watch):
             if isinstance(v, Tensor):
                 self.guards.places[expression] = v
         return v
+
+    def is_argument(self, v: Any) -> bool:
+        """Whether an object from outside is another one in each call."""
+        found = self.outside.get(id(v))
+        return found is not None and found[0] is v and found[1] not in self.guards.names
 
     def held(self, expression: str, v: Any) -> Any:
         """As `hold`; a number that was another one in other calls is one that each run reads anew."""

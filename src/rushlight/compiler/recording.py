@@ -480,6 +480,10 @@ class Recorder(TorchDispatchMode):
             self.capture.found(g, name)
         self.gradients[v.number] = self.value_of(g)
 
+    def waiting_steps(self) -> list[Step]:
+        """All steps, with the changes that wait."""
+        return [*[s for s in self.steps if isinstance(s, Step)], *self.changes]
+
     def has_foreign_history(self, *inputs: Tensor) -> bool:
         """Whether a backward pass, to these inputs or to all leaves, may run into the history of a tensor from outside."""
         found = [v.tensor for v in self.values if v.tensor is not None]

@@ -9,7 +9,8 @@ Note [Splits]
     A call is split only where nothing but the frames of its functions is in the middle of something, and each of them
     waits for the result of a call: not in a function that a built-in function called, nor in a generator, a loop over
     other iterators than Python's own, the handler of an exception or a mode such as `no_grad`. All that the rest needs
-    must be values that a program can give: numbers, tensors, lists of them, functions, and objects from outside. Where
+    must be values that a program can give (numbers, tensors, lists of them, objects from outside) or can be made anew:
+    functions, iterators, and objects of the function that nothing else holds. Where
     a call cannot be split, or a capture is given up for the same reason twice, the next capture does not interpret the
     innermost call around it at which it can be (`foreign`), and is split there. A function without such a place runs as
     it is written; so it does from then on where a rest becomes no program, since interpreted bytecode is slow.
@@ -17,6 +18,7 @@ Note [Splits]
 
 from __future__ import annotations
 
+import collections
 import functools
 import re
 import types
@@ -31,14 +33,14 @@ from rushlight.compiler.program import Program
 from rushlight.compiler.reads import CONTAINERS, is_iterator
 from rushlight.compiler.reads import sites as sites_of
 from rushlight.compiler.steps import RUNTIME, Split, Stop, is_code, plain
-from rushlight.compiler.templates import fill, instance, plain_instance
+from rushlight.compiler.templates import Container, fill, instance, plain_instance
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.compiler.capture import Capture
 
 MOST_ALIKE = 3  # programs of a rest for one size of its values
-MOST_INTERPRETED = 16  # calls of rests without a program, of one function
+MOST_INTERPRETED = 16  # calls of rests without a program, of one function; and one of 64 of all
 LOOK_AROUND = frozenset("locals vars dir eval exec".split())  # they see all local variables
 
 
@@ -83,7 +85,7 @@ class Shared(NamedTuple):
 
 
 class Iterator(NamedTuple):
-    """What makes an iterator as it is between two passes of a loop: `f(*args)`, and how far it is."""
+    """What makes an iterator as it is between two passes of a loop, or a set: `f(*args)`, and how far it is."""
 
     f: Callable
     args: list
@@ -111,8 +113,9 @@ class FrameLayout(NamedTuple):
 class Layout:
     """The frames of a call in which each waits for the result of a call, and the `values` that differ from run to run."""
 
-    def __init__(self, frames: list[Frame], capture: Capture) -> None:
-        self.capture, self.values, self.cells = capture, list[Any](), list[Any]()
+    def __init__(self, frames: list[Frame], capture: Capture, away: set[int]) -> None:
+        """`away`: the ids of objects that others have, too, from here on, and that are not made anew therefore."""
+        self.away, self.capture, self.values, self.cells = away, capture, list[Any](), list[Any]()
         self.shared: list[Any] = []
         self.number_of: dict[int, int] = {}  # of values, cells and what is shared
         self.frames = []
@@ -121,7 +124,11 @@ class Layout:
             fast = [v if k in read else UNBOUND for k, v in enumerate(f.fast)]
             places = [*map(self.place, fast)], [*map(self.place, f.stack)]
             self.frames.append(FrameLayout(f.plan, f.globals, f.at, *places))
-        del self.capture
+        held = reached(self.values, capture.inside)
+        own = {id(v) for v in self.values}
+        if held & (self.number_of.keys() - own):
+            raise Stop("an object that the function made and needs later, also in a list")
+        del self.capture, self.away
 
     def place(self, v: Any) -> Any:
         """What stands for a value. `Stop` where nothing can."""
@@ -144,6 +151,8 @@ class Layout:
             and kind.__reduce__ is not object.__reduce__
         ):
             return self.iterator(v)
+        if v.__class__ is set and id(v) in c.inside and id(v) not in self.away:
+            return self.again(v, set, [[*v]])
         if isinstance(v, types.MethodType) and is_fixed(v.__func__, c):
             return Bound(v.__func__, self.place(v.__self__))
         if is_bound(v):
@@ -158,10 +167,14 @@ class Layout:
         if v.__class__ is types.CellType or is_fixed(v, c):
             return Fixed(v)
         if id(v) in c.inside and plain_instance(v):
-            return self.object(v)
+            return self.value(v) if id(v) in self.away else self.object(v)
         known = id(v) in c.outside or constant(v) or v.__class__ in (list, tuple, dict, *RUNTIME)
         if not known and not isinstance(v, Tensor):
             raise Stop(f"a {type(v).__name__} that the function made and needs later")
+        return self.value(v)
+
+    def value(self, v: Any) -> Place:
+        """What stands for a value that differs from run to run."""
         if id(v) not in self.number_of:
             self.number_of[id(v)] = len(self.values)
             self.values.append(v)
@@ -169,8 +182,13 @@ class Layout:
 
     def iterator(self, v: Any) -> Shared:
         """What stands for a built-in iterator."""
+        f, args, *at = v.__reduce__()
+        self.capture.keep.append(v)
+        return self.again(v, f, args, *at)
+
+    def again(self, v: Any, f: Callable, args: Sequence, *at: Any) -> Shared:
+        """What stands for an iterator or a set, which `f(*args)` makes."""
         if id(v) not in self.number_of:
-            f, args, *at = v.__reduce__()
             places = [
                 [*map(self.place, a)]  # the rest of what the iterator of a dictionary gives
                 if a.__class__ is list
@@ -179,8 +197,7 @@ class Layout:
                 for a in args
             ]
             self.number_of[id(v)] = len(self.shared)
-            self.shared.append(Iterator(f, places, tuple(at)))
-            self.capture.keep.append(v)
+            self.shared.append(Iterator(f, places, at))
         return Shared(self.number_of[id(v)])
 
     def object(self, v: Any) -> Shared:
@@ -229,7 +246,7 @@ class Layout:
                 vars(o).update({name: made(x) for name, x in p.attributes.items()})
                 fill(o, {key: made(x) for key, x in (p.items or {}).items()})
             else:
-                o = shared[k] = p.f(*map(made, p.args))
+                o = shared[k] = new(p.f(*map(made, p.args)))
                 for state in p.at:
                     o.__setstate__(state)
             return o
@@ -244,6 +261,11 @@ class Layout:
             frame.caller = frames[-1] if frames else None
             frames.append(frame)
         return frames
+
+    def forget(self) -> None:
+        """Let go of the values of the call that was captured."""
+        self.values.clear()
+        self.number_of.clear()
 
     def iterated(self, values: list) -> list[Any]:
         """The containers that iterators have begun to give the elements of."""
@@ -362,7 +384,7 @@ class Rest(Compiled):
     def interpreted(self, r: Any, *values: Any) -> Any:
         """The rest as it is written, by the interpreter of its bytecode."""
         self.root.interpreted_rests += 1
-        if self.root.interpreted_rests > MOST_INTERPRETED:
+        if self.root.interpreted_rests > MOST_INTERPRETED + self.root.rests // 64:
             self.root.split_no_more(
                 "what follows a call that no program holds is another one each time"
             )
@@ -370,6 +392,7 @@ class Rest(Compiled):
 
     def after(self, f: Callable, args: tuple, kwargs: dict, values: tuple) -> Any:
         """The rest, behind a call of `f`."""
+        self.root.rests += 1
         try:
             r = f(*args, **kwargs)
         except BaseException as e:
@@ -388,6 +411,8 @@ class Rest(Compiled):
                 elif is_foreign(v, c):  # another object each time
                     c.guards.add(f"args[{k}].__class__ is {c.guards.name(v.__class__)}")
                     c.found(v, f"args[{k}]")
+                    if plain_instance(v) and not isinstance(v, dict):
+                        c.argument(f"args[{k}].__dict__", vars(v))
                 else:
                     c.argument(f"args[{k}]", v)
                 given.append(v)
@@ -419,8 +444,10 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
 
     def make() -> Program:
         try:
-            rest = Rest(before, Layout(s.frames, c))
-            made[:] = rest, (*unbound(s.f, s.args), s.kwargs, tuple(rest.layout.values))
+            call = *unbound(s.f, s.args), s.kwargs
+            steps = [(x.args, x.kwargs) for x in c.recorder.waiting_steps()]
+            rest = Rest(before, Layout(s.frames, c, reached([call, steps], c.inside)))
+            made[:] = rest, (*call, tuple(rest.layout.values))
             return Program(c, made[1], before.backend, rest)
         except Stop as e:
             c.sites = sites_of(s.frames)[1:]
@@ -429,7 +456,7 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
     if before.keep_program(c, make, alike, sizes) is not None:
         before.root.reasons.append(s.reason)
         rest, (f, args, kwargs, values) = made
-        rest.layout.values.clear()
+        rest.layout.forget()
         return lambda: rest.after(f, plain(args), plain(kwargs), plain(values))
 
     def as_written() -> Any:
@@ -442,6 +469,29 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
         return go_on(s.frames, Watch(), r)
 
     return as_written
+
+
+def reached(given: Any, inside: dict[int, Any]) -> set[int]:
+    """The ids of the objects that lists, objects of the function's and templates of them hold."""
+    found: set[int] = set()
+    todo = [given]
+    while todo:
+        v = todo.pop()
+        o = v.origin if isinstance(v, Container) else v
+        if id(v) in found:
+            continue
+        found |= {id(v), id(o)}
+        if isinstance(v, Container):
+            todo += [*v.parts, *(v.keys or ())]
+        elif isinstance(v, types.MethodType):
+            todo.append(v.__self__)
+        elif isinstance(v, dict):
+            todo += [*dict.keys(v), *dict.values(v)]
+        elif isinstance(v, (tuple, list, set, frozenset, collections.deque)):
+            todo += v
+        if id(v) in inside and hasattr(v, "__dict__"):
+            todo += vars(v).values()
+    return found
 
 
 def unbound(f: Any, args: tuple) -> tuple[Any, tuple]:

@@ -100,6 +100,14 @@ def containers_in(t: Any) -> Iterator[Container]:
             yield from containers_in(part)
 
 
+def made_in(t: Any) -> Iterator[Made]:
+    """The tensors that a template makes."""
+    if isinstance(t, Made):
+        yield t
+    for container in containers_in(t):
+        yield from [part for part in container.parts if isinstance(part, Made)]
+
+
 def template(r: Recorder, v: Any) -> Any:
     """What stands for a value in each run. `Stop` where nothing can."""
     c = r.capture
