@@ -426,6 +426,28 @@ def split_where_an_object_is_in_a_list_that_is_needed():
     return f, [(R(3),) for _ in range(6)]
 
 
+@program
+def lists_that_hold_themselves():
+    def f(x):
+        many = [x * 2]
+        many.append(many)
+        s = norm(x)
+        return many[1][0] + s
+
+    return f, rows() * 2
+
+
+@program
+def results_that_hold_themselves():
+    def f(x):
+        many = [x * 2]
+        many.append(many)
+        KEPT.append(many)
+        return many[0], len(many), many[1] is many
+
+    return f, rows()
+
+
 class Named:
     def __init__(self, x, n):
         self.x, self.n = x, n

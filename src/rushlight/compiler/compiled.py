@@ -297,6 +297,8 @@ class Compiled:
                 program = make()
             except Stop as e:
                 c.reason = str(e)
+            except RecursionError:
+                c.reason = "a list or an object that is a part of itself"
             except Exception as e:
                 if self.backend is None or not switches.suppress_errors:
                     raise

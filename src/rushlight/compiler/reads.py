@@ -513,12 +513,14 @@ class Reads(Watch):
         if any(map(has_methods, values)):
             self.stop("a built-in function that calls methods of a class")
 
-    def contents_deep(self, v: Any) -> None:
-        """Guard all that built-in functions or operators can read of an argument."""
+    def contents_deep(self, v: Any, around: tuple = ()) -> None:
+        """Guard all that built-in functions or operators can read of an argument; `around`: the containers that it is in."""
         if v.__class__ in CONTAINERS:
+            if any(v is o for o in around):
+                return
             self.guard_contents(v)
             for x in v.values() if isinstance(v, dict) else v:
-                self.contents_deep(x)
+                self.contents_deep(x, (*around, v))
         elif not self.known(v) and not self.iterates(v):
             self.stop(f"an object of unknown origin, {type(v).__name__}")
 

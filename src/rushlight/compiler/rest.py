@@ -10,10 +10,11 @@ Note [Splits]
     waits for the result of a call: not in a function that a built-in function called, nor in a generator, a loop over
     other iterators than Python's own, the handler of an exception or a mode such as `no_grad`. All that the rest needs
     must be values that a program can give (numbers, tensors, lists of them, objects from outside) or can be made anew:
-    functions, iterators, and objects of the function that nothing else holds. Where
-    a call cannot be split, or a capture is given up for the same reason twice, the next capture does not interpret the
-    innermost call around it at which it can be (`foreign`), and is split there. A function without such a place runs as
-    it is written; so it does from then on where a rest becomes no program, since interpreted bytecode is slow.
+    functions, iterators, and objects of the function that nothing else holds.
+
+    Where a call cannot be split, or a capture is given up for the same reason twice, the next capture does not interpret
+    the innermost call around it at which it can be (`foreign`), and is split there. A function without such a place runs
+    as it is written; so it does from then on where a rest becomes no program, since interpreted bytecode is slow.
 """
 
 from __future__ import annotations
@@ -182,7 +183,10 @@ class Layout:
 
     def iterator(self, v: Any) -> Shared:
         """What stands for a built-in iterator."""
-        f, args, *at = v.__reduce__()
+        try:
+            f, args, *at = v.__reduce__()
+        except TypeError as e:
+            raise Stop(f"a {type(v).__name__} that is needed later") from e
         self.capture.keep.append(v)
         return self.again(v, f, args, *at)
 
@@ -457,13 +461,18 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
         before.root.reasons.append(s.reason)
         rest, (f, args, kwargs, values) = made
         rest.layout.forget()
+        if not c.variables:
+            return lambda: rest.after(f, args, kwargs, values)
         return lambda: rest.after(f, plain(args), plain(kwargs), plain(values))
 
     def as_written() -> Any:
-        for frame in s.frames:
-            frame.fast, frame.stack = [*map(plain, frame.fast)], [*map(plain, frame.stack)]
+        args, kwargs = s.args, s.kwargs
+        if c.variables:
+            args, kwargs = plain(args), plain(kwargs)
+            for frame in s.frames:
+                frame.fast, frame.stack = [*map(plain, frame.fast)], [*map(plain, frame.stack)]
         try:
-            r = s.f(*plain(s.args), **plain(s.kwargs))
+            r = s.f(*args, **kwargs)
         except BaseException as e:
             return go_on(s.frames, Watch(), None, e)
         return go_on(s.frames, Watch(), r)
