@@ -448,6 +448,28 @@ def results_that_hold_themselves():
     return f, rows()
 
 
+@program
+def objects_that_are_the_same_or_not():
+    boxes, n = [Named(1, 1), Named(2, 2)], [0]
+
+    @torch.compiler.disable
+    def give():
+        n[0] += 1
+        return boxes[n[0] // 3 % 2]
+
+    def f(x, y):
+        x = x * 3 if x is y else x * 2
+        b = give()
+        return x + 1 if b is boxes[0] else x - 1, b == boxes[1]
+
+    def calls():
+        x, y = R(3), R(3)
+        for k in range(12):
+            yield (x, y) if k % 3 else (x, x)
+
+    return f, calls
+
+
 class Named:
     def __init__(self, x, n):
         self.x, self.n = x, n

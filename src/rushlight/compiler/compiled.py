@@ -97,10 +97,8 @@ class Compiled:
         functools.update_wrapper(self, function, updated=())
         self.function, self.fullgraph, self.backend = function, fullgraph, backend
         self.each_size = each_size
-        self.root, self.depth = (
-            self,
-            0,
-        )  # of a rest: the function, and how many calls split it before
+        self.root = self  # of a rest: the function that was split
+        self.depth = 0  # and how many calls split it before
         self.lock = threading.RLock()
         self.forget()
         made.add(self)
@@ -315,9 +313,8 @@ class Compiled:
         """Note why a call became no program. `sites`: where the next one may be split before it comes so far."""
         site = next((s for s in sites if s not in self.root.foreign), None)
         cause = reason.partition(" (")[0]
-        again = any(
-            r.startswith(cause) for r in self.reasons
-        )  # else it may be so in a first call alone
+        # What is met once may be so in a first call alone.
+        again = any(r.startswith(cause) for r in self.reasons)
         if again and site is not None and self.root.splits and len(self.root.foreign) < MOST_SITES:
             self.root.foreign[site] = cause
         else:

@@ -282,7 +282,7 @@ def compare_op(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 @instruction("IS_OP")
 def is_op(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     b = s.pop()
-    s.append((s.pop() is b) != bool(i.arg))
+    s.append(w.identical(s.pop(), b) != bool(i.arg))
 
 
 @instruction("CONTAINS_OP")

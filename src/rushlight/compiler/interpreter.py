@@ -139,6 +139,9 @@ class Watch:
                 f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
             ) from None
 
+    def identical(self, a: Any, b: Any) -> bool:
+        return a is b
+
     def item(self, o: Any, key: Any) -> Any:
         return o[key]
 

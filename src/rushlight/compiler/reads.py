@@ -188,6 +188,15 @@ class Reads(Watch):
         found = self.outside.get(id(v))
         return found is not None and found[0] is v and found[1] not in self.guards.names
 
+    def identical(self, a: Any, b: Any) -> bool:
+        """Whether two objects are one; a guard asks it where both are from outside, and one is another in each call."""
+        outside = self.reason is None and id(a) in self.outside and id(b) in self.outside
+        if outside and (self.is_argument(a) or self.is_argument(b)):
+            one, two = self.outside[id(a)][1], self.outside[id(b)][1]
+            if one != two:  # one object has one place
+                self.guards.add(f"{one} is not {two}")
+        return a is b
+
     def held(self, expression: str, v: Any) -> Any:
         """As `hold`; a number that was another one in other calls is one that each run reads anew."""
         if v.__class__ not in (int, float):
@@ -466,6 +475,7 @@ class Reads(Watch):
         if f in (operator.eq, operator.ne) and all(
             type(v).__eq__ is object.__eq__ for v in operands if not constant(v)
         ):
+            self.identical(*operands)
             return f(*operands)
         name = f"__{f.__name__.strip('_')}__"
         found = self.in_class(type(operands[0]), name)

@@ -576,5 +576,5 @@ def no_gradients(name: str) -> Any:
     def rule(g: Tensor) -> Tensor:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
 
-    rule.absent = name  # type: ignore[attr-defined]
+    rule.absent = name  # type: ignore[attr-defined]  # what forward mode says
     return rule

@@ -156,7 +156,7 @@ def planner_of(path: str) -> Callable[..., Any]:
     """The planner of an operator, whose file is read when it is needed."""
     file, _, name = PLANNED[path].rpartition(".")
     module = importlib.import_module(f"rushlight._backends.llvm.{file or 'plans'}")
-    return getattr(module, name)  # type: ignore[no-any-return]
+    return getattr(module, name)  # type: ignore[no-any-return]  # mypy: the file is found by its name
 
 
 def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -166,9 +166,7 @@ def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
         def planner(*given: Any) -> Any:
             try:
                 return planner_of(path)(*given)
-            except (
-                Exception
-            ):  # there is no plan; what is wrong with the arguments says the operator
+            except Exception:  # no plan: the operator itself says what is wrong with its arguments
                 return None
 
         plans_of = alone(ByDtype(lambda d: planned(planner, body)))

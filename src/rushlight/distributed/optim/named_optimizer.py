@@ -38,7 +38,7 @@ class _NamedOptimizer(Optimizer):
         self.named_parameters = dict(named_parameters)
         self._names = {id(p): name for name, p in self.named_parameters.items()}
         given = self.named_parameters.values() if param_groups is None else param_groups
-        self._optimizer = optimizer_class(given, *args, **kwargs)  # type: ignore[arg-type]
+        self._optimizer = optimizer_class(given, *args, **kwargs)  # type: ignore[arg-type]  # either of two kinds
         self.param_groups = self._optimizer.param_groups
         self.defaults = self._optimizer.defaults
         for group in self.param_groups:
@@ -47,7 +47,7 @@ class _NamedOptimizer(Optimizer):
                     raise ValueError(f"Expect param name {p} found in param group but is missing.")
 
     @property
-    def state(self) -> Any:  # type: ignore[override]
+    def state(self) -> Any:  # type: ignore[override]  # an attribute of other optimizers
         """The state of the optimizer within."""
         return self._optimizer.state
 
@@ -65,7 +65,7 @@ class _NamedOptimizer(Optimizer):
         ]
         return {"state": {names[k]: v for k, v in found["state"].items()}, "param_groups": groups}
 
-    def step(self, closure: Callable[[], float] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> Any:  # type: ignore[override]  # the closure by name, too
         """A step of the optimizer within."""
         return self._optimizer.step(closure=closure)
 
@@ -104,7 +104,7 @@ class _NamedOptimizer(Optimizer):
             else:
                 mine[key] = deepcopy(given[key])
 
-    def add_param_group(self, param_group: Mapping[str, Any]) -> None:  # type: ignore[override]
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:  # type: ignore[override]  # of any mapping
         """One more group, of parameters of the module."""
         params = param_group["params"]
         params = [params] if isinstance(params, Tensor) else list(params)
