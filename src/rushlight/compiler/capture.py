@@ -38,8 +38,8 @@ from rushlight.compiler.changes import Changes, method_of
 from rushlight.compiler.decisions import has_runtime, is_stream
 from rushlight.compiler.guards import constant
 from rushlight.compiler.handlers import HANDLED, again, made_module
-from rushlight.compiler.interpreter import Frame, frame_of, in_frame, looks, run
-from rushlight.compiler.reads import CALLS, CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
+from rushlight.compiler.interpreter import CALLS, Frame, frame_of, in_frame, looks, run
+from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
 from rushlight.compiler.steps import RUNTIME, is_code, plain
 from rushlight.compiler.templates import PLAIN_NEWS
 from rushlight.core.tensor import Tensor

@@ -69,6 +69,21 @@ class Frame:
         return self.plan.instructions[max(self.at - 1, 0)].line
 
 
+# Instructions that call something, and put the result on the stack.
+CALLS = "CALL", "CALL_KW", "CALL_FUNCTION_EX"
+
+
+def sites(frames: list[Frame]) -> list[Any]:
+    """The calls that frames wait for, where a call can be split, the innermost first."""
+    found = []
+    for before, frame in zip([None, *frames], frames, strict=False):
+        if before is not None and frame.caller is not before or frame.handled is not None:
+            break
+        if frame.instruction in CALLS:
+            found.append(frame.site)
+    return found[::-1]
+
+
 def enclosing(frame: Frame) -> tuple:
     """What `super()` without arguments means in a frame: (class, first argument)."""
     cls = frame.fast[frame.plan.names.index("__class__")].cell_contents

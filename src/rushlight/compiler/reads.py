@@ -16,7 +16,7 @@ from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
 from rushlight.compiler import recording
 from rushlight.compiler.guards import Guards, constant
-from rushlight.compiler.interpreter import Frame, Watch
+from rushlight.compiler.interpreter import CALLS, Frame, Watch, sites
 from rushlight.compiler.steps import RUNTIME, Split, Stop, Unsupported, is_code
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
@@ -28,7 +28,6 @@ MUTABLE = (list, set, collections.deque, *DICTIONARIES)
 CONTAINERS = (*SEQUENCES, *DICTIONARIES, set, frozenset)
 ASKED = ("__eq__", "__hash__", "__lt__", "__gt__", "__bool__", "__len__", "__add__", "__radd__")
 IMMUTABLE = 1 << 8  # among the flags of a class
-CALLS = "CALL", "CALL_KW", "CALL_FUNCTION_EX"
 VIEWS = tuple(
     [type(v) for d in ({}, collections.OrderedDict()) for v in (d.keys(), d.values(), d.items())]
 )
@@ -533,17 +532,6 @@ class Reads(Watch):
                 self.contents_deep(x, (*around, v))
         elif not self.known(v) and not self.iterates(v):
             self.stop(f"an object of unknown origin, {type(v).__name__}")
-
-
-def sites(frames: list[Frame]) -> list[Any]:
-    """The calls that frames wait for, where a call can be split, the innermost first."""
-    found = []
-    for before, frame in zip([None, *frames], frames, strict=False):
-        if before is not None and frame.caller is not before or frame.handled is not None:
-            break
-        if frame.instruction in CALLS:
-            found.append(frame.site)
-    return found[::-1]
 
 
 def has_methods(v: Any) -> bool:

@@ -29,10 +29,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rushlight.compiler.bytecode import Plan
 from rushlight.compiler.compiled import Compiled, recorded
 from rushlight.compiler.guards import constant
-from rushlight.compiler.interpreter import NULL, UNBOUND, Frame, Watch, resume
+from rushlight.compiler.interpreter import NULL, UNBOUND, Frame, Watch, resume, sites
 from rushlight.compiler.program import Program
 from rushlight.compiler.reads import CONTAINERS, is_iterator
-from rushlight.compiler.reads import sites as sites_of
 from rushlight.compiler.steps import RUNTIME, Split, Stop, is_code, plain
 from rushlight.compiler.templates import Container, fill, instance, plain_instance
 from rushlight.core.tensor import Tensor
@@ -454,7 +453,7 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
             made[:] = rest, (*call, tuple(rest.layout.values))
             return Program(c, made[1], before.backend, rest)
         except Stop as e:
-            c.sites = sites_of(s.frames)[1:]
+            c.sites = sites(s.frames)[1:]
             raise Stop(f"{s.reason}, and is not split: {e}") from e
 
     if before.keep_program(c, make, alike, sizes) is not None:
