@@ -739,6 +739,19 @@ def test_gradcheck_of_contradictory_arguments():
         gradgradcheck(f, (double(2),), check_rev_over_rev=False, check_fwd_over_rev=True)
     with pytest.raises(RuntimeError, match="Numerical gradient .* expected to be zero"):
         gradcheck(lambda x: x.detach() * 2, (double(2),))
+    with pytest.raises(RuntimeError, match="Numerical gradient .* expected to be zero"):
+        gradcheck(
+            lambda z: z.detach().imag, (double(2).detach().to(torch.complex128).requires_grad_(),)
+        )
+    assert gradcheck(lambda x: x.detach() > 100, (double(2),))
+
+
+def test_gradcheck_of_batched_tangents_repeats_what_a_function_draws():
+    def noisy(x):
+        torch.manual_seed(0)
+        return x * torch.rand(3, dtype=torch.float64)
+
+    assert gradcheck(noisy, (double(3),), check_forward_ad=True, check_batched_forward_grad=True)
 
 
 # -- around --------------------------------------------------------------------------------------------
