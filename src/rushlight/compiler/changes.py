@@ -101,7 +101,11 @@ class Changes(Decisions):
                 if isinstance(d, property) and isinstance(d.fset, types.FunctionType):
                     self.call(None, d.fset, (o, v), {})
                     return
-                if hasattr(type(d), "__set__") and not isinstance(d, types.MemberDescriptorType):
+                if (
+                    hasattr(type(d), "__set__")
+                    and not isinstance(d, types.MemberDescriptorType)
+                    and not (type(o) is types.FunctionType and name == "__type_params__")
+                ):
                     self.stop(f"the attribute {name!r} of {type(o).__name__} is set")
         self.change(o, name, setattr_of(name), v)
 

@@ -388,3 +388,12 @@ def send(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 def end_send(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     v = s.pop()
     s[-1] = v
+
+
+@instruction(
+    "CLEANUP_THROW"
+)  # what `yield from` does from Python 3.12 on with an exception that was thrown in
+def cleanup_throw(f: Frame, i: Instruction, s: list, w: Watch) -> None:
+    if not isinstance(s[-1], StopIteration):
+        raise s.pop()
+    s[-3:] = [None, s[-1].value]

@@ -200,7 +200,7 @@ class Layout:
                 for a in args
             ]
             self.number_of[id(v)] = len(self.shared)
-            self.shared.append(Iterator(f, places, at))
+            self.shared.append(Iterator(f, places, tuple(v for v in at if v is not None)))
         return Shared(self.number_of[id(v)])
 
     def object(self, v: Any) -> Shared:

@@ -57,6 +57,12 @@ class Container:
 PLAIN_NEWS = (object.__new__, dict.__new__, collections.OrderedDict.__new__)
 
 
+# Of the flags of a class: classes of a `class` statement stand on the heap and can be changed. From Python 3.12 on
+# some classes of C stand there, too (`defaultdict`), which cannot be changed.
+IN_PYTHON = 1 << 9
+CLASS_FLAGS = IN_PYTHON | 1 << 8
+
+
 def plain_instance(v: Any) -> bool:
     """Whether an object is nothing but the dictionary of its attributes, and its items if its class is one of dictionaries."""
     cls = type(v)
@@ -64,7 +70,9 @@ def plain_instance(v: Any) -> bool:
     return (
         cls.__new__ in PLAIN_NEWS
         and cls in own
-        and all(c.__flags__ & (1 << 9) and not vars(c).get("__slots__") for c in own)
+        and all(
+            c.__flags__ & CLASS_FLAGS == IN_PYTHON and not vars(c).get("__slots__") for c in own
+        )
         and not isinstance(v, (rushlight.nn.Module, rushlight.optim.Optimizer))
         and not any(c.__module__.startswith(("rushlight.", "torch.")) for c in own)
     )
