@@ -434,11 +434,8 @@ def ways_to_reduce():
     from rushlight.distributed import shared_rows
 
     rank, size = start()
-    DDP, most, shares = (
-        torch.nn.parallel.DistributedDataParallel,
-        shared_rows.MOST,
-        shared_rows.SharedGradients,
-    )
+    DDP, shares = torch.nn.parallel.DistributedDataParallel, shared_rows.SharedGradients
+    most, twice = shared_rows.MOST, shared_rows.TWICE
     added = shares.add
 
     def late(*args):  # it reads when the others are about to write the next ones
@@ -447,19 +444,22 @@ def ways_to_reduce():
 
     if rank == 0:
         shares.add = late
-    for largest, options in ((most, {}), (1, {}), (most, {"gradient_as_bucket_view": True})):
-        shared_rows.MOST = largest
+    view = {"gradient_as_bucket_view": True}
+    for largest, places, options in ((most, 2, {}), (most, 1, {}), (1, 0, {}), (most, 0, view)):
+        shared_rows.MOST, shared_rows.TWICE = largest, twice if places == 2 else 0
         for dtype in (torch.float32, torch.bfloat16):
             layer = torch.nn.Linear(5, 3, dtype=dtype)
             parallel = DDP(layer, bucket_cap_mb=1e-6, **options)
             shared = [bucket.shared is not None for bucket in parallel.reducer.buckets]
-            assert shared == [largest == most and not options] * 2, (shared, options)
+            assert shared == [places > 0] * 2, (shared, options)
+            if places:
+                assert parallel.reducer.shared.turns == places
             for step in range(1, 8):
                 parallel(torch.full((1, 5), 2 * step * (rank + 1), dtype=dtype)).sum().backward()
                 assert layer.weight.grad.tolist() == [[step * (size + 1)] * 5] * 3
                 assert layer.bias.grad.tolist() == [1] * 3
                 layer.zero_grad(set_to_none=step % 2 == 0)
-    shares.add, shared_rows.MOST = added, most
+    shares.add, shared_rows.MOST, shared_rows.TWICE = added, most, twice
 
 
 def bits_of_averages():

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import rushlight
+from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives, objects
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
@@ -130,11 +131,11 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's own forward, with the buffers of the first process."""
         self._pre_forward()
-        return self._post_forward(self.module(*inputs, **kwargs))
+        return self._post_forward(self._modules["module"](*inputs, **kwargs))  # type: ignore[misc]
 
     def _synchronizes(self) -> bool:
         """Whether gradients of the backward of this forward are averaged."""
-        return rushlight.is_grad_enabled() and self.require_backward_grad_sync
+        return thread.grad and self.require_backward_grad_sync
 
     def _pre_forward(self) -> None:
         synchronized = self._synchronizes()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.graph import followers
 from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
@@ -47,6 +48,7 @@ class GradBucket:
         self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
         self._gradients = self.views(self._buffer)
         self.shared: SharedGradients | None = None
+        self.turns: list[tuple[Tensor, list[Tensor], SharedGradients]] = []
         self.sizes = [p.nbytes for p in parameters]
         self.arrived: list[int] = []  # the gradients that are to be written to the shared row
         self.arrived_bytes = 0
@@ -66,10 +68,17 @@ class GradBucket:
         self._buffer = buffer
         self._gradients = self.views(buffer)
 
-    def share(self, rows: list[Tensor], rank: int) -> None:
-        """Take the rows of all processes in shared memory; its own is that of `rank`."""
-        self.set_buffer(rows[rank])
-        self.shared = SharedGradients([*map(self.views, rows)], rank)
+    def share(self, turns: Sequence[Sequence[Tensor]], rank: int) -> None:
+        """Take the rows of all processes in shared memory, for each turn; its own are those of `rank`."""
+        self.turns = [
+            (rows[rank], self.views(rows[rank]), SharedGradients([*map(self.views, rows)], rank))
+            for rows in turns
+        ]
+        self.turn(0)
+
+    def turn(self, number: int) -> None:
+        """Take the rows of a turn."""
+        self._buffer, self._gradients, self.shared = self.turns[number]
 
     def parameters(self) -> list[Tensor]:
         """The parameters whose gradients it holds."""
@@ -154,7 +163,10 @@ class Reducer:
         self.forwards = self.ahead = 0
         self.iterations, self.error = 0, ""
         self.shared: SharedRows | None = None
-        self.read: Any = None  # a request that is done when all have read what is in shared memory
+        self.turn = 0
+        self.read: Any = (
+            None  # where rows have one turn: a request that is done when all have read them
+        )
         if not gradient_as_bucket_view and isinstance(self.group, MPIProcessGroup):
             self.shared = share(self.buckets, self.group)  # views stay, and are reduced in place
         self.divisor = self.group.size()
@@ -237,41 +249,45 @@ class Reducer:
 
     def ready(self, parameter: Tensor) -> None:
         """A gradient is there."""
-        if not self.active:
-            if self.ahead and self.is_wanted():
-                raise self.failed(
-                    "Several forwards, and then a backward for each: only the gradients of the first backward are "
-                    "reduced. Call backward once, on the sum of the losses, or after each forward."
-                )
-            self.used_before.add(id(parameter))
+        bucket, k, _ = self.place[id(parameter)]
+        if not (self.active and bucket.missing):
+            self.unexpected(parameter)
             return
         self.begun = True
-        bucket, k, _ = self.place[id(parameter)]
-        if bucket.missing == 0:
-            raise self.failed(
-                "Expected to mark a variable ready only once. This error is caused by a parameter that is used in "
-                "several backwards of one forward, or outside of `forward`."
-            )
-        if bucket.sparse:
-            bucket.set_buffer(parameter.grad)
-        elif bucket.shared is not None and self.hook is None:
+        bucket.missing -= 1
+        if bucket.shared is not None and self.hook is None:
             bucket.arrived.append(k)
             bucket.arrived_bytes += bucket.sizes[k]
-            if bucket.missing == 1 or bucket.arrived_bytes >= AT_ONCE:
+            if not bucket.missing or bucket.arrived_bytes >= AT_ONCE:
                 self.write(bucket)
+        elif bucket.sparse:
+            bucket.set_buffer(parameter.grad)
         else:
             self.put(parameter.grad, bucket._gradients[k])
-        if self.gradient_as_bucket_view:
-            parameter.grad = bucket._gradients[k]
-        bucket.missing -= 1
+            if self.gradient_as_bucket_view:
+                parameter.grad = bucket._gradients[k]
         if bucket.missing:
             return
-        with rushlight.no_grad():
+        with no_grad():
             while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
                 self.start(self.buckets[self.next])
                 self.next += 1
             if self.next == len(self.buckets):
                 self.finish()
+
+    def unexpected(self, parameter: Tensor) -> None:
+        """A gradient of a backward whose gradients are not averaged, or an error."""
+        if self.active:
+            raise self.failed(
+                "Expected to mark a variable ready only once. This error is caused by a parameter that is used in "
+                "several backwards of one forward, or outside of `forward`."
+            )
+        if self.ahead and self.is_wanted():
+            raise self.failed(
+                "Several forwards, and then a backward for each: only the gradients of the first backward are "
+                "reduced. Call backward once, on the sum of the losses, or after each forward."
+            )
+        self.used_before.add(id(parameter))
 
     def write(self, bucket: GradBucket) -> None:
         """Write the gradients that have arrived to the row in shared memory."""
@@ -295,16 +311,11 @@ class Reducer:
 
     def finish(self) -> None:
         """Wait for all buckets; the averages become the gradients."""
-        everywhere = None
-        if self.find_unused_parameters:
-            used = self.used.clone()
-            collectives.all_reduce(used, group=self.group)
-            everywhere = used.tolist()
+        everywhere = self.used_anywhere() if self.find_unused_parameters else None
         for bucket in self.buckets:
-            averages = self.averages(bucket)
-            parameters = bucket._parameters
+            averages, parameters = self.averages(bucket), bucket._parameters
             numbers: Sequence[int] = range(len(parameters))
-            if everywhere is not None:  # some process used it
+            if everywhere is not None:
                 places = [self.place[id(each)][2] for each in parameters]
                 numbers = [k for k in numbers if everywhere[places[k]]]
                 parameters = [parameters[k] for k in numbers]
@@ -322,10 +333,26 @@ class Reducer:
                 if parameter.grad is not averages[k]:
                     parameter.grad.copy_(averages[k])
         if self.hook is None and self.shared is not None:
-            self.read = self.shared.meet()
+            self.take_turns()
         self.active = self.begun = False
         self.used_before.clear()
         self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
+
+    def used_anywhere(self) -> list[int]:
+        """For each parameter whether some process used it."""
+        used = self.used.clone()
+        collectives.all_reduce(used, group=self.group)
+        return used.tolist()
+
+    def take_turns(self) -> None:
+        """The sums have been read: the next gradients are written to the rows of the next turn."""
+        if self.shared.turns == 1:  # type: ignore[union-attr]
+            self.read = self.shared.meet()  # type: ignore[union-attr]
+            return
+        self.turn = 1 - self.turn
+        for bucket in self.buckets:
+            if bucket.turns:
+                bucket.turn(self.turn)
 
     def shadow(self) -> None:
         """Take part in the reductions of a backward, with zeros."""
@@ -363,7 +390,8 @@ def share(buckets: Sequence[GradBucket], group: Any) -> SharedRows | None:
     if shared is not None:
         for bucket, start in zip(dense, [0, *ends]):
             end, dtype = start + bucket.buffer().nbytes, bucket.buffer().dtype
-            bucket.share([row[start:end].view(dtype) for row in shared.rows], group.rank())
+            rows = ([row[start:end].view(dtype) for row in turn] for turn in shared.rows)
+            bucket.share([*rows], group.rank())
     return shared
 
 

@@ -2,9 +2,10 @@
 
 Note [Rows in shared memory]
 On one machine a reduction needs no messages. Each process writes its row, all meet, and each process adds the rows up, straight
-to where the sum is wanted, in the order of ranks: all get the same bits. Before a row is written again all have met once more. The
-bytes pass through memory once; with messages they are copied several times. Each process adds up everything, so this is for few
-processes.
+to where the sum is wanted, in the order of ranks: all get the same bits. The bytes pass through memory once; with messages they
+are copied several times. Each process adds up everything, so this is for few processes.
+Before a row is written again all must have read it. Small rows have two places, which take turns: who comes to the next meeting
+has read the rows of the last one. Large rows have one, and all meet once more when they have read.
 What a process has in its row stands in its gradients, too, and these are in its cache: the sum is made of them and the rows of the
 others, in place, as long as nobody has changed them since.
 Where processors keep the order of stores, processes meet without messages, too: each counts its meetings in the shared memory,
@@ -33,6 +34,7 @@ from rushlight.multiprocessing import shared_memory
 __all__ = ["SharedGradients", "SharedRows", "shared_rows"]
 
 MOST = 4  # processes
+TWICE = 1 << 25  # bytes of rows that have two places
 LINE = 64  # bytes of a line of the cache, and before each row: a count of meetings
 # Whether processors see each other's stores in the order in which they are made.
 ORDERED = platform.machine() in ("x86_64", "AMD64")
@@ -50,13 +52,15 @@ class Meeting:
 
 
 class SharedRows:
-    """The rows of all processes of a group, and barriers between these."""
+    """The rows of all processes of a group for each turn, and barriers between these."""
 
-    def __init__(self, blocks: list[Any], size: int, group: Any) -> None:
+    def __init__(self, blocks: list[Any], size: int, turns: int, group: Any) -> None:
+        bytes_of = [shared_memory.bytes_of(block, LINE + turns * size)[LINE:] for block in blocks]
         self.rows = [
-            rushlight.from_numpy(shared_memory.bytes_of(block, LINE + size)[LINE:])
-            for block in blocks
+            [rushlight.from_numpy(each[turn * size : (turn + 1) * size]) for each in bytes_of]
+            for turn in range(turns)
         ]
+        self.turns = turns
         self.group, self.number, self.lock = group, 0, threading.Lock()
         self.counts = [memoryview(block)[:8].cast("q") for block in blocks]
 
@@ -123,7 +127,8 @@ class SharedGradients:
         for k, g in zip(numbers, gradients):
             known = items[k * count + self.rank] is g._array and versions[k] == _version(g)
             (written if known else left).append(k)
-            bump(g)
+            if g._counter is not None or g._edge is not None:  # else nobody knows its version
+                bump(g)
         if written:
             _, add = self.kernels
             if len(written) < len(versions):
@@ -146,20 +151,22 @@ def _version(tensor: Tensor) -> int:
 
 
 def shared_rows(size: int, group: Any) -> SharedRows | None:
-    """A row of `size` bytes of each process of a group, all zero; None if they do not share memory."""
+    """Rows of `size` bytes (whole lines) of each process of a group, all zero; None if they do not share memory."""
     if not 1 < group.size() <= MOST:
         return None
-    block = shared_memory.block_of(LINE + size)
+    turns = 2 if size <= TWICE else 1
+    total = LINE + turns * size
+    block = shared_memory.block_of(total)
     place = (_namespace(), os.getpid(), block.descriptor)
     places: list = [None] * group.size()
     objects.all_gather_object(places, place, group)
     blocks = [
-        block if k == group.rank() else _opened(place[0], each, LINE + size)
+        block if k == group.rank() else _opened(place[0], each, total)
         for k, each in enumerate(places)
     ]
     everywhere = rushlight.tensor([int(None not in blocks)])
     collectives.all_reduce(everywhere, ReduceOp.MIN, group)
-    return SharedRows(blocks, size, group) if everywhere.item() else None
+    return SharedRows(blocks, size, turns, group) if everywhere.item() else None
 
 
 def _namespace() -> str | None:
