@@ -191,8 +191,7 @@ class Batch(Lifted):
             result = Batched(op, dict(zip(op.params, call.values, strict=True)), level).run()
             return tensor(result) if isinstance(result, Batch) else tuple(map(tensor, result))
         if call.kind == "call":
-            found = aligned(op, call.values, level)
-            if found is not NOTHING:
+            if op.elementwise and (found := aligned(op, call.values, level)) is not NOTHING:
                 return found
             named = general.named_values(op, call.values)
             if op.variant is not None and (other := op.taken_over(named)) is not None:
@@ -251,9 +250,9 @@ class Batch(Lifted):
 def aligned(op: Op, values: list, level: Level) -> Any:
     """An elementwise call that runs on the tensors inside as it is: their batches stand in one place already.
 
-    NOTHING where they do not, where the call is recorded at this level, and for other operators.
+    NOTHING where they do not, and where the call is recorded at this level.
     """
-    if not op.elementwise or op.outputs is not None or op.intermediates:
+    if op.outputs is not None or op.intermediates:
         return NOTHING
     if op.view or thread.inference or op.path in RULES:
         return NOTHING
@@ -316,10 +315,10 @@ def repeated(t: Tensor, n: int) -> Tensor:
 
 def in_front(value: Tensor, ndim: int) -> Tensor:
     """A tensor with a batch in front of `ndim` dimensions: ones stand between where it has fewer."""
-    have = value.dim() - 1
+    shape = value._array.shape
+    have = len(shape) - 1
     if have == ndim:
         return value
-    shape = value.shape
     return value.reshape((shape[0], *(1,) * (ndim - have), *shape[1:]))
 
 

@@ -30,7 +30,7 @@ from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.patches import Patches
 from rushlight.nn import Module
-from rushlight.nn.utils.stateless import _with_tensors
+from rushlight.nn.utils.stateless import Exchanged
 from rushlight.utils._pytree import (
     tree_flatten,
     tree_flatten_with_path,
@@ -228,7 +228,7 @@ def _traced(mod: Module, inputs: Inputs, leaves: list, warn: bool = False) -> Tr
     }
     args, kwargs = tree_unflatten(given, inputs.spec)
     with (
-        kept_attributes(mod, warn), _with_tensors(mod, state, {}), Patches() as patches, recorder,
+        kept_attributes(mod, warn), Exchanged(mod, state, {}), Patches() as patches, recorder,
     ):  # fmt: skip
         patches.attribute(Module, "__call__", recorder.noting(Module.__call__))
         result = mod(*args, **kwargs)

@@ -89,7 +89,7 @@ def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str)
         leaves, spec = tree_flatten(args)
         with level, randomly(level):
             given = [
-                _handed_out(x, d, level)
+                x if d is None else batched(x, d, level)
                 for x, d in zip(leaves, _broadcast(in_dims, args, spec), strict=True)
             ]
             found, form = tree_flatten(func(*tree_unflatten(given, spec), **kwargs))
@@ -104,21 +104,23 @@ def restore_vmap(func: Callable, in_dims: Any, batch_size: int, randomness: str)
     return inner
 
 
-def _handed_out(x: Any, dim: int | None, level: Level) -> Any:
-    """What a function gets that is mapped over this dimension of a tensor."""
-    return x if dim is None else batched(x, dim, level)
+@functools.cache
+def load_rules() -> None:
+    """Fill the table of batching rules, once."""
+    from rushlight.func import functions, rules  # noqa: F401
 
 
 def _mapped(
     func: Callable, leaves: list, spec: Any, dims: list, kwargs: dict, size: int, out_dims: Any, randomness: str,
 ) -> Any:  # fmt: skip
     """The results of one call of `func` for all elements."""
-    from rushlight.func import functions, rules  # noqa: F401  (fill the table of batching rules)
-
+    load_rules()
     level = Level(Batch)
     level.size, level.randomness = size, randomness
     with level, randomly(level):
-        given = [_handed_out(x, d, level) for x, d in zip(leaves, dims, strict=True)]
+        given = [
+            x if d is None else batched(x, d, level) for x, d in zip(leaves, dims, strict=True)
+        ]
         result = func(*tree_unflatten(given, spec), **kwargs)
         return _unwrapped(result, out_dims, level, size, func)
 
@@ -177,9 +179,11 @@ def _size(leaves: list, dims: list, func: Callable, in_dims: Any) -> int:
     for x, d in zip(leaves, dims, strict=True):
         if d is None:
             continue
-        if isinstance(d, int) and isinstance(x, Tensor) and -x._array.ndim <= d < x._array.ndim:
-            sizes.append(x._array.shape[d])
-            continue
+        if isinstance(d, int) and isinstance(x, Tensor):
+            shape = x._array.shape
+            if -len(shape) <= d < len(shape):
+                sizes.append(shape[d])
+                continue
         of = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
         if not isinstance(d, int):
             raise ValueError(
@@ -196,7 +200,7 @@ def _size(leaves: list, dims: list, func: Callable, in_dims: Any) -> int:
         )
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
-    if any(n != sizes[0] for n in sizes):
+    if sizes.count(sizes[0]) != len(sizes):
         raise ValueError(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
@@ -274,7 +278,8 @@ class Refusing:
     def __enter__(self) -> None:
         self.here, default = get_ident(), generators.default_generator
         self.waiting = default.spare  # a number that was drawn already
-        default.spare = None  # so that every draw is seen
+        if self.waiting is not None:
+            default.spare = None  # so that every draw is seen
         generators.before_draw.append(self)
 
     def __call__(self, generator: generators.Generator) -> None:
@@ -283,4 +288,5 @@ class Refusing:
 
     def __exit__(self, *exc: object) -> None:
         generators.before_draw.remove(self)
-        generators.default_generator.spare = self.waiting
+        if self.waiting is not None:
+            generators.default_generator.spare = self.waiting

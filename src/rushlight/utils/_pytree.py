@@ -263,7 +263,14 @@ def _form(tree: Any, leaves: list, is_leaf: Callable | None) -> TreeSpec:
         leaves.append(tree)
         return _leaf
     children, context = node.flatten_fn(tree)
-    return TreeSpec(node.type, context, [_form(child, leaves, is_leaf) for child in children])
+    forms: list[TreeSpec] = []
+    for child in children:
+        if is_leaf is None and definition(child) is None:
+            leaves.append(child)
+            forms.append(_leaf)
+        else:
+            forms.append(_form(child, leaves, is_leaf))
+    return TreeSpec(node.type, context, forms)
 
 
 def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
@@ -285,9 +292,10 @@ def _built(spec: TreeSpec, rest: Iterator) -> Any:
     """The tree of a form with the next leaves of `rest`."""
     if spec.type is None:
         return next(rest)
-    return SUPPORTED_NODES[spec.type].unflatten_fn(
-        [_built(child, rest) for child in spec.children_specs], spec.context
-    )
+    children = [
+        next(rest) if child.type is None else _built(child, rest) for child in spec.children_specs
+    ]
+    return SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
 
 
 def tree_leaves(tree: Any, is_leaf: Callable | None = None) -> list:

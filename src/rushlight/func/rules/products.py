@@ -92,27 +92,30 @@ def linear(b: Batched) -> Any:
     x, w, bias = b.named["input"], b.named["weight"], b.named["bias"]
     if "weight" not in b.has and "bias" not in b.has:
         return b.call()
-    if "input" not in b.has and b.ndim("weight") == b.ndim("input") == 2 and "weight" in b.has:
-        n, outputs, inputs = w._array.shape  # one product for all elements
-        y = w.reshape(n * outputs, inputs) @ x.t()
-        y = y.reshape(n, outputs, x._array.shape[0]).transpose(1, 2)
-        return y if bias is None else y + (bias.unsqueeze(1) if "bias" in b.has else bias)
+    nx, nw = b.ndim("input"), b.ndim("weight")
+    if nx == nw == 2 and "weight" in b.has and ("input" not in b.has or lies_transposed(x)):
+        y = w @ x.transpose(-1, -2)  # both factors are read along their rows
+        return (y if bias is None else y + bias.unsqueeze(-1)).transpose(1, 2)
     x = b.expanded("input")
     if "weight" not in b.has:
         y = torch.nn.functional.linear(x, w)
-    elif b.ndim("weight") == b.ndim("input") == 1:
+    elif nw == nx == 1:
         y = (x.unsqueeze(1) @ w.unsqueeze(-1)).flatten()
-    elif b.ndim("weight") == 1:
-        y = (x @ in_front(w.unsqueeze(-1), max(b.ndim("input"), 2))).squeeze(-1)
-    elif b.ndim("input") == 1:
+    elif nw == 1:
+        y = (x @ in_front(w.unsqueeze(-1), max(nx, 2))).squeeze(-1)
+    elif nx == 1:
         y = (w @ x.unsqueeze(-1)).squeeze(-1)
-    elif b.ndim("input") == b.ndim("weight") == 2 and x.stride(1) == 1 != x.stride(2):
-        y = (w @ x.transpose(1, 2)).transpose(1, 2)  # both factors are read along their rows
     else:
-        y = x @ in_front(w.transpose(-1, -2), b.ndim("input"))
+        y = x @ in_front(w.transpose(-1, -2), nx)
     if bias is None:
         return y
     return y + (in_front(bias, y.dim() - 1) if "bias" in b.has else bias)
+
+
+def lies_transposed(x: Any) -> bool:
+    """Whether the columns of matrices lie next to each other in memory, not the rows."""
+    *_, s, t = x._array.strides
+    return bool(s == x._array.itemsize != t)
 
 
 @rule("internal.kron_of_matrices")

@@ -27,14 +27,16 @@ def _owner(module: Module, path: str) -> tuple[Module, str]:
 
 def _exchange(owner: Module, name: str, tensor: Any) -> Any:
     """Put a tensor (or ABSENT) in the place of a parameter, a buffer or another attribute; what was there."""
-    for table in (owner._parameters, owner._buffers):
-        if name in table:
-            before = table[name]
-            if tensor is ABSENT:
-                del table[name]
-            else:
-                table[name] = tensor
-            return before
+    table: dict[str, Any] = owner._parameters
+    if name not in table:
+        table = owner._buffers
+    if name in table:
+        before = table[name]
+        if tensor is ABSENT:
+            del table[name]
+        else:
+            table[name] = tensor
+        return before
     before = getattr(owner, name, ABSENT)
     if before is not ABSENT and not isinstance(before, Tensor):
         raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
@@ -45,23 +47,37 @@ def _exchange(owner: Module, name: str, tensor: Any) -> Any:
     return before
 
 
-@contextlib.contextmanager
-def _with_tensors(module: Module, tensors: dict[str, Tensor], given: dict) -> Iterator[None]:
-    """Inside, the named parameters, buffers and other attributes of the module are the given tensors.
+class Exchanged:
+    """A block in which the named parameters, buffers and other attributes of a module are the given tensors.
 
     What the module put in their places meanwhile is put into `given`. TypeError if a value or the attribute
     that it replaces is not a tensor; AttributeError for a missing module.
     """
-    before = []
-    try:
-        for path, tensor in tensors.items():
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-            owner, name = _owner(module, path)
-            before.append((path, owner, name, _exchange(owner, name, tensor)))
-        yield
-    finally:
-        for path, owner, name, tensor in reversed(before):
+
+    __slots__ = ("before", "given", "module", "tensors")
+
+    def __init__(self, module: Module, tensors: dict[str, Tensor], given: dict) -> None:
+        self.module, self.tensors, self.given = module, tensors, given
+        self.before: list[
+            tuple
+        ] = []  # (path, the module it leads to, the name in it, what was there)
+
+    def __enter__(self) -> None:
+        module, before = self.module, self.before
+        try:
+            for path, tensor in self.tensors.items():
+                if tensor is not None and not isinstance(tensor, Tensor):
+                    raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+                owner, name = _owner(module, path) if "." in path else (module, path)
+                before.append((path, owner, name, _exchange(owner, name, tensor)))
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        given = self.given
+        while self.before:
+            path, owner, name, tensor = self.before.pop()
             now = _exchange(owner, name, tensor)
             if path in given:
                 given[path] = now
@@ -137,13 +153,18 @@ def _reparametrize_module(
 
     What was there comes back in the opposite order, with `stack_weights` or without.
     """
-    tensors = parameters_and_buffers
-    if tie_weights:
-        tensors = _tied(module, tensors)
-    if strict:
-        _check_names(module, tensors)
-    with _with_tensors(module, tensors, parameters_and_buffers):
+    with _exchanged(module, parameters_and_buffers, tie_weights, strict):
         yield
+
+
+def _exchanged(
+    module: Module, tensors: dict[str, Tensor], tie_weights: bool, strict: bool
+) -> Exchanged:
+    """The block of a `functional_call`."""
+    tied = _tied(module, tensors) if tie_weights else tensors
+    if strict:
+        _check_names(module, tied)
+    return Exchanged(module, tied, tensors)
 
 
 def functional_call(
@@ -176,7 +197,7 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
+    with _exchanged(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
