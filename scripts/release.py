@@ -30,6 +30,9 @@ IN_SDIST = {
     "tests/test_autograd.py", "docs/build.py", "scripts/release.py", "examples/digits.py", "benchmarks/core.py",
 }  # fmt: skip
 TESTS = ("tests/test_autograd.py", "tests/test_serialization.py")
+# `torch.compile` reads bytecode, which every version of Python writes in another way.
+FORMS = "generators iter loops comprehension with tries try_except matching default_dictionaries decorated enums super split_in sched"
+COMPILED = ("tests/test_compile.py", "-k", " or ".join([*FORMS.split(), "the_interpreter_alone"]))
 PROGRAM = """
 import rushlight as torch
 torch.manual_seed(0)
@@ -117,7 +120,8 @@ def main() -> None:
             run(python, "-c", PROGRAM, cwd=Path(temporary))
             run(python, "-m", "rushlight", "--version", cwd=Path(temporary))
             run(python, "-m", "pip", "install", "-q", "pytest", "hypothesis", cwd=Path(temporary))
-            run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, cwd=source)
+            for tests in (TESTS, COMPILED):
+                run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, cwd=source)
             print(
                 f"Python {version}: installs, trains, and the tests of the sdist pass", flush=True
             )

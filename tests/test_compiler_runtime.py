@@ -1104,7 +1104,7 @@ def test_more_than_there_is(pool):
     with pytest.raises(MemoryError):
         np.empty(1 << 60, np.uint8)
     with pytest.raises(MemoryError):
-        np.empty(1 << 46, np.uint8)
+        np.empty(1 << 48, np.uint8)
     assert pool.memory_stats()["allocated"] == before
     assert np.ones(100_000).sum() == 100_000
 
