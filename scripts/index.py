@@ -50,6 +50,7 @@ LLVM = spread(LLVM)
 """
 
 
+GETTER = "self=Ptr[i64],objects=Ptr[i64],count=i64"  # what each entry of attributes.py takes
 FUNCTIONS_HEADER = '''"""The names in each file of kernels: functions, with their kind and those parameters that have a type, and whole
 numbers. Written by scripts/index.py; do not edit."""
 '''
@@ -139,17 +140,21 @@ def functions_of_kernels() -> str:
     whole numbers as `name:constant:value`."""
     text = f"{FUNCTIONS_HEADER}\nFUNCTIONS = {{\n"
     for path in sorted(KERNEL_FILES.glob("*.py")):
-        found = []
+        found: list[str] = []
+        numbers: dict[str, int] = {}
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Assign):
-                found += whole_numbers(node.targets[0], node.value)
+                numbers |= whole_numbers(node.targets[0], node.value, numbers)
             for how in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
                 kind = ast.unparse(how).partition("(")[0]
                 if kind in ("kernel", "entry"):
                     notes = ",".join(map(noted, node.args.args))
                     found.append(f"{node.name}:{kind}:{notes}")
+                elif kind == "getter":
+                    found.append(f"{node.name}:entry:{GETTER}")
                 elif kind in ("inline", "routine"):
                     found.append(f"{node.name}:{kind}:")
+        found += [f"{name}:constant:{n}" for name, n in numbers.items()]
         if path.stem != "__init__":
             text += f'    "{path.stem}": {lines(found, 8, 104).strip()},\n'
     return text + "}\n"
@@ -163,21 +168,21 @@ def noted(argument: ast.arg) -> str:
     return f"{argument.arg}={'i64' if note == 'Object' else note.replace('[Object]', '[i64]')}"
 
 
-def whole_numbers(target: ast.expr, value: ast.expr) -> list[str]:
-    """`NAME:constant:value` for an assignment of whole numbers to names: digits, their sums and shifts, `range(n)`."""
-    text = ast.unparse(value)
-    if not re.fullmatch(r"range\(\d+\)|[-+*()<, \d]+", text):
-        return []
+def whole_numbers(target: ast.expr, value: ast.expr, known: dict[str, int]) -> dict[str, int]:
+    """The names that an assignment gives whole numbers: digits, their sums and shifts, `range`, of numbers `known`."""
+    text = re.sub(r"[A-Z_]+", lambda m: str(known.get(m[0], m[0])), ast.unparse(value))
+    if not re.fullmatch(r"range\(\d+(, \d+ \+ \d+)?\)|[-+*()<, \d]+", text):
+        return {}
     names = (
         [ast.unparse(t) for t in target.elts]
         if isinstance(target, ast.Tuple)
         else [ast.unparse(target)]
     )
-    known = eval(text)
-    numbers = known if isinstance(target, ast.Tuple) else [known]
+    found = eval(text)
+    numbers = found if isinstance(target, ast.Tuple) else [found]
     if any(type(n) is not int for n in numbers):
-        return []
-    return [f"{name}:constant:{n}" for name, n in zip(names, numbers, strict=True)]
+        return {}
+    return dict(zip(names, numbers, strict=True))
 
 
 def classes() -> dict[str, str]:

@@ -95,16 +95,18 @@ def _python() -> str:
 
 def directory() -> str | None:
     """Where entries are kept, made if need be; None where nothing can or may be kept."""
-    path = os.environ.get("RUSHLIGHT_CACHE_DIR")
-    if path is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        path = os.path.join(base, "rushlight")
-    # Without a home `~` stays as it is; a relative path would be another place in every directory.
-    return _checked(path) if os.path.isabs(path) else None
+    get = os.environ.get
+    return _checked(get("RUSHLIGHT_CACHE_DIR"), get("XDG_CACHE_HOME"), get("HOME"))
 
 
 @cache
-def _checked(path: str) -> str | None:
+def _checked(path: str | None, base: str | None, home: str | None) -> str | None:
+    """`directory()` for these variables."""
+    if path is None:
+        path = os.path.join(base or os.path.join(os.path.expanduser("~"), ".cache"), "rushlight")
+    # Without a home `~` stays as it is; a relative path would be another place in every directory.
+    if not os.path.isabs(path):
+        return None
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         try:

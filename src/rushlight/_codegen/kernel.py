@@ -41,7 +41,11 @@ class Entry(Source):
 
     def address(self, **known: Any) -> int:
         """The address of its machine code, for values of the names that it leaves open."""
-        return self._load(known)[0]
+        found: dict[tuple, int] = self.__dict__.setdefault("_addresses", {})
+        key = tuple(known.items())
+        if key not in found:
+            found[key] = self._load(known)[0]
+        return found[key]
 
     def _names(self) -> list[str]:
         return [self.__name__]

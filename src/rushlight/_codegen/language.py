@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from rushlight._codegen.types import Type
 
@@ -80,12 +80,11 @@ SIMPLE = {
 }  # words that are one operation of the representation, on arguments of one type
 
 
-class External(NamedTuple):
+class External:
     """A function of C for kernels to call: its name (see `native.symbol`), what it returns and takes."""
 
-    name: str
-    result: Type | None
-    takes: tuple[Type, ...]
+    def __init__(self, name: str, result: Type | None, takes: tuple[Type, ...]) -> None:
+        self.name, self.result, self.takes = name, result, takes
 
 
 def external(name: str, result: Type | None, *types: Type) -> External:

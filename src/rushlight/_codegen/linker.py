@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from struct import iter_unpack, pack_into, unpack_from
-from typing import Any, NamedTuple
+from typing import Any
 
 # Of the ELF specification: kinds of sections, flags of sections, numbers of sections, kinds of relocations.
 SYMBOLS, RELOCATIONS, ZEROS, UNWINDING = 2, 4, 8, 0x70000001
@@ -28,28 +28,33 @@ def available() -> bool:
     return sys.platform == "linux" and machine() == "x86_64"
 
 
-class Section(NamedTuple):
+class Section:
     """A line of the table of sections."""
 
-    name: int
-    kind: int
-    flags: int
-    address: int
-    start: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    entry_size: int
+    __slots__ = ("alignment", "flags", "info", "kind", "link", "size", "start")
+
+    def __init__(self, line: tuple[int, ...]) -> None:
+        (
+            _,
+            self.kind,
+            self.flags,
+            _,
+            self.start,
+            self.size,
+            self.link,
+            self.info,
+            self.alignment,
+            _,
+        ) = line
 
 
-class Symbol(NamedTuple):
+class Symbol:
     """A line of the table of symbols; `section` is UNDEFINED for what stands elsewhere."""
 
-    name: str
-    is_global: bool
-    section: int
-    value: int
+    __slots__ = ("is_global", "name", "section", "value")
+
+    def __init__(self, name: str, is_global: bool, section: int, value: int) -> None:
+        self.name, self.is_global, self.section, self.value = name, is_global, section, value
 
 
 class ObjectFile:
@@ -62,7 +67,7 @@ class ObjectFile:
         (table,) = unpack_from("<Q", code, 40)
         (count,) = unpack_from("<H", code, 60)
         lines = iter_unpack("<IIQQQQIIQQ", code[table : table + 64 * count])
-        self.sections = [Section(*line) for line in lines]
+        self.sections = [*map(Section, lines)]
         self.symbols: list[Symbol] = []
         for s in self.sections:
             if s.kind == SYMBOLS:
@@ -71,15 +76,13 @@ class ObjectFile:
                     start = strings + name
                     text = code[start : code.index(0, start)].decode()
                     self.symbols.append(Symbol(text, info >> 4 != 0, section, value))
+        # The global names that it defines, and those that it needs.
+        named = [s for s in self.symbols if s.is_global]
+        self.defined = {s.name for s in named if s.section != UNDEFINED}
+        self.needed = {s.name for s in named} - self.defined
 
     def bytes_of(self, section: Section) -> bytes:
         return self.code[section.start : section.start + section.size]
-
-    def names(self) -> tuple[set[str], set[str]]:
-        """The global names that it defines, and those that it needs."""
-        named = [s for s in self.symbols if s.is_global]
-        defined = {s.name for s in named if s.section != UNDEFINED}
-        return defined, {s.name for s in named} - defined
 
 
 def link(file: ObjectFile, address_of: Callable[[str], int]) -> dict[str, int]:
@@ -192,8 +195,15 @@ def in_process(name: str) -> int | None:
 
     for library in (None, "libm.so.6"):
         try:
-            found = getattr(ctypes.CDLL(library), name)
+            found = getattr(_library(library), name)
         except (AttributeError, OSError):
             continue
         return ctypes.cast(found, ctypes.c_void_p).value
     return None
+
+
+@cache
+def _library(name: str | None) -> Any:
+    import ctypes
+
+    return ctypes.CDLL(name)

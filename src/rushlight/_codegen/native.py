@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -137,6 +136,8 @@ def _undisturbed(f: Callable, *args: Any) -> Any:
     """`f(*args)`, with Ctrl-C behind it: what an exception leaves half freed, llvmlite frees again, and the process ends."""
     if threading.current_thread() is not threading.main_thread():
         return f(*args)
+    import signal
+
     came: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if before is None:  # it is not Python's, which could not give it back
@@ -423,9 +424,10 @@ _object_file = lru_cache(8)(linker.ObjectFile)  # one that calls units is looked
 def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
     """The names that an object file defines and those that it needs; (None, {}) unless 64-bit ELF."""
     try:
-        return _object_file(code).names()
+        file = _object_file(code)
     except ValueError:
         return None, set()
+    return file.defined, file.needed
 
 
 def keep(thing: Any) -> None:

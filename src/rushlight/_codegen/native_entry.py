@@ -31,7 +31,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -377,14 +377,19 @@ def bind(
     return entry
 
 
-class Bound(NamedTuple):
+class Bound:
     """What an entry was bound to, as `bind` was told."""
 
-    infer: tuple[Kernel, dict[str, Any]]
-    arrays: tuple
-    results: tuple
-    runs: tuple
-    words: tuple[str, tuple[str, ...]] = ("", ())
+    def __init__(
+        self,
+        infer: tuple[Kernel, dict[str, Any]],
+        arrays: tuple,
+        results: tuple,
+        runs: tuple,
+        words: tuple[str, tuple[str, ...]],
+    ) -> None:
+        self.infer, self.arrays, self.results, self.runs = infer, arrays, results, runs
+        self.words = words
 
     def kinds(self) -> str:
         """A letter for each argument, see `bound`."""
@@ -412,7 +417,8 @@ def python_entry(bound: Bound, block: Any = None) -> Callable[..., Any]:
     `block`, a `recording`: it does not hear of shape inference, and is told of the arrays in which kernels say that
     something is wrong.
     """
-    infer, arrays, results, runs, (_, taken) = bound
+    infer, arrays, results, runs = bound.infer, bound.arrays, bound.results, bound.runs
+    taken = bound.words[1]
     kinds = bound.kinds()
     block = block or SimpleNamespace(silent=False, wrong=[])
 

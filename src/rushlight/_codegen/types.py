@@ -133,6 +133,11 @@ def vector(element: Type, lanes: int) -> Type:
     return _vectors[key]
 
 
+def width(t: Type) -> int:
+    """Lanes of a vector of what `t` is in registers."""
+    return 64 // t.loaded.size
+
+
 def of(dtype: np.dtype) -> Type | None:
     """The type for a NumPy dtype; None where the language has none."""
     return _OF.get(dtype)

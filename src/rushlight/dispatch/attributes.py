@@ -27,6 +27,7 @@ def install() -> None:
     """Put native getters into the properties of `Tensor`, which stay the objects that they are."""
     if not llvm.active:
         return
+    from rushlight._codegen.call_entry import bind_getter
     from rushlight._codegen.kernel import addresses
     from rushlight._codegen.kernels import attributes
     from rushlight._codegen.runtime import abi
@@ -39,7 +40,7 @@ def install() -> None:
     made = addresses(*(getattr(attributes, name) for name in VALUES))
     for (name, values), address in zip(VALUES.items(), made, strict=True):
         held = vars(Tensor)[name]
-        getter = attributes.bind(name, address, slots, (Tensor, np.ndarray, held.fget, *values))
+        getter = bind_getter(name, address, slots, (Tensor, np.ndarray, held.fget, *values))
         property.__init__(held, getter, held.fset, held.fdel, held.__doc__)
         held.__set_name__(Tensor, name)  # which errors say
         setattr(Tensor, name, held)  # so that Python forgets what it knew of the getter

@@ -162,16 +162,17 @@ def entry_of(op: Op, into: bool = False) -> Callable | None:
         return None
     if op.intermediates and "whole" not in op.scope or several and op.outputs == "list":
         return None
-    from rushlight._codegen.kernels import calls
+    from rushlight._codegen.call_entry import Recorded, Taken, bind
+    from rushlight._codegen.kernels import call_nodes, calls
 
     if op.lists:
         if op.first is None or op.params[:1] != op.inputs or op.operands() is not None:
             return None
-        listed = calls.Taken(1), calls.Recorded(), None, calls.call_list
-        return partial(calls.bind, op, bound_to(), *listed)
+        listed = Taken(1), Recorded(), None, calls.call_list
+        return partial(bind, op, bound_to(), *listed)
     function, values = emit.entry_values(op, {p: p for p in op.params})
     values = [v.rpartition("=")[2] for v in values]
-    if len(values) > calls.MOST:
+    if len(values) > call_nodes.MOST:
         return None
     places = {v: k for k, v in enumerate(values)}
     if op.view:
@@ -179,7 +180,7 @@ def entry_of(op: Op, into: bool = False) -> Callable | None:
         if values[at - 1 :] != [*op.params] or op.params[:1] != op.inputs:
             return None
         how = recorded(op, places, "N", op.inputs)
-        return partial(calls.bind, op, bound_to(), calls.Taken(at), how)
+        return partial(bind, op, bound_to(), Taken(at), how)
     if any(v not in op.inputs and re.search(rf"\b{i}\b", v) for i in op.inputs for v in values):
         return None  # arithmetic on arrays
     alike = op.elementwise and op.promote is not None
@@ -196,10 +197,8 @@ def entry_of(op: Op, into: bool = False) -> Callable | None:
     lies = None if (inputs := op.operands()) is None else (0, [places[i] for i in inputs])
     results = op.scope["results"] if several else None
     copy = op.copy_order if function == "whole" and not into else ""
-    taken = calls.Taken(*bits, alike, kinds, lies, copy)
-    return partial(
-        calls.bind, op, bound_to(), taken, how, results, calls.call_into if into else None
-    )
+    taken = Taken(*bits, alike, kinds, lies, copy)
+    return partial(bind, op, bound_to(), taken, how, results, calls.call_into if into else None)
 
 
 def when_called(op: Op, name: str, make: Callable) -> Callable:
@@ -216,7 +215,7 @@ def when_called(op: Op, name: str, make: Callable) -> Callable:
 
 def entries_for_numbers(op: Op) -> dict[str, Callable]:
     """What makes the native entries of `tensor <op> number`, for a float and an int, where the operator has an entry."""
-    from rushlight._codegen.kernels import calls
+    from rushlight._codegen.call_entry import Taken, bind
 
     first, other = op.inputs
     how = recorded(op, {first: 0, other: 1}, "NS", (first,))
@@ -225,9 +224,7 @@ def entries_for_numbers(op: Op) -> dict[str, Callable]:
     inputs = op.operands((other,)) or ()
     lies = (int(other in inputs), [0] if first in inputs else [])
     return {
-        f"entry_{n}": partial(
-            calls.bind, op, bound_to(), calls.Taken(1, 0, wanted, True, kind, lies), how
-        )
+        f"entry_{n}": partial(bind, op, bound_to(), Taken(1, 0, wanted, True, kind, lies), how)
         for n, kind in kinds.items()
     }
 
@@ -238,9 +235,10 @@ def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) ->
     `places`: where each parameter stands among the arguments of the kernel; `node`: the name of their class in printed
     lines; `ins`: the inputs that are tensors, where others are numbers.
     """
-    from rushlight._codegen.kernels import call_nodes, calls
+    from rushlight._codegen.call_entry import Recorded
+    from rushlight._codegen.kernels import call_nodes
 
-    none, want = calls.Recorded(), tuple(i for i in op.wanted() if i in ins)
+    none, want = Recorded(), tuple(i for i in op.wanted() if i in ins)
     known = op.scope.get(node) is not None and {*op.inputs} <= {*places}
     if not (known and want) or op.outputs is not None or op.intermediates:
         return none
@@ -263,7 +261,7 @@ def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) ->
             statics.append((kind, places[source]))
         else:
             return none
-    return calls.Recorded(
+    return Recorded(
         node=op.scope[node],
         pair=op.scope["N1"] if op.node_pair else None,
         pair_at=places["dim"] if op.node_pair else -1,

@@ -12,8 +12,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import bags as reference
 from rushlight._codegen.kernels import bags as kernels
-from rushlight._codegen.kernels.rows import width
-from rushlight._codegen.types import bf16, f16, f32, f64, of
+from rushlight._codegen.types import bf16, f16, f32, f64, of, width
 from rushlight.core.dtype_sets import F32, FLOATING, I64, REDUCED
 
 MODES = ("sum", "mean", "most")

@@ -49,11 +49,10 @@ from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.conv import by_channel
 from rushlight._codegen import product_sizes
+from rushlight._codegen.conv_plan import DepthwisePlan, Plan
 from rushlight._codegen.kernels import columns as of_windows
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import conv_direct
-from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
-from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import BF16, F32, FLOATING, FULL, I8, I16, I32, I64, U8
 
@@ -554,12 +553,12 @@ def implicit_gemm(
         return result
     if p.direction == "forward":
         frame, plan = forward_plan(p)
-        a, weights, w = framed(a, frame, p), ROWS_OF_K, dense(b, p.layouts[1])
+        a, weights, w = framed(a, frame, p), kernels.ROWS_OF_K, dense(b, p.layouts[1])
     else:
         frame, plan, reordering = transposed_plan(p)
-        a, weights, w = framed(a, frame, p), TURNED, np.ascontiguousarray(b)
+        a, weights, w = framed(a, frame, p), kernels.TURNED, np.ascontiguousarray(b)
         if not plan[Plan.TAPS]:
-            weights, panels = PANELS, np.empty(plan[Plan.ROOM], p.dtype)
+            weights, panels = kernels.PANELS, np.empty(plan[Plan.ROOM], p.dtype)
             kernels.turn.compiled(E=t, T=t, L=known["L"])(w, panels, reordering)
             w = panels
     if bias is None:

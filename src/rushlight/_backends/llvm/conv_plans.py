@@ -15,15 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._codegen import native
+from rushlight._codegen.conv_plan import Plan, sizes
 from rushlight._codegen.kernels import conv as kernels
-from rushlight._codegen.kernels import conv_small
-from rushlight._codegen.kernels.conv import DEPTH, ROWS, Plan
-from rushlight._codegen.kernels.conv_direct import (
-    POSITIONS,
-    direct,
-    direct_transposed,
-    direct_weight,
-)
+from rushlight._codegen.kernels import conv_direct, conv_small
 from rushlight._codegen.product_sizes import many_registers
 from rushlight._codegen.types import Type, of
 from rushlight.core.dtype_sets import I32
@@ -36,7 +30,7 @@ if TYPE_CHECKING:
 CHUNKS = 16  # that a large convolution is cut into at least
 CHUNK = 2_000_000  # multiplications that are worth a chunk of their own
 PHASES = 64  # of a transposed convolution, at most
-sizes_of = cache(kernels.sizes)
+sizes_of = cache(sizes)
 TILE_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile of so many channels
 CODE = 420  # multiply-adds in the code of a tile, at most
 WINDOWS = 6144  # elements of windows that are read at a time
@@ -81,7 +75,7 @@ def depthwise_plan(problem: Problem) -> np.ndarray:
     else:  # of a chunk: some, since neighbours read the same
         lines = max(1, min(lines // 16, y[2], 65536 // (y[3] * y[1] * prod(p.kernel))))
     # Channels whose windows at POSITIONS outputs stay in the first-level cache.
-    reach = (POSITIONS - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1
+    reach = (conv_direct.POSITIONS - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1
     block = max(16, WINDOWS // (reach * p.kernel[0]) // 16 * 16)
     plan = (*x[:2], *x[2:], *y[2:], *padding, p.stride[0], p.dilation[0], p.kernel[0], lines, block)
     return np.array(plan, np.int64)
@@ -128,8 +122,8 @@ def rounded_up(n: int, by: int) -> int:
 def split(total: int, rows: int, others: int, work: int) -> int:
     """Places of a chunk: at most ROWS, a multiple of `rows`; `work`: multiplications in all."""
     wanted = min(CHUNKS, 1 + work // CHUNK)
-    pieces = max(-(-total // ROWS), -(-wanted // others))
-    return min(rounded_up(-(-total // pieces), rows), ROWS // rows * rows)
+    pieces = max(-(-total // kernels.ROWS), -(-wanted // others))
+    return min(rounded_up(-(-total // pieces), rows), kernels.ROWS // rows * rows)
 
 
 def offsets(channels: int, taps: list[int], channel_step: int, channels_first: bool) -> list[int]:
@@ -167,8 +161,8 @@ def fill(
 
 def depth(k: int, lanes: int) -> int:
     """Products of a block: at most DEPTH, about as many in each."""
-    blocks = max(1, -(-k // DEPTH))
-    return min(DEPTH, rounded_up(-(-k // blocks), lanes))
+    blocks = max(1, -(-k // kernels.DEPTH))
+    return min(kernels.DEPTH, rounded_up(-(-k // blocks), lanes))
 
 
 def direct_tile(r: int, each: int, k: int, taps: int, high: int, wide: int, lanes: int) -> Ints:
@@ -223,13 +217,13 @@ def direct_plan(problem: Problem) -> tuple[Any, np.ndarray] | None:
         most = 5 if many_registers() else 3  # rows of 4 sums
         rows = max(r for r in range(1, most + 1) if each % r == 0)
         lines = 2 if 2 * rows < most else 1
-        run = direct_transposed.compiled(R=rows, PAIRS=lines, **known)
+        run = conv_direct.direct_transposed.compiled(R=rows, PAIRS=lines, **known)
         work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
     else:
         rows, lines, vectors = direct_tile(rows, each, c * taps, taps, y[2], y[3], lanes)
         known |= {"R": rows, "LINES": lines, "V": vectors, "S": s, "D": d}
         apart = not native.has_masks() and y[3] > vectors * lanes
-        run = direct.compiled(FLIP=flipped, APART=apart, **known)
+        run = conv_direct.direct.compiled(FLIP=flipped, APART=apart, **known)
         work = lines * rows * taps * c * rounded_up(y[3], lanes)
     w_steps = (taps, each * taps) if transposed else (c * taps, taps)
     plan = (
@@ -274,7 +268,7 @@ def direct_weight_plan(
         max(1, CHUNK // 8 // work),
     )  # fmt: skip
     known = {"T": t, "L": lanes, "KH": kernel[0], "KW": kernel[1], "S": s, "D": d}
-    run = direct_weight.compiled(R=rows, V=vectors, **known)
+    run = conv_direct.direct_weight.compiled(R=rows, V=vectors, **known)
     return run, np.array(plan, np.int64)
 
 
@@ -362,13 +356,13 @@ def transposed_plan(problem: Problem) -> tuple[tuple, np.ndarray, np.ndarray]:
     plan[Plan.GRAIN] = max(1, CHUNK * plan[Plan.CHUNKS] // (8 * work))
     plan[Plan.DEEP] = depth(max(map(len, columns)), known["L"])
     taps = prod(kernel)
-    if len(columns) == 1 and taps <= DEPTH and plan[Plan.PLACES] <= 2 * plan[Plan.SIZE]:
+    if len(columns) == 1 and taps <= kernels.DEPTH and plan[Plan.PLACES] <= 2 * plan[Plan.SIZE]:
         # Not worth to be written down: each chunk turns its own.
         plan[Plan.TAPS], channels = taps, o // groups
-        blocks = -(-channels * taps // DEPTH)
+        blocks = -(-channels * taps // kernels.DEPTH)
         plan[Plan.DEEP] = -(-channels // blocks) * taps
-        if plan[Plan.DEEP] > DEPTH:
-            plan[Plan.DEEP] = DEPTH // taps * taps
+        if plan[Plan.DEEP] > kernels.DEPTH:
+            plan[Plan.DEEP] = kernels.DEPTH // taps * taps
     return framed, np.array(plan, np.int64), np.array(turned, np.int64)
 
 
@@ -384,13 +378,13 @@ def weight_plan(problem: Problem) -> tuple[tuple, np.ndarray]:
     column = window(p.kernel, p.dilation, x_steps, c, p.channels_last)
     k = len(column)
     plan += [k, 0, len(plan) + 3]
-    down = -(-k // ROWS)
-    plan[Plan.DEEP] = min(rounded_up(-(-k // down), known["MR"]), ROWS)
+    down = -(-k // kernels.ROWS)
+    plan[Plan.DEEP] = min(rounded_up(-(-k // down), known["MR"]), kernels.ROWS)
     down = -(-k // plan[Plan.DEEP])
     places, others = plan[Plan.PLACES], groups * plan[Plan.BLOCKS] * down
     work = places * k * o
     wanted = min(CHUNKS, 1 + work // CHUNK)
-    splits = max(1, min(-(-wanted // others), places // DEPTH))
+    splits = max(1, min(-(-wanted // others), places // kernels.DEPTH))
     plan[Plan.SPLIT] = -(-places // splits)
     plan[Plan.SPLITS] = -(-places // plan[Plan.SPLIT])
     plan[Plan.CHUNKS] = others * plan[Plan.SPLITS]

@@ -18,9 +18,9 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import layout
 from rushlight._backends.reference import softmax as reference
 from rushlight._codegen.kernels import cross_entropy as kernels
-from rushlight._codegen.kernels.rows import CHUNK, width
+from rushlight._codegen.kernels import rows as of_rows
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
-from rushlight._codegen.types import of
+from rushlight._codegen.types import of, width
 from rushlight.core.dtype_sets import F32, F64, FLOATING, I64, compute_dtype
 
 _rows, _columns = Compiled(kernels.rows_entropy), Compiled(kernels.columns_entropy)
@@ -90,7 +90,7 @@ def cross_entropy(
     w = a if weight is None else weight
     lanes = 1 if inner == 1 else width(of(d))  # type: ignore[arg-type]  # known since layout_of
     tiles = outer * -(-inner // lanes)
-    chunks = -(-tiles // max(1, CHUNK // (n * lanes)))
+    chunks = -(-tiles // max(1, of_rows.CHUNK // (n * lanes)))
     facts = np.empty((chunks, kernels.FACTS))
     if inner == 1:
         _rows[key](a, target, w, losses, sums, facts, outer, n, skip, smoothing)

@@ -16,8 +16,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import layout
 from rushlight._backends.reference import normalize as reference
-from rushlight._codegen.kernels import norm, norm_last
-from rushlight._codegen.kernels.batch_norm import PARTS
+from rushlight._codegen.kernels import batch_norm, norm, norm_last
 from rushlight._codegen.native_entry import OTHER, ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
@@ -187,7 +186,7 @@ def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int, bool]:
 def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """What the kernels for channels that are last take for their own use."""
     n, channels = x.shape[:2]
-    parts = np.empty(n * min(size, PARTS) * 2 * channels, compute_dtype(x.dtype))
+    parts = np.empty(n * min(size, batch_norm.PARTS) * 2 * channels, compute_dtype(x.dtype))
     return parts, np.empty(n * norm_last.TABLES * channels, compute_dtype(x.dtype))
 
 

@@ -17,7 +17,6 @@ from rushlight._backends.reference import resample as reference
 from rushlight._backends.tables import Tables
 from rushlight._codegen.kernels import grid as places
 from rushlight._codegen.kernels import resample as kernels
-from rushlight._codegen.kernels.resample import BLOCK, WINDOW
 from rushlight._codegen.types import f32, f64, of
 from rushlight.core.dtype_sets import FULL, REDUCED
 
@@ -55,12 +54,12 @@ def lists(
     count = np.bincount(at, minlength=m)
     begin = np.zeros(m + 1, np.int64)
     np.cumsum(count, out=begin[1:])
-    ends = np.zeros((-(-m // BLOCK), 2), np.int64)
+    ends = np.zeros((-(-m // kernels.BLOCK), 2), np.int64)
     for i, pair in enumerate(ends):
-        mine = place[begin[i * BLOCK] : begin[min(i * BLOCK + BLOCK, m)]]
+        mine = place[begin[i * kernels.BLOCK] : begin[min(i * kernels.BLOCK + kernels.BLOCK, m)]]
         if mine.size:
             pair[:] = mine.min(), mine.max() + 1
-    if rows and (ends[:, 1] - ends[:, 0]).max() > WINDOW:
+    if rows and (ends[:, 1] - ends[:, 0]).max() > kernels.WINDOW:
         return None
     taps = int(count[0]) if count[0] in TAPS and (count == count[0]).all() else 0
     first = slice(0, None, max(taps, 1))

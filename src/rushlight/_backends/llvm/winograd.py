@@ -18,9 +18,9 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.reference.conv import empty
 from rushlight._codegen import product_sizes
+from rushlight._codegen.conv_plan import WinogradPlan
 from rushlight._codegen.kernels import winograd as kernels
 from rushlight._codegen.kernels.schemes import SCHEMES, Scheme
-from rushlight._codegen.kernels.winograd import GAP, ROOM, RUN, TILES, Plan
 from rushlight._codegen.types import f32
 from rushlight.core.dtype_sets import F32
 
@@ -55,7 +55,7 @@ def cycles(s: Scheme, n: int, c: int, o: int, out: Ints, apart: int) -> tuple[fl
     block = 2 * sizes()["L"]
     wide = s.outputs * apart
     tiles = n * up(out[0], wide) * up(out[1], wide) * apart * apart
-    products = tiles * s.products**2 * (c + 8 * up(c, RUN)) * up(o, block) * block / 32
+    products = tiles * s.products**2 * (c + 8 * up(c, kernels.RUN)) * up(o, block) * block / 32
     ways = tiles * (s.values**2 * c + s.points**2 * o) / 4 + s.products**2 * c * o / 5
     taps = s.taps**2 / (4 if s.outputs == 4 else 1)
     ordered = n * out[0] * out[1] * taps * c * up(o, block // 2) * block / 54
@@ -86,10 +86,12 @@ def scheme_for(problem: Problem) -> int | None:
         good = (step == 1 or apart == 1) and 0 <= pad < reach
         good = good and out == ((h + 2 * pad - reach) // step + 1, (w + 2 * pad - reach) // step + 1)  # fmt: skip
     c, o = read[1] // p.groups, written[1] // p.groups
-    most = ROOM // (SCHEMES[number].values ** 2 * RUN * up(c, RUN)) if c else 0
+    most = (
+        kernels.ROOM // (SCHEMES[number].values ** 2 * kernels.RUN * up(c, kernels.RUN)) if c else 0
+    )
     if not good or min(n, c, o, *out) < 1 or most < max(sizes()["MR"], apart * apart):
         return None
-    if apart * apart > TILES:
+    if apart * apart > kernels.TILES:
         return None
     if p.direction == "weight" and LOSS and o <= 16:
         return None
@@ -138,32 +140,43 @@ def plan_of(
     block = 2 * sizes()["L"]
     down, across = up(y[2], s.outputs * apart), up(y[3], s.outputs * apart)
     rows = sizes()["MR"]
-    most = TILES
+    most = kernels.TILES
     if not weight:
-        most = min(TILES, ROOM // (s.values**2 * RUN * up(c, RUN)) // rows * rows)
+        most = min(
+            kernels.TILES,
+            kernels.ROOM // (s.values**2 * kernels.RUN * up(c, kernels.RUN)) // rows * rows,
+        )
     most //= apart * apart
     pieces = up(across, most)
     wide, lines = up(across, pieces), n * down
     pieces = up(across, wide)
     high = height(lines, max(1, most // wide), wide * apart * apart, pieces, s.products**2 * c * o)
     chunks = up(lines, high)
-    plan = [0] * Plan.TERMS
-    plan[: Plan.LINES] = c, o, *x[2:], *y[2:], padding, down, across
-    plan[Plan.LINES], plan[Plan.HIGH], plan[Plan.WIDE] = lines, high, wide
-    plan[Plan.TAP], plan[Plan.LANE] = windows
-    plan[Plan.APART], plan[Plan.X_LAST], plan[Plan.Y_LAST] = apart, x_last, y_last
-    plan[Plan.X_IMAGE], plan[Plan.Y_IMAGE] = (a[1] * a[2] * a[3] for a in (x, y))
+    plan = [0] * WinogradPlan.TERMS
+    plan[: WinogradPlan.LINES] = c, o, *x[2:], *y[2:], padding, down, across
+    plan[WinogradPlan.LINES], plan[WinogradPlan.HIGH], plan[WinogradPlan.WIDE] = lines, high, wide
+    plan[WinogradPlan.TAP], plan[WinogradPlan.LANE] = windows
+    plan[WinogradPlan.APART], plan[WinogradPlan.X_LAST], plan[WinogradPlan.Y_LAST] = (
+        apart,
+        x_last,
+        y_last,
+    )
+    plan[WinogradPlan.X_IMAGE], plan[WinogradPlan.Y_IMAGE] = (a[1] * a[2] * a[3] for a in (x, y))
     if weight:
-        blocks = up(c, kernels.rows_of(number)) * up(o, RUN)
+        blocks = up(c, kernels.rows_of(number)) * up(o, kernels.RUN)
         split = up(lines, min(up(SUMS, blocks), chunks))
-        plan[Plan.SPLIT], plan[Plan.SPLITS] = split, up(lines, split)
-        plan[Plan.CHUNKS] = blocks * plan[Plan.SPLITS]
+        plan[WinogradPlan.SPLIT], plan[WinogradPlan.SPLITS] = split, up(lines, split)
+        plan[WinogradPlan.CHUNKS] = blocks * plan[WinogradPlan.SPLITS]
     else:
         chunks *= pieces
         blocks = up(o, block)
         part = block * up(blocks, min(blocks, up(SHARES, chunks)))
-        plan[Plan.PIECES], plan[Plan.PART], plan[Plan.PARTS] = pieces, part, up(o, part)
-        plan[Plan.CHUNKS] = chunks * plan[Plan.PARTS]
+        plan[WinogradPlan.PIECES], plan[WinogradPlan.PART], plan[WinogradPlan.PARTS] = (
+            pieces,
+            part,
+            up(o, part),
+        )
+        plan[WinogradPlan.CHUNKS] = chunks * plan[WinogradPlan.PARTS]
     each = range(s.products)
     terms = [
         (s.point[p] * s.points + s.point[q], s.value[p] * s.values + s.value[q], p * s.products + q)
@@ -197,7 +210,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     )  # fmt: skip
     wrong = np.zeros(1, F32)
     again = OFTEN if scheme.products**2 * c * o > HUGE else AGAIN
-    fused = bool(plan[Plan.CHUNKS] <= again * plan[Plan.PARTS])
+    fused = bool(plan[WinogradPlan.CHUNKS] <= again * plan[WinogradPlan.PARTS])
     flipped = transposed and scheme.outputs == 2
     lanes = known["L"]
     for group in range(groups):
@@ -209,7 +222,12 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
             b = np.zeros(up(o, 2 * lanes) * 2 * lanes, F32)
             b[:o] = bias[group * o : group * o + o]
         if not fused:
-            size = scheme.products**2 * (RUN * 2 * lanes + GAP) * up(c, RUN) * up(o, 2 * lanes)
+            size = (
+                scheme.products**2
+                * (kernels.RUN * 2 * lanes + kernels.GAP)
+                * up(c, kernels.RUN)
+                * up(o, 2 * lanes)
+            )
             u = np.empty(size, F32)
             kernels.transform_windows.compiled(
                 S=number, FLIPPED=flipped, T=known["T"], L=lanes
@@ -235,7 +253,7 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarra
         number, x.shape, g.shape, problem.padding[0], problem.dilation[0], groups, (0, 0), x_last,
         g_last, True,
     )  # fmt: skip
-    splits = int(plan[Plan.SPLITS])
+    splits = int(plan[WinogradPlan.SPLITS])
     y = np.empty(problem.w, F32)
     size = o * y[0].size
     parts = np.empty(splits * size, F32) if splits > 1 else y

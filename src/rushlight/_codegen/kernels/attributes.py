@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from rushlight._codegen import native
-from rushlight._codegen.kernel import Entry, builtin, entry
+from rushlight._codegen.kernel import Entry, entry
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import (
@@ -33,6 +30,8 @@ ARRAY_AT, EDGE_AT, TENSOR, ARRAY, BEHIND, VALUE, OTHER, THIRD, FOURTH = range(9)
 
 def getter(function: Callable) -> Entry:
     """The entry of a reader: read(table, tensor, array) is a new reference, or 0."""
+    name = function.__name__
+    function.__qualname__ = f"{name}.read"  # the name itself is the entry's (`kernels/__init__.py`)
     read = inline(function)
 
     def attribute(self: Ptr[i64], objects: Ptr[Object], count: i64):
@@ -51,15 +50,8 @@ def getter(function: Callable) -> Entry:
             made = PyObject_Vectorcall(table[BEHIND], objects, count, Object(0))
         return made
 
-    attribute.__name__ = function.__name__
+    attribute.__name__ = attribute.__qualname__ = name
     return entry(attribute)
-
-
-def bind(name: str, address: int, offsets: tuple[int, int], objects: tuple) -> Callable:
-    """The builtin of an entry; `objects` stand in its table from TENSOR on and live as long as the process."""
-    table = np.array([*offsets, *map(id, objects)], np.int64)
-    native.keep((objects, table))
-    return builtin(name, address, table)
 
 
 @inline

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, b1, f64, i64, u64
+from rushlight._codegen.types import Ptr, b1, f64, i64, u64, width
 
 TABLES = 4  # tables that numbers are counted in, so that equal neighbours do not wait
 CHUNK = 65536  # numbers whose largest is found in one go

@@ -10,11 +10,11 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import above, relu
 from rushlight._codegen.kernels.header import in_order, size_of, writeable
-from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of, width
+from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of
 from rushlight._codegen.kernels.shape_inference import note
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import RUN
-from rushlight._codegen.types import Header, Ptr, f64, i64
+from rushlight._codegen.types import Header, Ptr, f64, i64, width
 
 SIDE = 4  # vectors side by side
 PARTS = 64  # chunks of rows at most: so many parts of each statistic are kept

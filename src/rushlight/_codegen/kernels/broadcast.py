@@ -9,9 +9,8 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import STREAM, WIDTH
 from rushlight._codegen.kernels.header import dims_of, in_order, same_shape, shape_of, strides_of
-from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Header, Ptr, b1, i64, u8
+from rushlight._codegen.types import Header, Ptr, b1, i64, u8, width
 
 DIMS = 8  # arrays of more dimensions are NumPy's
 PIECE = 16384  # elements of a row that is cut

@@ -6,14 +6,7 @@ another one: then the printed function goes on. What a kernel raises goes to the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
-
-import numpy as np
-
-from rushlight._codegen import native
-from rushlight._codegen.kernel import builtin, entry
+from rushlight._codegen.kernel import entry
 from rushlight._codegen.kernels import header
 from rushlight._codegen.kernels.call_arguments import (
     array_of,
@@ -30,7 +23,6 @@ from rushlight._codegen.kernels.call_nodes import (
     ARRAY_AT,
     AS_ARRAY,
     BASE_AT,
-    CONSTANT,
     COPY,
     COUNTER_AT,
     DEFAULT,
@@ -40,7 +32,6 @@ from rushlight._codegen.kernels.call_nodes import (
     KIND_AT,
     LAID_OUT,
     LIST,
-    LISTS,
     MAKE_AT,
     MOST,
     MULTI,
@@ -53,7 +44,6 @@ from rushlight._codegen.kernels.call_nodes import (
     OPERANDS,
     OUTPUTS,
     PARENT_AT,
-    RESULT,
     RESULTS,
     ROW_MAJOR_ONLY,
     SEEN_AT,
@@ -510,75 +500,3 @@ def call_view(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object
     if node != 0:
         Py_DecRef(node)
     return made
-
-
-class Recorded(NamedTuple):
-    """What an entry knows of the nodes of an operator, in the words of its table."""
-
-    node: type | None = None
-    pair: type | None = None
-    pair_at: int = -1
-    summed: bool = False
-    floating: Sequence[Any] = ()
-    inputs: Sequence[int] = ()
-    saved: Sequence[tuple[int, int]] = ()
-    statics: Sequence[tuple[int, Any]] = ()
-
-
-class Taken(NamedTuple):
-    """The calls that an entry takes: places of tensors (of a view, the place), which may be None, and may have
-    a gradient, a bit for each; whether dtypes must be the same, and which they may be; of a result that lies as
-    operands do how many numbers are among these, and the places of the others; of an operator that writes to its first
-    input the order of the copy that it is made of out of place."""
-
-    tensors: int
-    optional: int = 0
-    wanted: int = 0
-    alike: bool = False
-    dtypes: Sequence[Any] = ()
-    operands: tuple[int, Sequence[int]] | None = None
-    copy: str = ""
-
-
-def bind(
-    op: Any,
-    fixed: Sequence[int],
-    taken: Taken,
-    recorded: Recorded,
-    results: type | None = None,
-    entry: Any = None,
-) -> Callable[..., Any]:
-    """The builtin of the entry for an operator; `fixed`: its table up to FIXED, `results`: the class of the tuple of
-    several outputs; `entry`: one of those above, by default what the operator is called by."""
-    code = (entry or (call_view if op.view else call)).address()
-    copy = np.ndarray.copy if taken.copy else None
-    lies = taken.operands
-    values = [(what, id(v) if what == CONSTANT else v) for what, v in recorded.statics]
-    kept = sum(1 for place, _ in recorded.saved if place != RESULT)
-    lists = [
-        [len(taken.dtypes), *map(id, taken.dtypes)],
-        [len(recorded.floating), *map(id, recorded.floating)],
-        [len(recorded.inputs), *recorded.inputs],
-        [len(recorded.saved), kept, *chain(*recorded.saved)],
-        [len(values), *chain(*values)],
-        [-1] if lies is None else [lies[0], len(lies[1]), *lies[1]],
-    ]
-    starts = [LISTS + sum(map(len, lists[:k])) for k in range(len(lists))]
-    nodes = [id(n) if n is not None else 0 for n in (recorded.node, recorded.pair)]
-    outputs = 0 if results is None else len(op.outputs)
-    fixed = [
-        *fixed,
-        id(op),
-        outputs,
-        id(results),
-        taken.tensors,
-        taken.optional,
-        taken.wanted,
-        taken.alike,
-        0 if copy is None else id(copy),
-        taken.copy == "K",
-    ]
-    fixed += [bool(recorded.floating), *nodes, recorded.pair_at, recorded.summed, *starts]
-    table = np.array([*fixed, *chain(*lists)], np.int64)
-    native.keep((taken, recorded, table, op, results, copy))
-    return builtin(op.name, code, table, keywords=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i64
+from rushlight._codegen.types import Ptr, i64, width
 
 
 @kernel

@@ -18,43 +18,17 @@ shapes only. All extents and offsets come in one array of integers, `plan` (`Pla
 
 from __future__ import annotations
 
-from typing import Any
-
-from rushlight._codegen import product_sizes
+from rushlight._codegen.conv_plan import Plan
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.gemm import added, pack_columns, transposed
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, i32, i64
+from rushlight._codegen.types import Ptr, i32, i64
 
 DEPTH = 576  # products of a block; a packed panel is 72 KiB
 ROWS = 1000  # rows of a chunk; their sums are 125 KiB
 
 LINE = 512  # places of a channel that are written at a time; 2 L channels of them fit in a panel
 ROWS_OF_K, PANELS, TURNED = 0, 1, 2  # how `convolve` gets its weights
-
-
-def sizes(element: Type) -> dict[str, Any]:
-    """What kernels for arrays of one type are compiled for: as product_sizes.gemm_sizes, with two rows less where
-    there are twelve. Offsets of rows take the processor's other registers, and LLVM orders loads
-    badly when those do not suffice."""
-    known = product_sizes.gemm_sizes(element.loaded)
-    rows = 10 if known["MR"] == 12 else known["MR"]
-    return {"E": element, "T": element.loaded, "MR": rows, "L": known["L"]}
-
-
-class Plan:
-    """Where the fields of a plan stand; from PHASES on 3 for each phase: K, panels, offsets."""
-
-    CHUNKS, GRAIN, SIZE, BLOCKS, GROUPS, LANES = 0, 1, 2, 3, 4, 5
-    OUT, PLACES = 6, 9  # sizes of the output (3), and their product with the number of images
-    X_IMAGE, X_GROUP = 10, 11
-    TIMES, PLUS, OVER = 12, 15, 18  # place i of a dimension reads from (i * TIMES + PLUS) // OVER
-    X_STEP = 21  # of that, in elements (3)
-    Y_IMAGE, Y_CHANNEL, Y_PLACE = 24, 25, 26
-    DEEP = 27  # products of a block (weights: rows of a chunk)
-    SPLITS, SPLIT = 28, 29  # weights: parts of the places that are summed apart, places of a part
-    ROOM, TAPS = 30, 31  # of turned weights: elements of all panels; taps of a window
-    PHASES = 32
 
 
 @routine

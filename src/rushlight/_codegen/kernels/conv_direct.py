@@ -10,6 +10,7 @@ arrays whose channels are innermost: vectors lie along channels.
 
 from __future__ import annotations
 
+from rushlight._codegen.conv_plan import DepthwisePlan
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.gemm import added
 from rushlight._codegen.language import *
@@ -330,15 +331,6 @@ def add_image(source, of_g, sums, lines, plan, S, D, L):
                 if (ih >= 0) & (ih < height):
                     line = source + (ih * width + left)
                     add_products(kh, line, gs, masks, sums[kh - lines[0]], S, D, L)
-
-
-class DepthwisePlan:
-    """Where the fields of a plan of `depthwise` and `depthwise_weight` stand."""
-
-    IMAGES, CHANNELS, HEIGHT, WIDTH, OUT_HEIGHT, OUT_WIDTH, TOP, LEFT = 0, 1, 2, 3, 4, 5, 6, 7
-    DOWN, DILATION, LINES = 8, 9, 10  # stride, dilation and lines of the window
-    CHUNK = 11  # lines of the output in a chunk; `depthwise_weight`: parts in which they are summed apart
-    BLOCK = 12  # channels that go down the lines together
 
 
 @inline

@@ -8,9 +8,9 @@ counts differences and has no slope.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i64
+from rushlight._codegen.types import Ptr, i64, width
 
 LARGEST, NONZERO = -1, 0
 SIDE = 4  # vectors of distances side by side, of one row or of as many rows

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.header import dims_of, in_order, same_shape, size_of
-from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.kernels.shape_inference import at_axis, like, note
 from rushlight._codegen.kernels.trigonometry import sine_and_cosine
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, RUN
-from rushlight._codegen.types import Header, Ptr, f64, i64
+from rushlight._codegen.types import Header, Ptr, f64, i64, width
 
 FEW = 16384  # elements of an array whose slices are scaled here
 GRAIN = 16384  # pairs in a chunk

@@ -8,9 +8,9 @@ never a place.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, b1, f64, i64, u8, u32, u64
+from rushlight._codegen.types import Ptr, b1, f64, i64, u8, u32, u64, width
 
 GRAIN = 16384
 UNSIGNED = {"i32": u32, "i64": u64}

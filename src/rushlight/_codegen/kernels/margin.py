@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i64
+from rushlight._codegen.types import Ptr, i64, width
 
 # Labels of a row are listed up to the first below 0; `is_label` [N, C] is 1 for each that is listed, else 0.
 

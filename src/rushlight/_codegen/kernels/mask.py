@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.copy import move
-from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.kernels.shape_inference import (
     apart,
     dims_of,
@@ -22,7 +21,7 @@ from rushlight._codegen.kernels.shape_inference import (
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, RUN, SHAPE
 from rushlight._codegen.runtime import abi
-from rushlight._codegen.types import Header, Ptr, f64, i32, i64, u8
+from rushlight._codegen.types import Header, Ptr, f64, i32, i64, u8, width
 
 CHUNK = 4096  # elements that are chosen from at a time
 

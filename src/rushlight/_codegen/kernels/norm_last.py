@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.batch_norm import PARTS, SIDE, strip_moments, strip_sums
-from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of, width
+from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, f64, i64
+from rushlight._codegen.types import Ptr, f64, i64, width
 
 TABLES = 4  # rows of numbers that are kept for each sample, besides two for each chunk
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, b1, i32, i64, u32, u64
+from rushlight._codegen.types import Ptr, Type, b1, i32, i64, u32, u64, width
 
 ROOM = 1 << 16  # elements of a plane of a half type that are added up in float32, at most
 UNROLLED = 7  # windows up to this width are written out

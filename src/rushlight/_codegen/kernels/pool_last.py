@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.pool import inside, lowest
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, i32, i64
+from rushlight._codegen.types import Ptr, i32, i64, width
 
 SIDE = 2  # vectors of channels that are taken together
 

@@ -7,15 +7,10 @@ the order is fixed, and the error grows with the length of a row over the number
 from __future__ import annotations
 
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Type, i64
+from rushlight._codegen.types import i64, width
 
 CHUNK = 16384  # elements in a chunk of rows
 SIDE = 8  # vectors side by side, so that one need not wait for the other
-
-
-def width(t: Type) -> int:
-    """Lanes of a vector of what `t` is in registers."""
-    return 64 // t.loaded.size
 
 
 @inline

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.gemm import added
-from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.kernels.shape_inference import dims_of, in_order, shape_of, strides_of
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
-from rushlight._codegen.types import Header, Ptr, i64
+from rushlight._codegen.types import Header, Ptr, i64, width
 
 MOST = 8192  # cycles that these may take, as they are estimated: larger ones are worth a plan
 SIDE = 4  # rows, or columns, whose sums run side by side

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.pool import lowest_of
-from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, b1, i32, i64
+from rushlight._codegen.types import Ptr, b1, i32, i64, width
 
 
 @inline

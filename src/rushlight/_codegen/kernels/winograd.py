@@ -23,11 +23,12 @@ like any other.
 The gradient of the windows is the transpose: G' [sum over tiles of (B' d B) * (A y A')] G for the
 gradients y of results, products [C, tiles] times [tiles, O], for a block of `rows` x `columns` channels.
 
-All extents stand in one array of integers, `plan` (`Plan` names its fields).
+All extents stand in one array of integers, `plan` (`WinogradPlan` names its fields).
 """
 
 from __future__ import annotations
 
+from rushlight._codegen.conv_plan import WinogradPlan
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.conv import write_columns
 from rushlight._codegen.kernels.gemm import transposed
@@ -45,25 +46,6 @@ GAP = 16  # elements between the matrices, which else would share a few lines of
 def rows_of(s: int) -> int:
     """Channels of the input in a block of a gradient; columns are RUN."""
     return RUN if SCHEMES[s].products < 5 else RUN // 2
-
-
-class Plan:
-    """Where the fields of a plan stand."""
-
-    CHANNELS, LANES = 0, 1  # of the input, of the output
-    H, W, OUT_H, OUT_W, PADDING = 2, 3, 4, 5, 6
-    DOWN, ACROSS = 7, 8  # blocks of an image
-    LINES = 9  # rows of blocks of all images
-    HIGH, WIDE = 10, 11  # blocks of a chunk
-    PIECES = 12  # chunks beside each other
-    PARTS, PART = 13, 14  # shares of the output channels; channels of a share
-    CHUNKS = 15
-    TAP, LANE = 16, 17  # weights: steps from an input channel, an output channel to the next
-    SPLITS, SPLIT = 18, 19  # gradient: parts of the lines that are summed apart, lines of a part
-    APART = 20  # what windows are dilated by
-    X_IMAGE, Y_IMAGE = 21, 22  # steps from an image to the next
-    X_LAST, Y_LAST = 23, 24  # where channels are innermost: step from a place to the next, else 0
-    TERMS = 25  # of each product: its point, its value, its number
 
 
 @inline
@@ -98,7 +80,7 @@ def squared(rows, m, T, L):
 def read_channels(x, frame, H, W, place, left, row, high, column, wide, T, L):
     """Of L channels of an image, of which `left` exist, rows [row, row + high) and columns [column,
     column + wide) into a frame with the channels innermost, as far as they exist; what else the frame
-    holds stays. `place`: as Plan.X_LAST."""
+    holds stays. `place`: as WinogradPlan.X_LAST."""
     first, begin = max(row, i64(0)), max(column, i64(0))
     end, right = min(row + high, H), min(column + wide, W)
     run, rows, each = right - begin, end - first, right - begin
@@ -212,16 +194,17 @@ def windows(w, u, plan, left, channels, FLIPPED, S, T, L):
     K, N = SCHEMES[S].taps, SCHEMES[S].products
     matrix = RUN * 2 * L + GAP
     for v in range(2):
-        to, lane = u + v * L, plan[Plan.LANE]
+        to, lane = u + v * L, plan[WinogradPlan.LANE]
         at = [w + min(left - 1, v * L + i) * lane for i in range(L)]
         for c in range(channels):
             taps = []
             for begin in unroll(range(0, K * K, L)):
                 mask = iota(i32, L) < i32(K * K - begin)
                 for i in unroll(L):
-                    prefetch(at[i] + ((c + AHEAD) * plan[Plan.TAP] + begin))
+                    prefetch(at[i] + ((c + AHEAD) * plan[WinogradPlan.TAP] + begin))
                 taps = taps + transposed(
-                    [load(at[i] + (c * plan[Plan.TAP] + begin), L, mask) for i in range(L)], L
+                    [load(at[i] + (c * plan[WinogradPlan.TAP] + begin), L, mask) for i in range(L)],
+                    L,
                 )
             taps = taps[: K * K]
             if FLIPPED:
@@ -295,8 +278,12 @@ def write_tiles(
     """The results of 2 L channels from `o` on, of which `left` exist, of the tiles that `read_tiles`
     read."""
     W = 2 * L
-    each = SCHEMES[S].outputs * plan[Plan.APART]
-    down, height, width = plan[Plan.DOWN], plan[Plan.OUT_H], plan[Plan.OUT_W]
+    each = SCHEMES[S].outputs * plan[WinogradPlan.APART]
+    down, height, width = (
+        plan[WinogradPlan.DOWN],
+        plan[WinogradPlan.OUT_H],
+        plan[WinogradPlan.OUT_W],
+    )
     span = min(each * wide, width - each * column)
     line = i64(first)
     at = sums
@@ -305,9 +292,9 @@ def write_tiles(
         n, row = line // down, line % down
         lines = min(down - row, last - line)
         high = min(each * lines, height - each * row)
-        wrong += transform_back(at, bias + o, points, wide, lines, span, plan[Plan.APART], matrix,
+        wrong += transform_back(at, bias + o, points, wide, lines, span, plan[WinogradPlan.APART], matrix,
                                 S=S, T=T, L=L)  # fmt: skip
-        to, place = y + n * plan[Plan.Y_IMAGE], plan[Plan.Y_LAST]
+        to, place = y + n * plan[WinogradPlan.Y_IMAGE], plan[WinogradPlan.Y_LAST]
         if place > 0:
             masks = [iota(i32, L) < i32(left - v * L) for v in range(2)]
             for r in range(high):
@@ -324,7 +311,7 @@ def write_tiles(
             for r in range(high):
                 write_columns(points + r * span * W, to + r * width, height * width, run, left,
                               E=T, L=L)  # fmt: skip
-        at = at + lines * wide * (plan[Plan.APART] * plan[Plan.APART] * W)
+        at = at + lines * wide * (plan[WinogradPlan.APART] * plan[WinogradPlan.APART] * W)
         line += lines
     return wrong
 
@@ -342,41 +329,44 @@ def convolve(S, FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], w
         SCHEMES[S].outputs,
     )
     EDGE, STEP = SCHEMES[S].edge, SCHEMES[S].step
-    for lo, hi in parallel(plan[Plan.CHUNKS], 1):
+    for lo, hi in parallel(plan[WinogradPlan.CHUNKS], 1):
         v = array(T, ROOM + SCHEMES[S].values * SCHEMES[S].values * GAP)
         own = array(T, N * (RUN * 2 * L + GAP) if FUSED else L)
         sums = array(T, POINTS * POINTS * ((TILES + MR) * 2 * L + GAP))
         frame = array(T, TILES * max(EDGE * EDGE, 2 * OUT * OUT) * L)
         across = i64((TILES + MR) * 2 * L + GAP)
-        apart = plan[Plan.APART]
+        apart = plan[WinogradPlan.APART]
         for t in range(lo, hi):
-            part, rest = t % plan[Plan.PARTS], t // plan[Plan.PARTS]
-            piece, line = rest % plan[Plan.PIECES], rest // plan[Plan.PIECES] * plan[Plan.HIGH]
-            last = min(line + plan[Plan.HIGH], plan[Plan.LINES])
-            column = piece * plan[Plan.WIDE]
-            wide = min(plan[Plan.WIDE], plan[Plan.ACROSS] - column)
-            tiles, k = (last - line) * wide * (apart * apart), plan[Plan.CHANNELS]
+            part, rest = t % plan[WinogradPlan.PARTS], t // plan[WinogradPlan.PARTS]
+            piece, line = (
+                rest % plan[WinogradPlan.PIECES],
+                rest // plan[WinogradPlan.PIECES] * plan[WinogradPlan.HIGH],
+            )
+            last = min(line + plan[WinogradPlan.HIGH], plan[WinogradPlan.LINES])
+            column = piece * plan[WinogradPlan.WIDE]
+            wide = min(plan[WinogradPlan.WIDE], plan[WinogradPlan.ACROSS] - column)
+            tiles, k = (last - line) * wide * (apart * apart), plan[WinogradPlan.CHANNELS]
             runs = (k + (RUN - 1)) // RUN
-            most = plan[Plan.HIGH] * plan[Plan.WIDE] * (apart * apart)
+            most = plan[WinogradPlan.HIGH] * plan[WinogradPlan.WIDE] * (apart * apart)
             depth = (most + (MR - 1)) // MR * (MR * RUN)
             matrix = runs * depth + GAP
-            read_tiles(x, v, frame, plan[Plan.H], plan[Plan.W], k, plan[Plan.X_IMAGE],
-                       plan[Plan.X_LAST], plan[Plan.PADDING], plan[Plan.DOWN], apart, line, last,
+            read_tiles(x, v, frame, plan[WinogradPlan.H], plan[WinogradPlan.W], k, plan[WinogradPlan.X_IMAGE],
+                       plan[WinogradPlan.X_LAST], plan[WinogradPlan.PADDING], plan[WinogradPlan.DOWN], apart, line, last,
                        column, wide, matrix, depth, ROW=RUN, EDGE=EDGE, STEP=STEP,
                        TABLE=SCHEMES[S].forth, T=T, L=L)  # fmt: skip
-            o = part * plan[Plan.PART]
-            end = min(o + plan[Plan.PART], plan[Plan.LANES])
+            o = part * plan[WinogradPlan.PART]
+            end = min(o + plan[WinogradPlan.PART], plan[WinogradPlan.LANES])
             while o < end:
                 left = min(end - o, i64(2 * L))
                 for run in range(runs):
                     c, begin = run * RUN, i64(1) if run == 0 else i64(0)
                     channels, ready = min(k - c, i64(RUN)), own
                     if FUSED:
-                        source = u + (o * plan[Plan.LANE] + c * plan[Plan.TAP])
+                        source = u + (o * plan[WinogradPlan.LANE] + c * plan[WinogradPlan.TAP])
                         windows(source, own, plan, left, channels, FLIPPED=FLIPPED, S=S, T=T, L=L)
                     else:
                         ready = u + (o // (2 * L) * runs + run) * (N * (RUN * 2 * L + GAP))
-                    multiply(v + run * depth, ready, sums, plan + Plan.TERMS, i64(N), tiles,
+                    multiply(v + run * depth, ready, sums, plan + WinogradPlan.TERMS, i64(N), tiles,
                              channels, matrix, across, begin, T=T, MR=MR, L=L)  # fmt: skip
                 bad = write_tiles(
                     sums, bias, y, frame, plan, line, last, column, wide, o, left, across, S=S, T=T,
@@ -391,13 +381,13 @@ def convolve(S, FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], w
 def transform_windows(S, FLIPPED, w: Ptr[T], u: Ptr[T], plan: Ptr[i64]):
     """What `windows` makes of all windows: u [O / 2 L, C / RUN, ...]."""
     N = SCHEMES[S].products * SCHEMES[S].products
-    runs = (plan[Plan.CHANNELS] + (RUN - 1)) // RUN
-    for lo, hi in parallel((plan[Plan.LANES] + (2 * L - 1)) // (2 * L) * runs, 1):
+    runs = (plan[WinogradPlan.CHANNELS] + (RUN - 1)) // RUN
+    for lo, hi in parallel((plan[WinogradPlan.LANES] + (2 * L - 1)) // (2 * L) * runs, 1):
         for piece in range(lo, hi):
             o, c = piece // runs * (2 * L), piece % runs * RUN
-            source = w + (o * plan[Plan.LANE] + c * plan[Plan.TAP])
+            source = w + (o * plan[WinogradPlan.LANE] + c * plan[WinogradPlan.TAP])
             windows(source, u + piece * (N * (RUN * 2 * L + GAP)), plan,
-                    min(plan[Plan.LANES] - o, i64(2 * L)), min(plan[Plan.CHANNELS] - c, i64(RUN)),
+                    min(plan[WinogradPlan.LANES] - o, i64(2 * L)), min(plan[WinogradPlan.CHANNELS] - c, i64(RUN)),
                     FLIPPED=FLIPPED, S=S, T=T, L=L)  # fmt: skip
 
 
@@ -450,45 +440,48 @@ def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Pt
     Where lines of tiles are summed in parts, `parts` has room for a result of each. The numbers of
     channels of a block are multiples of MR and of 2 L.
     """
-    channels, lanes = plan[Plan.CHANNELS], plan[Plan.LANES]
+    channels, lanes = plan[WinogradPlan.CHANNELS], plan[WinogradPlan.LANES]
     EDGE, STEP, OUT, K = SCHEMES[S].edge, SCHEMES[S].step, SCHEMES[S].outputs, SCHEMES[S].taps
     N, VALUES, POINTS, ROWS = SCHEMES[S].products, SCHEMES[S].values, SCHEMES[S].points, rows_of(S)
     size = channels * lanes * (K * K)
-    for lo, hi in parallel(plan[Plan.CHUNKS], 1):
+    for lo, hi in parallel(plan[WinogradPlan.CHUNKS], 1):
         of_v, of_u, square = i64(TILES * ROWS + GAP), i64(TILES * RUN + GAP), i64(ROWS * RUN + GAP)
         v = array(T, VALUES * VALUES * (TILES * ROWS + GAP))
         u = array(T, POINTS * POINTS * (TILES * RUN + GAP))
         z = array(T, N * N * (ROWS * RUN + GAP))
         frame = array(T, TILES * EDGE * EDGE * L)
-        apart = plan[Plan.APART]
-        terms = plan + Plan.TERMS
+        apart = plan[WinogradPlan.APART]
+        terms = plan + WinogradPlan.TERMS
         for t in range(lo, hi):
-            part, block = t % plan[Plan.SPLITS], t // plan[Plan.SPLITS]
+            part, block = t % plan[WinogradPlan.SPLITS], t // plan[WinogradPlan.SPLITS]
             blocks = (channels + (ROWS - 1)) // ROWS
             c, o = block % blocks * ROWS, block // blocks * RUN
             rows, columns = min(channels - c, i64(ROWS)), min(lanes - o, i64(RUN))
-            line = part * plan[Plan.SPLIT]
-            end = min(line + plan[Plan.SPLIT], plan[Plan.LINES])
-            step_x, step_g = plan[Plan.H] * plan[Plan.W], plan[Plan.OUT_H] * plan[Plan.OUT_W]
-            if plan[Plan.X_LAST] > 0:
+            line = part * plan[WinogradPlan.SPLIT]
+            end = min(line + plan[WinogradPlan.SPLIT], plan[WinogradPlan.LINES])
+            step_x, step_g = (
+                plan[WinogradPlan.H] * plan[WinogradPlan.W],
+                plan[WinogradPlan.OUT_H] * plan[WinogradPlan.OUT_W],
+            )
+            if plan[WinogradPlan.X_LAST] > 0:
                 step_x = i64(1)
-            if plan[Plan.Y_LAST] > 0:
+            if plan[WinogradPlan.Y_LAST] > 0:
                 step_g = i64(1)
             begin = i64(1)
             while line < end:
-                last = min(line + plan[Plan.HIGH], end)
+                last = min(line + plan[WinogradPlan.HIGH], end)
                 column = i64(0)
-                while column < plan[Plan.ACROSS]:
-                    wide = min(plan[Plan.WIDE], plan[Plan.ACROSS] - column)
+                while column < plan[WinogradPlan.ACROSS]:
+                    wide = min(plan[WinogradPlan.WIDE], plan[WinogradPlan.ACROSS] - column)
                     tiles = (last - line) * wide * (apart * apart)
-                    read_tiles(x + c * step_x, v, frame, plan[Plan.H], plan[Plan.W], rows,
-                               plan[Plan.X_IMAGE], plan[Plan.X_LAST], plan[Plan.PADDING],
-                               plan[Plan.DOWN], apart, line, last, column, wide, of_v, i64(0),
+                    read_tiles(x + c * step_x, v, frame, plan[WinogradPlan.H], plan[WinogradPlan.W], rows,
+                               plan[WinogradPlan.X_IMAGE], plan[WinogradPlan.X_LAST], plan[WinogradPlan.PADDING],
+                               plan[WinogradPlan.DOWN], apart, line, last, column, wide, of_v, i64(0),
                                ROW=ROWS, EDGE=EDGE, STEP=STEP, TABLE=SCHEMES[S].forth,
                                T=T, L=L)  # fmt: skip
-                    read_tiles(g + o * step_g, u, frame, plan[Plan.OUT_H], plan[Plan.OUT_W],
-                               columns, plan[Plan.Y_IMAGE], plan[Plan.Y_LAST], i64(0),
-                               plan[Plan.DOWN], apart, line, last, column, wide, of_u, i64(0),
+                    read_tiles(g + o * step_g, u, frame, plan[WinogradPlan.OUT_H], plan[WinogradPlan.OUT_W],
+                               columns, plan[WinogradPlan.Y_IMAGE], plan[WinogradPlan.Y_LAST], i64(0),
+                               plan[WinogradPlan.DOWN], apart, line, last, column, wide, of_u, i64(0),
                                ROW=RUN, EDGE=OUT, STEP=OUT, TABLE=SCHEMES[S].spread,
                                T=T, L=L)  # fmt: skip
                     for i in range(N * N):
@@ -502,17 +495,17 @@ def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Pt
                     column += wide
                 line = last
             to_y = y
-            if plan[Plan.SPLITS] > 1:
+            if plan[WinogradPlan.SPLITS] > 1:
                 to_y = parts + part * size
             bad = write_windows(z, to_y + (o * channels + c) * (K * K), rows, columns, channels,
                                 square, S=S, T=T, L=L)  # fmt: skip
             if bad != T(0):
                 wrong[0] = bad
-    if plan[Plan.SPLITS] > 1:
+    if plan[WinogradPlan.SPLITS] > 1:
         for lo, hi in parallel((size + L - 1) // L, 1024):
             for i in range(lo, hi):
                 mask = iota(i64, L) < size - i * L
                 s = load(parts + i * L, L, mask)
-                for part in range(1, plan[Plan.SPLITS]):
+                for part in range(1, plan[WinogradPlan.SPLITS]):
                     s = s + load(parts + (part * size + i * L), L, mask)
                 store(y + i * L, s, mask)
