@@ -519,3 +519,20 @@ def test_a_number_gives_the_bits_of_an_array(name):
         x = rushlight.linspace(1.5, 3, 7, dtype=dtype)
         want = function(x, rushlight.full((7,), 1.7, dtype=dtype))
         assert all(rushlight.equal(function(x, 1.7), want) for _ in range(4))
+
+
+@pytest.mark.parametrize(
+    "name", ["special.zeta", "special.gammaincc", "special.bessel_y0", "erfinv"]
+)
+@pytest.mark.parametrize("dtype", KINDS[:2], ids=str)
+def test_kinds_of_arguments_are_apart(name, dtype):
+    """Elements of one kind are computed together: each is what it is alone, wherever it lies."""
+    f = attrgetter(name)(rushlight)
+    numbers = np.random.default_rng(3).uniform(-9, 9, (2, 700))
+    numbers[:, : len(SPECIAL)] = SPECIAL
+    given = [rushlight.tensor(r, dtype=dtype) for r in numbers[: 2 - (name[-1] in "0v")]]
+    together = f(*given)
+    alone = rushlight.stack([f(*parts) for parts in zip(*given, strict=True)])
+    assert together.numpy().tobytes() == alone.numpy().tobytes()
+    backwards = f(*[rushlight.stack([t, t]).T.flip(0)[:, 1] for t in given])
+    assert backwards.flip(0).numpy().tobytes() == together.numpy().tobytes()

@@ -53,8 +53,8 @@ FUNCTIONS = {
         "scale:inline: scaled:inline: shift:inline: strip_moments:inline: strip_sums:inline: ",
     "bessel": "airy_ai:inline: chebyshev:inline: first_kind:inline: first_near:inline: i0:inline: i0e:inline: "
         "i1:inline: i1e:inline: j0:inline: j1:inline: k0:inline: k0e:inline: k1:inline: k1e:inline: "
-        "modified:inline: oscillating:inline: scaled:inline: second_kind:inline: spherical_j0:inline: y0:inline: "
-        "y1:inline: ",
+        "modified:inline: oscillating:inline: scaled:inline: second_kind:inline: second_known:inline: "
+        "second_near:inline: spherical_j0:inline: y0_far:inline: y0_near:inline: y1_far:inline: y1_near:inline: ",
     "broadcast": "DIMS:constant:8 FITS:constant:0 GRAIN:constant:32768 GROUP:constant:21 GROUPS:constant:2 NDIM:constant:3 "
         "ORDERED:constant:4 PIECE:constant:16384 PLAN:constant:45 SHAPE:constant:5 STRIDES:constant:13 "
         "TOTAL:constant:1 broadcast:kernel:F,T,B,plan=Ptr[i64],a=i64,b=i64,address=i64 compared:inline: "
@@ -228,8 +228,9 @@ FUNCTIONS = {
     "header": "alike:inline: dense:inline: dims_of:inline: in_order:inline: row_major:inline: same_shape:inline: "
         "same_strides:inline: shape_of:inline: size_of:inline: strides_like:inline: strides_of:inline: "
         "writeable:inline: ",
-    "incomplete_gamma": "MOST:constant:4000 any_of:inline: gammainc:inline: gammaincc:inline: incomplete:inline: "
-        "lower_series:inline: prefactor:inline: upper_fraction:inline: ",
+    "incomplete_gamma": "MOST:constant:4000 any_of:inline: inside:inline: kind:inline: known:inline: lower_far:inline: "
+        "lower_known:inline: lower_near:inline: lower_series:inline: prefactor:inline: upper_far:inline: "
+        "upper_fraction:inline: upper_known:inline: upper_near:inline: ",
     "index": "AHEAD:constant:1024 COLUMNS:constant:256 GRAIN:constant:16384 LOOK:constant:65536 NEAR:constant:524288 "
         "SOME:constant:512 TOGETHER:constant:4 below:inline: clear:kernel:z=Ptr[T],n=i64 "
         "fill_along:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V "
@@ -288,7 +289,7 @@ FUNCTIONS = {
         "numbers:inline: "
         "orgqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,wide=i64,reflections=i64 "
         "ormqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],c=Header,factors=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,reflections=i64,side=i64,trans=i64 "
-        "pairs:inline: "
+        "pairs:inline: rows_of_triangle:inline: "
         "solve:kernel:PARTS,gesv=i64,a=Header,b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T],info=Ptr[i32] "
         "solve_triangular:kernel:PARTS,trsm=i64,a=Header,b=Header,out=Ptr[T],side=i64,upper=i64,diag=i64 "
         "stack:inline: "
@@ -310,8 +311,9 @@ FUNCTIONS = {
         "infer_pairs:kernel:a=Header,b=Header,plan=Ptr[i64] "
         "losses_of_pairs:kernel:a=Ptr[T],b=Ptr[T],out=Ptr[T],wrong=Ptr[i64],n=i64 "
         "losses_of_rows:kernel:x=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64 ",
-    "loops": "first_zero:kernel:x=Ptr[T],n=i64,place=Ptr[i64] "
+    "loops": "BLOCK:constant:256 TOGETHER:constant:8 first_zero:kernel:x=Ptr[T],n=i64,place=Ptr[i64] "
         "loop:kernel:F,TYPES,B,NUMBERS,GRAIN,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] "
+        "loop_of_kinds:kernel:KIND,FUNCTIONS,T,N,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] "
         "loop_of_vectors:kernel:F,T,N,NUMBERS,L,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] ",
     "margin": "labels:kernel:x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64 "
         "labels_gradient:kernel:g=Ptr[T],x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,step=i64,scale=T "
@@ -502,10 +504,12 @@ FUNCTIONS = {
         "largest_in_row_major:inline: largest_of_few:inline: "
         "maxima:kernel:LAST,x=Ptr[T],out=Ptr[T],places=Ptr[i64],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],apart=i64 "
         "span:inline: spread:inline: ",
-    "special": "UP:constant:8 constant:inline: digamma:inline: entropy:inline: erfinv:inline: horner_of:inline: "
-        "hurwitz:inline: lgamma:inline: log_gamma:inline: log_ndtr:inline: most_of:inline: mvlgamma:inline: "
-        "ndtr:inline: ndtri:inline: polygamma:inline: power_below:inline: quantile:inline: sine:inline: "
-        "trigamma:inline: turned:inline: xlog1py:inline: zeta:inline: ",
+    "special": "UP:constant:8 constant:inline: digamma:inline: entropy:inline: erfinv:inline: erfinv_centre:inline: "
+        "erfinv_ends:inline: erfinv_kind:inline: erfinv_known:inline: horner_of:inline: hurwitz:inline: "
+        "lgamma:inline: log_gamma:inline: log_ndtr:inline: most_of:inline: mvlgamma:inline: ndtr:inline: "
+        "ndtri:inline: ndtri_centre:inline: ndtri_ends:inline: ndtri_kind:inline: ndtri_known:inline: "
+        "polygamma:inline: power_below:inline: quantile:inline: sine:inline: trigamma:inline: turned:inline: "
+        "xlog1py:inline: zeta_above:inline: zeta_below:inline: zeta_kind:inline: zeta_known:inline: ",
     "trigonometry": "cos:inline: near_zero:inline: near_zero_of_single:inline: sin:inline: sine_and_cosine:inline: "
         "tan:inline: ",
     "ufunc_entry": "ARRAY:constant:1 CALL_LOOP:constant:1 CALL_STOPPED:constant:3 COMPILE:constant:6 COMPILE_CALL:constant:5 "

@@ -86,14 +86,18 @@ class Elementwise(Binding):
 
     `bounds`: elements of half types are compared with the numbers. `output`: the type of the result, where it is another.
     `vectors`: lanes of those that the function is written for. `half`: the function of bits that serves half types.
+    `kinds`: of some types, what gives the number of an element's kind, and for each kind the function of its vectors.
     """
 
     def __init__(
         self, function: Any, arrays: int = 1, numbers: int = 0, grain: int = COSTLY, bounds: bool = False,
         types: tuple[Type, ...] = FLOAT_TYPES, output: Type | None = None, vectors: int = 0, half: Any = None,
+        kinds: dict[Type, tuple] | None = None,
     ) -> None:  # fmt: skip
         self.function, self.arrays, self.numbers, self.bounds = function, arrays, numbers, bounds
-        self.ufuncs = Pointwise(function, arrays, numbers, grain, output, types, vectors, half=half)
+        self.ufuncs = Pointwise(
+            function, arrays, numbers, grain, output, types, vectors, half=half, kinds=kinds
+        )
         self.entries = self.ufuncs.entries(types=(f32, f64) if bounds else ANY)
 
     @classmethod

@@ -10,7 +10,7 @@ from math import pi
 from rushlight._codegen.kernels import math, trigonometry
 from rushlight._codegen.kernels.special import INFINITY, NAN
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Type, f64
+from rushlight._codegen.types import Type, f64, i64
 from rushlight.core.special_series import series
 
 SPLIT = 5.0
@@ -168,31 +168,53 @@ def j1(a):
 
 
 @inline
-def second_kind(a, order):
-    """Y(a); -infinite at 0, NaN below."""
+def second_kind(a):
+    """Where Y(a) is in a series: 1 near 0, 2 away from it; 0 where it is infinite or NaN."""
+    return (i64(2) if a > SPLIT else 1) if a > 0 else 0
+
+
+@inline
+def second_known(a):
+    """Y(a) where it is infinite or NaN."""
+    return -INFINITY if a == 0 else a + NAN
+
+
+@inline
+def second_near(a, order):
+    """Y(a) of 0 < a <= 5."""
     x, T = f64(a), typeof(a)
-    y = SPLIT if x > SPLIT else (x if x > 1e-300 else 1e-300)
+    y = x if x > 1e-300 else 1e-300
     w = math.log(y) * (2 / pi)
     near = chebyshev("Y0_SMALL" if order == 0 else "Y1_SMALL", 0.0, SPLIT**2, y * y, T)
     if order == 0:
-        near = near + w * first_near(y, order, typeof(a))
+        near = near + w * first_near(y, order, T)
     else:
-        near = near * y + w * first_near(y, order, typeof(a)) - 2 / pi / y
-    far = oscillating(x if x > SPLIT else SPLIT, order, True, typeof(a))
-    r = far if x > SPLIT else near
-    return typeof(a)(-INFINITY if x == 0 else (r if x >= 0 else NAN))
+        near = near * y + w * first_near(y, order, T) - 2 / pi / y
+    return T(near)
 
 
 @inline
-def y0(a):
-    """Bessel function Y, order 0."""
-    return second_kind(a, 0)
+def y0_near(a):
+    """Bessel function Y, order 0, of 0 < a <= 5."""
+    return second_near(a, 0)
 
 
 @inline
-def y1(a):
-    """Bessel function Y, order 1."""
-    return second_kind(a, 1)
+def y0_far(a):
+    """Bessel function Y, order 0, of a > 5."""
+    return typeof(a)(oscillating(f64(a), 0, True, typeof(a)))
+
+
+@inline
+def y1_near(a):
+    """Bessel function Y, order 1, of 0 < a <= 5."""
+    return second_near(a, 1)
+
+
+@inline
+def y1_far(a):
+    """Bessel function Y, order 1, of a > 5."""
+    return typeof(a)(oscillating(f64(a), 1, True, typeof(a)))
 
 
 @inline

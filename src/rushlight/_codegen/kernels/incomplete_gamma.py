@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import pi
 
 from rushlight._codegen.kernels import math
-from rushlight._codegen.kernels.special import INFINITY, NAN, STIRLING, constant, log_gamma
+from rushlight._codegen.kernels.special import INFINITY, NAN, STIRLING, log_gamma
 from rushlight._codegen.language import *
-from rushlight._codegen.types import f64
+from rushlight._codegen.types import f64, i64
 
 MOST = 4000  # terms
 TINY = 1e-300
@@ -74,37 +74,65 @@ def upper_fraction(a, x, EXACT):
 
 
 @inline
-def incomplete(first, second, UPPER):
-    """P(a, x), or Q(a, x); NaN for negative arguments."""
+def kind(first, second):
+    """1 where the series is for these arguments, 2 where the continued fraction is, 0 where the value is known."""
     a, x = f64(first), f64(second)
-    EXACT = 4e-16 if typeof(first) is f64 else 1e-10
-    ONE, NONE = (0.0, 1.0) if UPPER else (1.0, 0.0)
     inside = (a > 0) & (x > 0) & (a < INFINITY) & (x < INFINITY)
-    low = inside & (x < a + 1)
-    high = inside & ~(x < a + 1)
-    r = constant(NAN, x)
-    going = any_of(inside)
-    if going:
-        p = lower_series(a if low else 1, x if low else 0, EXACT)
-        q = upper_fraction(a if high else 1, x if high else 2, EXACT)
-        y = (p if low else q) * prefactor(a if inside else 1, x if inside else 1)
-        y = (1 - y if low else y) if UPPER else (y if low else 1 - y)
-        r = y if inside else NAN
+    return (1 if x < a + 1 else i64(2)) if inside else 0
+
+
+@inline
+def known(a, x, UPPER):
+    """P(a, x), or Q(a, x), of arguments that are 0, negative, infinite or NaN."""
+    ONE, NONE = (0.0, 1.0) if UPPER else (1.0, 0.0)
     valid = (a >= 0) & (x >= 0)
-    r = ONE if valid & (a == 0) & (x > 0) else r
+    r = ONE if valid & (a == 0) & (x > 0) else a + NAN
     r = NONE if (x == 0) & ~(a <= 0) else r
     r = ONE if valid & (x == INFINITY) & (a < INFINITY) else r
-    r = NONE if valid & (a == INFINITY) & (x < INFINITY) else r
-    return typeof(first)(r)
+    return NONE if valid & (a == INFINITY) & (x < INFINITY) else r
 
 
 @inline
-def gammainc(a, x):
-    """The regularised lower incomplete gamma function P(a, x)."""
-    return incomplete(a, x, False)
+def inside(first, second, SERIES, UPPER):
+    """P(a, x), or Q(a, x), of finite arguments above 0, by the series or by the continued fraction."""
+    a, x = f64(first), f64(second)
+    EXACT = 4e-16 if typeof(first) is f64 else 1e-10
+    one = lower_series(a, x, EXACT) if SERIES else upper_fraction(a, x, EXACT)
+    r = one * prefactor(a, x)
+    return typeof(first)(1 - r if SERIES == UPPER else r)
 
 
 @inline
-def gammaincc(a, x):
-    """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
-    return incomplete(a, x, True)
+def lower_known(a, x):
+    """`gammainc` where it is known."""
+    return known(a, x, False)
+
+
+@inline
+def lower_near(a, x):
+    """`gammainc` by the series."""
+    return inside(a, x, True, False)
+
+
+@inline
+def lower_far(a, x):
+    """`gammainc` by the continued fraction."""
+    return inside(a, x, False, False)
+
+
+@inline
+def upper_known(a, x):
+    """`gammaincc` where it is known."""
+    return known(a, x, True)
+
+
+@inline
+def upper_near(a, x):
+    """`gammaincc` by the series."""
+    return inside(a, x, True, True)
+
+
+@inline
+def upper_far(a, x):
+    """`gammaincc` by the continued fraction."""
+    return inside(a, x, False, True)

@@ -79,6 +79,24 @@ def clear(PARTS, w, m, n, upper):
 
 
 @inline
+def rows_of_triangle(PARTS, UPPER, p, s1, s2, out, m, n):
+    """Copy a matrix of m rows to `out`, row by row, with zeros above the diagonal, or below it if UPPER."""
+    for i0 in range(0, m, BLOCK):
+        for j0 in range(0, n, BLOCK):
+            j1 = min(j0 + BLOCK, n)
+            for i in range(i0, min(i0 + BLOCK, m)):
+                row, to = p + i * s1, out + PARTS * i * n
+                edge = max(j0, min(j1, i if UPPER else i + 1))
+                first, last = (edge, j1) if UPPER else (j0, edge)
+                for j in range(first, last):
+                    for k in unroll(PARTS):
+                        to[PARTS * j + k] = row[j * s2 + k]
+                start, stop = (j0, edge) if UPPER else (edge, j1)
+                for j in range(PARTS * start, PARTS * stop):
+                    to[j] = 0
+
+
+@inline
 def texts(codes):
     """The memory of texts of one character each."""
     t = array(u8, 4)
@@ -363,10 +381,8 @@ def lu_unpack(
             upper + k * least * n * PARTS,
             permutation + k * m * m * PARTS,
         )
-        columns(PARTS, p + k * step, s2, s1, l, least, m)
-        clear(PARTS, l, least, m, b1(0))
-        columns(PARTS, p + k * step, s2, s1, u, n, least)
-        clear(PARTS, u, n, least, b1(1))
+        rows_of_triangle(PARTS, False, p + k * step, s1, s2, l, m, least)
+        rows_of_triangle(PARTS, True, p + k * step, s1, s2, u, least, n)
         for i in range(m):
             order[i] = i
         for i in range(least):

@@ -13,6 +13,9 @@ from rushlight._codegen.kernels.pointwise import CHEAP, COSTLY
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64, u8
 
+BLOCK = 256  # elements of which those of one kind are gathered
+TOGETHER = 8  # of these are computed as a vector
+
 
 @kernel
 def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
@@ -99,6 +102,40 @@ def loop_of_vectors(F, T, N, NUMBERS, L, args: Ptr[Ptr[u8]], n_at: Ptr[i64], ste
             at = [bits(bits(x[k], Ptr[u8]) + i * step[k], Ptr[T]) for k in range(N)]
             to = bits(bits(out, Ptr[u8]) + i * out_step, Ptr[T])
             to[0] = F(*[at[k][0] for k in range(N)], *s)
+
+
+@kernel
+def loop_of_kinds(KIND, FUNCTIONS, T, N, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
+    """out = FUNCTIONS[k](*arrays), N arrays, where KIND(*arrays) is k: the elements of a block that are of one kind are
+    computed together, so that none waits for what another kind needs."""
+    n, R, KINDS, L = n_at[0], T.loaded, len(FUNCTIONS), TOGETHER
+    at, step = [args[k] for k in range(N + 1)], [steps[k] for k in range(N + 1)]
+    for lo, hi in parallel(n, COSTLY):
+        x = [array(R, BLOCK) for k in range(N)]
+        places = [array(i64, BLOCK + L) for k in range(KINDS)]
+        taken, out = [array(R, L) for k in range(N)], array(R, L)
+        for start in range(lo, hi, BLOCK):
+            counts = [i64(0) for k in range(KINDS)]
+            for i in range(min(i64(BLOCK), hi - start)):
+                for k in unroll(N):
+                    x[k][i] = bits(at[k] + (start + i) * step[k], Ptr[T])[0]
+                kind = KIND(*[x[k][i] for k in range(N)])
+                for k in unroll(KINDS):
+                    places[k][counts[k]] = i
+                    counts[k] = counts[k] + (i64(1) if kind == k else 0)
+            for k in unroll(KINDS):
+                one = places[k][0]  # which fills the last vector
+                for j in unroll(L):
+                    places[k][counts[k] + j] = one
+                for first in range(0, counts[k], L):
+                    here = places[k] + first
+                    for j in unroll(L):
+                        place = here[j]
+                        for d in unroll(N):
+                            taken[d][j] = x[d][place]
+                    store(out, FUNCTIONS[k](*[load(taken[d], L) for d in range(N)]))
+                    for j in range(min(i64(L), counts[k] - first)):
+                        bits(at[N] + (start + here[j]) * step[N], Ptr[T])[0] = out[j]
 
 
 @kernel

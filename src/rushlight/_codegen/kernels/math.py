@@ -431,14 +431,19 @@ def erf(x):
     T = typeof(x)
     a = abs(x)
     z = x * x
-    edge, most = (1.0, 4.0) if T is f32 else (1.0, 6.0)
-    near = horner(z, polynomial(_erf_rest, 0.0, 1.0, degree(T, 6, 14)))
+    edge, most = (1.0, 4.0) if T is f32 else (0.5, 6.0)
+    near = horner(z, polynomial(_erf_rest, 0.0, edge * edge, degree(T, 6, 9)))
     near = x * float(2 / _pi().sqrt()) * fma(z, near, 1)
     c = most if a > most else a
-    # erfc(c) = exp(-c**2) * erfcx(c), of t = 1 / (c + 2), in which erfcx is nearly a polynomial
-    t = 1 / (c + 2)
-    far = horner(t, polynomial(_erfcx_of, 1 / (most + 2), 1 / (edge + 2), degree(T, 7, 22)))
-    far = copysign(1 - exp(-c * c) * far, x)
+    # erfc(c) = exp(-c**2) * erfcx(c)
+    if T is f32:
+        t = 1 / (c + 2)  # in which erfcx is nearly a polynomial
+        far = horner(t, polynomial(_erfcx_of, 1 / (most + 2), 1 / (edge + 2), 7))
+    else:
+        top, bottom, factor = rational(_tail_of, 8.6, 7, 8, 2)
+        h = c * float(-Decimal(2).sqrt())
+        far = monic(h, top) / monic(h, bottom) * float(2 * factor)
+    far = copysign(1 - exp_normal(-c * c) * far, x)
     return near if a < edge else (far if a >= edge else x)
 
 

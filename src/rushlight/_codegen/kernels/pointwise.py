@@ -44,11 +44,13 @@ class Pointwise(dict):
         vectors: int = 0,
         divides: bool = False,
         half: Any = None,
+        kinds: dict[Type, tuple] | None = None,
     ) -> None:
         self.function, self.arrays, self.numbers = function, arrays, numbers
         self.grain, self.output, self.types = grain, output, types
         self.vectors = vectors  # lanes of those that the function is written for; 0: for numbers
         self.half = half
+        self.kinds = kinds or {}  # what tells kinds of elements apart, and the functions of these
         self.divides = divides  # not defined where the second array is 0: entries leave that alone
 
     def __missing__(self, dtype: np.dtype) -> np.ufunc | None:
@@ -58,6 +60,11 @@ class Pointwise(dict):
 
     def _loop(self, t: Type) -> int:
         """The address of the loop for arrays of a type."""
+        if t in self.kinds:
+            kind, *functions = self.kinds[t]
+            return loops.loop_of_kinds.address(
+                KIND=kind, FUNCTIONS=tuple(functions), T=t, N=self.arrays
+            )
         if self.vectors:
             arrays, numbers = self.arrays, self.numbers
             return loops.loop_of_vectors.address(

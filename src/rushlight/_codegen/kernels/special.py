@@ -129,24 +129,26 @@ def trigamma(a):
 
 
 @inline
-def power_below(a, x, log):
-    """a**-x in float64, given log |a|; NaN of negative a unless x is an integer."""
+def power_below(a, x, log, ABOVE):
+    """a**-x in float64, given log |a|; NaN of negative a unless x is an integer. ABOVE: a is above 0."""
     y = math.exp(0 if log == 0 else -x * log)  # 1 to the power of infinity is 1
     half = x * 0.5
     odd = rint(half) != half
-    return (NAN if rint(x) != x else (-y if odd else y)) if a < 0 else y
+    signed = (NAN if rint(x) != x else (-y if odd else y)) if a < 0 else y
+    return y if ABOVE else signed
 
 
 @inline
-def hurwitz(x, q):
-    """The sum of (k + q)**-x over k >= 0, by Euler-Maclaurin summation of all but nine [DLMF 25.11.28]."""
+def hurwitz(x, q, ABOVE=False):
+    """The sum of (k + q)**-x over k >= 0, by Euler-Maclaurin summation of all but nine [DLMF 25.11.28]. ABOVE: q is
+    above 0."""
     a, s = q, q * 0
-    count = ceil(9 - q) if (q < 0) & (q > -100000) else 9
-    for k in range(i64(most_of(count))):
-        on = f64(k) < count
-        s = s + (power_below(a, x, math.log(abs(a))) if on else 0)
+    count = 9 if ABOVE else (ceil(9 - q) if (q < 0) & (q > -100000) else 9)
+    for k in range(9 if ABOVE else i64(most_of(count))):
+        on = q > 0 if ABOVE else f64(k) < count
+        s = s + (power_below(a, x, math.log(abs(a)), ABOVE) if on else 0)
         a = a + 1 if on else a
-    b = power_below(a, x, math.log(abs(a)))
+    b = power_below(a, x, math.log(abs(a)), ABOVE)
     s = s + b * a / (x - 1) + 0.5 * b
     term, w = x * b / a, 1 / (a * a)
     for j in unroll(range(len(EULER_MACLAURIN))):
@@ -166,13 +168,30 @@ EULER_MACLAURIN = tuple(
 
 
 @inline
-def zeta(a, b):
-    """The Hurwitz zeta function of a and b; infinite at a = 1, NaN below."""
+def zeta_kind(a, b):
+    """0 where zeta is infinite or NaN, 1 where b is above 0, 2 where it is below."""
     x, q = f64(a), f64(b)
-    r = hurwitz(x, q)
-    whole = floor(q) == q
-    r = (INFINITY if whole else (NAN if floor(x) != x else r)) if q <= 0 else r
-    return typeof(a)(INFINITY if x == 1 else (NAN if x < 1 else r))
+    summed = (x > 1) & ((q > 0) | ((floor(q) != q) & (floor(x) == x)))
+    return (1 if q > 0 else i64(2)) if summed else 0
+
+
+@inline
+def zeta_known(a, b):
+    """The Hurwitz zeta function where it is infinite or NaN: infinite at a = 1, NaN below."""
+    whole = (b <= 0) & (floor(b) == b)
+    return INFINITY if (a == 1) | whole & ~(a < 1) else a + NAN
+
+
+@inline
+def zeta_above(a, b):
+    """The Hurwitz zeta function of a and b, b above 0."""
+    return typeof(a)(hurwitz(f64(a), f64(b), True))
+
+
+@inline
+def zeta_below(a, b):
+    """The Hurwitz zeta function of a and b, b below 0."""
+    return typeof(a)(hurwitz(f64(a), f64(b)))
 
 
 @inline
@@ -220,8 +239,9 @@ def horner_of(x, near, c, d):
 
 
 @inline
-def quantile(q, tail):
-    """The normal quantile of p, from q = p - 1/2 and tail = min(p, 1 - p)."""
+def quantile(q, tail, KIND=0):
+    """The normal quantile of p, from q = p - 1/2 and tail = min(p, 1 - p). KIND: 1 in the centre, where
+    |q| <= 0.425, 2 outside of it, 0 where it is not known."""
     T = typeof(q)
     w = 0.180625 - q * q
     inner = q * math.horner(w, CENTRE[T][0]) / math.horner(w, CENTRE[T][1])
@@ -230,19 +250,69 @@ def quantile(q, tail):
     t = s - 1.6 if near else s - 5
     size = horner_of(t, near, TAIL[T][0], END[T][0]) / horner_of(t, near, TAIL[T][1], END[T][1])
     size = INFINITY if s == INFINITY else size
-    return inner if abs(q) <= 0.425 else (-size if q < 0 else size)
+    outer = -size if q < 0 else size
+    either = inner if abs(q) <= 0.425 else outer
+    return inner if KIND == 1 else (outer if KIND == 2 else either)
 
 
 @inline
-def ndtri(p):
+def ndtri(p, KIND=0):
     """The inverse of ndtr; NaN outside [0, 1]."""
-    return quantile(p - 0.5, 1 - p if p > 0.5 else p)
+    return quantile(p - 0.5, 1 - p if p > 0.5 else p, KIND)
 
 
 @inline
-def erfinv(a):
+def ndtri_kind(p):
+    """0 where ndtri is infinite or NaN, else the KIND of `quantile`."""
+    return (1 if abs(p - 0.5) <= 0.425 else i64(2)) if (p > 0) & (p < 1) else 0
+
+
+@inline
+def ndtri_known(p):
+    """ndtri where it is infinite or NaN."""
+    return INFINITY if p == 1 else (-INFINITY if p == 0 else p + NAN)
+
+
+@inline
+def ndtri_centre(p):
+    """ndtri of p around 1/2."""
+    return ndtri(p, 1)
+
+
+@inline
+def ndtri_ends(p):
+    """ndtri of p near 0 or 1."""
+    return ndtri(p, 2)
+
+
+@inline
+def erfinv(a, KIND=0):
     """The inverse of erf; NaN outside [-1, 1]."""
-    return quantile(a * 0.5, (1 - abs(a)) * 0.5) * 0.7071067811865476
+    return quantile(a * 0.5, (1 - abs(a)) * 0.5, KIND) * 0.7071067811865476
+
+
+@inline
+def erfinv_kind(a):
+    """0 where erfinv is infinite or NaN, else the KIND of `quantile`."""
+    return (1 if abs(a) <= 0.85 else i64(2)) if abs(a) < 1 else 0
+
+
+@inline
+def erfinv_known(a):
+    """erfinv where it is infinite or NaN."""
+    return INFINITY if a == 1 else (-INFINITY if a == -1 else a + NAN)
+
+
+@inline
+def erfinv_centre(a):
+    """erfinv of a around 0."""
+    return erfinv(a, 1)
+
+
+@inline
+def erfinv_ends(a):
+    """erfinv of a near -1 or 1."""
+    return erfinv(a, 2)
 
 
 @inline
