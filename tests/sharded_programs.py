@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import os
 from datetime import timedelta
 
@@ -530,6 +531,51 @@ def zero():
         torch.testing.assert_close(p, q)
     with pytest.raises(ValueError, match="empty parameter list"):
         ZeroRedundancyOptimizer([], torch.optim.SGD, lr=0.1)
+
+
+def zero_within_backward():
+    """Hooks that step ZeroRedundancyOptimizer give the parameters of an optimizer with the whole state, two backwards late."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks
+    from rushlight.distributed.optim import ZeroRedundancyOptimizer
+
+    rank, size = start()
+    DDP, SGD = nn.parallel.DistributedDataParallel, torch.optim.SGD
+    options = {"lr": 0.05, "momentum": 0.9}
+    data = [*batches(6, rank, size)]
+    for interleaved, cut, static in itertools.product((False, True), repeat=3):
+        whole, spread = (DDP(model(), bucket_cap_mb=1e-4, static_graph=static) for _ in range(2))
+        assert len(spread.reducer.buckets) > 1
+        optimizer = SGD(whole.parameters(), **options)
+        zero = ZeroRedundancyOptimizer(spread.parameters(), SGD, overlap_with_ddp=True, **options)
+        hook = (
+            ddp_zero_hook.hook_with_zero_step_interleaved
+            if interleaved
+            else ddp_zero_hook.hook_with_zero_step
+        )
+        spread.register_comm_hook(None, hook(default_hooks.allreduce_hook, spread, zero, cut))
+        for x, y in data[: 3 if static else 2]:
+            loss_of(spread(x), y).backward()
+        for p, q in zip(whole.parameters(), spread.parameters()):
+            assert torch.equal(p, q)
+        for x, y in data:
+            for m, o in ((whole, optimizer), (spread, zero)):
+                o.zero_grad()
+                loss_of(m(x), y).backward()
+            optimizer.step()
+            for p, q in zip(whole.parameters(), spread.parameters()):
+                torch.testing.assert_close(p, q, atol=1e-6, rtol=1e-5)
+                torch.testing.assert_close(p.grad, q.grad, atol=1e-6, rtol=1e-5)
+        assert 0 < len(zero.state) < len(optimizer.state)
+        with pytest.warns(UserWarning, match="should not be included in the training loop"):
+            zero.step()
+    with pytest.raises(RuntimeError, match="one parameter group only"):
+        zero.add_param_group({"params": [torch.zeros(1)]})
+    with pytest.raises(ValueError, match="overlap_with_ddp=True"):
+        hook(
+            default_hooks.allreduce_hook,
+            spread,
+            ZeroRedundancyOptimizer(spread.parameters(), SGD, lr=1),
+        )
 
 
 def uneven_inputs():

@@ -17,8 +17,8 @@ PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
     ("names", "ranks"),
     [
         ("collectives_with_gradients,fully_shard,fully_sharded", 2),
-        ("zero,uneven_inputs,narrow_gradients,scaler", 2),
-        ("mesh,zero,fully_shard,fully_sharded,two_ways", 4),
+        ("zero,zero_within_backward,uneven_inputs,narrow_gradients,scaler", 2),
+        ("mesh,zero,zero_within_backward,fully_shard,fully_sharded,two_ways", 4),
     ],
 )
 def test_job(names, ranks):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import rushlight
@@ -47,17 +49,23 @@ def _as_list(params: Any) -> list:
     return found
 
 
+def _broadcast_object(obj: Any, src_rank: int, group: Any = None, device: Any = None) -> Any:
+    """What the process `src_rank` has, on the CPU, which is the only device of a group."""
+    found = [obj]
+    objects.broadcast_object_list(found, src_rank, group)
+    return found[0]
+
+
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
-    """An optimizer of the class `optimizer_class`, whose state is spread over the processes."""
+    """An optimizer of the class `optimizer_class`, whose state is spread over the processes.
+
+    `overlap_with_ddp`: a communication hook steps it within backward (`ddp_zero_hook.py`), and `step` does nothing.
+    """
 
     def __init__(
         self, params: Any, optimizer_class: type[Optimizer], process_group: Any = None,
         parameters_as_bucket_view: bool = False, overlap_with_ddp: bool = False, **defaults: Any,
     ) -> None:  # fmt: skip
-        if overlap_with_ddp:
-            raise NotImplementedError(
-                "overlap_with_ddp: steps run after backward, whose reductions overlap with it already"
-            )
         self.process_group = _get_default_group() if process_group is None else process_group
         self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
         self.global_rank = self.process_group.ranks[self.rank]
@@ -66,8 +74,24 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._sizes = [0] * self.world_size  # elements that each process has
         self._consolidated: list[dict] | None = None
         self.optim: Optimizer | None = None  # of this process's parameters
+        self._overlap_with_ddp = overlap_with_ddp
+        self._make = partial(optimizer_class, **defaults)
         super().__init__(_as_list(params), defaults)
-        self.optim = optimizer_class([self._own(group) for group in self.param_groups], **defaults)
+        if overlap_with_ddp and len(self.param_groups) > 1:
+            raise ValueError(
+                "ZeroRedundancyOptimizer(overlap_with_ddp=True): there can be one parameter group only"
+            )
+        if not overlap_with_ddp:  # else the hook does it when it knows the buckets
+            self._begin()
+
+    @property
+    def _all_params(self) -> list[Tensor]:
+        """The parameters of all processes, in the order in which they were given."""
+        return [p for group in self.param_groups for p in group["params"]]
+
+    def _begin(self) -> None:
+        """Make the optimizer of this process's parameters."""
+        self.optim = self._make([self._own(group) for group in self.param_groups])
         for group, own in zip(self.param_groups, self.optim.param_groups):
             group.update({k: v for k, v in own.items() if k != "params"})
         self.state = self.optim.state
@@ -79,6 +103,32 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             self._sizes[rank] += parameter.numel()
             self._owner[id(parameter)] = rank
 
+    def _spread_buckets(self, buckets: Sequence[Sequence[Tensor]], cut: bool) -> None:
+        """Give the parameters of each bucket to the process that has least, or each for itself if `cut`."""
+        known, self._sizes = self._owner, [0] * self.world_size
+        self._owner = {}
+        for bucket in buckets:
+            for members in [[p] for p in bucket] if cut else [bucket]:
+                rank = self._sizes.index(min(self._sizes))
+                self._sizes[rank] += sum(p.numel() for p in members)
+                self._owner.update((id(p), rank) for p in members)
+        if known.keys() != self._owner.keys():
+            raise ValueError(
+                "ZeroRedundancyOptimizer(overlap_with_ddp=True) must have the parameters of the module"
+            )
+        self._begin()
+
+    def _step_with(self, gradients: Mapping[Tensor, Tensor]) -> None:
+        """Step those of this process's parameters that have a gradient here."""
+        every = [p for group in self.optim.param_groups for p in group["params"]]  # type: ignore[union-attr]
+        kept = [p.grad for p in every]
+        for p in every:
+            p.grad = gradients.get(p)
+        self._share_options(self.param_groups, self.optim.param_groups)  # type: ignore[union-attr]
+        self.optim.step()  # type: ignore[union-attr]
+        for p, g in zip(every, kept):
+            p.grad = g
+
     def _own(self, group: dict, rank: int | None = None) -> dict:
         """A group with the parameters of one process only."""
         rank = self.rank if rank is None else rank
@@ -87,6 +137,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, with options of their own."""
+        if self._overlap_with_ddp and self.param_groups:
+            raise RuntimeError(
+                "ZeroRedundancyOptimizer(overlap_with_ddp=True): there can be one parameter group only"
+            )
         super().add_param_group(param_group)
         made = self.param_groups[-1]
         self._assign(made["params"])
@@ -101,35 +155,38 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def step(self, closure: Callable[[], float] | None = None, **kwargs: Any) -> Any:
         """Step this process's parameters, and get the others'."""
+        if self._overlap_with_ddp:
+            warnings.warn(
+                "`step()` should not be included in the training loop when `overlap_with_ddp=True`",
+                stacklevel=2,
+            )
+            return None
         Join.notify_join_context(self)
         local = self.optim
         self._share_options(self.param_groups, local.param_groups)  # type: ignore[union-attr]
         loss = local.step(**kwargs) if closure is None else local.step(closure=closure, **kwargs)  # type: ignore[union-attr,call-arg]
         self._share_options(local.param_groups, self.param_groups)  # type: ignore[union-attr]
-        self._send()
+        for work in self._sent(self._all_params):
+            work.wait()
         return loss
 
-    def _send(self) -> None:
-        """Give all processes the parameters of each."""
+    def _sent(self, parameters: Iterable[Tensor]) -> list[Any]:
+        """Start to give all processes parameters, each from the process that steps it."""
         with rushlight.no_grad():
-            works = [
+            return [
                 collectives.broadcast(
                     p.detach(),
                     group=self.process_group,
                     group_src=self._owner[id(p)],
                     async_op=True,
                 )
-                for group in self.param_groups
-                for p in group["params"]
+                for p in parameters
             ]
-        for work in works:
-            work.wait()  # type: ignore[union-attr]
 
     # -- state -------------------------------------------------------------------------------------
 
     def _numbers(self) -> dict[int, int]:
-        every = [p for group in self.param_groups for p in group["params"]]
-        return {id(p): k for k, p in enumerate(every)}
+        return {id(p): k for k, p in enumerate(self._all_params)}
 
     def _numbers_of(self, rank: int) -> list[int]:
         """The numbers of the parameters of a process, in the order of its own optimizer."""
@@ -139,6 +196,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Bring the states of all processes to one, whose `state_dict` has them then."""
+        if self.optim is None:
+            raise RuntimeError(
+                "ZeroRedundancyOptimizer(overlap_with_ddp=True) has no state before the hook's first step"
+            )
         root = self.process_group.ranks.index(to)
         found: list | None = [None] * self.world_size if self.rank == root else None
         objects.gather_object(
