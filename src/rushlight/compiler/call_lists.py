@@ -287,11 +287,11 @@ def with_call_lists(program: Program, steps: list, values: dict[Node, Any]) -> l
     later = wanted_later(program, steps)
     lives = Lives(program, steps)
     while True:
-        try:
-            out = joined(program, steps, found, later, lives, made)
+        out, refused = joined(program, steps, found, later, lives, made)
+        if not refused:
             break
-        except Refused as e:
-            del found[next(k for k, step in enumerate(steps) if step is e.args[0])]
+        for k in refused:
+            del found[k]
     lists = [step for step in out if isinstance(step, CallList)]
     arena = ARENA.of(max((each.size for each in lists), default=0))
     for each in lists:
@@ -365,10 +365,12 @@ def joined(
     later: list[set[Node]],
     lives: Lives,
     made: dict,
-) -> list:
-    """The steps; those in `found` that follow each other as call lists. `made`: the lists by their first step and their
-    end, which stay where a step of another one is refused."""
+) -> tuple[list, list[int]]:
+    """The steps; those in `found` that follow each other as call lists. And the numbers of steps that a list refused: for
+    each such list the first. `made`: the lists by their first step and their end, which stay where another one is
+    refused."""
     out: list = []
+    refused: list[int] = []
     parts = [p for first, end in stretches(program, steps, found) for p in lives.cut(first, end)]
     for first, end in parts:
         group = steps[first:end]
@@ -380,10 +382,14 @@ def joined(
         if len(kernels) > 1 or any(isinstance(steps[k], Call) for k in kernels):
             if (first, end) not in made:
                 calls = [found[k] for k in range(first, end)]
-                made[first, end] = CallList(program, group, calls, later[end])
+                try:
+                    made[first, end] = CallList(program, group, calls, later[end])
+                except Refused as e:
+                    refused.append(first + next(k for k, s in enumerate(group) if s is e.args[0]))
+                    continue
             group = [made[first, end]]
         out += group
-    return out
+    return out, refused
 
 
 def stretches(program: Program, steps: list, found: dict[int, Any]) -> Iterable[tuple[int, int]]:

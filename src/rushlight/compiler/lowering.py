@@ -290,8 +290,9 @@ class Program:
         root, base, offset = node, node, 0
         reads = set(reads)
         view = view and len(reads) == 1  # numbers that are computed make another view each time
-        for n in reads:
-            if any(np.may_share_memory(x, y) for x in arrays_in(a) for y in arrays_in(values[n])):
+        own = arrays_in(a)
+        for n in reads if own else ():
+            if any(np.may_share_memory(x, y) for y in arrays_in(values[n]) for x in own):
                 root = self.root(n)
                 n = self.parts_of.get(n, n)
                 if view and n in self.layouts and a.__class__ is np.ndarray:
