@@ -262,6 +262,26 @@ def test_results_must_be_tensors(transform):
         transform(lambda x: (x, [x, 1.0]), has_aux=True)
 
 
+def test_forward_mode_is_of_floating_point_numbers():
+    x = torch.arange(3)
+    for call in (
+        lambda: jvp(torch.sum, (x,), (x,)),
+        lambda: jvp(torch.sum, (x,), (x.double(),)),
+        lambda: jacfwd(torch.sum)(x),
+        lambda: torch.func.hessian(torch.sum)(x),
+    ):
+        with pytest.raises(
+            ValueError, match="primal to be floating point or complex, but got: torch.int64"
+        ):
+            call()
+    with pytest.raises(
+        ValueError, match="tangent to be floating point or complex, but got: torch.int64"
+    ):
+        jvp(torch.sum, (X,), (x,))
+    with pytest.raises(RuntimeError, match=r"numpy\(\) is not implemented inside of a transform"):
+        vmap(lambda a: a.numpy())(X)
+
+
 def test_jacobians_are_of_real_numbers():
     z = X + 1j
     for transform in (jacrev, jacfwd):

@@ -90,13 +90,8 @@ class _set_fwd_grad_enabled:
         thread.tangents = self.before
 
 
-def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """`tensor` with a tangent of its shape. RuntimeError outside of a `dual_level`."""
-    if not _level:
-        raise RuntimeError(
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-            "enter_dual_level() first."
-        )
+def check_tangent(tensor: Tensor, tangent: Tensor) -> None:
+    """ValueError unless both have floating point or complex numbers, RuntimeError unless the tangent is like the tensor."""
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(
             f"Expected primal to be floating point or complex, but got: {tensor.dtype}"
@@ -116,6 +111,16 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "make_dual(): the tangent must be complex where the tensor is, got "
             f"{tangent.dtype} for {tensor.dtype}"
         )
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """`tensor` with a tangent of its shape. RuntimeError outside of a `dual_level`."""
+    if not _level:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
+        )
+    check_tangent(tensor, tangent)
     if tangent_of(tensor, _level[-1]) is not None:
         raise RuntimeError(
             "Expected the primal to have no tangent: it is a dual of this level already"

@@ -209,6 +209,9 @@ class Lifted:
             raise AttributeError(name)
         self.refuse(name)
 
+    def refuse_numpy(self) -> NoReturn:
+        self.refuse("numpy()")
+
     def refuse(self, what: str) -> NoReturn:
         """Raise: `what` does not know about this array."""
         raise RuntimeError(

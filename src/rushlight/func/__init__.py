@@ -14,6 +14,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.autograd.forward_ad import _set_fwd_grad_enabled as set_fwd_grad_enabled
+from rushlight.autograd.forward_ad import check_tangent
 from rushlight.autograd.functional import basis
 from rushlight.autograd.graph import AccumulateGrad, count
 from rushlight.autograd.saved_hooks import disable_saved_tensors_hooks
@@ -372,12 +373,7 @@ def _dual(primal: Any, tangent: Any, level: Level) -> Any:
         raise RuntimeError(
             "jvp(f, primals, tangents): primals and tangents must only contain Tensors"
         )
-    if primal.shape != tangent.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-            f"not supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
-        )
+    check_tangent(primal, tangent)
     level.history |= primal.requires_grad or tangent.requires_grad
     if 0 in tangent._array.strides:  # views of the dual have views of it as tangents
         tangent = tangent.clone()
