@@ -175,7 +175,7 @@ def on_copy(write: Callable, order: str) -> Callable:
     """The forward that runs `write(xp, array, ...)` on a copy of the array."""
 
     def forward(xp: Any, a: Any, *args: Any, **options: Any) -> Any:
-        r = a.copy(order="C") if order == "C" else xp.copy_like(a, a)
+        r = xp.row_major(a) if order == "C" else xp.copy_like(a, a)
         write(xp, r, *args, **options)
         return r
 

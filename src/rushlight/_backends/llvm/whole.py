@@ -25,6 +25,8 @@ from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64
 
 FULL = {F32: f32, F64: f64}
 FILLED = {**FULL, I64: i64, F16: f16, BF16: bf16}
+OF_SLICES = {"index_add", "index_copy", "index_reduce"}
+LARGE = index_calls.LARGE  # elements of these are left to their bodies
 SLICES = kernels.put_slices, {"I": i64}
 ELEMENTS = kernels.write_along, {"I": i64, "NEW": False, "SAME": False}
 
@@ -174,16 +176,22 @@ def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
     found = ENTRIES.get(path)
     if found is None:
         return None
-    return before(found)(in_rows(found)) if path in WRITERS else alone(found)
+    return before(found)(in_rows(path, found)) if path in WRITERS else alone(found)
 
 
-def in_rows(entries: ByDtype) -> Callable[..., Any]:
+def in_rows(path: str, entries: ByDtype) -> Callable[..., Any]:
     """What an entry that writes to its first array does for arrays of another order in memory: on row-major copies. It
-    answers None where one shares memory with the first, or that has elements that share some."""
+    answers None where one shares memory with the first, or that has elements that share some, or is large."""
 
     def behind(*given: Any) -> Any:
         copies, first = [*given], given[0]
         turned = not first.flags.c_contiguous
+        arrays = [a for a in given if a.__class__ is np.ndarray]
+        if (
+            path in OF_SLICES
+            and max((a.size for a in arrays[0 if turned else 1 :]), default=0) >= LARGE
+        ):
+            return None
         if turned and not (first.flags.f_contiguous or as_it_lies(first).flags.c_contiguous):
             return None
         for k, a in enumerate(given):
