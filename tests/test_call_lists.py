@@ -73,25 +73,59 @@ def test_lists_stay_where_a_step_of_another_is_refused(monkeypatch):
     assert made.count(made[0]) == 1
 
 
-def test_lists_hold_no_memory_for_long():
+def lists_of(monkeypatch, f, *inputs):
+    """(the program of a function, its call lists)"""
+    lists, write = [], call_lists.CallList.write
+
+    def noted(self):
+        lists.append(self)
+        write(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(call_lists.CallList, "write", noted)
+        return built(f, *inputs), lists
+
+
+def test_lists_hold_no_memory_for_long(monkeypatch):
     def many(x):
         return tuple([F.softmax(x, 1).sum(0) + k + F.softmax(x + k, 1) for k in range(8)])
 
-    lists, write = [], call_lists.CallList.write
-
-    def noted(self, arena):
-        lists.append((self, arena))
-        write(self, arena)
-
-    x = torch.randn(256, 1024)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(call_lists.CallList, "write", noted)
-        program = built(many, x)
+    x = torch.randn(200, 1024)
+    program, lists = lists_of(monkeypatch, many, x)
     check(program, many, x)
     assert len(lists) > 1
-    assert len({id(arena) for _, arena in lists}) == 1  # one for all, whichever needs most
-    for each, _ in lists:
+    for each in lists:
         assert sum(4 * n.meta["val"].numel() for n in each.fresh) <= 3 << 20
+
+
+def test_what_a_list_reads_alone_lies_in_its_results(monkeypatch):
+    def products(x):
+        y = ((x @ x).sin() @ x).sum(1)
+        return ((y @ x).reshape(96, 1) * x,)
+
+    x = torch.randn(96, 96)
+    program, lists = lists_of(monkeypatch, products, x)
+    check(program, products, x)
+    largest = max(each.size for each in lists)
+    assert 0 < largest < 2 * x.nbytes  # of two arrays that live at one time one lies in the result
+    kept = program(x)[0]
+    again = kept.clone()
+    program(torch.randn(96, 96))
+    assert kept.equal(again)
+
+
+def test_few_gradients_of_a_loop_wait_to_be_added(monkeypatch):
+    def summed(x):
+        total = x[0] @ x[1]
+        for k in range(1, 11):
+            total = total + x[k] @ x[k + 1]
+        return (total,)
+
+    x = torch.randn(12, 128, 128)
+    program, _ = lists_of(monkeypatch, summed, x)
+    check(program, summed, x)
+    most = max(len(loop.arrays) for loop in program.loops)
+    assert 4 <= most <= 6
 
 
 def test_results_stay_as_they_are():

@@ -2,14 +2,14 @@
 
 Note [Call lists]
     What a step does as calls of kernels is found as Note [One step] says. Such steps, and the views between them, become
-    one call of `carry_out` (`_codegen/kernels/call_list.py`), which hands kernels arrays that were made once. What only
-    these steps read lies in an arena of the process, one for all programs; what others read is made before. Arrays in the
-    memory of what comes from outside are told where it is. A list ends before it holds much memory longer than its steps
-    would (`Lives`): what is made before the list instead of by its step, and what goes behind the list instead of behind
-    the last step that reads it.
-    Where something else is given than in the first run, the arena is in use in another thread, or a kernel says that
-    something is wrong, the lines of the steps run, as if there was no call list. A kernel that may say so comes before all
-    writes to what others see.
+    one call of `carry_out` (`_codegen/kernels/call_list.py`), which hands kernels arrays that were made once, and tells
+    them where their memory is. What others read is made before the call. What only these steps read lies in it until
+    the step that writes to it, where it fits; the rest lies in an arena, which is made for the call. A list ends before it holds
+    much memory longer than its steps would (`Lives`): what is made before the list instead of by its step, and what goes
+    behind the list instead of behind the last step that reads it.
+    Where something else is given than in the first run, the list runs in another thread, or a kernel says that something
+    is wrong, the lines of the steps run, as if there was no call list. A kernel that may say so comes before all writes to
+    what others see.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import numpy as np
 
 from rushlight._codegen.kernels import call_list
 from rushlight._codegen.kernels.fused import fused
-from rushlight._codegen.object_text import ALIGNED, Place
+from rushlight._codegen.object_text import Place
 from rushlight.compiler.calls import NESTED, Call, nodes_in
 from rushlight.compiler.fusion import Loop, dense
-from rushlight.compiler.kernel_calls import arranged, function_of
+from rushlight.compiler.kernel_calls import arranged, function_of, room
 from rushlight.compiler.lowered_steps import View, named_by
 from rushlight.compiler.lowering import address
 from rushlight.compiler.step_calls import LARGE, Refused, StepCalls, found_calls, operands
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """A block of memory of a call list: that of array number `given`, a part of the arena, or `content`.
-
-    `first` and `last`: the calls that it lives for; `size`, `offset`: in the arena.
+    """A block of memory of a call list: that of array number `given`, a part of it that begins `offset` bytes behind its
+    start, or `content`. It lives from the call number `first` to `last`; what is in the place of another one is a part of that.
     """
 
     def __init__(self, size: int, given: int = -1, content: np.ndarray | None = None) -> None:
         self.size, self.given, self.content = size, given, content
         self.first, self.last, self.offset = -1, -1, 0
+        self.over: Memory | None = None  # the block in whose place it lies
 
 
 class At(NamedTuple):
@@ -58,28 +58,24 @@ class At(NamedTuple):
     dtype: np.dtype
 
 
-class Arena:
-    """The memory of all call lists, and whether one of them is in use."""
+class Nowhere:
+    """Memory that nobody touches, for arrays that are told where their memory is."""
 
     def __init__(self) -> None:
-        self.busy = np.zeros(1, np.int64)
-        self._bytes = np.empty(0, np.uint8)
+        self._memory = mmap.mmap(-1, 1)
 
-    def of(self, size: int) -> np.ndarray:
-        """Memory of so many bytes; lists that were made before keep what they have. It grows to twice the size, so that
-        programs of ever larger arrays keep no more in all than the last takes; nobody touches what is not needed yet.
-        """
-        if size > self._bytes.size:
-            made = np.empty(max(size, 2 * self._bytes.size) + ALIGNED, np.uint8)
-            self._bytes = made[-address(made) % ALIGNED :]
-        return self._bytes
-
-    def nowhere(self, size: int) -> mmap.mmap:
-        """Memory that nobody touches, for arrays that are told where their memory is."""
-        return mmap.mmap(-1, max(size, 1))
+    def of(self, size: int) -> mmap.mmap:
+        """Memory of so many bytes."""
+        if size > len(self._memory):
+            self._memory = mmap.mmap(-1, size)
+        return self._memory
 
 
-ARENA = Arena()
+NOWHERE = Nowhere()
+SHARED = 1 << 10  # bytes of what may lie in the memory of a result
+POOLED = (
+    1 << 15
+) + 1  # bytes: arrays of less do not come from the pool, and begin in the middle of cache lines
 HELD = 1 << 21  # bytes that a list may hold for longer: to fill them takes far longer than its call
 
 
@@ -87,7 +83,7 @@ class CallList:
     """Steps as one call of `carry_out`, which takes `table` first, then the arrays of `reads` and `fresh`.
 
     `reads`: the nodes whose arrays are there, `fresh`: those whose arrays are made before; `views`: the steps that make
-    views which others read. It needs `size` bytes of an arena, and has no table before it is given one.
+    views which others read. Where `size` is not 0 an array of so many bytes follows, the arena.
     """
 
     table: np.ndarray
@@ -103,6 +99,7 @@ class CallList:
         self._bases: list[At] = []
         self._calls: list[tuple] = []  # (function or None for zeros, arguments, memory of zeros)
         self._constants: dict[int, Memory] = {}  # by the id of the buffer
+        self._in_place: list[tuple] = []  # call, its result, where that may lie
         for step, calls in zip(steps, found, strict=True):
             self._step = step
             if isinstance(step, Loop):
@@ -146,6 +143,11 @@ class CallList:
             self._at[node] = laid(made, 0, layout)
         refused = self._constants.setdefault(0, Memory(8, content=np.zeros(1, np.int64)))
         arrays = [self._value(n) for n in loop.arrays]
+        memory = [at.memory for at in arrays]
+        for node in loop.fresh:
+            over = [self._value(n) for n in loop.replaceable(node)]
+            found = [at.memory for at in over if not at.offset and memory.count(at.memory) == 1]
+            self._in_place.append((len(self._calls), self._value(node).memory, found))
         stop = At(refused, 0, (1,), (8,), np.dtype(np.int64))
         given = [loop.address, arrays, np.ndarray, loop.plan, loop.numbers, stop]
         self._calls.append((fused.compiled().__globals__["function"], given, refused))
@@ -194,23 +196,38 @@ class CallList:
                 self.fresh.append(node)
 
     def _arranged(self) -> int:
-        """Give what only these steps read its place in the arena; the size of all."""
+        """Give what only these steps read its place, in arrays that are written later or in the arena; the size of the arena."""
         for k, (_, given, _) in enumerate(self._calls):
             for at in found_in(given):
                 if (m := at.memory) is not None:
                     m.first, m.last = (k if m.first < 0 else m.first), k
         temporary = {at.memory for _, given, _ in self._calls for at in found_in(given)}
         parts = [m for m in temporary if m is not None and m.given < 0 and m.content is None]
-        return arranged(sorted(parts, key=lambda m: (m.first, m.last)))
+        parts.sort(key=lambda m: (m.first, m.last))
+        later = [
+            at.memory for at in self._bases if at.memory is not None and at.memory.size >= POOLED
+        ]
+        rest = lodged(parts, sorted(later, key=lambda m: m.size))
+        rest = replaced(rest, self._in_place)
+        size = max(arranged(rest), POOLED) if rest else 0
+        for m in rest:
+            m.given = len(self._bases)
+        for _, m, _ in self._in_place:
+            if m.over is not None:
+                m.given, m.offset = m.over.given, m.over.offset
+        if size:
+            self._bases.append(At(None, 0, (size,), (1,), np.dtype(np.uint8)))
+        return size
 
-    def write(self, arena: np.ndarray) -> None:
+    def write(self) -> None:
         """Make the table; see kernels/call_list.py."""
-        self.held = [arena, ARENA.busy]
+        busy = np.zeros(1, np.int64)
+        self.held = [busy]
         arrays: dict[At, np.ndarray] = {}
         moves: list[int] = []
         calls: list[int] = []
         for function, given, told in self._calls:
-            objects = [array_of(v, arrays, arena, moves) for v in given]
+            objects = [array_of(v, arrays, moves) for v in given]
             held = np.array([id(o) for o in objects], np.int64)
             self.held.append((function, objects, held))
             if function is None:
@@ -219,7 +236,7 @@ class CallList:
                 zeros = (0, 0) if told is None else (address(told.content), told.size // 8)
                 calls += [id(function), address(held), len(objects), *zeros]
         self.held.append((arrays, [*self._constants.values()]))
-        table = [address(ARENA.busy), len(self._bases), 0, len(moves) // call_list.MOVE]
+        table = [address(busy), len(self._bases), 0, len(moves) // call_list.MOVE]
         table += [0, len(self._calls)]
         for at in self._bases:
             table += [id(at.dtype), len(at.shape), *at.shape, *at.strides]
@@ -241,11 +258,41 @@ def placed(v: Any, own: dict[int, tuple[Memory, int]]) -> Any:
     return [placed(x, own) for x in v] if v.__class__ in (list, tuple) else v
 
 
-def array_of(v: Any, arrays: dict[At, np.ndarray], arena: np.ndarray, moves: list[int]) -> Any:
-    """An argument of a kernel: the arrays of those made so far, or made here, that stand in the arena, in constants, or in
-    arrays that are given; `moves` is told of the last."""
+def replaced(parts: list[Memory], found: list) -> list[Memory]:
+    """Let results of loops lie in memory that nobody reads any more, where that is said to be right; the other parts."""
+    own = set(parts)
+    for k, made, places in found:
+        for m in places if made in own and made.first == k < made.last else ():
+            m = m if m.over is None else m.over
+            if m in own and m.size == made.size and m.first < k == m.last:
+                made.over, m.last = m, made.last
+                own.remove(made)
+                break
+    return [m for m in parts if m in own]
+
+
+def lodged(parts: list[Memory], later: list[Memory]) -> list[Memory]:
+    """Let parts, the largest first, lie in other memory before it is written to; those that find no place there."""
+    rest: list[Memory] = []
+    guests: dict[Memory, list[Memory]] = {m: [] for m in later}
+    for part in sorted(parts, key=lambda m: -m.size):
+        for host, found in guests.items() if part.size >= SHARED else ():
+            if part.size <= host.size and part.last < host.first:
+                offset = room(part, found)
+                if offset + part.size <= host.size:
+                    part.given, part.offset = host.given, offset
+                    found.append(part)
+                    break
+        else:
+            rest.append(part)
+    return rest
+
+
+def array_of(v: Any, arrays: dict[At, np.ndarray], moves: list[int]) -> Any:
+    """An argument of a kernel: the arrays of those made so far, or made here, that stand in constants, or in arrays that
+    are given; `moves` is told of the last."""
     if isinstance(v, list):
-        return [array_of(x, arrays, arena, moves) for x in v]
+        return [array_of(x, arrays, moves) for x in v]
     if not isinstance(v, At):
         return v
     if v in arrays:
@@ -255,14 +302,13 @@ def array_of(v: Any, arrays: dict[At, np.ndarray], arena: np.ndarray, moves: lis
         made = np.empty(v.shape, v.dtype)
     elif m.content is not None:
         made = np.ndarray(v.shape, v.dtype, m.content.data, v.offset, v.strides)
-    elif m.given < 0:
-        made = np.ndarray(v.shape, v.dtype, arena.data, m.offset + v.offset, v.strides)
     else:
         steps = [(n - 1) * s for n, s in zip(v.shape, v.strides, strict=True)]
         low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-        memory = ARENA.nowhere(high - low + v.dtype.itemsize)
-        made = np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
-        moves.extend((id(made), m.given, v.offset))
+        made = np.ndarray(
+            v.shape, v.dtype, NOWHERE.of(high - low + v.dtype.itemsize), -low, v.strides
+        )
+        moves.extend((id(made), m.given, m.offset + v.offset))
     arrays[v] = made
     return made
 
@@ -292,10 +338,9 @@ def with_call_lists(program: Program, steps: list, values: dict[Node, Any]) -> l
             break
         for k in refused:
             del found[k]
-    lists = [step for step in out if isinstance(step, CallList)]
-    arena = ARENA.of(max((each.size for each in lists), default=0))
-    for each in lists:
-        each.write(arena)
+    for each in out:
+        if isinstance(each, CallList):
+            each.write()
     return out
 
 

@@ -5,7 +5,8 @@ Note [What is fused]
     functions of one element which kernels have (`registration.formula`): it is traced, so there is no list of
     operators here. Calls of one shape whose results stay in no other's way become one group: no call outside
     of it may need one of its results before another of its inputs is known. Writes to memory are part of a group if all
-    that the group reads of this memory has the same place and strides.
+    that the group reads of this memory has the same place and strides. A group does not wait for a later call with many
+    inputs that nobody else reads: the gradients of a loop's steps are added a few at a time.
 
     A group is one kernel (`_codegen/kernels/fused.py`) on the arrays as they are, views folded into offsets and
     strides; a vector may stand for the channels of an array (`of_channels`). The kernel compares dtypes, shapes and
@@ -29,13 +30,14 @@ from rushlight._codegen import language
 from rushlight._codegen.kernels.fused import FAR, MOST, SIZES, Chain, Line, Operand, row
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.types import Type, b1, bf16, f16, of
-from rushlight.compiler.calls import Call
+from rushlight.compiler.calls import Call, nodes_in
 from rushlight.fx import Node
 
 if TYPE_CHECKING:
     from rushlight.compiler.lowering import Layout, Program
 
 MOST_CALLS = 64
+WAITING = 1 << 16  # bytes of inputs that wait for the last call of a group, from which they count
 HALF = (f16, bf16)
 
 
@@ -289,6 +291,8 @@ class Groups:
         readers: dict[Node, list[int]] = {}
         writers: dict[Node, int] = {}
         impure: list[int] = []
+        last = {self._base(n): k for k, c in enumerate(program.calls) for n in c.reads()}
+        self.last = last | dict.fromkeys(map(self._base, nodes_in(program.outputs)), len(number))
         for k, call in enumerate(program.calls):
             loads, needs = self._reads(call)
             roots = {program.root(n) for n in loads}
@@ -309,8 +313,12 @@ class Groups:
         read = [*call.reads()] + ([call.writes] if call.writes is not None else [])
         if call.node not in self.elementwise:
             return read, read
-        layouts = self.program.layouts
-        return read, [layouts[n].base if n in layouts else n for n in read]
+        return read, [*map(self._base, read)]
+
+    def _base(self, node: Node) -> Node:
+        """The array that a node is a view of."""
+        layout = self.program.layouts.get(node)
+        return node if layout is None else layout.base
 
     def _place(self, k: int, call: Call, before: Iterable[int]) -> None:
         """Put a call into the unit that it can join, or a new one."""
@@ -337,6 +345,8 @@ class Groups:
 
     def _joinable(self, a: Unit, b: Unit) -> bool:
         both, before = a.calls | b.calls, a.before | b.before
+        if b.before & ~(a.before | a.calls) and self._waits(a):
+            return False
         if both.bit_count() > MOST_CALLS or len(a.keys | b.keys) > MOST:
             return False
         for root in a.written | b.written:
@@ -345,6 +355,14 @@ class Groups:
         return not any(
             u.calls & before and u.before & both for u in self.units if u is not a and u is not b
         )
+
+    def _waits(self, unit: Unit) -> bool:
+        """Whether much memory would be held until the last call of a unit, because nobody else reads it."""
+        sizes = {key[1]: prod(key[3]) * key[5].itemsize for key in unit.keys}
+        over = {n for n in sizes if n in self.last and unit.calls >> self.last[n] & 1}
+        held = sum(sizes[n] for n in over - unit.written if n.op == "call_function")
+        given = sum(sizes[n] for n in unit.written & sizes.keys() - over)
+        return held > WAITING and held > 3 * given
 
     def _join(self, a: Unit, b: Unit) -> None:
         a.calls |= b.calls
@@ -432,6 +450,7 @@ class Loop:
         lines.keep(results)
         places = [*lines.loads, *stored]
         self.arrays: list[Node] = list(dict.fromkeys(key[1] for key in places))
+        self._places, self._stored = places, {key[1] for key in stored}
         self._plan(lines, places, results)
 
     def _plan(self, lines: Lines, places: list, results: list[str]) -> None:
@@ -468,6 +487,13 @@ class Loop:
     def reads(self) -> list[Node]:
         """The nodes whose arrays are taken."""
         return [n for n in self.arrays if n not in self.fresh]
+
+    def replaceable(self, node: Node) -> list[Node]:
+        """The arrays in whose memory a result may lie: nothing is read of them but the element at the place of what is written."""
+        alike = place(self.program.layouts[node])[2:5]
+        size = self.program.layouts[node].dtype.itemsize
+        others = {key[1] for key in self._places if key[2:5] != alike or key[5].itemsize != size}
+        return [n for n in self.arrays if n not in others | self._stored]
 
     def one_by_one(self, *arrays: Any) -> list:
         """The calls without the kernel, of the arrays that it takes; the arrays that it makes."""

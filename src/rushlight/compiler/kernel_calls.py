@@ -363,21 +363,26 @@ def places_in(v: Any) -> Iterable[Place]:
 
 
 def arranged(buffers: Iterable[Any]) -> int:
-    """Give each buffer (of a `size`, which lives from `first` to `last`) an `offset` in one block of memory, so that none shares bytes with another that lives at the same
-    time, the largest first; the size of the block."""
+    """Give each buffer (of a `size`, which lives from `first` to `last`) an `offset` in one block of memory, so that none
+    shares bytes with another that lives at the same time, the largest first; the size of the block."""
     placed: list[Any] = []
     for b in sorted(buffers, key=lambda b: -b.size):
-        taken = sorted(
-            (o.offset, o.offset + o.size) for o in placed if o.first <= b.last and b.first <= o.last
-        )
-        at = 0
-        for start, end in taken:
-            if at + b.size <= start:
-                break
-            at = max(at, -(-end // ALIGNED) * ALIGNED)
-        b.offset = at
+        b.offset = room(b, placed)
         placed.append(b)
     return max((b.offset + b.size for b in placed), default=0)
+
+
+def room(buffer: Any, placed: list) -> int:
+    """The first offset at which a buffer shares no bytes with others that live at the same time."""
+    first, last = buffer.first, buffer.last
+    at = 0
+    for start, end in sorted(
+        [(o.offset, o.offset + o.size) for o in placed if o.first <= last and first <= o.last]
+    ):
+        if at + buffer.size <= start:
+            break
+        at = max(at, -(-end // ALIGNED) * ALIGNED)
+    return at
 
 
 def refused(step: Call | Loop, why: str) -> NotBuilt:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # What a step is tried with where kernels do not run: which numbers it reads, and the bytes that stand for what kernels
 # write, whatever the floating-point type: positive numbers, NaN, zeros, large numbers, large negative ones.
 OTHERS = (-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0), (-4, 0x7B), (-2, 0xFB)
-LARGE = 1 << 22  # bytes of the arrays of a step, from which its line is nothing beside it
+LARGE = 1 << 21  # bytes of the arrays of a step, from which its line is nothing beside it
 TOLD = 64  # bytes: zeros of at most so many that no kernel changes may be where one says that something is wrong
 
 
@@ -203,6 +203,9 @@ def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls
     if any(k < first.given and k not in written for k in changed):
         raise Refused
     first.forget()
+    for b in (*first.buffers[: first.given], *second.buffers[: first.given]):
+        b.before = b""  # what was read of large arrays would be held, too
+    fixed = [k for k in range(first.given, len(found.buffers)) if k not in changed]
     runs = [second]
     block.dry = True
     try:
@@ -210,7 +213,7 @@ def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls
             given = copies(call, values, which)
             for n in call.written:
                 given[n].flags.writeable = False  # NumPy raises; kernels are not asked
-            run = Run([call], given, block, (changed, byte))
+            run = Run([call], given, block, (changed, byte), fixed)
             runs.append(run)
             agree(found, call, run)
             run.look(run.full)
@@ -219,12 +222,12 @@ def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls
             run.forget()
     finally:
         block.dry, block.note = False, nothing
-    for k, b in enumerate(found.buffers[first.given :], first.given):
-        if k not in changed:
-            if any(run.buffers[k].before != b.before for run in runs):
-                raise Refused
-            b.kind = "constant"
-            b.tells = b.tells or (b.size <= TOLD and not any(b.before) and b.size % 8 == 0)
+    for k in fixed:
+        b = found.buffers[k]
+        if any(run.buffers[k].before != b.before for run in runs):
+            raise Refused
+        b.kind = "constant"
+        b.tells = b.tells or (b.size <= TOLD and not any(b.before) and b.size % 8 == 0)
     verify(call, found, copies(call, values, 2), second)
     for b in found.buffers:
         if b.kind != "constant":

@@ -41,7 +41,7 @@ class Writer:
     def __init__(self) -> None:
         self.space: dict[str, Any] = {
             "__name__": "rushlight.compiler.program", "cast": xp.cast, "asarray": xp.asarray,
-            "empty": xp.empty, "ndarray": np.ndarray, "zeros": xp.zeros, "fused": fused.compiled(),
+            "empty": xp.empty, "ndarray": np.ndarray, "uint8": np.dtype(np.uint8), "zeros": xp.zeros, "fused": fused.compiled(),
             "relaid": relaid_natively(), "carry_out": runner(),
         }  # fmt: skip
         self.loops = 0
@@ -109,6 +109,8 @@ class Writer:
         table = self.constant(found.table, "calls")
         self.constant(found.held, "held")
         given = "".join(f", {self.text(n)}" for n in (*found.reads, *found.fresh))
+        if found.size:  # the arena, which is gone when the call ends
+            given += f", empty({found.size}, uint8)"
         self.lines.append(f"if carry_out({table}{given}) is None:")
         self.ends(None)
         for steps in (found.steps, found.views):
