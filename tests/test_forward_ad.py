@@ -235,3 +235,26 @@ def test_statistics_of_batch_norm_have_no_gradients_inside_of_transforms():
         f = lambda x, of=of: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)[of]  # noqa: E731
         assert not torch.func.jvp(f, (x,), (x,))[1].any()
         assert not torch.vmap(torch.func.grad(lambda x: f(x).sum()))(x[None]).any()
+
+
+@pytest.mark.parametrize("offset", [None, 0, 3, 5, 6, 10, 14])
+def test_tangents_of_as_strided_of_a_part_of_its_memory(offset):
+    x, t = torch.arange(20.0)[5:15], torch.arange(10.0) + 1
+    memory = torch.zeros(20)
+    memory[5:15] = t
+    out, tangent = torch.func.jvp(lambda x: x.as_strided((2, 2), (1, 2), offset), (x,), (t,))
+    assert torch.equal(out, torch.arange(20.0)[5:15].as_strided((2, 2), (1, 2), offset))
+    assert torch.equal(tangent, memory.as_strided((2, 2), (1, 2), 5 if offset is None else offset))
+
+
+def test_writes_to_as_strided_reach_the_tangent_of_its_base():
+    def write(x):
+        x = x.clone()
+        x.as_strided((2,), (2,), 1).mul_(3)
+        return x
+
+    factors = torch.tensor([1.0, 3.0, 1.0, 3.0])
+    x, t = torch.arange(4.0), torch.arange(4.0) + 1
+    out, tangent = torch.func.jvp(write, (x,), (t,))
+    assert torch.equal(out, x * factors)
+    assert torch.equal(tangent, t * factors)

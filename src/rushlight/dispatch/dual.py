@@ -429,7 +429,9 @@ def tangents(op: Op, named: dict, bared: dict, moved: dict, results: list, level
         return [rule(op, bared, moved, bare(results[0], level))]
     if op.view or op.path in LINEAR:
         if op.view:
-            moved[op.inputs[0]] = laid_as(named[op.inputs[0]])
+            moved[op.inputs[0]] = t = laid_as(named[op.inputs[0]])
+            if op.path == "aten.as_strided" and bared["storage_offset"] is not None:
+                return [strided_view(t, **{n: bared[n] for n in op.params[1:]})]
         return listed(op.by_names(bared | {i: filled(bared[i], moved[i]) for i in op.inputs}))
     if op.path in PRODUCTS:
         terms = [op.by_names(bared | {i: moved[i]}) for i in op.inputs if moved[i] is not None]
@@ -456,6 +458,20 @@ def laid_as(t: Tensor) -> Tensor:
     if tangent._array.strides != a.strides:
         a.tangent = tangent = methods.function("aten.laid_out")(tangent, a.strides)
     return tangent
+
+
+def strided_view(
+    t: Tensor, size: tuple, stride: tuple, storage_offset: int, own: tuple, start: int
+) -> Tensor:
+    """The view of a tangent for a view of a tensor's memory from a place on. What the tensor does not reach has no tangent."""
+    shift = storage_offset - start
+    last = shift + sum([(n - 1) * s for n, s in zip(size, stride, strict=True)])
+    if 0 in size or 0 <= shift <= last <= sum(
+        [(n - 1) * s for n, s in zip(t.shape, own, strict=True)]
+    ):
+        return t.as_strided(size, stride, t.storage_offset() + shift)
+    restride = methods.function("aten.restride")
+    return restride(t, tuple(t.shape), own, 0, size, stride, shift, "from")
 
 
 def listed(v: Any) -> list:
