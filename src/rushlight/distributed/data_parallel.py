@@ -131,7 +131,7 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's own forward, with the buffers of the first process."""
         self._pre_forward()
-        return self._post_forward(self._modules["module"](*inputs, **kwargs))  # type: ignore[misc]
+        return self._post_forward(self.module(*inputs, **kwargs))
 
     def _synchronizes(self) -> bool:
         """Whether gradients of the backward of this forward are averaged."""

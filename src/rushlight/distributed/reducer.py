@@ -333,7 +333,7 @@ class Reducer:
                 if parameter.grad is not averages[k]:
                     parameter.grad.copy_(averages[k])
         if self.hook is None and self.shared is not None:
-            self.take_turns()
+            self.take_turns(self.shared)
         self.active = self.begun = False
         self.used_before.clear()
         self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
@@ -344,10 +344,10 @@ class Reducer:
         collectives.all_reduce(used, group=self.group)
         return used.tolist()
 
-    def take_turns(self) -> None:
+    def take_turns(self, shared: SharedRows) -> None:
         """The sums have been read: the next gradients are written to the rows of the next turn."""
-        if self.shared.turns == 1:  # type: ignore[union-attr]
-            self.read = self.shared.meet()  # type: ignore[union-attr]
+        if shared.turns == 1:
+            self.read = shared.meet()
             return
         self.turn = 1 - self.turn
         for bucket in self.buckets:

@@ -18,7 +18,7 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.reference.conv import empty
 from rushlight._codegen import product_sizes
-from rushlight._codegen.conv_plan import WinogradPlan
+from rushlight._codegen.conv_plan import WinogradPlan as Plan
 from rushlight._codegen.kernels import winograd as kernels
 from rushlight._codegen.kernels.schemes import SCHEMES, Scheme
 from rushlight._codegen.types import f32
@@ -152,31 +152,23 @@ def plan_of(
     pieces = up(across, wide)
     high = height(lines, max(1, most // wide), wide * apart * apart, pieces, s.products**2 * c * o)
     chunks = up(lines, high)
-    plan = [0] * WinogradPlan.TERMS
-    plan[: WinogradPlan.LINES] = c, o, *x[2:], *y[2:], padding, down, across
-    plan[WinogradPlan.LINES], plan[WinogradPlan.HIGH], plan[WinogradPlan.WIDE] = lines, high, wide
-    plan[WinogradPlan.TAP], plan[WinogradPlan.LANE] = windows
-    plan[WinogradPlan.APART], plan[WinogradPlan.X_LAST], plan[WinogradPlan.Y_LAST] = (
-        apart,
-        x_last,
-        y_last,
-    )
-    plan[WinogradPlan.X_IMAGE], plan[WinogradPlan.Y_IMAGE] = (a[1] * a[2] * a[3] for a in (x, y))
+    plan = [0] * Plan.TERMS
+    plan[: Plan.LINES] = c, o, *x[2:], *y[2:], padding, down, across
+    plan[Plan.LINES], plan[Plan.HIGH], plan[Plan.WIDE] = lines, high, wide
+    plan[Plan.TAP], plan[Plan.LANE] = windows
+    plan[Plan.APART], plan[Plan.X_LAST], plan[Plan.Y_LAST] = apart, x_last, y_last
+    plan[Plan.X_IMAGE], plan[Plan.Y_IMAGE] = (a[1] * a[2] * a[3] for a in (x, y))
     if weight:
         blocks = up(c, kernels.rows_of(number)) * up(o, kernels.RUN)
         split = up(lines, min(up(SUMS, blocks), chunks))
-        plan[WinogradPlan.SPLIT], plan[WinogradPlan.SPLITS] = split, up(lines, split)
-        plan[WinogradPlan.CHUNKS] = blocks * plan[WinogradPlan.SPLITS]
+        plan[Plan.SPLIT], plan[Plan.SPLITS] = split, up(lines, split)
+        plan[Plan.CHUNKS] = blocks * plan[Plan.SPLITS]
     else:
         chunks *= pieces
         blocks = up(o, block)
         part = block * up(blocks, min(blocks, up(SHARES, chunks)))
-        plan[WinogradPlan.PIECES], plan[WinogradPlan.PART], plan[WinogradPlan.PARTS] = (
-            pieces,
-            part,
-            up(o, part),
-        )
-        plan[WinogradPlan.CHUNKS] = chunks * plan[WinogradPlan.PARTS]
+        plan[Plan.PIECES], plan[Plan.PART], plan[Plan.PARTS] = pieces, part, up(o, part)
+        plan[Plan.CHUNKS] = chunks * plan[Plan.PARTS]
     each = range(s.products)
     terms = [
         (s.point[p] * s.points + s.point[q], s.value[p] * s.values + s.value[q], p * s.products + q)
@@ -210,7 +202,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     )  # fmt: skip
     wrong = np.zeros(1, F32)
     again = OFTEN if scheme.products**2 * c * o > HUGE else AGAIN
-    fused = bool(plan[WinogradPlan.CHUNKS] <= again * plan[WinogradPlan.PARTS])
+    fused = bool(plan[Plan.CHUNKS] <= again * plan[Plan.PARTS])
     flipped = transposed and scheme.outputs == 2
     lanes = known["L"]
     for group in range(groups):
@@ -253,7 +245,7 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarra
         number, x.shape, g.shape, problem.padding[0], problem.dilation[0], groups, (0, 0), x_last,
         g_last, True,
     )  # fmt: skip
-    splits = int(plan[WinogradPlan.SPLITS])
+    splits = int(plan[Plan.SPLITS])
     y = np.empty(problem.w, F32)
     size = o * y[0].size
     parts = np.empty(splits * size, F32) if splits > 1 else y

@@ -119,15 +119,17 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._begin()
 
     def _step_with(self, gradients: Mapping[Tensor, Tensor]) -> None:
-        """Step those of this process's parameters that have a gradient here."""
-        every = [p for group in self.optim.param_groups for p in group["params"]]  # type: ignore[union-attr]
-        kept = [p.grad for p in every]
-        for p in every:
-            p.grad = gradients.get(p)
-        self._share_options(self.param_groups, self.optim.param_groups)  # type: ignore[union-attr]
-        self.optim.step()  # type: ignore[union-attr]
-        for p, g in zip(every, kept):
-            p.grad = g
+        """Step those of this process's parameters that have a gradient here. All keep the gradients that they have."""
+        own: Any = self.optim  # made with the buckets
+        kept = [(p, p.grad) for group in own.param_groups for p in group["params"]]
+        self._share_options(self.param_groups, own.param_groups)
+        try:
+            for p, _ in kept:
+                p.grad = gradients.get(p)
+            own.step()
+        finally:
+            for p, grad in kept:
+                p.grad = grad
 
     def _own(self, group: dict, rank: int | None = None) -> dict:
         """A group with the parameters of one process only."""
