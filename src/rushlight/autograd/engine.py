@@ -64,7 +64,8 @@ def run(
     special = active.modes and (anomaly or thread.node_watch is not None)
     at_leaves = captures if captures is not None and not accumulate_into else ()
     add = Tensor.__add__ if not sparse.made else plus
-    leaves, watched = list[Any](), list[Any]()
+    leaves: list = []
+    watched: list = []
     outer, thread.task = thread.task, waits
     try:
         while ready or watched:
@@ -97,9 +98,8 @@ def run(
                 gx = gradients = None
                 ready += leaves
                 leaves.clear()
-        if AT_END in waits:
-            for function in waits[AT_END]:  # type: ignore[attr-defined]  # which may add others
-                function()
+        for function in waits.get(AT_END, ()):  # type: ignore[attr-defined]  # which may add others
+            function()
     finally:
         thread.grad, thread.task = recording, outer
 
@@ -225,7 +225,7 @@ def accumulate(
         old = getattr(t, "_grad", None)
         if old is None:
             t._grad = first_gradient(t, g, mine)
-        elif dispatched(old):
+        elif (active.modes or old.__class__ is not Tensor) and dispatched(old):
             old.add_(g) if not thread.grad else setattr(t, "_grad", plus(old, g))
         elif (
             thread.grad
@@ -295,7 +295,7 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     a, like = g._array, t._array
     if isinstance(a, Marked) and not (thread.grad and g._edge is not None):
         a = resolved(a)
-    if dispatched(g):
+    if (active.modes or g.__class__ is not Tensor) and dispatched(g):
         if thread.grad and g._edge is not None:
             return g.clone()
         return g.detach() if a.strides == like.strides else laid_out_like(g, t)

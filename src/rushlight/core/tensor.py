@@ -296,9 +296,9 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """A tensor on the same memory, without history and with the same version counter."""
-        t = new(Tensor)
-        t._array, t._edge = _detached(_array_for(Tensor, self._array)), None
-        t._counter = self._counter or version_of(self)
+        t, a = new(Tensor), self._array
+        t._array = a if a.__class__ is np.ndarray else _detached(_array_for(Tensor, a))
+        t._edge, t._counter = None, self._counter or version_of(self)
         if self.__class__ in _plain_classes and not active.modes:
             return t
         below = scalars.handlers_of(self)
@@ -357,11 +357,12 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
         a = self._array
-        if a.__class__ is not np.ndarray and not self.is_cpu:
-            hint = " Use Tensor.cpu() to copy the tensor to host memory first."
-            hint = "" if self.is_meta else hint
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
-        getattr(a, "refuse_numpy", bool)()  # a sparse one, or with a conjugate or negative bit
+        if a.__class__ is not np.ndarray:
+            if not self.is_cpu:
+                hint = " Use Tensor.cpu() to copy the tensor to host memory first."
+                hint = "" if self.is_meta else hint
+                raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
+            getattr(a, "refuse_numpy", bool)()  # a sparse one, or with a conjugate or negative bit
         if a.dtype is BF16 or a.dtype is C32:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         return a if a.__class__ is np.ndarray else a.view(np.ndarray)

@@ -21,11 +21,17 @@ from typing import Any
 class Unread(ModuleType):
     """A module whose file is read when something is asked of it that is not told without."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        # The module's, not its class's: with a method `__getattr__` each name would take three times as long.
+        self.__dict__["__getattr__"] = self.asked
+
     def told(self, name: str) -> Any:
         """What stands under a name, as far as it is known without the file; None where it is not."""
         raise NotImplementedError  # each class of such modules says it
 
-    def __getattr__(self, name: str) -> Any:
+    def asked(self, name: str) -> Any:
+        """What stands under a name that is asked for the first time."""
         if name.startswith("__"):
             raise AttributeError(name)
         found = self.told(name) if self.__name__ not in sys.modules else None

@@ -94,6 +94,12 @@ def everything(op: Op) -> str:
     return ", ".join((*op.params, "out") if op.has_out else op.params)
 
 
+def variant_text(op: Op) -> str:
+    """The call that says which operator takes over, with the arguments that its function names."""
+    code = op.variant.__code__
+    return f"variant({', '.join(code.co_varnames[: code.co_argcount])})"
+
+
 # -- unwrap ----------------------------------------------------------------------------------------
 
 
@@ -387,7 +393,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
     elif op.variant is not None and op.keyed:  # a bound of `clamp` may be a tensor
         unusual += [f"{s}.__class__ not in numbers" for s in op.statics]
     elif op.variant is not None:
-        unusual.append(f"variant({', '.join(f'{p}={p}' for p in op.params)}) is not None")
+        unusual.append(f"{variant_text(op)} is not None")
     tests += unusual
     if not quiet:
         tests.append("active.modes")

@@ -14,6 +14,7 @@ from rushlight.dispatch.emit import (
     signature,
     texts_of,
     unwrap_lines,
+    variant_text,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     lines = [f"def {op.name}_({signature(op, out=False)}):", f"    a_{x} = target = {x}._array"]
     texts[x] = "target"
     if op.variant is not None and y is None and op.keyed != "bifc":
-        tests.append(f"variant({', '.join(op.params)}) is not None")
+        tests.append(f"{variant_text(op)} is not None")
     if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]
     else:

@@ -365,7 +365,7 @@ def variant_tests(call: Call) -> list[str]:
         return []
     if call.common is not None and "bifc"[call.common.kind] in op.keyed:
         return []
-    return [f"variant({', '.join(f'{p}={p}' for p in op.params)}) is not taken"]
+    return [f"{emit.variant_text(op)} is not taken"]
 
 
 def dtype_of(call: Call, name: str) -> np.dtype:

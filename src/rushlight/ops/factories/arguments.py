@@ -379,16 +379,15 @@ def valued(make: Callable, draw: Callable | None = None) -> Callable:
 def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
     """A Python number in the usual dtypes; None for others, and where it may not fit."""
     c = value.__class__
-    if c is float:
-        most = 1e38 if d in FULL else 6e4
-    elif c is int:
-        most = 6e4 if d in REDUCED else 1e18
-    else:
+    if c is not float and c is not int:
         return None
-    if d is I64:
-        if c is float:
-            return None
-    elif d not in FULL and d not in REDUCED:
+    if d in FULL:
+        most = 1e38 if c is float else 1e18
+    elif d in REDUCED:
+        most = 6e4
+    elif d is I64 and c is int:
+        most = 1e18
+    else:
         return None
     if -most < value < most or (d is not I64 and value in (inf, -inf)):
         return xp.asarray(value, d)

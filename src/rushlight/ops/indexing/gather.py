@@ -382,8 +382,8 @@ CHOOSE.public_function = where
 )  # fmt: skip
 def fill_masked(xp, input: Array, mask: Array, value: Any):
     """`input` with the number `value` where `mask` is True."""
-    mask = xp.contiguous(check_mask("masked_fill", mask))  # the result is in order
-    return xp.contiguous(xp.where(mask, fill_number(value, input), input))
+    mask = xp.contiguous(check_mask("masked_fill", mask))
+    return xp.where(mask, fill_number(value, input), input)
 
 
 fill_masked.grad(input=lambda g, mask: fill_masked(g, mask, 0))
