@@ -81,6 +81,16 @@ def test_an_operator_without_a_derivative_says_so_in_forward_mode():
         torch.igamma(dual(), dual())
 
 
+def test_so_does_one_whose_gradient_has_no_derivative():
+    def loss(x):
+        return torch.nn.functional.ctc_loss(x, torch.tensor([[1]]), (2,), (1,))
+
+    x = torch.randn(2, 1, 3).log_softmax(2)
+    for f in (loss, torch.func.grad(loss)):
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with aten::_ctc_l"):
+            torch.func.jvp(f, (x,), (x,))
+
+
 def test_the_level_has_a_number():
     assert forward_ad._current_level == -1
     with forward_ad.dual_level():

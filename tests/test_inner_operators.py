@@ -41,6 +41,12 @@ def test_batch_norm_with_and_without_running_statistics(training):
     assert_close(running, ours)
     if training:
         assert_close(aten._native_batch_norm_legit.no_stats(X, None, None, True, 0.1, 1e-5), want)
+    kept = aten._batch_norm_with_update if training else aten._batch_norm_no_update
+    running = state()
+    *found, empty = kept(X, None, None, *running, 0.1, eps=1e-5)
+    assert_close(tuple(found), want)
+    assert_close(running, ours)
+    assert empty.dtype is torch.uint8 and empty.shape == (0,)
 
 
 def test_gradients_of_softmax_are_told_the_dtype():

@@ -305,6 +305,19 @@ def batch_norm(
     return torch().native_batch_norm(input, weight, bias, *more, **named)
 
 
+def batch_norm_kept(training: bool) -> Callable:
+    """`aten._batch_norm_with_update` or `_batch_norm_no_update`: `native_batch_norm`, and what a GPU's library keeps."""
+
+    def call(input: Tensor, *more: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        given = dict(
+            zip(("weight", "bias", "running_mean", "running_var", "momentum", "eps"), more)
+        )
+        kept = input.new_empty(0, dtype=torch().uint8)
+        return (*torch().native_batch_norm(input, training=training, **given, **named), kept)
+
+    return call
+
+
 def safe_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`aten._safe_softmax`: 0 where all numbers are -inf."""
     empty = (input == float("-inf")).all(dim, keepdim=True)
@@ -375,6 +388,8 @@ CALLS: dict[str, Callable | str] = {
     "_local_scalar_dense": lambda input: input.item(),
     "_is_all_true": lambda input: input.all(),
     "_is_any_true": lambda input: input.any(),
+    "_batch_norm_no_update": batch_norm_kept(False),
+    "_batch_norm_with_update": batch_norm_kept(True),
     "_native_batch_norm_legit": batch_norm,
     "_safe_softmax": safe_softmax,
     "_to_copy": to_copy,

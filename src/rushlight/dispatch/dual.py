@@ -280,12 +280,13 @@ class Moving:
             ]
         try:
             found = tangents(self.op, self.named, self.bared, self.moved, values, level)
-        except RuntimeError:
-            for rule in self.op.rules.values():
-                if name := getattr(rule.function, "absent", None):
-                    raise NotImplementedError(
-                        f"Trying to use forward AD with aten::{name} that does not support it."
-                    ) from None
+        except RuntimeError as error:
+            absent = (getattr(rule.function, "absent", None) for rule in self.op.rules.values())
+            own = self.op.name if isinstance(error, NotImplementedError) else None
+            if name := next(filter(None, absent), own):
+                raise NotImplementedError(
+                    f"Trying to use forward AD with aten::{name} that does not support it."
+                ) from None
             raise
         if len(found) == 1 and found[0] is None and self.op.differentiable:  # zero at every place
             found = [results[0].new_zeros(results[0].shape)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.dtype_sets import FULL
-from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, composite, no_derivative, op
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
@@ -62,11 +62,8 @@ def likelihood_gradient(
     )
 
 
-def not_twice(g: Any) -> Any:
-    raise NotImplementedError("the derivative for '_ctc_loss_backward' is not implemented.")
-
-
-likelihood_gradient.grad(grad_output=not_twice, log_probs=not_twice)
+NOT_TWICE = no_derivative("_ctc_loss_backward")
+likelihood_gradient.grad(grad_output=NOT_TWICE, log_probs=NOT_TWICE)
 
 
 def lengths_of(lengths: Any, name: str, n: int, most: int | None) -> list:
