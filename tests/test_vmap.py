@@ -627,3 +627,24 @@ def test_gradients_of_products_of_segments_are_mapped():
         return torch.segment_reduce(x, "prod", offsets=offsets).sum()
 
     assert_close(vmap(grad(f))(x), torch.tensor([[2.0, 1.0, 1.0], [0.0, 4.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "offset"),
+    [
+        ((2, 3), (2, 1), 0),
+        ((3, 2), (1, 1), 1),
+        ((2, 2), (0, 3), 0),
+        ((2, 0), (1, 1), 0),
+        ((), (), 4),
+    ],
+)
+def test_gradients_of_as_strided_are_mapped_without_a_loop(size, stride, offset):
+    def f(x):
+        return x.as_strided(size, stride, x.storage_offset() + offset).sin()
+
+    x = X.clone()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = vmap(lambda x: vjp(f, x)[1](f(x).cos())[0])(x)
+    assert_close(got, torch.stack([vjp(f, row)[1](f(row).cos())[0] for row in x]))

@@ -216,6 +216,24 @@ def as_strided(b: Batched) -> Any:
     )
 
 
+@rule("aten.restride")
+def restride(b: Batched) -> Any:
+    """The memory of each element of the batch begins behind that of the one before."""
+    sizes, strides = (
+        [b.named[f"{what}_{end}"] for end in ("from", "to")] for what in ("size", "stride")
+    )
+    begins = b.named["offset_from"], b.named["offset_to"]
+    ends = [
+        at + sum([(n - 1) * s for n, s in zip(size, steps, strict=True) if n])
+        for size, steps, at in zip(sizes, strides, begins, strict=True)
+    ]
+    reach = 1 + max(ends) - min(begins)
+    return b.call(
+        size_from=(b.size, *sizes[0]), stride_from=(reach, *strides[0]),
+        size_to=(b.size, *sizes[1]), stride_to=(reach, *strides[1]),
+    )  # fmt: skip
+
+
 @rule("aten.laid_out")
 def laid_out(b: Batched) -> Any:
     x = b.named["input"]
