@@ -302,7 +302,7 @@ class Groups:
                 before += readers.get(written, ())
                 before += [writers[written]] if written in writers else []
                 writers[written] = k
-            if call.writes is None and not call.pure:
+            if call.draws or (call.writes is None and not call.pure):
                 before, impure = before + impure[-1:], [*impure, k]
             for r in roots:
                 readers.setdefault(r, []).append(k)
