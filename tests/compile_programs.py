@@ -288,6 +288,19 @@ def torch_random():
 
 
 @program
+def draws_into_memory():
+    """Into memory that is there, beside draws that make arrays: the stream is taken from in the order of the lines."""
+
+    def f(x):
+        v = x.clone().normal_(0, 0.1)
+        y = x + torch.rand_like(x)
+        z = y.clone().uniform_() + torch.randn(4)
+        return v * 2, y.exp().sum(), z - v[:, [1, 0, 3, 2]], torch.rand(())
+
+    return f, rows() + rows()
+
+
+@program
 def kwargs_defaults():
     def g(x, *a, s=1, **k):
         return x * s + sum(a) + k.get("b", 0)
@@ -433,6 +446,27 @@ def raises():
         return x + 1
 
     return f, [(R(2), 0), (R(2), 1), (R(2), 0), (R(2), 2)]
+
+
+@program
+def errors_of_operators():
+    """Which elements raise: what the function did before is done, and it may handle the error."""
+    table, n = nn.Embedding(3, 2), 0
+
+    def f(x, i):
+        nonlocal n
+        n += 1
+        try:
+            y = x + table(i).sum()
+        except IndexError as e:
+            n += 10
+            y = x * len(str(e))
+        y = y.gather(0, i)
+        n += 100
+        return y
+
+    x = torch.ones(2, requires_grad=True)
+    return f, [(x, torch.tensor([k])) for k in (1, 0, 1, 2, 0, 5, 1, 2)]
 
 
 @program

@@ -145,6 +145,96 @@ def split_without_gradients():
 
 
 @program
+def split_in_blocks_of_no_grad():
+    m = nn.Linear(3, 3)
+
+    def f(x):
+        y = m(x)
+        with torch.no_grad():
+            z = y * 2
+            n = z.numpy().sum()
+            with torch.enable_grad():
+                w = m(z) * norm(z)
+            z = z * float(n)
+        return y + z, w, torch.is_grad_enabled()
+
+    return f, [(R(2, 3),) for _ in range(4)]
+
+
+@program
+def split_in_blocks_that_are_objects():
+    off = True
+
+    def f(x):
+        nonlocal off
+        off = not off
+        block = torch.set_grad_enabled(off)
+        with block:
+            y = x * norm(x)
+            z = x * norm(y)
+        return x + y, z, block.mode, torch.is_grad_enabled()
+
+    return f, [(R(3).requires_grad_(),) for _ in range(6)]
+
+
+@program
+def split_in_functions_without_gradients():
+    m = nn.Linear(3, 3)
+
+    @torch.no_grad()
+    def score(x, seen):
+        for k in range(2):
+            y = m(x + k)
+            seen.append(norm(y))
+        return y
+
+    def f(x):
+        seen = []
+        y = score(x, seen)
+        return m(x) + y, sum(seen), torch.is_grad_enabled()
+
+    return f, [(R(2, 3),) for _ in range(4)]
+
+
+@program
+def split_in_blocks_that_exceptions_end():
+    table = nn.Embedding(3, 2)
+
+    def f(x, k, inside):
+        y = x * 2
+        try:
+            with torch.no_grad():
+                if inside:
+                    y = y * norm(y) + table(k).sum()
+                else:
+                    norm(None if k.item() > 2 else y)
+        except (IndexError, AttributeError):
+            return torch.is_grad_enabled(), y
+        return y + x, torch.is_grad_enabled()
+
+    x = R(3).requires_grad_()
+    return f, [(x, torch.tensor(k), i) for i in (True, False) for k in (1, 1, 2, 5, 1, 5)]
+
+
+@program
+def split_in_blocks_that_end_with_the_function():
+    table = nn.Embedding(3, 2)
+
+    def f(x, k):
+        with torch.no_grad():
+            y = x * norm(x)
+            return y + table(k).sum()
+
+    def g(x, k):
+        try:
+            return f(x, k), torch.is_grad_enabled()
+        except IndexError as e:
+            return str(e), torch.is_grad_enabled()
+
+    return g, [(R(3), torch.tensor(k)) for k in (1, 1, 2, 5, 1, 5)]
+
+
+@program
 def split_behind_cells():
     n = 0
 

@@ -89,6 +89,11 @@ class no_grad(Switch):
     def __exit__(self, *exc: object) -> None:
         thread.grad = self.before.pop()
 
+    @property
+    def outside(self) -> bool:
+        """Whether calls are recorded behind the block that is open."""
+        return self.before[-1]
+
 
 class enable_grad(no_grad):
     """A block in which calls are recorded, also within `no_grad`."""
@@ -113,6 +118,11 @@ class set_grad_enabled(Switch):
 
     def __exit__(self, *exc: object) -> None:
         thread.grad = self.before
+
+    @property
+    def outside(self) -> bool:
+        """Whether calls are recorded behind the block."""
+        return self.before
 
     def __repr__(self) -> str:
         return f"set_grad_enabled(mode={self.mode})"

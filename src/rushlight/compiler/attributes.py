@@ -146,7 +146,7 @@ class Attributes(Reads):
         if name in own:
             return self.held(found_at, own[name]) if outside else own[name]
         if cls is not None:
-            if outside:
+            if outside and kind.__dictoffset__:
                 self.guards.without(place, name)
             if isinstance(d, (types.FunctionType, functools._lru_cache_wrapper)):
                 return types.MethodType(d, o)
@@ -166,7 +166,7 @@ class Attributes(Reads):
                 return v
             self.stop(f"the attribute {name!r} of {kind.__name__}")
             return v
-        if outside:
+        if outside and kind.__dictoffset__:
             self.guards.without(place, name)
         for cls in filter(changes, kind.__mro__):
             self.guards.without(self.guards.name(cls), name)

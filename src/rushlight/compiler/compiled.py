@@ -125,7 +125,7 @@ class Compiled:
         if stance.name == "force_eager":
             return self.function(*args, **kwargs)
         now = state()
-        begun = False
+        begun = raised = False
         if (only := self.only) is not None:
             sizes, programs = only
         else:
@@ -133,7 +133,13 @@ class Compiled:
             programs = self.of_sizes.get(sizes, [])
         for found in programs:
             if found[0] == now and found[1].right(args, kwargs):
-                result = found[1].run(args, kwargs)
+                try:
+                    result = found[1].run(args, kwargs)
+                except Exception as e:
+                    if not found[1].can_repeat(e):
+                        raise
+                    raised = True
+                    break
                 if result is not UNSEEN:
                     if begun:
                         self.keep([found, *[p for p in programs if p is not found]], sizes)
@@ -141,6 +147,10 @@ class Compiled:
                         self.lost -= 1
                     return result
                 begun = True
+        if (
+            raised
+        ):  # once more, for what the function does before it raises, and where it handles that
+            return self.function(*args, **kwargs)
         if stance.name == "fail_on_recompile":
             code = getattr(self.function, "__code__", None)
             where = f", {code.co_filename}, line {code.co_firstlineno}" if code is not None else ""
@@ -372,7 +382,7 @@ def recorded(c: Capture, carry_out: Callable[[], Any]) -> Any:
         result = carry_out()
     finally:
         c.recorder.leave()
-    if c.reason is None and state() != c.state:
+    if c.reason is None and state() != (c.grad_after, *c.state[1:]):
         c.stop("a mode that stays on")
     return result
 

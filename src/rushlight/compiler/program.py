@@ -12,6 +12,7 @@ import rushlight
 from rushlight._backends import complex32
 from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Node, Output, freed, stale, version_of
+from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
 from rushlight.compiler.consumed import consumed, ended_at, kind_of
@@ -172,6 +173,13 @@ class Program:
         given = self.expression(result)
         if backward is not None:
             self.watch_results([result, *[v for s in last for v in (*s.args, *s.kwargs.values())]])
+        if rest is None and capture.grad_after != capture.state[0]:
+            if any(".replay(" in line for line in self.lines):
+                raise Stop(
+                    "a view of a tensor from outside, and a block of no_grad that began before"
+                )
+            self.names["thread"] = thread
+            self.lines.append(f"thread.grad = {capture.grad_after}")
         after = "" if rest is None else f"{self.guards.name(rest)}.after"
         self.lines.append(f"return {after}(*{given})" if after else f"return {given}")
         self.guard_memory(recorder)
@@ -181,6 +189,8 @@ class Program:
         self.guard_source = self.guards.source()
         self.run: Callable[[tuple, dict], Any] = evaluate(self.source, "run", self.names)
         self.holds: Callable[[tuple, dict], bool] = evaluate(self.guard_source, "holds", self.names)
+        done = recorder.steps[: len(recorder.steps) - len(last)]
+        self.repeatable = rest is None and all(map(changes_nothing, done))
         self.forget(recorder)
 
     def forget(self, recorder: Recorder) -> None:
@@ -218,6 +228,10 @@ class Program:
                 if v in written and v is not other:
                     self.names["sharing"] = sharing
                     self.guards.add(f"not sharing({v.place}._array, {other.place}._array)")
+
+    def can_repeat(self, e: Exception) -> bool:
+        """Whether a call whose run raised can be made once more: a graph raised, and nothing was changed before."""
+        return self.repeatable and getattr(e, "in_graph", False)
 
     def right(self, args: tuple, kwargs: dict) -> bool:
         """Whether the program is right for a call: whether all guards hold."""
@@ -468,6 +482,13 @@ def last_changes(steps: list) -> list[Step]:
         lambda s: isinstance(s, Step) and s.kind == "changes", reversed(steps)
     )
     return [*found][::-1]
+
+
+def changes_nothing(step: Segment | Step | Decision) -> bool:
+    """Whether what a step does leaves no trace but its results."""
+    if isinstance(step, Segment):
+        return not step.written and not step.drawn
+    return isinstance(step, Decision) or step.kind in ("reads", "clock")
 
 
 @contextlib.contextmanager

@@ -69,6 +69,7 @@ class Reads(Watch):
         self.from_python: set[str] = set()  # those of these that depend on no tensor
         self.variables = 0  # how many values each run computes anew in Python
         self.state = state()
+        self.grad_after = thread.grad  # whether calls are recorded when it ends
 
     def stop(self, reason: str) -> None:
         """Give the capture up; the call goes on."""
@@ -97,11 +98,11 @@ class Reads(Watch):
             and frame is not None
             and frame is self.frames[-1]
             and frame.instruction in instructions
-            and now == self.state
+            and now[1:] == self.state[1:]
             and all(x.handled is None for x in self.frames)
             and all(b.caller is a for a, b in itertools.pairwise(self.frames))
         ):
-            raise Split(self.at_line(reason), f, args, kwargs, [*self.frames])
+            raise Split(self.at_line(reason), f, args, kwargs, [*self.frames], now[0])
         self.stop(reason)
         if self.differentiates:
             raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet

@@ -8,8 +8,8 @@ Note [Splits]
 
     A call is split only where nothing but the frames of its functions is in the middle of something, and each of them
     waits for the result of a call: not in a function that a built-in function called, nor in a generator, a loop over
-    other iterators than Python's own, the handler of an exception or a mode such as `no_grad`. All that the rest needs
-    must be values that a program can give (numbers, tensors, lists of them, objects from outside) or can be made anew:
+    other iterators than Python's own, the handler of an exception or a mode such as autocast. In a block of `no_grad` the
+    program of the rest begins with calls not recorded, and ends as the block does. All that the rest needs must be values that a program can give (numbers, tensors, lists of them, objects from outside) or can be made anew:
     functions, iterators, and objects of the function that nothing else holds.
 
     Where a call cannot be split, or a capture is given up for the same reason twice, the next capture does not interpret
@@ -20,12 +20,15 @@ Note [Splits]
 from __future__ import annotations
 
 import collections
+import copy
 import functools
 import re
 import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rushlight.autograd.grad_mode import Switch, no_grad, set_grad_enabled
+from rushlight.autograd.state import thread
 from rushlight.compiler.bytecode import Plan
 from rushlight.compiler.compiled import Compiled, recorded
 from rushlight.compiler.guards import constant
@@ -100,6 +103,12 @@ class Object(NamedTuple):
     items: dict | None
 
 
+class Block(NamedTuple):
+    """A block such as `no_grad`, which says whether calls are recorded behind it."""
+
+    o: Switch
+
+
 class FrameLayout(NamedTuple):
     """A frame: where it goes on, and what stands in its slots and on its stack."""
 
@@ -113,11 +122,17 @@ class FrameLayout(NamedTuple):
 class Layout:
     """The frames of a call in which each waits for the result of a call, and the `values` that differ from run to run."""
 
-    def __init__(self, frames: list[Frame], capture: Capture, away: set[int]) -> None:
-        """`away`: the ids of objects that others have, too, from here on, and that are not made anew therefore."""
+    def __init__(
+        self, frames: list[Frame], capture: Capture, away: set[int], grad: bool = True
+    ) -> None:
+        """`away`: the ids of objects that others have, too, from here on, and that are not made anew therefore. `grad`:
+        whether calls are recorded."""
         self.away, self.capture, self.values, self.cells = away, capture, list[Any](), list[Any]()
         self.shared: list[Any] = []
         self.number_of: dict[int, int] = {}  # of values, cells and what is shared
+        self.grad = grad
+        blocks = [v.__self__ for f in frames for v in f.stack if is_end(v)]
+        self.grad_after = blocks[0].outside if blocks else grad
         self.frames = []
         for f in frames:
             read = slots_read(f.plan, f.at)
@@ -153,6 +168,8 @@ class Layout:
             return self.iterator(v)
         if v.__class__ is set and id(v) in c.inside and id(v) not in self.away:
             return self.again(v, set, [[*v]])
+        if isinstance(v, (no_grad, set_grad_enabled)) and id(v) in c.inside:
+            return self.block(v)
         if isinstance(v, types.MethodType) and is_fixed(v.__func__, c):
             return Bound(v.__func__, self.place(v.__self__))
         if is_bound(v):
@@ -203,6 +220,13 @@ class Layout:
             self.shared.append(Iterator(f, places, tuple(v for v in at if v is not None)))
         return Shared(self.number_of[id(v)])
 
+    def block(self, v: Switch) -> Shared:
+        """What stands for a block such as `no_grad`."""
+        if id(v) not in self.number_of:
+            self.number_of[id(v)] = len(self.shared)
+            self.shared.append(Block(copy.deepcopy(v)))
+        return Shared(self.number_of[id(v)])
+
     def object(self, v: Any) -> Shared:
         """What stands for an object of a class in Python that the function made."""
         if id(v) not in self.number_of:
@@ -248,6 +272,8 @@ class Layout:
                 o = shared[k] = new(instance(p.kind, {}))
                 vars(o).update({name: made(x) for name, x in p.attributes.items()})
                 fill(o, {key: made(x) for key, x in (p.items or {}).items()})
+            elif isinstance(p, Block):
+                o = shared[k] = new(copy.deepcopy(p.o))
             else:
                 o = shared[k] = new(p.f(*map(made, p.args)))
                 for state in p.at:
@@ -280,12 +306,10 @@ class Layout:
         """The objects from outside that are the same in each run."""
         found, places = [], [p for f in self.frames for p in (*f.fast, *f.stack)] + self.cells
         for o in self.shared:
-            inner = (
-                o.args
-                if isinstance(o, Iterator)
-                else [*o.attributes.values(), *(o.items or {}).values()]
-            )
-            places += inner
+            if isinstance(o, Iterator):
+                places += o.args
+            elif isinstance(o, Object):
+                places += [*o.attributes.values(), *(o.items or {}).values()]
         while places:
             p = places.pop()
             if p.__class__ is Bound:
@@ -396,11 +420,17 @@ class Rest(Compiled):
     def after(self, f: Callable, args: tuple, kwargs: dict, values: tuple) -> Any:
         """The rest, behind a call of `f`."""
         self.root.rests += 1
+        grad = thread.grad = self.layout.grad
         try:
             r = f(*args, **kwargs)
         except BaseException as e:
             return go_on(self.layout.frames_of(values), Watch(), None, e)
-        return self(r, *values)
+        try:
+            return self(r, *values)
+        except BaseException:
+            if thread.grad == grad:  # a program raised, not the frames, which end their blocks
+                thread.grad = self.layout.grad_after
+            raise
 
     def beginning(self, args: tuple, kwargs: dict) -> Callable[[Capture], Any]:
         def carry_out(c: Capture) -> Any:
@@ -419,6 +449,7 @@ class Rest(Compiled):
                 else:
                     c.argument(f"args[{k}]", v)
                 given.append(v)
+            c.grad_after = self.layout.grad_after
             frames = self.layout.frames_of(given[1:], c.new)
             for o in self.layout.iterated(given[1:]):
                 c.guard_contents(o)
@@ -444,12 +475,14 @@ class Rest(Compiled):
 def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Callable[[], Any]:
     """Keep a program of what came before the call at which a capture ended. Returns what goes on with that call."""
     made: list[Any] = []
+    thread.grad = c.state[0]
 
     def make() -> Program:
         try:
             call = *unbound(s.f, s.args), s.kwargs
             steps = [(x.args, x.kwargs) for x in c.recorder.waiting_steps()]
-            rest = Rest(before, Layout(s.frames, c, reached([call, steps], c.inside)))
+            away = reached([call, steps], c.inside)
+            rest = Rest(before, Layout(s.frames, c, away, s.grad))
             made[:] = rest, (*call, tuple(rest.layout.values))
             return Program(c, made[1], before.backend, rest)
         except Stop as e:
@@ -465,6 +498,7 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
         return lambda: rest.after(f, plain(args), plain(kwargs), plain(values))
 
     def as_written() -> Any:
+        thread.grad = s.grad
         args, kwargs = s.args, s.kwargs
         if c.variables:
             args, kwargs = plain(args), plain(kwargs)
@@ -500,6 +534,15 @@ def reached(given: Any, inside: dict[int, Any]) -> set[int]:
         if id(v) in inside and hasattr(v, "__dict__"):
             todo += vars(v).values()
     return found
+
+
+def is_end(v: Any) -> bool:
+    """Whether a value on a stack is what ends a block such as `no_grad`."""
+    return (
+        isinstance(v, types.MethodType)
+        and isinstance(v.__self__, (no_grad, set_grad_enabled))
+        and v.__name__ == "__exit__"
+    )
 
 
 def unbound(f: Any, args: tuple) -> tuple[Any, tuple]:

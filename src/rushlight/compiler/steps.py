@@ -26,10 +26,13 @@ class Stop(Exception):
 
 class Split(BaseException):
     """What ends a capture at a call that no program holds, see Note [Splits]: `f(*args, **kwargs)`, in the innermost of
-    the frames."""
+    the frames. `grad`: whether calls are recorded there."""
 
-    def __init__(self, reason: str, f: Any, args: tuple, kwargs: dict, frames: list) -> None:
+    def __init__(
+        self, reason: str, f: Any, args: tuple, kwargs: dict, frames: list, grad: bool
+    ) -> None:
         self.reason, self.f, self.args, self.kwargs, self.frames = reason, f, args, kwargs, frames
+        self.grad = grad
 
 
 class Step:
