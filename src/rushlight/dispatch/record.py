@@ -180,7 +180,10 @@ class OutputInfo:
         """Zeros of that shape, dtype and device; spread as the gradients of other outputs are, if they are."""
         t = new(Tensor)
         t._array, t._edge, t._counter = self.xp.zeros(self.shape, self.kind), None, None
-        given = next((x for x in gs if x is not None), t)
+        given = None
+        for given in gs:
+            if given is not None:
+                break
         if given.__class__ is not Tensor and hasattr(given.__class__, "_spread_zeros"):
             return given._spread_zeros(self.shape, t.dtype)
         if thread.dispatch_modes:  # they see how they are made
