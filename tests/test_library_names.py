@@ -623,3 +623,129 @@ def test_switches_of_the_compiler_have_other_values_in_a_block():
         assert not hasattr(config, "pytest_plugins")
     finally:
         config.cache_size_limit = 8
+
+
+def test_dtypes_that_no_tensor_has():
+    assert [d.itemsize for d in (torch.quint4x2, torch.bits16, torch.qint32)] == [1, 2, 4]
+    assert torch.float4_e2m1fn_x2.is_floating_point and not torch.bits8.is_floating_point
+    with pytest.raises(NotImplementedError, match="quint2x4"):
+        torch.empty(1, dtype=torch.quint2x4)
+
+
+def test_tensors_in_groups_as_optimizers_sort_them():
+    from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype as groups
+
+    a, b, c = torch.ones(1), torch.ones(2).double(), torch.ones(3)
+    found = groups([[a, b, c], [None, c, b], []], with_indices=True)
+    assert {dtype: indices for (_, dtype), (_, indices) in found.items()} == {
+        torch.float32: [0, 2], torch.float64: [1],
+    }  # fmt: skip
+    lists, _ = found[a.device, torch.float32]
+    assert lists[0][1] is c and lists[1] == [None, b] and lists[2] == []
+    with pytest.raises(RuntimeError, match="must not be None"):
+        groups([[a, None]])
+
+
+def test_blocks_of_other_packages_decorate_functions():
+    from rushlight.utils._contextlib import _NoParamDecoratorContextManager, context_decorator
+
+    seen = []
+
+    class Noted(_NoParamDecoratorContextManager):
+        def __enter__(self):
+            seen.append("in")
+
+        def __exit__(self, *exc):
+            seen.append("out")
+
+    @Noted
+    def plain(a, b=2):
+        seen.append(a + b)
+        return a * b
+
+    @Noted()
+    def steps():
+        seen.append("first")
+        got = yield 1
+        seen.append(got)
+        return 7
+
+    def delegate():
+        return (yield from steps())
+
+    assert plain(3) == 6 and seen == ["in", 5, "out"]
+    seen.clear()
+    generator = delegate()
+    assert next(generator) == 1 and seen == ["in", "first", "out"]
+    with pytest.raises(StopIteration) as stop:
+        generator.send("second")
+    assert stop.value.value == 7 and seen[3:] == ["in", "second", "out"]
+    seen.clear()
+    assert context_decorator(Noted(), lambda: seen.append(1) or 4)() == 4 and seen == [
+        "in",
+        1,
+        "out",
+    ]
+
+
+def test_generators_in_a_block_return_values_also_without_items():
+    @torch.no_grad()
+    def none():
+        return torch.is_grad_enabled()
+        yield
+
+    def delegate():
+        return (yield from none())
+
+    with pytest.raises(StopIteration) as stop:
+        next(delegate())
+    assert stop.value.value is False
+
+
+def test_a_decorated_class_is_a_function_and_says_so():
+    class Model:
+        def __init__(self):
+            self.recorded = torch.is_grad_enabled()
+
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated: Model"):
+        made = torch.no_grad()(Model)
+    assert made().recorded is False and not isinstance(made, type)
+
+
+def test_tensors_of_modules_are_swapped_without_checks():
+    from rushlight.nn.utils._named_member_accessor import set_tensor, swap_submodule, swap_tensor
+
+    norm = torch.nn.BatchNorm1d(2)
+    weight, mean = norm.weight, norm.running_mean
+    assert swap_tensor(norm, "weight", torch.zeros(2)) is weight and norm.weight.sum() == 0
+    assert swap_tensor(norm, "running_mean", None) is mean and norm.running_mean is None
+    set_tensor(norm, "other", mean)
+    assert norm.other is mean
+    for name, error in (
+        ("none", AttributeError),
+        ("a.b", KeyError),
+        ("", KeyError),
+        ("training", TypeError),
+    ):
+        with pytest.raises(error):
+            swap_tensor(norm, name, mean)
+    with pytest.raises(TypeError, match="not an instance of torch.Tensor"):
+        swap_tensor(norm, "weight", 3)
+    both = torch.nn.Sequential(norm)
+    assert swap_submodule(both, "0", torch.nn.ReLU()) is norm and isinstance(both[0], torch.nn.ReLU)
+    with pytest.raises(KeyError, match="does not exist"):
+        swap_submodule(both, "1", norm)
+
+
+def test_a_mapped_dimension_is_taken_out_where_asked():
+    from rushlight._C._functorch import _remove_batch_dim
+    from rushlight.dispatch.transforms import levels
+
+    def f(x):
+        for given in (x, torch.ones(3)):
+            out = _remove_batch_dim(given, levels.open[-1], 2, 1)
+            assert out.shape == (3, 2)
+        return x
+
+    x = torch.arange(6).reshape(2, 3)
+    assert torch.equal(torch.vmap(f)(x), x)

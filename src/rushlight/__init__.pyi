@@ -35,13 +35,6 @@ from rushlight.core.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from rushlight.core.dtypes import float16 as float16
 from rushlight.core.dtypes import float32 as float32
 from rushlight.core.dtypes import float64 as float64
-from rushlight.core.dtypes import int1 as int1
-from rushlight.core.dtypes import int2 as int2
-from rushlight.core.dtypes import int3 as int3
-from rushlight.core.dtypes import int4 as int4
-from rushlight.core.dtypes import int5 as int5
-from rushlight.core.dtypes import int6 as int6
-from rushlight.core.dtypes import int7 as int7
 from rushlight.core.dtypes import int8 as int8
 from rushlight.core.dtypes import int16 as int16
 from rushlight.core.dtypes import int32 as int32
@@ -51,22 +44,12 @@ from rushlight.core.dtypes import layout as layout
 from rushlight.core.dtypes import memory_format as memory_format
 from rushlight.core.dtypes import preserve_format as preserve_format
 from rushlight.core.dtypes import promote_types as promote_types
-from rushlight.core.dtypes import qint8 as qint8
-from rushlight.core.dtypes import qint32 as qint32
-from rushlight.core.dtypes import quint8 as quint8
 from rushlight.core.dtypes import sparse_bsc as sparse_bsc
 from rushlight.core.dtypes import sparse_bsr as sparse_bsr
 from rushlight.core.dtypes import sparse_coo as sparse_coo
 from rushlight.core.dtypes import sparse_csc as sparse_csc
 from rushlight.core.dtypes import sparse_csr as sparse_csr
 from rushlight.core.dtypes import strided as strided
-from rushlight.core.dtypes import uint1 as uint1
-from rushlight.core.dtypes import uint2 as uint2
-from rushlight.core.dtypes import uint3 as uint3
-from rushlight.core.dtypes import uint4 as uint4
-from rushlight.core.dtypes import uint5 as uint5
-from rushlight.core.dtypes import uint6 as uint6
-from rushlight.core.dtypes import uint7 as uint7
 from rushlight.core.dtypes import uint8 as uint8
 from rushlight.core.dtypes import uint16 as uint16
 from rushlight.core.dtypes import uint32 as uint32
@@ -284,6 +267,7 @@ nan: _float
 pi: _float
 e: _float
 newaxis: None
+legacy_contiguous_format: _float
 has_lapack: _float
 has_mkl: _float
 has_openmp: _float
@@ -299,6 +283,31 @@ Node: Any
 PyTorchFileReader: Any
 PyTorchFileWriter: Any
 Value: Any
+qint8: Any
+quint8: Any
+qint32: Any
+quint4x2: Any
+quint2x4: Any
+bits1x8: Any
+bits2x4: Any
+bits4x2: Any
+bits8: Any
+bits16: Any
+float4_e2m1fn_x2: Any
+int1: Any
+int2: Any
+int3: Any
+int4: Any
+int5: Any
+int6: Any
+int7: Any
+uint1: Any
+uint2: Any
+uint3: Any
+uint4: Any
+uint5: Any
+uint6: Any
+uint7: Any
 Future: Any
 ScriptFunction: Any
 ScriptModule: Any

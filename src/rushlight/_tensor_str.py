@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core import printing
+from rushlight.core.printing import printoptions
 from rushlight.core.tensor import Tensor
 
-__all__ = ["PRINT_OPTS"]
+__all__ = ["PRINT_OPTS", "printoptions"]
 
 
 class _Options:

@@ -7,6 +7,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import batch
 from rushlight.dispatch.batch import Batch, batched
 from rushlight.dispatch.transforms import Level, Lifted, inside
+from rushlight.func import batching
 
 __all__ = [
     "TransformType", "get_unwrapped", "is_batchedtensor", "maybe_get_bdim", "maybe_get_level",
@@ -57,3 +58,8 @@ def maybe_get_level(tensor: Tensor) -> int:
 def _add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
     """A tensor of a level of `vmap` whose mapped dimension is `dim`; the level is that of a `HigherOrderOperator`'s part."""
     return batched(tensor, dim, level)
+
+
+def _remove_batch_dim(tensor: Tensor, level: Level, batch_size: int, out_dim: int) -> Tensor:
+    """A tensor without a level of `vmap`, with the mapped dimension at `out_dim`; one that has none is repeated."""
+    return batching.unbatched(tensor, out_dim, level, batch_size)

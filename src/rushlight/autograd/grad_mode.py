@@ -21,14 +21,25 @@ class Switch:
     def __call__(self, function: Callable) -> Callable:
         import inspect
 
+        if isinstance(function, type):
+            import warnings
+
+            warnings.warn(
+                f"Decorating classes is deprecated: {function.__name__} becomes a function that makes instances within the "
+                "block. Decorate functions or methods.",
+                FutureWarning, stacklevel=2,
+            )  # fmt: skip
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
             def stepped(*args: Any, **kwargs: Any) -> Any:
                 with self.clone():
                     generator = function(*args, **kwargs)
-                    item = next(generator, _end)
-                while item is not _end:
+                    try:
+                        item = next(generator)
+                    except StopIteration as stop:
+                        return stop.value
+                while True:
                     try:
                         sent = yield item
                     except GeneratorExit:
@@ -47,7 +58,6 @@ class Switch:
                                 item = generator.send(sent)
                             except StopIteration as stop:
                                 return stop.value
-                return None
 
             return stepped
 
@@ -57,9 +67,6 @@ class Switch:
                 return function(*args, **kwargs)
 
         return decorated
-
-
-_end = object()
 
 
 class no_grad(Switch):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import functools
 import sys
 import warnings
@@ -14,11 +15,14 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import nn
+from rushlight._C import _functorch as functorch
+from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
 from rushlight.nn import attention, hooks, lazy
 from rushlight.nn.state import IncompatibleKeys
 from rushlight.nn.tuples import ntuple
 from rushlight.serialization import copying, rebuild
+from rushlight.utils import _pytree
 
 # -- nn.modules ------------------------------------------------------------------------------------
 
@@ -32,6 +36,9 @@ _IncompatibleKeys = IncompatibleKeys
 # The tables that calls look into: emptying one removes its hooks, another in its place has no effect.
 _global_forward_pre_hooks, _global_forward_hooks = hooks.forward_pre_hooks, hooks.forward_hooks
 _global_backward_pre_hooks, _global_backward_hooks = hooks.backward_pre_hooks, hooks.backward_hooks
+_global_parameter_registration_hooks = hooks.parameter_registration_hooks
+_global_buffer_registration_hooks = hooks.buffer_registration_hooks
+_global_module_registration_hooks = hooks.module_registration_hooks
 
 
 def _has_any_global_hook() -> bool:
@@ -255,6 +262,69 @@ def _view_as_real(params: list, *state_and_grads: list) -> None:
                 each[i] = torch.view_as_real(each[i])
 
 
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Device types on which `capturable=True` has a meaning: none."""
+    return []
+
+
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+
+
+# -- amp, data, profiler ---------------------------------------------------------------------------
+
+
+class OptState(enum.Enum):
+    """What a GradScaler has done with an optimizer since the last update."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+class _DatasetKind:
+    """Whether a DataLoader asks its dataset for an index, or goes through it."""
+
+    Map, Iterable = 0, 1
+
+
+def _default_schedule_fn(_: int) -> torch.profiler.ProfilerAction:
+    """The schedule of a profiler that was given none: it records every step."""
+    return torch.profiler.ProfilerAction.RECORD
+
+
+# -- _functorch.vmap ---------------------------------------------------------------------------------
+
+_add_batch_dim, _broadcast_to_and_flatten = (
+    functorch._add_batch_dim,
+    _pytree._broadcast_to_and_flatten,
+)
+
+
+def _get_name(func: Callable) -> str:
+    """What messages call a function."""
+    return getattr(func, "__name__", None) or repr(func)
+
+
+def _maybe_remove_batch_dim(
+    name: str, batched_output: Any, vmap_level: Any, batch_size: int, out_dim: int | None
+) -> Any:
+    """A result of the function `name` without its level of `vmap`."""
+    if not isinstance(batched_output, Tensor):
+        if out_dim is None:
+            return batched_output
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(batched_output)}. Did you mean to set "
+            "out_dims= to None for output?"
+        )
+    if out_dim is not None:
+        return functorch._remove_batch_dim(batched_output, vmap_level, batch_size, out_dim)
+    if functorch.is_batchedtensor(batched_output):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
+        )
+    return batched_output
+
+
 # -- what pickles name -----------------------------------------------------------------------------
 
 _load_from_bytes = copying.storage_from_bytes
@@ -262,6 +332,24 @@ _rebuild_from_type_v2, _get_layout = rebuild.from_type, rebuild.layout
 ProfilerActivity = torch.profiler.ProfilerActivity
 _VariableFunctionsClass = torch  # pickles say `torch._C._VariableFunctionsClass.relu`
 Generator = torch.Generator
+
+
+# -- _C --------------------------------------------------------------------------------------------
+
+
+def _is_alias_of(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have one memory."""
+    return a.untyped_storage() is b.untyped_storage()
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a block of a `TorchFunctionMode` is open."""
+    return bool(thread.function_modes)
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of the device type for back ends of others."""
+    return "privateuseone"
 
 
 # -- _utils ----------------------------------------------------------------------------------------
@@ -334,6 +422,20 @@ class classproperty:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self.fget(type(instance) if owner is None else owner)
+
+
+def _get_available_device_type() -> None:
+    """The type of the accelerator of this machine: None."""
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a device type: `torch.cpu`."""
+    module = getattr(torch, device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        )
+    return module
 
 
 def is_compiling() -> bool:

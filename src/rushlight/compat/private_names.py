@@ -14,7 +14,8 @@ from typing import Any
 NAMES = {
     "torch.nn.modules.module": (
         "_IncompatibleKeys _addindent _global_backward_hooks _global_backward_pre_hooks "
-        "_global_forward_hooks _global_forward_pre_hooks _has_any_global_hook"
+        "_global_forward_hooks _global_forward_pre_hooks _has_any_global_hook "
+        "_global_buffer_registration_hooks _global_module_registration_hooks _global_parameter_registration_hooks"
     ),
     "torch.nn.modules.container": "_addindent",
     "torch.nn.modules.utils": "_ntuple _list_with_default consume_prefix_in_state_dict_if_present",
@@ -22,7 +23,7 @@ NAMES = {
         "MultiheadAttention NonDynamicallyQuantizableLinear constant_ xavier_normal_ xavier_uniform_"
     ),
     "torch._C._profiler": "ProfilerActivity",
-    "torch._C": "Generator _VariableFunctionsClass",
+    "torch._C": "Generator _VariableFunctionsClass _is_alias_of _is_torch_function_mode_enabled _get_privateuse1_backend_name",
     "torch.nn.modules.loss": "LinearCrossEntropyLoss PairwiseDistance",
     "torch.nn.modules.batchnorm": "LazyModuleMixin",
     "torch.nn.modules.conv": "LazyModuleMixin",
@@ -39,15 +40,20 @@ NAMES = {
     "torch.nn.init": "_no_grad_uniform_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_fill_ _no_grad_zero_",
     "torch.optim.optimizer": (
         "_default_to_fused_or_foreach _disable_dynamo_if_unsupported _get_scalar_dtype _get_value "
-        "_stack_if_compiling _to_scalar _use_grad_for_differentiable _view_as_real"
+        "_stack_if_compiling _to_scalar _use_grad_for_differentiable _view_as_real ParamsT "
+        "_get_capturable_supported_devices"
     ),
+    "torch.utils.data.dataloader": "_DatasetKind",
+    "torch._functorch.vmap": "_add_batch_dim _broadcast_to_and_flatten _get_name _maybe_remove_batch_dim",
+    "torch.profiler.profiler": "_default_schedule_fn",
+    "torch.amp.grad_scaler": "OptState",
     "torch.storage": "_load_from_bytes",
     "torch._tensor": "_rebuild_from_type_v2",
     "torch.serialization": "_get_layout",
     "torch._utils": (
         "torch "  # pickles say `torch._utils.torch.channels_last`
         "ExceptionWrapper _element_size _flatten_dense_tensors _get_all_device_indices _get_device_index _take_tensors "
-        "_unflatten_dense_tensors classproperty is_compiling"
+        "_unflatten_dense_tensors classproperty is_compiling _get_available_device_type _get_device_module"
     ),
 }
 _added: set[tuple[str, str]] = set()

@@ -128,10 +128,13 @@ class _OnlyCompared(dtype):
         )
 
 
-def _only_compared(name: str, itemsize: int, scalar_name: str) -> dtype:
+def _only_compared(name: str) -> dtype:
+    scalar_name = name.replace("uint", "UInt").replace("int", "Int")
+    of_floats = name[0] == "f"
     return _make(
-        _OnlyCompared, name=name, itemsize=itemsize, is_floating_point=False, is_complex=False,
-        is_signed=name[0] != "u", kind=1, abbr=name, scalar_name=scalar_name,
+        _OnlyCompared, name=name, itemsize={"qint32": 4, "bits16": 2}.get(name, 1), is_floating_point=of_floats,
+        is_complex=False, is_signed=name[0] in "qif", kind=1 + of_floats, abbr=name,
+        scalar_name=scalar_name[0].upper() + scalar_name[1:],
     )  # fmt: skip
 
 
@@ -167,19 +170,14 @@ EIGHT_BITS: tuple[dtype, ...] = (
     _dtype("float8_e8m0fnu", "f8e8m0fnu", "Float8_e8m0fnu", ml_dtypes.float8_e8m0fnu),
 )
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = EIGHT_BITS
-ONLY_COMPARED: tuple[dtype, ...] = (
-    _only_compared("qint8", 1, "QInt8"),
-    _only_compared("quint8", 1, "QUInt8"),
-    _only_compared("qint32", 4, "QInt32"),
-    *(
-        _only_compared(f"{sign}int{n}", 1, f"{sign.upper()}Int{n}")
-        for sign in ("", "u")
-        for n in range(1, 8)
-    ),
-)
-qint8, quint8, qint32 = ONLY_COMPARED[:3]
-int1, int2, int3, int4, int5, int6, int7 = ONLY_COMPARED[3:10]
-uint1, uint2, uint3, uint4, uint5, uint6, uint7 = ONLY_COMPARED[10:]
+ONLY_COMPARED: tuple[dtype, ...] = tuple(map(_only_compared, (
+    "qint8 quint8 qint32 quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8 bits16 float4_e2m1fn_x2 "
+    "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
+).split()))  # fmt: skip
+qint8, quint8, qint32, quint4x2, quint2x4 = ONLY_COMPARED[:5]
+bits1x8, bits2x4, bits4x2, bits8, bits16, float4_e2m1fn_x2 = ONLY_COMPARED[5:11]
+int1, int2, int3, int4, int5, int6, int7 = ONLY_COMPARED[11:18]
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = ONLY_COMPARED[18:]
 OF: dict[np.dtype[Any], dtype] = {each.np: each for each in (*ALL, *EIGHT_BITS)}
 ALIASES: dict[str, dtype] = {
     "bool": bool_,

@@ -59,6 +59,9 @@ def is_tf32_supported() -> bool:
     return False
 
 
+_initialized = False
+
+
 def device_count() -> int:
     """0."""
     return 0

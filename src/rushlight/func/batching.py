@@ -150,27 +150,32 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, func: Callab
     made = []
     for x, d in zip(leaves, dims, strict=True):
         a = x._array if isinstance(x, Tensor) else None
-        if isinstance(a, Batch) and a.level is level:
-            if d is None and a.has:
-                raise ValueError(
-                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
-                )
-            x = a.value
-            if not a.has:
-                a = None
-        else:
-            a = None
-        if d is None:
-            made.append(x)
-            continue
-        if a is None:
-            x = x.unsqueeze(0).expand(size, *x.shape)
-        if not -x.dim() <= d < x.dim():
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {d})"
+        own = isinstance(a, Batch) and a.level is level
+        if d is not None:
+            made.append(unbatched(x, d, level, size))
+        elif own and a.has:
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
             )
-        made.append(x.movedim(0, d) if d else x)
+        else:
+            made.append(a.value if own else x)
     return tree_unflatten(made, spec)
+
+
+def unbatched(x: Tensor, dim: int, level: Level, size: int) -> Tensor:
+    """A tensor without this level, the mapped dimension at `dim`; one that has none is expanded to `size` elements."""
+    a = x._array
+    if isinstance(a, Batch) and a.level is level:
+        x, has = a.value, a.has
+    else:
+        has = False
+    if not has:
+        x = x.unsqueeze(0).expand(size, *x.shape)
+    if not -x.dim() <= dim < x.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {dim})"
+        )
+    return x.movedim(0, dim) if dim else x
 
 
 def _size(leaves: list, dims: list, func: Callable, in_dims: Any) -> int:

@@ -28,6 +28,8 @@ from rushlight.utils._pytree_nodes import (  # noqa: F401 - PyTorch has these na
     _private_register_pytree_node,
     _register_namedtuple,
     _register_pytree_node,
+    _sequence_flatten,
+    _sequence_flatten_with_keys,
     definition,
     is_constant_class,
     is_namedtuple,
@@ -55,6 +57,13 @@ __all__ = [
 
 PyTree = Any
 Context = Any
+# Names that other packages register their own lists by.
+_list_flatten, _list_flatten_with_keys = _sequence_flatten, _sequence_flatten_with_keys
+
+
+def _list_unflatten(values: Iterable, context: Any) -> list:
+    """The list that `_list_flatten` took apart."""
+    return list(values)
 
 
 # -- structures ------------------------------------------------------------------------------------

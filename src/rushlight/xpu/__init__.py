@@ -6,9 +6,16 @@ from typing import Any
 
 from rushlight.compat import unavailable
 from rushlight.core.stub import declare
-from rushlight.cuda import _no_effect, manual_seed, memory_allocated
+from rushlight.cuda import _no_effect, get_rng_state_all, manual_seed, memory_allocated
 
-__all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all"]
+__all__ = [
+    "device_count",
+    "empty_cache",
+    "get_rng_state_all",
+    "is_available",
+    "manual_seed",
+    "manual_seed_all",
+]
 
 _FUNCTIONS = frozenset(
     "can_device_access_peer current_device current_stream get_device_capability get_device_name "
@@ -21,7 +28,7 @@ declare("absent", "There is no XPU device.", __name__, " ".join(_FUNCTIONS | _CL
 
 default_generators: tuple = ()
 manual_seed_all = manual_seed
-seed = seed_all = empty_cache = set_rng_state = set_stream = _no_effect
+seed = seed_all = empty_cache = set_rng_state = set_rng_state_all = set_stream = _no_effect
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
@@ -30,7 +37,7 @@ def is_available() -> bool:
     return False
 
 
-is_initialized = is_available
+is_initialized = is_current_stream_capturing = is_available
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

@@ -245,6 +245,11 @@ class DataLoader(Generic[T_co]):
         self._context = context
 
     @property
+    def _dataset_kind(self) -> int:
+        """0 for a dataset with indices, 1 for one that is gone through, as libraries ask."""
+        return int(self._iterable)
+
+    @property
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
 
