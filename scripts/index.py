@@ -13,6 +13,7 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src" / "rushlight" / "ops"
@@ -137,11 +138,11 @@ def llvm_kernels() -> dict[str, str]:
 
 def functions_of_kernels() -> str:
     """`FUNCTIONS = {file: "name:kind:parameters ..."}`: the decorated functions of each file of kernels, and its
-    whole numbers as `name:constant:value`."""
+    whole numbers, and tuples of them, as `name:constant:value`."""
     text = f"{FUNCTIONS_HEADER}\nFUNCTIONS = {{\n"
     for path in sorted(KERNEL_FILES.glob("*.py")):
         found: list[str] = []
-        numbers: dict[str, int] = {}
+        numbers: dict[str, Any] = {}
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Assign):
                 numbers |= whole_numbers(node.targets[0], node.value, numbers)
@@ -168,9 +169,11 @@ def noted(argument: ast.arg) -> str:
     return f"{argument.arg}={'i64' if note == 'Object' else note.replace('[Object]', '[i64]')}"
 
 
-def whole_numbers(target: ast.expr, value: ast.expr, known: dict[str, int]) -> dict[str, int]:
-    """The names that an assignment gives whole numbers: digits, their sums and shifts, `range`, of numbers `known`."""
-    text = re.sub(r"[A-Z_]+", lambda m: str(known.get(m[0], m[0])), ast.unparse(value))
+def whole_numbers(target: ast.expr, value: ast.expr, known: dict[str, Any]) -> dict[str, Any]:
+    """The names that an assignment gives whole numbers, or a tuple of them as text: digits, letters' codes, their sums and shifts, `range`, of
+    numbers `known`."""
+    text = re.sub(r"ord\('(.)'\)", lambda m: str(ord(m[1])), ast.unparse(value))
+    text = re.sub(r"[A-Z_]+", lambda m: str(known.get(m[0], m[0])), text)
     if not re.fullmatch(r"range\(\d+(, \d+ \+ \d+)?\)|[-+*()<, \d]+", text):
         return {}
     names = (
@@ -181,6 +184,8 @@ def whole_numbers(target: ast.expr, value: ast.expr, known: dict[str, int]) -> d
     found = eval(text)
     numbers = found if isinstance(target, ast.Tuple) else [found]
     if any(type(n) is not int for n in numbers):
+        if type(found) is tuple and len(names) == 1 and all(type(n) is int for n in found):
+            return {names[0]: ",".join(map(str, found))}
         return {}
     return dict(zip(names, numbers, strict=True))
 

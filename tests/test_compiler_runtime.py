@@ -281,18 +281,31 @@ def test_a_module_with_constants_and_state_of_its_own(folder):
 
 
 @pytest.mark.skipif(not linker.available(), reason="LLVM links on this machine")
-def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder):
+@pytest.mark.parametrize(
+    ("file", "computed"),
+    [
+        ("math", "torch.nn.functional.gelu(x + x).tanh() @ torch.ones(100_000, 2)"),
+        ("lapack", "torch.linalg.lstsq(x[:900].view(30, 30), x[900:930, None]).solution"),
+        ("fft", "torch.fft.irfft(torch.fft.rfft(x[:16_384].view(4, 4096))).abs()"),
+        ("recurrent", "torch.nn.GRU(8, 16)(x[:960].view(10, 12, 8).requires_grad_())[0].sum().backward()"),
+        ("rejection", "torch.distributions.Gamma(x.double().exp(), 2.0).sample()"),
+        ("sort", "x[:4096].view(4, 1024).median(1).values"),
+    ],
+)  # fmt: skip
+def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder, file, computed):
     program = (
         "import sys, rushlight as torch\n"
+        "_ = torch.manual_seed(0)\n"
         "x = torch.linspace(-3, 3, 100_000)\n"
-        "y = torch.nn.functional.gelu(x + x).tanh() @ torch.ones(100_000, 2)\n"
-        "read = ('llvmlite.binding', 'rushlight._codegen.kernels.math')\n"
-        "print(y.tolist(), *[name in sys.modules for name in read])"
+        f"y = {computed}\n"
+        f"read = ('llvmlite.binding', 'rushlight._codegen.kernels.{file}')\n"
+        "print(y, *[name in sys.modules for name in read], sep='; ')"
     )
     here = {"RUSHLIGHT_CACHE_DIR": str(folder), "RUSHLIGHT_COMPILED": ""}
-    first, second = (python(program, **here).split("] ") for _ in range(2))
+    first, second = (python(program, **here).split("; ") for _ in range(2))
     assert first[0] == second[0]
-    assert (first[1].strip(), second[1].strip()) == ("True True", "False False")
+    assert [each.strip() for each in first[1:]] == ["True", "True"]
+    assert [each.strip() for each in second[1:]] == ["False", "False"]
 
 
 def test_what_is_told_of_a_file_of_kernels_is_what_stands_in_it():

@@ -180,7 +180,7 @@ FUNCTIONS = {
         "line:routine: pair:inline: put:inline: "
         "rfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T "
         "rotated:inline: step:inline: times:inline: turned:inline: two:inline: ",
-    "fft_lines": "MOST:constant:2048 "
+    "fft_lines": "FACTORS:constant:4,2,3,5,7 MOST:constant:2048 "
         "columns:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],outer=i64,n=i64,inner=i64,sign=T,scale=T "
         "halves_joined:inline: odd:inline: one_pass:inline: passes:routine: read:inline: "
         "real_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],halves=Ptr[T],count=i64,n=i64,scale=T "
@@ -271,7 +271,9 @@ FUNCTIONS = {
     "inverse_trigonometry": "arccos:inline: arccosh:inline: arcsin:inline: arcsin_of_part:inline: arcsinh:inline: arctan2:inline: "
         "arctan:inline: arctan_of_part:inline: cosh:inline: half_exp:inline: less_than:inline: sinh:inline: ",
     "keys": "key:inline: nan_key:inline: rising:inline: ",
-    "lapack": "BLOCK:constant:16 LENGTH:constant:1 "
+    "lapack": "ADJOINT:constant:67 BLOCK:constant:16 LEFT:constant:76 LENGTH:constant:1 LOWER:constant:76 "
+        "PLAIN:constant:78 RIGHT:constant:82 SOME:constant:83 TURNED:constant:84 UPPER:constant:85 "
+        "VALUES:constant:78 VECTORS:constant:86 WHOLE:constant:65 "
         "cholesky:kernel:PARTS,potrf=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64 "
         "cholesky_inverse:kernel:PARTS,potri=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64 "
         "cholesky_solve:kernel:PARTS,potrs=i64,a=Header,b=Header,space=Ptr[T],out=Ptr[T],uplo=i64 clear:inline: "

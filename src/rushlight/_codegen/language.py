@@ -86,6 +86,9 @@ class External:
     def __init__(self, name: str, result: Type | None, takes: tuple[Type, ...]) -> None:
         self.name, self.result, self.takes = name, result, takes
 
+    def __repr__(self) -> str:  # a part of the keys of kernels on disk
+        return f"external({self.name!r}, {self.result}, {self.takes})"
+
 
 def external(name: str, result: Type | None, *types: Type) -> External:
     return External(name, result, types)

@@ -1,4 +1,5 @@
-"""What kernels of products are compiled for on this machine: the tiles of results that its registers hold."""
+"""What kernels of products and of recurrent layers are compiled for on this machine: the tiles of results that its
+registers hold."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ from typing import Any
 from rushlight._codegen import native
 from rushlight._codegen.kernels import gemv
 from rushlight._codegen.types import Type, i32
+
+GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+SAVED = {"lstm": 6, "gru": 5, "tanh": 0, "relu": 0}  # what a unit's gradients need of a step
 
 
 @cache
@@ -66,3 +70,21 @@ def for_gemv(name: str, E: Type, count: int, O: Type | None = None) -> dict[str,
     """What one of the kernels of `gemv.py` is compiled for, whose results are of the same type, or O."""
     found = {**gemv_sizes(E, count), "O": O or E}
     return {k: found[k] for k in NAMES[name]}
+
+
+def recurrent_sizes(KIND: str, T: Type) -> dict[str, Any]:
+    """What `recurrent.layer` is compiled for: MR rows and blocks of U vectors of L units make a tile."""
+    known = gemm_sizes(T)
+    units = 2 if GATES[KIND] == 1 else 1
+    rows = known["MR"] * known["V"] // (GATES[KIND] * units)
+    return {"T": T, "L": known["L"], "U": units, "MR": rows}
+
+
+def recurrent_gradient_sizes(T: Type, few: bool) -> dict[str, Any]:
+    """What `recurrent_gradients.gradients` is compiled for, where a thread has few rows or not: blocks of V vectors
+    of units."""
+    known = gemm_sizes(T)
+    narrow = known["MR"] * known["V"] // 4
+    if few:
+        return {"T": T, "L": known["L"], "V": 4, "MR": narrow}
+    return {k: known[k] for k in ("T", "L", "V", "MR")}

@@ -13,10 +13,11 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import fft as reference
 from rushlight._backends.tables import kept
+from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import fft as kernels
 from rushlight._codegen.kernels import fft_lines
 from rushlight._codegen.native_entry import bind
-from rushlight._codegen.types import f32, f64
+from rushlight._codegen.types import f32, f64, width
 from rushlight.core.dtype_sets import C64, C128, F32, F64
 
 REALS = {F32: f32, C64: f32, F64: f64, C128: f64}
@@ -96,7 +97,7 @@ def side_by_side(a: np.ndarray, out: np.ndarray, d: int, name: str, n: int, scal
     """Transforms of many lines of contiguous arrays along dimension d; False where there are fewer lines than lanes,
     or n, the complex numbers of a line, has factors that `fft_lines` does not know."""
     t = REALS[a.dtype]
-    lanes, inner, last = fft_lines.lanes_of(t), prod(a.shape[d + 1 :]), d == a.ndim - 1
+    lanes, inner, last = product_sizes.gemm_sizes(t)["L"], prod(a.shape[d + 1 :]), d == a.ndim - 1
     rows = a.size // a.shape[d]
     if not lanes // 2 <= n <= fft_lines.MOST or (rows if last else inner) < lanes:
         return False
@@ -132,7 +133,7 @@ def transform_lines(
         return
     if side_by_side(a := contiguous(a), out, d, name, n, scale):
         return
-    lanes, rows = kernels.width(t), a.size // a.shape[d]
+    lanes, rows = width(t), a.size // a.shape[d]
     if d != a.ndim - 1 or n < lanes * lanes or n & (n - 1):
         reference.transform_lines(a, out, d, transform, scale)
         return
@@ -213,7 +214,7 @@ def few(
     if 2 * parts * prod(shape) * prod(sizes) > WORK and all(smooth(n, kind) for n in sizes):
         return None
     w = matrix(kind, parts, sizes, inverse, reference.factor(scale, prod(sizes)))
-    p, lanes = w.shape[1], kernels.width(REALS[d])
+    p, lanes = w.shape[1], width(REALS[d])
     vectors = -(-p // lanes)
     if len(w) * vectors > VECTORS:
         return None

@@ -15,6 +15,7 @@ from rushlight._backends.reference import recurrent as reference
 from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import gemm, gemv, recurrent_gradients
 from rushlight._codegen.kernels import recurrent as kernels
+from rushlight._codegen.product_sizes import GATES, SAVED
 from rushlight._codegen.types import f32, f64
 from rushlight.core import settings
 from rushlight.core.dtype_sets import F32, F64, FLOATING, compute_dtype
@@ -117,7 +118,7 @@ def recurrent_layer(
     reverse: bool, keep: bool,
 ) -> tuple:  # fmt: skip
     """(outputs, last h, last c, what the gradients need), as the reference's."""
-    gates = kernels.GATES[kind]
+    gates = GATES[kind]
     dtype = fits(x, w_ih, w_hh, b_ih, b_hh, h, c, gates)
     steps, places = places_of(x, len(h), sizes) if dtype else (0, NO_PLACES)
     if not steps or (kind == "lstm") != (c is not None):
@@ -129,7 +130,7 @@ def recurrent_layer(
         return one_step(x, w_ih, w_hh, b_ih, b_hh, h, c, kind, keep)
     run = KERNELS.get((kind, dtype))
     if run is None:
-        known = kernels.sizes(kind, TYPES[dtype])
+        known = product_sizes.recurrent_sizes(kind, TYPES[dtype])
         run = kernels.layer.compiled(KIND=kind, **known), known["U"] * known["L"]
         KERNELS[kind, dtype] = run
     kernel, width = run
@@ -152,7 +153,7 @@ def recurrent_layer(
     # Its length says how rows were grouped, which the gradients need to know. What is behind the rows is not written: it is
     # zeros where steps are calls of their own, which a program finds to be kernels by all that they give.
     make = np.zeros if steps == 1 else np.empty
-    kept = make(rows * kernels.SAVED[kind] * wide + height, dtype) if keep else nothing
+    kept = make(rows * SAVED[kind] * wide + height, dtype) if keep else nothing
     copies = copied(n, height, grain)
     work = np.empty(
         copies * (features + size + 2) * gates * wide
@@ -178,7 +179,7 @@ def one_step(
 ) -> tuple:
     """As `recurrent_layer` of one step of few rows."""
     dtype, (n, size), features = x.dtype, h.shape, x.shape[-1]
-    gates, nothing = kernels.GATES[kind], NOTHING[dtype]
+    gates, nothing = GATES[kind], NOTHING[dtype]
     many = 1 if n == 1 else gemv.FEW if n <= gemv.FEW else gemv.SOME
     found = KERNELS.get((kind, dtype, many))
     if found is None:
@@ -192,7 +193,7 @@ def one_step(
     kept = nothing
     if keep:
         wide = -(-size // lanes) * lanes if gates > 1 else 0
-        kept = np.empty(n * kernels.SAVED[kind] * wide + n, dtype)
+        kept = np.empty(n * SAVED[kind] * wide + n, dtype)
     y = np.empty((*x.shape[:-1], size), dtype)
     last, cells = np.empty((n, size), dtype), reference.NOTHING
     if c is not None:
@@ -213,18 +214,18 @@ def recurrent_layer_gradients(
     needs_h: bool,
 ) -> tuple:  # fmt: skip
     """The gradients of `recurrent_layer` by x, w_ih, w_hh, b_ih, b_hh, h and c, as the reference's."""
-    gates = kernels.GATES[kind]
+    gates = GATES[kind]
     dtype = fits(x, w_ih, w_hh, None, None, h, c, gates)
     steps, places = places_of(x, len(h), sizes) if dtype else (0, NO_PLACES)
     # As they were before they were rounded to a half type; what the reference kept is another thing.
     outputs = second if x.dtype is not dtype and second is not None else y
     size = h.shape[-1]
     width = (
-        kernels.sizes(kind, TYPES[dtype])["L"] if dtype else 1
+        product_sizes.recurrent_sizes(kind, TYPES[dtype])["L"] if dtype else 1
     )  # what saves has one vector of units
     wide = -(-size // width) * width
     rows = x.size // max(1, x.shape[-1])
-    saved = rows * kernels.SAVED[kind] * wide
+    saved = rows * SAVED[kind] * wide
     if (
         not steps
         or first is None
@@ -241,7 +242,7 @@ def recurrent_layer_gradients(
     few = height <= 6
     run = KERNELS.get((kind, dtype, "few" if few else "many"))
     if run is None:
-        known = recurrent_gradients.gradient_sizes(kind, TYPES[dtype], few)
+        known = product_sizes.recurrent_gradient_sizes(TYPES[dtype], few)
         run = recurrent_gradients.gradients.compiled(KIND=kind, **known), known["V"] * known["L"]
         KERNELS[kind, dtype, "few" if few else "many"] = run
     kernel, width = run

@@ -19,6 +19,7 @@ from rushlight._backends.llvm.views import contiguous, in_order, of_copies, row_
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags, shape_inference
+from rushlight._codegen.kernels import keys as of_elements
 from rushlight._codegen.kernels import largest as few
 from rushlight._codegen.kernels import sort as kernels
 from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
@@ -45,7 +46,7 @@ def ranged(x: np.ndarray, down: bool) -> tuple[int, int]:
     if x.dtype.kind in "iu" and x.dtype.itemsize >= 2:
         low, high = int(x.min()), int(x.max())
         return (~high if down else low), (high - low).bit_length()
-    bits = kernels.key_type(of(x.dtype)).size * 8  # type: ignore[arg-type]
+    bits = of_elements.key_type(of(x.dtype)).size * 8  # type: ignore[arg-type]
     if x.dtype.itemsize == 1:
         return (-256 if down else -128), 9
     return -(1 << (bits - 1)), bits
@@ -156,7 +157,7 @@ def topk(
         which = choice.reshape(-1).nonzero()[0]
         if which.size:
             t: Any = of(x.dtype)
-            key, size = kernels.key_type(t), which.size * (k if heaped else n)
+            key, size = of_elements.key_type(t), which.size * (k if heaped else n)
             own = np.empty(size, key.np), np.empty(size, np.int64)
             run = few.first_of_some.compiled(T=t, K=key)
             run(x, which, values, places, *own, which.size, n, k, flip, int(in_order))
@@ -204,7 +205,7 @@ def one_of_many(a: Any, axis: int | None, keepdims: bool, which: int) -> tuple[A
     if n >= 1 << 31 or which >= n:
         return None
     t: Any = of(a.dtype)
-    k = kernels.key_type(t)
+    k = of_elements.key_type(t)
     shape = (*before, 1, *behind) if keepdims else before + behind
     values, places = np.empty(shape, a.dtype), np.empty(shape, np.int64)
     keys, words = np.empty(n, k.np), np.empty(n, np.uint64)

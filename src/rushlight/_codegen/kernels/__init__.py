@@ -34,7 +34,8 @@ def _told(file: str) -> dict[str, tuple[str, str]]:
 def _unread(module: str, name: str, kind: str, parameters: str) -> Any:
     """A function by its name and the types of its parameters alone; a constant by its value."""
     if kind == "constant":
-        return int(parameters)
+        numbers = (*map(int, parameters.split(",")),)
+        return numbers if "," in parameters else numbers[0]
     from rushlight._codegen import kernel, language
 
     classes = {"kernel": kernel.Kernel, "entry": kernel.Entry}

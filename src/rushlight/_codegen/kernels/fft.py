@@ -20,7 +20,7 @@ from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.kernels.shape_inference import dims_of, note, shape_of, strides_of
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, RUN, SHAPE
-from rushlight._codegen.types import Header, Ptr, i64
+from rushlight._codegen.types import Header, Ptr, i64, width
 
 MOST = 8192  # complex numbers in a row: what is computed in between lies on the stack
 HALF_ROOT = 0.5**0.5
@@ -29,11 +29,6 @@ SIXTEENTHS = (  # exp(-2 pi i k / 16)
     (1.0, 0.0), (COS, -SIN), (HALF_ROOT, -HALF_ROOT), (SIN, -COS), (0.0, -1.0),
     (-SIN, -COS), (-HALF_ROOT, -HALF_ROOT), (-COS, -SIN), (-1.0, 0.0), (-COS, SIN),
 )  # fmt: skip
-
-
-def width(t):
-    """Lanes of a vector, and rows that are transposed together."""
-    return 64 // t.size
 
 
 def picked(first, L):

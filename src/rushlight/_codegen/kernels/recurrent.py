@@ -18,30 +18,16 @@ in the inputs and outputs from row places[steps + t] on.
 
 from __future__ import annotations
 
-from typing import Any
-
-from rushlight._codegen import product_sizes
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemv, math
 from rushlight._codegen.kernels.gemm import ADD, BIAS, SET, transposed
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, f32, i32, i64
+from rushlight._codegen.product_sizes import GATES, SAVED
+from rushlight._codegen.types import Ptr, f32, i32, i64
 
-GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
-SAVED = {"lstm": 6, "gru": 5, "tanh": 0, "relu": 0}  # what a unit's gradients need of a step
 FETCH = 24  # rows of a panel that are fetched before they are needed
 SPACE = 32  # numbers between what two threads write
 ROWS = 48  # that a thread goes through all steps with, at most; also of a GRU's scratch
-
-
-def sizes(KIND: str, T: Type) -> dict[str, Any]:
-    """What `layer` is compiled for: MR rows and blocks of U vectors of L units make a tile."""
-    known = product_sizes.gemm_sizes(T)
-    units = 2 if GATES[KIND] == 1 else 1
-    return {
-        "T": T, "L": known["L"], "U": units,
-        "MR": known["MR"] * known["V"] // (GATES[KIND] * units),
-    }  # fmt: skip
 
 
 @inline

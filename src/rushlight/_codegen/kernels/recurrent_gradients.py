@@ -7,24 +7,12 @@ and from these follow the slopes of their gates.
 
 from __future__ import annotations
 
-from typing import Any
-
-from rushlight._codegen import product_sizes
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.gemm import ADD, SET
-from rushlight._codegen.kernels.recurrent import GATES, SAVED, SPACE, block, place, saved_at
+from rushlight._codegen.kernels.recurrent import SPACE, block, place, saved_at
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, i64
-
-
-def gradient_sizes(KIND: str, T: Type, few: bool) -> dict[str, Any]:
-    """What `gradients` is compiled for, where a thread has few rows or not: blocks of V vectors of
-    units."""
-    known = product_sizes.gemm_sizes(T)
-    narrow = known["MR"] * known["V"] // 4
-    if few:
-        return {"T": T, "L": known["L"], "V": 4, "MR": narrow}
-    return {k: known[k] for k in ("T", "L", "V", "MR")}
+from rushlight._codegen.product_sizes import GATES, SAVED
+from rushlight._codegen.types import Ptr, i64
 
 
 @routine
