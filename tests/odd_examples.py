@@ -764,6 +764,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "mode": sort, "median": lambda rng, d: (*one(rng, d), False), "masked_select": masked, "contiguous": one, "row_major": one,
     "with_wide_number": wide_number, "binary_cross_entropy": positive(elements(2)),
     "binary_cross_entropy_gradient": positive(elements(3)),
+    "binary_cross_entropy_target_gradient": positive(elements(2)),
 }  # fmt: skip
 
 

@@ -272,7 +272,7 @@ ROWS = [
     row("Tensor.reshape_as", lambda x, y: x.reshape(y.shape), c(N(2, 6), fixed(N(3, 4))), view=None),
     row("Tensor.view", lambda x, *s: x.reshape(*s), c(N(2, 6), 3, 4), c(N(2, 6), (-1, 2)), view=True, strided=False),
     row("Tensor.view_as", lambda x, y: x.reshape(y.shape), c(N(2, 6), fixed(N(3, 4))), view=None, strided=False),
-    row("view_copy", np.reshape, c(N(2, 6), (3, 4)), strided=False),
+    row("view_copy", np.reshape, c(N(2, 6), (3, 4))),
     row("Tensor.expand_as", lambda x, y: np.broadcast_to(x, y.shape), c(N(3, 1), fixed(N(3, 4))), view=None, strided=False),
     row("broadcast_to", np.broadcast_to, c(N(3, 1), (2, 3, 4)), view=True, strided=False),
     row("broadcast_tensors", lambda *x: list(np.broadcast_arrays(*x)), c(N(3, 1), N(2, 1, 4)), view=True, strided=False),

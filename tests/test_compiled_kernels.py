@@ -221,7 +221,7 @@ OF_ELEMENTS = [
     if pointwise(name) and name not in DIVISIONS + KINDS + SHIFTS
 ]
 GIVEN = {0: (), 1: (0.5,), 2: (0.5, 1.5), 3: (1.0, 1.5, 0.5)}
-PROBABILITIES = ("binary_cross_entropy", "binary_cross_entropy_gradient")
+PROBABILITIES = [f"binary_cross_entropy{of}" for of in ("", "_gradient", "_target_gradient")]
 
 
 def sized(*arrays):

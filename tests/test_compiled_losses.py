@@ -340,3 +340,21 @@ def test_mvlgamma_refuses_no_dimension_also_when_it_is_hot():
         torch.mvlgamma(x, 2)
     with pytest.raises(RuntimeError, match="p has to be greater than or equal to 1"):
         torch.mvlgamma(x, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_gradients_of_columns_that_are_left_out_are_zero(dtype):
+    x = (
+        torch.randn(600, 3).to(dtype).t().contiguous().t()
+    )  # more columns than are worked on side by side
+    target = torch.randint(0, 3, (600,))
+    target[::7] = -100
+    x[::14] = torch.inf
+    x[7::14] = torch.nan
+    x.requires_grad_()
+    torch.nn.functional.cross_entropy(x, target, reduction="sum").backward()
+    kept = target != -100
+    expected = x.detach().double().softmax(1)[kept]
+    expected[torch.arange(len(expected)), target[kept]] -= 1
+    assert not x.grad[~kept].any()
+    torch.testing.assert_close(x.grad[kept].double(), expected, rtol=0.02, atol=0.01)

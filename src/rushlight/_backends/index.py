@@ -56,8 +56,9 @@ REFERENCE = {
     ),
     "loss": (
         "bce_with_logits bce_with_logits_gradient binary_cross_entropy "
-        "binary_cross_entropy_gradient huber huber_gradient mse_gradient nll_loss "
-        "nll_loss_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "binary_cross_entropy_gradient binary_cross_entropy_target_gradient huber "
+        "huber_gradient mse_gradient nll_loss nll_loss_gradient smooth_l1 smooth_l1_gradient "
+        "squared_distance "
     ),
     "margin": (
         "label_margins label_margins_gradient margins margins_gradient "
@@ -198,8 +199,9 @@ LLVM = {
     ),
     "loss": (
         "bce_with_logits bce_with_logits_gradient binary_cross_entropy "
-        "binary_cross_entropy_gradient huber huber_gradient mse_gradient nll_loss "
-        "nll_loss_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "binary_cross_entropy_gradient binary_cross_entropy_target_gradient huber "
+        "huber_gradient mse_gradient nll_loss nll_loss_gradient smooth_l1 smooth_l1_gradient "
+        "squared_distance "
     ),
     "margin": (
         "label_margins label_margins_gradient margins margins_gradient "

@@ -116,7 +116,7 @@ FUNCTIONS = {
         "put_in_rows:kernel:a=Header,out=Ptr[U],bad=Ptr[i64],size=i64 "
         "roll:kernel:a=Ptr[U],out=Ptr[U],rows=i64,n=i64,front=i64 square:inline: transposed:routine: "
         "triangle:kernel:LOWER,a=Ptr[U],out=Ptr[U],outer=i64,m=i64,n=i64,diagonal=i64 ",
-    "cross_entropy": "FACTS:constant:3 added:kernel:facts=Ptr[f64],chunks=i64 "
+    "cross_entropy": "ACROSS:constant:256 FACTS:constant:3 added:kernel:facts=Ptr[f64],chunks=i64 "
         "columns_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=Ptr[R],sums=Ptr[R],facts=Ptr[f64],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64 "
         "columns_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64 "
         "entropies:inline: "
@@ -361,10 +361,11 @@ FUNCTIONS = {
     "pointwise": "CHEAP:constant:32768 COSTLY:constant:16384 LANES:constant:32 ",
     "polynomials": "by_angle:inline: chebyshev:inline: chebyshev_step:inline: chebyshev_t:inline: chebyshev_u:inline: "
         "chebyshev_v:inline: chebyshev_w:inline: hermite:inline: hermite_h:inline: hermite_he:inline: "
-        "hermite_step:inline: laguerre_l:inline: laguerre_step:inline: legendre_p:inline: legendre_step:inline: "
-        "probabilist_step:inline: recurrence:inline: shifted_chebyshev_t:inline: shifted_chebyshev_u:inline: "
-        "shifted_chebyshev_v:inline: shifted_chebyshev_w:inline: ",
-    "pool": "ROOM:constant:65536 UNROLLED:constant:7 add:inline: "
+        "hermite_step:inline: highest:inline: laguerre_l:inline: laguerre_step:inline: legendre_p:inline: "
+        "legendre_step:inline: probabilist_step:inline: recurrence:inline: shifted_chebyshev_t:inline: "
+        "shifted_chebyshev_u:inline: shifted_chebyshev_v:inline: shifted_chebyshev_w:inline: up_to:inline: ",
+    "pool": "FEW:constant:16 ROOM:constant:65536 UNROLLED:constant:7 add:inline: "
+        "add_few_places:kernel:g=Ptr[T],places=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64 "
         "add_places:kernel:g=Ptr[T],places=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64 "
         "averages:kernel:KW,S,x=Ptr[T],counts=Ptr[R],out=Ptr[T],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "
         "averages_gradient:kernel:g=Ptr[R],counts=Ptr[R],out=Ptr[R],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "

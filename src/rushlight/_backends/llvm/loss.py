@@ -116,10 +116,18 @@ def binary_cross_entropy(a: Any, b: Any) -> Any | None:
 
 @implements("binary_cross_entropy_gradient")
 @Elementwise.of(arrays=3)
-def binary_cross_entropy_gradient(g, a, b):
+def binary_cross_entropy_gradient(a, b, g):
     d = (1 - a) * a
     d = 1e-12 if d < 1e-12 else d
     return g * (a - b) / d
+
+
+@implements("binary_cross_entropy_target_gradient")
+@Elementwise.of(arrays=2)
+def binary_cross_entropy_target_gradient(a, g):
+    low, high = math.log(a), math.log(1 - a)
+    low, high = -100 if low < -100 else low, -100 if high < -100 else high
+    return g * (high - low)
 
 
 REDUCTIONS = {"none": likelihood.EACH, "sum": likelihood.SUM, "mean": likelihood.MEAN}

@@ -209,14 +209,16 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
         or size == 0
     ):
         return reference.add_at_places(g, places, sizes)
-    if g.dtype.itemsize == 2 and size * inner > kernels.ROOM:  # sums of a half type are float32
-        return cpu.cast(add_at_places(cpu.cast(g, F32), places, sizes), g.dtype)
     count = prod(g.shape[g.ndim - nd :])
+    half = g.dtype.itemsize == 2  # sums of a half type are float32
+    if half and size * inner > kernels.ROOM and count > kernels.FEW:
+        return cpu.cast(add_at_places(cpu.cast(g, F32), places, sizes), g.dtype)
     out = np.empty(
         (len(g), *sizes, inner) if inner > 1 else (*g.shape[: g.ndim - nd], *sizes), g.dtype
     )
     wrong = np.zeros(1, np.int64)
-    run = kernels.add_places.compiled(T=of(g.dtype))
+    kernel = kernels.add_few_places if half and count <= kernels.FEW else kernels.add_places
+    run = kernel.compiled(T=of(g.dtype))
     run(rows, at, out, wrong, out.size // (size * inner), count, size, inner)
     if wrong[0]:
         return reference.add_at_places(g, places, sizes)

@@ -14,8 +14,8 @@ from rushlight.core.dtype_sets import F32
 
 KERNELS = (
     "bce_with_logits bce_with_logits_gradient binary_cross_entropy "
-    "binary_cross_entropy_gradient huber huber_gradient mse_gradient nll_loss nll_loss_gradient "
-    "smooth_l1 smooth_l1_gradient squared_distance"
+    "binary_cross_entropy_gradient binary_cross_entropy_target_gradient huber huber_gradient "
+    "mse_gradient nll_loss nll_loss_gradient smooth_l1 smooth_l1_gradient squared_distance"
 ).split()
 
 
@@ -93,9 +93,16 @@ def losses_of_pairs(a: Any, b: Any) -> Any:
 
 
 @wide
-def binary_cross_entropy_gradient(g: Any, a: Any, b: Any) -> Any:
-    """The gradient of `binary_cross_entropy` by a."""
+def binary_cross_entropy_gradient(a: Any, b: Any, g: Any) -> Any:
+    """The gradient of `binary_cross_entropy` by a, which lies in memory as a does."""
     return g * (a - b) / xp.maximum((1 - a) * a, a.dtype.type(1e-12))
+
+
+@wide
+def binary_cross_entropy_target_gradient(a: Any, g: Any) -> Any:
+    """The gradient of `binary_cross_entropy` by b."""
+    with errstate(all="ignore"):
+        return g * (xp.maximum(xp.log(1 - a), -100) - xp.maximum(xp.log(a), -100))
 
 
 def nll_loss(

@@ -26,7 +26,7 @@ def recurrence(x: Any, n: Any, first: Any, step: Callable) -> Any:
     """P_n by P_0 = 1, P_1 = `first`, P_k+1 = step(k, P_k, P_k-1)."""
     p, q = np.ones_like(x), first
     r = np.where(n == 0, p, np.where(n == 1, q, 0.0))
-    for k in range(1, int(max(n.max(initial=0), 0))):
+    for k in range(1, int(np.where(n < 1e15, n, 0).max(initial=0))):  # NaN is no degree
         p, q = q, step(k, q, p)
         r = np.where(n == k + 1, q, r)
     return r

@@ -28,6 +28,7 @@ from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.types import Header, Ptr, f64, i64
 
+ACROSS = 256  # columns that are worked on side by side: memory is read in pieces of so many
 FACTS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range
 
 
@@ -240,35 +241,50 @@ def columns_entropy_backward(
     """As rows_entropy_backward, of columns."""
     L = width(T)
     scale = over(divisor[0])
-    across = (inner + (L - 1)) // L
+    across = (inner + (ACROSS - 1)) // ACROSS
     hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
-    for lo, hi in parallel(outer * across, rows_of(n * L)):
+    for lo, hi in parallel(outer * across, rows_of(n * ACROSS)):
+        classes, smooth = array(i64, ACROSS), array(R, ACROSS)
+        shifts, factors, shares = array(R, ACROSS), array(R, ACROSS), array(R, ACROSS)
         all = R(n)
         if SMOOTH and WEIGHT:
             all = row_total(weight, n, itself, T)
         for z in range(lo, hi):
-            o, j, here = column_place(z, across, inner, L)
+            o, j = z // across, z % across * ACROSS
             first, at = o * n * inner + j, o * inner + j
-            t = load(target + at, L, here)
-            s = load(sums + at, L, here)
-            good = here & (t != skip) & (t >= 0) & (t < n)
-            f = splat(g[0] * R(scale), L)
-            if step != 0:
-                f = load(g + at, L, here) * R(scale)
-            f = select(good, f, R(0))
-            w = f
-            if WEIGHT:
-                c = splat(R(0), L)
-                for k in range(n):
-                    c = select(t == k, R(weight[k]), c)
-                w = c * f
-            a, b = w, f * soft
-            if SMOOTH:
-                w = w * hard
-                a = w + b * all
-            for k in range(n):
-                v = math.exp_below(load(x + (first + k * inner), L, here) - s) * a
-                v = select(t == k, v - w, v)
+            count = min(inner - j, i64(ACROSS))
+            for i in range(0, count, L):
+                here = iota(i64, L) < count - i
+                t = load(target + (at + i), L, here)
+                good = here & (t != skip) & (t >= 0) & (t < n)
+                f = splat(g[0] * R(scale), L)
+                if step != 0:
+                    f = load(g + (at + i), L, here) * R(scale)
+                f = select(good, f, R(0))
+                w = f
+                if WEIGHT:
+                    c = splat(R(0), L)
+                    for k in range(n):
+                        c = select(t == k, R(weight[k]), c)
+                    w = c * f
+                a, b = w, f * soft
                 if SMOOTH:
-                    v = v - (b * R(weight[k]) if WEIGHT else b)
-                store(out + (first + k * inner), select(good, v, R(0)), here)
+                    w = w * hard
+                    a = w + b * all
+                    store(smooth + i, b)
+                store(classes + i, select(good, t, i64(-1)))  # -1: the gradient of the column is 0
+                store(shifts + i, load(sums + (at + i), L, here))
+                store(factors + i, a)
+                store(shares + i, w)
+            for k in range(n):
+                p, q = x + (first + k * inner), out + (first + k * inner)
+                for i in range(0, count, L):
+                    here = iota(i64, L) < count - i
+                    t = load(classes + i, L)
+                    v = math.exp_below(load(p + i, L, here) - load(shifts + i, L))
+                    v = v * load(factors + i, L)
+                    v = select(t == k, v - load(shares + i, L), v)
+                    if SMOOTH:
+                        b = load(smooth + i, L)
+                        v = v - (b * R(weight[k]) if WEIGHT else b)
+                    store(q + i, select(t >= 0, v, R(0)), here)

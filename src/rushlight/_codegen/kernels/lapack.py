@@ -81,19 +81,28 @@ def clear(PARTS, w, m, n, upper):
 @inline
 def rows_of_triangle(PARTS, UPPER, p, s1, s2, out, m, n):
     """Copy a matrix of m rows to `out`, row by row, with zeros above the diagonal, or below it if UPPER."""
-    for i0 in range(0, m, BLOCK):
-        for j0 in range(0, n, BLOCK):
-            j1 = min(j0 + BLOCK, n)
-            for i in range(i0, min(i0 + BLOCK, m)):
-                row, to = p + i * s1, out + PARTS * i * n
-                edge = max(j0, min(j1, i if UPPER else i + 1))
-                first, last = (edge, j1) if UPPER else (j0, edge)
-                for j in range(first, last):
-                    for k in unroll(PARTS):
-                        to[PARTS * j + k] = row[j * s2 + k]
-                start, stop = (j0, edge) if UPPER else (edge, j1)
-                for j in range(PARTS * start, PARTS * stop):
-                    to[j] = 0
+    if s2 == PARTS:
+        for i in range(m):
+            row, to = p + i * s1, out + PARTS * i * n
+            edge = min(n, i if UPPER else i + 1)
+            for j in lanes(PARTS * (edge if UPPER else 0), PARTS * (n if UPPER else edge)):
+                to[j] = row[j]
+            for j in lanes(PARTS * (0 if UPPER else edge), PARTS * (edge if UPPER else n)):
+                to[j] = 0
+    else:
+        for i0 in range(0, m, BLOCK):
+            for j0 in range(0, n, BLOCK):
+                j1 = min(j0 + BLOCK, n)
+                for i in range(i0, min(i0 + BLOCK, m)):
+                    row, to = p + i * s1, out + PARTS * i * n
+                    edge = max(j0, min(j1, i if UPPER else i + 1))
+                    first, last = (edge, j1) if UPPER else (j0, edge)
+                    for j in range(first, last):
+                        for k in unroll(PARTS):
+                            to[PARTS * j + k] = row[j * s2 + k]
+                    start, stop = (j0, edge) if UPPER else (edge, j1)
+                    for j in lanes(PARTS * start, PARTS * stop):
+                        to[j] = 0
 
 
 @inline
@@ -393,7 +402,7 @@ def lu_unpack(
             l[PARTS * (i * least + i)] = 1
             if PARTS == 2:
                 l[PARTS * (i * least + i) + 1] = 0
-        for i in range(PARTS * m * m):
+        for i in lanes(0, PARTS * m * m):
             w[i] = 0
         for i in range(m):
             w[PARTS * (order[i] * m + i)] = 1

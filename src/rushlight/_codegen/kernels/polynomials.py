@@ -17,12 +17,23 @@ HIGH = 64.0  # degrees above it are found by angles
 
 
 @inline
+def highest(n):
+    """The highest degree of numbers; 0 for those that are none or beyond all that is computed."""
+    return most_of(n if n < 1e15 else 0)
+
+
+@inline
 def recurrence(x, n, first, STEP):
     """P_n by P_0 = 1, P_1 = `first`, P_k+1 = STEP(x, k, P_k, P_k-1)."""
+    return up_to(highest(n), x, n, first, STEP)
+
+
+@inline
+def up_to(most, x, n, first, STEP):
+    """The same where the highest degree is known."""
     p, q = constant(1.0, x), first
     r = p if n == 0 else (q if n == 1 else 0)
-    most = n if n < 1e15 else 0
-    for k in range(1, i64(most_of(most))):
+    for k in range(1, i64(most)):
         next = STEP(x, f64(k), q, p)
         p = q
         q = next
@@ -67,19 +78,23 @@ def chebyshev(a, b, KIND):
         first = 2 * x - 1
     else:
         first = 2 * x + 1
-    high = (abs(x) <= 1) & (n > HIGH)
-    r = recurrence(x, -1 if high else n, first, chebyshev_step)
-    L = lanesof(x)
-    if L:
-        if some(high):
-            at, degrees, out = array(f64, L), array(f64, L), array(f64, L)
-            store(at, x)
-            store(degrees, n)
-            for k in range(L):
-                out[k] = by_angle(at[k], degrees[k], KIND)
-            r = select(high, load(out, L), r)
-    elif high:
-        r = by_angle(x, n, KIND)
+    r, top = first, most_of(n if n == n else 0)
+    if top <= HIGH:
+        r = up_to(top, x, n, first, chebyshev_step)
+    else:
+        high = (abs(x) <= 1) & (n > HIGH)
+        r = recurrence(x, -1 if high else n, first, chebyshev_step)
+        L = lanesof(x)
+        if L:
+            if some(high):
+                at, degrees, out = array(f64, L), array(f64, L), array(f64, L)
+                store(at, x)
+                store(degrees, n)
+                for k in range(L):
+                    out[k] = by_angle(at[k], degrees[k], KIND)
+                r = select(high, load(out, L), r)
+        elif high:
+            r = by_angle(x, n, KIND)
     return r
 
 

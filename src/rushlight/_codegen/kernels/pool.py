@@ -14,6 +14,7 @@ from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, b1, i32, i64, u32, u64, width
 
 ROOM = 1 << 16  # elements of a plane of a half type that are added up in float32, at most
+FEW = 16  # elements that are added at places of a plane, up to which each looks for the others at its place
 UNROLLED = 7  # windows up to this width are written out
 
 
@@ -197,6 +198,27 @@ def max_windows(PLACES, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes:
 @inline
 def lowest_of(t):
     return t(lowest(t))
+
+
+@kernel
+def add_few_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images: i64, count: i64,
+                   size: i64, C: i64):  # fmt: skip
+    """`add_places` of few elements: each place is written with the sum, in float32, of all that are added there."""
+    whole = size * C
+    for lo, hi in parallel(images, rows_of(whole + 2 * count * C)):
+        for i in lanes(lo * whole, hi * whole):
+            out[i] = T.loaded(0)
+        for r in range(lo, hi):
+            at, v, q = places + r * count * C, g + r * count * C, out + r * whole
+            for i in range(count * C):
+                place, c, s = at[i], i % C, T.loaded(0)
+                if u64(place) < u64(size):
+                    for k in range(count):
+                        if at[k * C + c] == place:
+                            s += v[k * C + c]
+                    q[place * C + c] = s
+                else:
+                    wrong[0] = 1
 
 
 @kernel

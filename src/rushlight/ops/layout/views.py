@@ -382,12 +382,20 @@ def copy_of(name: str, make: Any) -> None:
         return None if several else out
 
 
+def viewed(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
+    """What `view` shows; where no strides give the memory that shape, the elements in order under it."""
+    first = shape[0] if shape else size
+    if dtype is not None or isinstance(first, dtypes.dtype):
+        return view(input, first if dtype is None else dtype)
+    return input.reshape(*(shape or (size,)))
+
+
 for _name, _function in {
     "alias": alias, "as_strided": as_strided, "detach": Tensor.detach, "diagonal": diagonal,
     "expand": expand, "narrow": narrowed, "permute": permute, "select": select, "slice": slice_dim,
     "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze, "t": t,
     "transpose": transpose, "unbind": unbind, "unfold": unfold, "unsqueeze": unsqueeze,
-    "view": view, "view_as_real": view_as_real, "view_as_complex": view_as_complex,
+    "view": viewed, "view_as_real": view_as_real, "view_as_complex": view_as_complex,
 }.items():  # fmt: skip
     copy_of(_name, _function)
 
