@@ -204,6 +204,16 @@ def asynchronous():
             work.wait() and work.is_completed() and work.is_success() and work.exception() is None
         )
         assert tensors[k][-1] == k * size and work.result()[0] is tensors[k]
+    for start_barrier in (dist.barrier, lambda: dist.barrier(async_op=True).get_future().wait()):
+        tensors = [torch.full((300, 300), float(k)) for k in range(16)]
+        for each in tensors:
+            dist.all_reduce(each, async_op=True)
+        unmatched = dist.irecv(torch.empty(1), 1 - rank) if rank < 2 else None
+        start_barrier()  # ends after the collectives before it, and before messages
+        assert [each.min().item() for each in tensors] == [k * size for k in range(16)]
+        if unmatched is not None:
+            dist.send(torch.ones(1), 1 - rank)
+            unmatched.wait()
     columns = torch.ones(3, 2).t()
     dist.broadcast(columns, 0, async_op=True).wait()
     with pytest.raises(RuntimeError, match="sourceRank"):

@@ -19,7 +19,7 @@ from rushlight.distributed import reductions, schedules, world
 from rushlight.distributed.backends import ProcessGroup, on_cpu
 from rushlight.distributed.calls import Calls
 from rushlight.distributed.store import DistBackendError, Store
-from rushlight.distributed.work import Work
+from rushlight.distributed.work import Several, Work, started_before
 
 __all__ = ["MPIProcessGroup", "ProcessGroup"]
 
@@ -437,8 +437,9 @@ class MPIProcessGroup(Calls, ProcessGroup):
         return work
 
     def start_barrier(self, timeout: timedelta | None = None) -> Work:
-        """All come to it before any leaves it."""
-        return self._work("barrier", self.communicator.Ibarrier(), [], None, [], timeout=timeout)
+        """All come to it before any leaves it, and the collectives before it end before it does."""
+        request = Several(started_before(self), self.communicator.Ibarrier())
+        return self._work("barrier", request, [], None, [], timeout=timeout)
 
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False

@@ -168,16 +168,16 @@ class Work:
             future.set_exception(self._error)
 
 
-class _Several:
-    """Several works as the request of one."""
+class Several:
+    """Several works, and a request after them, as the request of one."""
 
-    def __init__(self, works: list[Work]) -> None:
-        self.works = works
+    def __init__(self, works: list[Work], last: Any = None) -> None:
+        self.works, self.last = works, last
 
     def Test(self) -> bool:
         """Whether all are done; raises the error of the first one that has failed."""
         left = [each for each in self.works if not each._test()]  # ask for all
-        if left:
+        if left or not (self.last is None or self.last.Test()):
             return False
         for each in self.works:
             if each._error is not None:
@@ -190,7 +190,17 @@ def together(works: list[Work]) -> Work:
     results = [tensor for work in works for tensor in work.result()]
     rows = [row for work in works for row in work._kept]
     first = works[0]
-    return Work(first.group, first.name, first.number, _Several(works), None, results, rows)
+    return Work(first.group, first.name, first.number, Several(works), None, results, rows)
+
+
+def started_before(group: Any) -> list[Work]:
+    """The collectives of a group that nobody has waited for and that are not done."""
+    watches = [] if _progress is None else _progress.watches
+    return [
+        each.work
+        for each in watches
+        if each.work.group is group and each.work.name not in ("send", "recv")
+    ]
 
 
 _unfinished: list = []
