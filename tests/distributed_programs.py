@@ -472,6 +472,50 @@ def ways_to_reduce():
     shares.add, shared_rows.MOST, shared_rows.TWICE = added, most, twice
 
 
+def optimizers_in_backward():
+    """Optimizers that are stepped when gradients are averages, bucket by bucket, do what one after backward does."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from rushlight.distributed.algorithms.ddp_comm_hooks import optimizer_overlap_hooks as hooks
+    from rushlight.distributed.optim import _apply_optimizer_in_backward, as_functional_optim
+
+    rank, size = start()
+    DDP, options = torch.nn.parallel.DistributedDataParallel, {"lr": 0.1}
+
+    def trained(way, **more):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+        if way == "applied":
+            _apply_optimizer_in_backward(torch.optim.Adam, net.parameters(), options)
+        parallel = DDP(net, bucket_cap_mb=1e-5, **more)
+        assert len(parallel.reducer.buckets) > 1
+        if way == "fused":
+            parallel._register_fused_optim(torch.optim.Adam, **options)
+        if way == "hook":
+            state = hooks._OptimizerHookState(as_functional_optim(torch.optim.Adam, **options))
+            parallel.register_comm_hook(
+                None, hooks._hook_then_optimizer(default_hooks.allreduce_hook, state)
+            )
+        optimizer = torch.optim.Adam(net.parameters(), **options) if way == "after" else None
+        for step in range(3):
+            x = torch.arange(8.0).view(2, 4) * (rank + 1) / (step + 1)
+            with parallel.no_sync():
+                parallel(x / 7).square().sum().backward()
+            parallel(x / 9).square().sum().backward()
+            if optimizer is not None:
+                optimizer.step()
+            assert way != "applied" or all(p.grad is None for p in net.parameters())
+            net.zero_grad()
+        return [p.detach() for p in net.parameters()]
+
+    wanted = trained("after")
+    for way in ("applied", "fused", "hook"):
+        for more in ({}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}):
+            for a, b in zip(wanted, trained(way, **more)):
+                torch.testing.assert_close(a, b)
+    with pytest.raises(ValueError, match="step_param"):
+        hooks._OptimizerHookState(torch.optim.Adam)
+
+
 def bits_of_averages():
     """Averages are the sums of shares in the order of ranks, bit for bit, with machine code and without; what users' hooks
     do to a gradient counts, whenever they were registered; what is done to it between is lost, as messages would."""

@@ -220,6 +220,59 @@ def test_objects_with_states(tmp_path):
     assert torch.equal(other.weight, net.weight) and other.weight.requires_grad
 
 
+def test_stagers(tmp_path):
+    """The copy that `async_save` writes is made by a stager: the one that is given, the writer, or one that copies at once."""
+    from rushlight.distributed.checkpoint.filesystem import SerializationFormat
+    from rushlight.distributed.checkpoint.staging import (
+        AsyncStager,
+        BlockingAsyncStager,
+        DefaultStager,
+        StagingOptions,
+    )
+    from rushlight.distributed.checkpoint.state_dict_saver import (
+        AsyncCheckpointerType,
+        AsyncSaveResponse,
+    )
+
+    class Doubled(BlockingAsyncStager):
+        _synchronize_after_execute, waited = True, 0
+
+        def stage(self, state_dict):
+            return {k: 2 * v for k, v in super().stage(state_dict).items()}
+
+        def synchronize_staging(self):
+            self.waited += 1
+
+    class Writer(dcp.FileSystemWriter):
+        def stage(self, state_dict):
+            return {k: 3 * v for k, v in super().stage(state_dict).items()}
+
+    def saved(**options):
+        x = torch.ones(2)
+        response = dcp.async_save({"x": x}, checkpoint_id=tmp_path, **options)
+        if isinstance(response, AsyncSaveResponse):
+            response.staging_completion.result()
+            response = response.upload_completion
+        x.zero_()
+        assert "x" in response.result().state_dict_metadata
+        dcp.load({"x": x}, checkpoint_id=tmp_path)
+        return x.tolist()
+
+    assert saved() == saved(async_checkpointer_type=AsyncCheckpointerType.PROCESS) == [1, 1]
+    doubled = Doubled()
+    assert saved(async_stager=doubled) == [2, 2] and doubled.waited == 1
+    assert saved(storage_writer=Writer(tmp_path)) == [3, 3]
+    assert saved(storage_writer=Writer(tmp_path), async_stager=doubled) == [2, 2]
+    for within in (False, True):
+        stager = DefaultStager(StagingOptions(use_async_staging=within))
+        assert saved(async_stager=stager) == [1, 1]
+        stager.synchronize_staging()
+        stager.close()
+    assert isinstance(doubled, AsyncStager) and not isinstance(object(), AsyncStager)
+    with pytest.raises(NotImplementedError, match="HuggingFaceStorageWriter"):
+        dcp.FileSystemWriter(tmp_path, serialization_format=SerializationFormat.SAFETENSORS)
+
+
 def test_a_save_that_fails_leaves_the_one_before(tmp_path):
     dcp.save(state(), checkpoint_id=tmp_path)
 

@@ -71,6 +71,8 @@ _RENAMED = {
     "torch.distributed._composable.fsdp": "rushlight.distributed.fsdp",
     "torch.distributed.algorithms._checkpoint": "rushlight.distributed.algorithms",
     "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": "rushlight.distributed.algorithms.checkpoint_wrapper",
+    "torch.distributed.algorithms._optimizer_overlap": "rushlight.distributed.algorithms._optimizer_overlap",
+    "torch.distributed.algorithms._optimizer_overlap.optimizer_overlap": "rushlight.distributed.algorithms._optimizer_overlap",
     "torch.distributed.elastic.multiprocessing": "rushlight.distributed.elastic.multiprocessing",
     "torch.distributed.elastic.agent.server.api": "rushlight.distributed.elastic.agent.server",
     "torch.distributed.elastic.agent.server.local_elastic_agent": "rushlight.distributed.elastic.agent.server",

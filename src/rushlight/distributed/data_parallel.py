@@ -89,10 +89,6 @@ class DistributedDataParallel(Module, Joinable):
             _check_shapes(parameters, self.process_group)
             kept = [p for name, p in named.items() if name not in ignored]
             _broadcast_coalesced(self.process_group, [*kept, *self._synchronized], BROADCAST)
-        if any(hasattr(p, "_in_backward_optimizers") for p in parameters):
-            raise NotImplementedError(
-                "DistributedDataParallel: optimizers that step in backward would step before the gradients are averaged"
-            )
         self.device_ids = self.output_device = self.mixed_precision = None  # as on any CPU
         self.device, self.device_type, self.is_multi_device_module = (
             parameters[0].device,
@@ -103,6 +99,25 @@ class DistributedDataParallel(Module, Joinable):
         cap = 25 if bucket_cap_mb is None else bucket_cap_mb
         self.bucket_bytes_cap = int(cap * MEBIBYTE)
         self.reducer = self._reducer()
+        self._take_optimizers(parameters)
+
+    def _take_optimizers(self, parameters: Sequence[Tensor]) -> None:
+        """Step optimizers that were made for backward when gradients are averages, bucket by bucket."""
+        stepped = {id(p) for p in parameters if hasattr(p, "_in_backward_optimizers")}
+        if not stepped:
+            return
+        from rushlight.distributed.optim import apply_optimizer_in_backward as within
+
+        for each in parameters:
+            if id(each) in stepped:
+                within.unhook(each)
+
+        def averaged(gradients: Sequence[Tensor]) -> None:
+            for each in gradients:
+                if id(each) in stepped:
+                    within.step(each)
+
+        self.reducer.averaged = averaged
 
     def _trained(self) -> list[Tensor]:
         """The parameters whose gradients are averaged."""
@@ -219,6 +234,14 @@ class DistributedDataParallel(Module, Joinable):
         from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
 
         self.register_comm_hook(None, getattr(default_hooks, comm_hook_type.value))
+
+    def _register_fused_optim(
+        self, optim: type, *args: Any, optim_params: Iterable[Tensor] | None = None, **kwargs: Any
+    ) -> None:
+        """Step an optimizer of this class for each parameter when its bucket has been averaged: `optim_params`, or all."""
+        from rushlight.distributed.algorithms._optimizer_overlap import _as_overlapped_optim
+
+        _as_overlapped_optim(optim, optim_params, *args, **kwargs).register_ddp(self)
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(

@@ -158,6 +158,9 @@ class Reducer:
                 self.place[id(each)] = (bucket, k, len(self.place))
             self.buckets.append(bucket)
         self.hook: tuple[Any, Callable] | None = None
+        self.averaged: Callable[[Sequence[Tensor]], None] | None = (
+            None  # is told the parameters of each bucket whose averages have become their gradients
+        )
         self.active, self.begun, self.next = False, False, 0
         # forwards of a module that trains since the last reduction, and of those before it how many had no backward
         self.forwards = self.ahead = 0
@@ -313,30 +316,37 @@ class Reducer:
         """Wait for all buckets; the averages become the gradients."""
         everywhere = self.used_anywhere() if self.find_unused_parameters else None
         for bucket in self.buckets:
-            averages, parameters = self.averages(bucket), bucket._parameters
-            numbers: Sequence[int] = range(len(parameters))
-            if everywhere is not None:
-                places = [self.place[id(each)][2] for each in parameters]
-                numbers = [k for k in numbers if everywhere[places[k]]]
-                parameters = [parameters[k] for k in numbers]
-            if bucket.sparse:
-                for k, parameter in zip(numbers, parameters):
-                    parameter.grad = averages[k]
-                continue
-            for parameter in parameters:
-                if parameter.grad is None:
-                    parameter.grad = rushlight.empty_like(parameter)
-            if bucket.shared is not None and self.hook is None:
-                bucket.shared.add(numbers, [p.grad for p in parameters], 1 / self.divisor)
-                continue
-            for k, parameter in zip(numbers, parameters):
-                if parameter.grad is not averages[k]:
-                    parameter.grad.copy_(averages[k])
+            parameters = self.give(bucket, everywhere)
+            if self.averaged is not None:
+                self.averaged(parameters)
         if self.hook is None and self.shared is not None:
             self.take_turns(self.shared)
         self.active = self.begun = False
         self.used_before.clear()
         self.forwards, self.ahead = 0, max(self.forwards - 1, 0)
+
+    def give(self, bucket: GradBucket, everywhere: list[int] | None) -> list[Tensor]:
+        """Wait for a bucket; its averages become the gradients. Returns the parameters that have them."""
+        averages, parameters = self.averages(bucket), bucket._parameters
+        numbers: Sequence[int] = range(len(parameters))
+        if everywhere is not None:
+            places = [self.place[id(each)][2] for each in parameters]
+            numbers = [k for k in numbers if everywhere[places[k]]]
+            parameters = [parameters[k] for k in numbers]
+        if bucket.sparse:
+            for k, parameter in zip(numbers, parameters):
+                parameter.grad = averages[k]
+            return parameters
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = rushlight.empty_like(parameter)
+        if bucket.shared is not None and self.hook is None:
+            bucket.shared.add(numbers, [p.grad for p in parameters], 1 / self.divisor)
+            return parameters
+        for k, parameter in zip(numbers, parameters):
+            if parameter.grad is not averages[k]:
+                parameter.grad.copy_(averages[k])
+        return parameters
 
     def used_anywhere(self) -> list[int]:
         """For each parameter whether some process used it."""

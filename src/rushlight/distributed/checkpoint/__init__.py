@@ -20,9 +20,7 @@ _FILES = {
     "stateful": "Stateful",
     "storage": "StorageReader StorageWriter WriteResult",
 }  # fmt: skip
-_MODULES = (
-    "_dedup_save_plans _nested_dict _traverse format_utils planner_helpers state_dict utils".split()
-)
+_MODULES = "_dedup_save_plans _nested_dict _traverse format_utils planner_helpers staging state_dict utils".split()
 
 _NAMES = lazy.by_name(_FILES)
 __all__ = sorted(_NAMES)  # noqa: PLE0605  # the names above

@@ -9,6 +9,7 @@ the new one. What no `.metadata` names is removed by the next save.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import io
 import os
 import re
@@ -30,6 +31,7 @@ from rushlight.distributed.checkpoint.planner import (
     SavePlan,
     SavePlanner,
 )
+from rushlight.distributed.checkpoint.staging import BlockingAsyncStager
 from rushlight.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 from rushlight.distributed.checkpoint.utils import box
 from rushlight.futures import Future
@@ -37,7 +39,7 @@ from rushlight.serialization.loading import _RestrictedUnpickler
 from rushlight.serialization.names import Name
 from rushlight.serialization.saving import _Pickler
 
-__all__ = ["FileSystemReader", "FileSystemWriter"]
+__all__ = ["FileSystemReader", "FileSystemWriter", "SerializationFormat"]
 
 METADATA, SUFFIX, VERSION = ".metadata", ".distcp", "1.0.0"
 OURS = re.compile(r"__\d+_\d+\.distcp")
@@ -157,14 +159,28 @@ def ended(value: Any) -> Future:
     return future
 
 
-class FileSystemWriter(StorageWriter):
+class SerializationFormat(enum.Enum):
+    """The formats of tensors in files."""
+
+    TORCH_SAVE = "torch_save"
+    SAFETENSORS = "safetensors"
+
+
+class FileSystemWriter(StorageWriter, BlockingAsyncStager):
     """Writes each process's items into a file of its own. See Note [Whole checkpoints]."""
 
     def __init__(
         self, path: str | os.PathLike, single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
         per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True,
-        _extensions: Any = None, serialization_format: Any = None,
+        _extensions: Any = None, serialization_format: SerializationFormat = SerializationFormat.TORCH_SAVE,
     ) -> None:  # fmt: skip
+        BlockingAsyncStager.__init__(self, cache_staged_state_dict)
+        if _extensions:
+            raise NotImplementedError("FileSystemWriter(_extensions=...)")
+        if serialization_format is not SerializationFormat.TORCH_SAVE:
+            raise NotImplementedError(
+                "FileSystemWriter(serialization_format=SAFETENSORS): HuggingFaceStorageWriter writes such files"
+            )
         self.sync_files, self.overwrite = sync_files, overwrite
         self.path = Path(path)
         self.save_id = str(uuid.uuid4())

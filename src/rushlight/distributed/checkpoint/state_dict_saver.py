@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import copy
+import enum
 import os
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import rushlight
@@ -16,11 +17,11 @@ from rushlight.distributed.checkpoint.filesystem import FileSystemWriter
 from rushlight.distributed.checkpoint.metadata import Metadata
 from rushlight.distributed.checkpoint.planner import SavePlanner
 from rushlight.distributed.checkpoint.ranks import Ranks
+from rushlight.distributed.checkpoint.staging import AsyncStager, BlockingAsyncStager
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.checkpoint.storage import StorageWriter
-from rushlight.distributed.tensor import DTensor
 
-__all__ = ["async_save", "save", "save_state_dict"]
+__all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
 
 
 def save(
@@ -92,14 +93,37 @@ _saving = ThreadPoolExecutor(1, "checkpoint")
 _groups: dict[Any, Any] = {}  # a group for the thread -> for which
 
 
+class AsyncCheckpointerType(enum.Enum):
+    """Where `async_save` writes. Both are a thread here."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+@dataclass
+class AsyncSaveResponse:
+    """What `async_save` returns where the stager copies in a thread: futures of the copy and of what was written."""
+
+    staging_completion: Future
+    upload_completion: Future
+
+
 def async_save(
     state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
     storage_writer: StorageWriter | None = None, planner: SavePlanner | None = None, process_group: Any = None,
-    async_checkpointer_type: Any = None, async_stager: Any = None, no_dist: bool = False,
-    use_collectives: bool = True,
-) -> Future:  # fmt: skip
-    """`save` of a copy, in a thread: a future of what was written. Saves are made one after the other."""
-    staged = staged_copy(states(state_dict))
+    async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
+    async_stager: AsyncStager | None = None, no_dist: bool = False, use_collectives: bool = True,
+) -> Future | AsyncSaveResponse:  # fmt: skip
+    """`save` of a copy, in a thread: a future of what was written. Saves are made one after the other.
+
+    `async_stager` makes the copy, or the writer, if it can.
+    """
+    stager: Any = async_stager
+    if stager is None:
+        stager = (
+            storage_writer if isinstance(storage_writer, AsyncStager) else BlockingAsyncStager()
+        )
+    staged = stager.stage(states(state_dict))
     if groups.is_initialized() and not no_dist:
         known = groups._resolve(process_group)
         if known not in _groups:  # calls of the thread must not stand between those of the program
@@ -108,23 +132,16 @@ def async_save(
         process_group = _groups[known]
 
     def write() -> Metadata:  # a writer may be that of the save before
+        state = staged.result() if isinstance(staged, Future) else staged
         writer = writer_for(storage_writer, checkpoint_id)
-        return _save_state_dict(staged, writer, process_group, no_dist=no_dist, planner=planner)
+        return _save_state_dict(state, writer, process_group, no_dist=no_dist, planner=planner)
 
-    return _saving.submit(write)
-
-
-def staged_copy(value: Any) -> Any:
-    """A copy of a state that nobody else writes to."""
-    if isinstance(value, DTensor):
-        return DTensor(value._local_tensor.detach().clone(), value._spec)
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {k: staged_copy(v) for k, v in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)([staged_copy(v) for v in value])
-    return copy.deepcopy(value)
+    saved = _saving.submit(write)
+    if isinstance(staged, Future):
+        return AsyncSaveResponse(staged, saved)
+    if stager.should_synchronize_after_execute:
+        stager.synchronize_staging()
+    return saved
 
 
 def save_state_dict(

@@ -9,8 +9,14 @@ from rushlight.distributed.optim.apply_optimizer_in_backward import (  # noqa: F
 )
 from rushlight.distributed.optim.named_optimizer import _NamedOptimizer  # noqa: F401
 from rushlight.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
+from rushlight.distributed.optim.utils import as_functional_optim
 from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
+__all__ = [
+    "DistributedOptimizer",
+    "PostLocalSGDOptimizer",
+    "ZeroRedundancyOptimizer",
+    "as_functional_optim",
+]
 
 DistributedOptimizer = absent_class(__name__, "DistributedOptimizer")

@@ -1,4 +1,7 @@
-"""Optimizers that step while backward runs: as soon as the gradient of a parameter is there, which is then let go."""
+"""Optimizers that step while backward runs: as soon as the gradient of a parameter is there, which is then let go.
+
+`DistributedDataParallel` takes the hooks away: it steps the optimizers of a bucket when its gradients are averages.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,21 @@ from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.optim.optimizer import Optimizer
 
-__all__ = ["_apply_optimizer_in_backward", "_get_in_backward_optimizers"]
+__all__ = ["_apply_optimizer_in_backward", "_get_in_backward_optimizers", "step", "unhook"]
 
 
-def _step(parameter: Any) -> None:
+def step(parameter: Any) -> None:
     """Step the optimizers of a parameter, and let its gradient go."""
     for optimizer in parameter._in_backward_optimizers:
         optimizer.step()
     parameter.grad = None
+
+
+def unhook(parameter: Any) -> None:
+    """Let nothing step the optimizers of a parameter but who calls `step`."""
+    for handle in parameter._in_backward_handles:
+        handle.remove()
+    parameter._in_backward_handles = []
 
 
 def _apply_optimizer_in_backward(
@@ -36,13 +46,14 @@ def _apply_optimizer_in_backward(
     for parameter in params:
         made: Any = parameter
         if not hasattr(made, "_in_backward_optimizers"):
-            made._in_backward_optimizers = []
+            made._in_backward_optimizers, made._in_backward_handles = [], []
             made._optimizer_classes, made._optimizer_kwargs = [], []
         made._in_backward_optimizers.append(optimizer_class([parameter], **optimizer_kwargs))
         made._optimizer_classes.append(optimizer_class)
         made._optimizer_kwargs.append(optimizer_kwargs)
         if register_hook:
-            parameter.register_post_accumulate_grad_hook(_step)
+            handle = parameter.register_post_accumulate_grad_hook(step)
+            made._in_backward_handles.append(handle)
 
 
 def _get_in_backward_optimizers(module: Module) -> list[Optimizer]:

@@ -9,6 +9,7 @@ from rushlight.distributed.algorithms.ddp_comm_hooks import (
     debugging_hooks,
     default_hooks,
     powerSGD_hook,
+    quantization_hooks,
 )
 
 __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
@@ -24,6 +25,8 @@ class DDPCommHookType(enum.Enum):
     POWER_SGD_RANK2 = "powerSGD_hook of rank 2"
     BATCHED_POWER_SGD = "batched_powerSGD_hook"
     BATCHED_POWER_SGD_RANK2 = "batched_powerSGD_hook of rank 2"
+    QUANTIZE_PER_TENSOR = "quantization_pertensor_hook"
+    QUANTIZE_PER_CHANNEL = "quantization_perchannel_hook"
     NOOP = "noop_hook"
 
 
@@ -34,5 +37,6 @@ def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: A
         state = powerSGD_hook.PowerSGDState(state, int(rank or 1))
         model.register_comm_hook(state, getattr(powerSGD_hook, name))
     else:
-        home = debugging_hooks if comm_hook_type is DDPCommHookType.NOOP else default_hooks
+        homes = {"NOOP": debugging_hooks, "QUANTIZE": quantization_hooks}
+        home = homes.get(comm_hook_type.name.partition("_")[0], default_hooks)
         model.register_comm_hook(state, getattr(home, name))
