@@ -26,17 +26,19 @@ class Family(Unread):
 
     def told(self, name: str) -> Callable | None:
         family = self.__name__.rpartition(".")[2]
-        return unread(self.__name__, name) if REFERENCE.get(name) == family else None
+        return unread(self, name) if REFERENCE.get(name) == family else None
 
 
-def unread(file: str, name: str) -> Callable:
-    """A kernel whose file is read when it is first called."""
+def unread(family: Family, name: str) -> Callable:
+    """A kernel whose file is read when it is first called; from then on the family gives the kernel itself."""
     kernel: Callable | None = None
 
     def called(*args: Any, **options: Any) -> Any:
         nonlocal kernel
         if kernel is None:
-            kernel = getattr(import_module(file), name)
+            kernel = getattr(import_module(family.__name__), name)
+            if vars(family).get(name) is called:
+                vars(family)[name] = kernel
         return kernel(*args, **options)
 
     called.__name__ = called.__qualname__ = name

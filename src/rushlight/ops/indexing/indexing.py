@@ -305,8 +305,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             return
     own = xp if a.__class__ is ndarray else devices.of(a)
     v = value._array if given else arguments.quick_number(value, a.dtype)
-    rare = v is None
-    if rare or own is not xp and not given:
+    if v is None or own is not xp and not given:
         v = number_for(self, value)
     e, f = self._edge, value._edge if given else None
     if (e is not None or f is not None) and thread.grad:
@@ -340,8 +339,6 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             area = own.basic_index(a, basic) if changes(basic) else a
             at = advanced.positions(area, found) if found is not None else None
     if at is None:
-        if rare and a.dtype in REDUCED and area.size != 1:
-            arguments.converted(value, a.dtype)  # raises; one element may become infinite
         assign(area, v)
     elif a.__class__ is not Meta:
         if v.ndim:
