@@ -3,6 +3,7 @@
 # ruff: noqa: E501, E701, E741, S311, N805
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 
@@ -470,3 +471,76 @@ def writes_to_a_view_between_equal_reads():
         return x
 
     return f, rows()
+
+
+@program
+def numbers_of_tensors_that_raise():
+    """Whether Python's arithmetic raises is another thing in each run, and so is what handles it."""
+    n = 0
+
+    def f(x):
+        nonlocal n
+        n += 1
+        try:
+            mean = 1 / x.sum().item()
+            n += 10
+        except ZeroDivisionError:
+            mean = 7.0
+        with contextlib.suppress(OverflowError):
+            mean += math.exp(x.max().item())
+            n += 100
+        return x * mean
+
+    values = (0.0, 2.0, 5000.0, 0.0, 2.0, 5000.0, 1.0)
+    return f, [(torch.full((2,), k),) for k in values] + [(torch.full((2,), 2.0),)]
+
+
+@program
+def numbers_of_tensors_that_raise_and_are_not_handled():
+    n = 0
+
+    def f(x, k):
+        nonlocal n
+        n += 1
+        y = x / (1 + k)
+        n += round(1 / x.sum().item())
+        return y * (2 / k)
+
+    values = ((2.0, 1), (2.0, 2), (0.0, 3), (2.0, 0), (2.0, 1), (0.0, 0), (1.0, 4))
+    return f, [(torch.full((2,), x), k) for x, k in values]
+
+
+@program
+def numbers_that_raise_behind_an_optimizer():
+    """The perplexity of a step."""
+    m = nn.Linear(2, 1, bias=False)
+    optimizer = torch.optim.SGD(m.parameters(), 0.0)
+
+    def f(x):
+        optimizer.zero_grad()
+        loss = m(x).abs().sum()
+        loss.backward()
+        optimizer.step()
+        try:
+            perplexity = math.exp(loss.item())
+        except OverflowError:
+            perplexity = math.inf
+        return loss.detach(), perplexity
+
+    return f, [(torch.full((2,), k),) for k in (1.0, 1.0, 1e6, 1.0, 1e6, 2.0)]
+
+
+@program
+def numbers_that_raise_behind_draws_and_writes():
+    seen = torch.zeros(2)
+
+    def f(x):
+        y = x + torch.rand(2) * 1e-3
+        seen.add_(1)
+        try:
+            k = math.log(x.sum().item())
+        except ValueError as e:
+            k = len(str(e))
+        return y * k, torch.rand(1)
+
+    return f, [(torch.full((2,), k),) for k in (1.0, 1.0, -1.0, 1.0, -1.0, 2.0)]

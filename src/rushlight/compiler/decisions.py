@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import operator
 import sys
 import types
@@ -26,6 +27,7 @@ from rushlight._higher_order_ops.control_flow import truth_of
 from rushlight.compiler.attributes import Attributes
 from rushlight.compiler.consumed import consumed, kind_of
 from rushlight.compiler.guards import constant
+from rushlight.compiler.interpreter import Frame
 from rushlight.compiler.reads import DICTIONARIES, is_value
 from rushlight.compiler.steps import (
     RUNTIME,
@@ -48,6 +50,15 @@ ARITHMETIC = frozenset(
 )
 
 
+# Functions of numbers that raise for some, beside those of `math`.
+RAISING = frozenset(
+    {
+        operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv, operator.ifloordiv,
+        operator.imod, operator.ipow, operator.lshift, operator.rshift, divmod, pow, int, round, chr,
+    }
+)  # fmt: skip
+
+
 def is_stream(o: Any) -> bool:
     """Whether an object is a stream of random numbers of Python or NumPy, whose own are imported when they are used."""
     pythons = sys.modules.get("random")
@@ -55,6 +66,35 @@ def is_stream(o: Any) -> bool:
         return True
     numpys = sys.modules.get("numpy.random")
     return numpys is not None and isinstance(o, (numpys.RandomState, numpys.Generator))
+
+
+def may_raise(f: Callable) -> bool:
+    """Whether a function of numbers raises for some."""
+    return f in RAISING or getattr(f, "__module__", "") in ("math", "cmath")
+
+
+def handles(frame: Frame) -> bool:
+    """Whether the function of a frame may handle what the instruction that is carried out raises."""
+    plan = frame.plan
+    if plan.handler(plan.instructions[max(frame.at - 1, 0)].offset) is None:
+        return False
+    names = {i.name for i in plan.instructions}
+    ends = [v for v in frame.stack if isinstance(v, types.MethodType) and v.__name__ == "__exit__"]
+    own = all(type(v.__self__).__module__.startswith("rushlight.") for v in ends)
+    return "CHECK_EXC_MATCH" in names or "WITH_EXCEPT_START" not in names or not own
+
+
+def told_of(e: Exception) -> str:
+    return f"{type(e).__qualname__}: {e}"
+
+
+def raised_by(f: Callable, *args: Any, **kwargs: Any) -> str:
+    """What a call raises."""
+    try:
+        f(*args, **kwargs)
+    except Exception as e:
+        return told_of(e)
+    return ""
 
 
 class Decisions(Attributes):
@@ -107,8 +147,17 @@ class Decisions(Attributes):
     ) -> Any:  # fmt: skip
         """The result of `f(*args)`, a number or string that each run computes anew."""
         kwargs = kwargs or {}
-        with self.recorder.paused():
-            v = f(*map(plain, args), **plain(dict(kwargs)))
+        try:
+            with self.recorder.paused():
+                v = f(*map(plain, args), **plain(dict(kwargs)))
+        except Exception as e:
+            self.decide_raised(told_of(e), f, args, kwargs, kind)
+            raise
+        if may_raise(f) and not self.is_early(args) and any(map(handles, self.frames)):
+            if any(s.kind == "calls" for s in self.recorder.waiting_steps()):
+                reason = f"{getattr(f, '__name__', f)}, which may raise, of a value that was read from a tensor"
+                return self.as_written(self.frames[-1], reason, f, args, kwargs)
+            self.decide_raised("", f, args, kwargs, kind)
         if self.reason is not None:
             return v
         name = getattr(f, "__name__", str(f))
@@ -131,6 +180,14 @@ class Decisions(Attributes):
             self.decide(variable, v, f"{name} of a value that was read from a tensor")
             return v
         return self.named(v, variable)
+
+    def decide_raised(self, told: str, f: Callable, args: tuple, kwargs: dict, kind: str) -> None:
+        """Go on only where `f(*args)` raises this; nothing if it is empty."""
+        reason = "an exception that depends on a value that was read from a tensor"
+        if kind != "reads":
+            self.stop(reason)
+        elif (found := self.variable_of(functools.partial(raised_by, f), args, kwargs)) is not None:
+            self.decide(found, told, reason)
 
     def is_computed(self, v: Any) -> bool:
         """Whether each run can compute something of a value."""

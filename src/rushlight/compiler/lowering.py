@@ -207,7 +207,6 @@ class Program:
         try:
             return self._first([*arrays]) if self._run is None else self._run(*arrays)
         except Exception as e:
-            e.in_graph = True  # type: ignore[attr-defined]
             if trace := self._stack_trace(e):
                 e.add_note(f"in compiled code of:\n{trace}")
             raise

@@ -136,6 +136,7 @@ class Program:
         self.guards = capture.guards
         self.names = capture.guards.names
         self.lines: list[str] = [*capture.recorder.reads]
+        self.unchanged = 1 << 62  # the number of the first line that may change something
         self.made: dict[
             int, str
         ] = {}  # tensors and containers that were made already, by the id of the original
@@ -160,6 +161,8 @@ class Program:
         takes_back = TakesBack(self, recorder)
         for k, step in enumerate(recorder.steps[: len(recorder.steps) - len(last)]):
             takes_back.before(k, step)
+            if changes(step):
+                self.unchanged = min(self.unchanged, len(self.lines))
             if isinstance(step, Segment):
                 self.add_segment(step)
             elif isinstance(step, Decision):
@@ -168,6 +171,7 @@ class Program:
                 self.add_step(step)
         if backward is not None:
             self.add_backward(backward)
+        self.unchanged = min(self.unchanged, len(self.lines))
         for step in last:
             self.add_step(step)
         given = self.expression(result)
@@ -189,8 +193,6 @@ class Program:
         self.guard_source = self.guards.source()
         self.run: Callable[[tuple, dict], Any] = evaluate(self.source, "run", self.names)
         self.holds: Callable[[tuple, dict], bool] = evaluate(self.guard_source, "holds", self.names)
-        done = recorder.steps[: len(recorder.steps) - len(last)]
-        self.repeatable = rest is None and all(map(changes_nothing, done))
         self.forget(recorder)
 
     def forget(self, recorder: Recorder) -> None:
@@ -230,8 +232,11 @@ class Program:
                     self.guards.add(f"not sharing({v.place}._array, {other.place}._array)")
 
     def can_repeat(self, e: Exception) -> bool:
-        """Whether a call whose run raised can be made once more: a graph raised, and nothing was changed before."""
-        return self.repeatable and getattr(e, "in_graph", False)
+        """Whether a call whose run raised can be made once more: nothing was changed before the line that raised."""
+        at = e.__traceback__
+        while at is not None and at.tb_frame.f_code is not self.run.__code__:  # type: ignore[attr-defined]
+            at = at.tb_next
+        return at is not None and at.tb_lineno - 2 < self.unchanged  # the first line is `def`
 
     def right(self, args: tuple, kwargs: dict) -> bool:
         """Whether the program is right for a call: whether all guards hold."""
@@ -484,11 +489,11 @@ def last_changes(steps: list) -> list[Step]:
     return [*found][::-1]
 
 
-def changes_nothing(step: Segment | Step | Decision) -> bool:
-    """Whether what a step does leaves no trace but its results."""
+def changes(step: Segment | Step | Decision) -> bool:
+    """Whether what a step does leaves a trace besides its results."""
     if isinstance(step, Segment):
-        return not step.written and not step.drawn
-    return isinstance(step, Decision) or step.kind in ("reads", "clock")
+        return bool(step.written or step.drawn)
+    return isinstance(step, Step) and step.kind not in ("reads", "clock")
 
 
 @contextlib.contextmanager
