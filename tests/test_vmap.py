@@ -648,3 +648,10 @@ def test_gradients_of_as_strided_are_mapped_without_a_loop(size, stride, offset)
         warnings.simplefilter("error")
         got = vmap(lambda x: vjp(f, x)[1](f(x).cos())[0])(x)
     assert_close(got, torch.stack([vjp(f, row)[1](f(row).cos())[0] for row in x]))
+
+
+def test_one_hot_is_mapped_where_the_number_of_classes_is_given():
+    at = torch.tensor([0, 2])
+    assert vmap(lambda i: F.one_hot(i, 3))(at).tolist() == [[1, 0, 0], [0, 0, 1]]
+    with pytest.raises(RuntimeError, match="explicit positive num_classes"):
+        vmap(F.one_hot)(at)

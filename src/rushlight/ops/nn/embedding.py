@@ -435,6 +435,10 @@ def one_hot(input: Array, num_classes: int = -1):
             z = xp.zeros((a.size, n), np.int64) if n > 0 else None
             if z is not None and xp.scatter(z, a.reshape(-1, 1), 1, xp.asarray(1)):
                 return _wrap(z.reshape(*a.shape, n))
+    if num_classes == -1 and isinstance(input._array, Lifted):
+        raise RuntimeError(
+            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
+        )
     if somewhere(input < 0):
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
