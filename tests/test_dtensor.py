@@ -22,3 +22,9 @@ PROGRAMS = pathlib.Path(__file__).parent / "spread_programs.py"
 )
 def test_job(names, ranks):
     check(job(names, ranks, PROGRAMS))
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_parts_of_sequences(ranks):
+    check(job("parts_of_sequences", ranks, PROGRAMS.with_name("sequence_programs.py")))

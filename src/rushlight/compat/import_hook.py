@@ -105,6 +105,7 @@ _RENAMED = {
     "torch.distributed.fsdp._fully_shard": "rushlight.distributed.fsdp",
     "torch.distributed._tensor.api": "rushlight.distributed.tensor.api",
     "torch.distributed._tensor.experimental": "rushlight.distributed.tensor.experimental",
+    "torch.distributed.tensor.experimental._attention": "rushlight.distributed.tensor.context_parallel",
     "torch.distributed._tensor.device_mesh": "rushlight.distributed.device_mesh",
     "torch.distributed._tensor.placement_types": "rushlight.distributed.tensor.placement_types",
     "torch.distributed.tensor._utils": "rushlight.distributed.tensor.spec",

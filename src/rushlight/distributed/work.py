@@ -22,7 +22,7 @@ PATIENCE = 0.001  # seconds of asking without a pause; a pause is longer than a 
 BYTES_A_SECOND = 2e8  # and so much longer for large ones
 SHORTEST_PAUSE, LONGEST_PAUSE = 2e-5, 0.002
 AT_ONCE = 16  # works that the thread asks for, the oldest ones and as many others in turn: MPI moves all when it is asked for one
-AT_LAST = 64  # times that a work is asked for before it fails: MPI may read what has come bit by bit
+AT_LAST = 64  # times that a work is asked for before it fails: MPI reads what has come bit by bit
 SLOW = 0.5  # seconds after which a process that waits says so in the store, and asks who is gone
 
 give_way = getattr(os, "sched_yield", lambda: time.sleep(0))

@@ -264,6 +264,7 @@ MODULES: dict[str, dict[str, str]] = {
     "serialization.options": {"torch.serialization": "LoadEndianness SourceChangeWarning set_default_mmap_options"},
     "sparse": {"torch.sparse": "check_sparse_tensor_invariants"},
     "torch_version": {"torch.torch_version": "TorchVersion"},
+    "utils._contextlib": {"torch.utils._contextlib": "_NoParamDecoratorContextManager"},
     "utils._device": {"torch.utils._device": "DeviceContext"},
     "utils._python_dispatch": {"torch.utils._python_dispatch": "TorchDispatchMode"},
     "utils._pytree": {"torch.utils._pytree": "LeafSpec TreeSpec"},

@@ -10,9 +10,10 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.tensor import dispatch
 from rushlight.distributed.tensor.api import DTensor
+from rushlight.distributed.tensor.context_parallel import context_parallel
 from rushlight.utils import _pytree as pytree
 
-__all__ = ["implicit_replication", "local_map", "register_sharding"]
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
 
 
 @contextmanager
