@@ -43,6 +43,11 @@ AHEAD = 8  # channels whose windows are fetched in advance
 GAP = 16  # elements between the matrices, which else would share a few lines of the cache
 
 
+def tiles_of(s: int) -> int:
+    """Tiles of a chunk, at most: fewer of many values, so that all lies in the second-level cache."""
+    return TILES if SCHEMES[s].step < 4 or SCHEMES[s].outputs < 4 else TILES * 3 // 4
+
+
 def rows_of(s: int) -> int:
     """Channels of the input in a block of a gradient; columns are RUN."""
     return RUN if SCHEMES[s].products < 5 else RUN // 2
@@ -61,10 +66,13 @@ def combined(parts, v, T, L):
                 s = [s[0] + v[k - 1]]
             else:
                 s = [s[0] - v[-k - 1]]
-        if part[0] != 1:
-            s = [s[0] * splat(T(part[0]), L)]
         if results:
-            s = [results[0] + s[0]]
+            if part[0] != 1:
+                s = [fma(s[0], splat(T(part[0]), L), results[0])]
+            else:
+                s = [results[0] + s[0]]
+        elif part[0] != 1:
+            s = [s[0] * splat(T(part[0]), L)]
         results = s
     return results[0]
 
@@ -328,13 +336,13 @@ def convolve(S, FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], w
         SCHEMES[S].points,
         SCHEMES[S].outputs,
     )
-    EDGE, STEP = SCHEMES[S].edge, SCHEMES[S].step
+    EDGE, STEP, MOST = SCHEMES[S].edge, SCHEMES[S].step, tiles_of(S)
     for lo, hi in parallel(plan[WinogradPlan.CHUNKS], 1):
         v = array(T, ROOM + SCHEMES[S].values * SCHEMES[S].values * GAP)
         own = array(T, N * (RUN * 2 * L + GAP) if FUSED else L)
-        sums = array(T, POINTS * POINTS * ((TILES + MR) * 2 * L + GAP))
-        frame = array(T, TILES * max(EDGE * EDGE, 2 * OUT * OUT) * L)
-        across = i64((TILES + MR) * 2 * L + GAP)
+        sums = array(T, POINTS * POINTS * ((MOST + MR) * 2 * L + GAP))
+        frame = array(T, MOST * max(EDGE * EDGE, 2 * OUT * OUT) * L)
+        across = i64((MOST + MR) * 2 * L + GAP)
         apart = plan[WinogradPlan.APART]
         for t in range(lo, hi):
             part, rest = t % plan[WinogradPlan.PARTS], t // plan[WinogradPlan.PARTS]
@@ -443,13 +451,14 @@ def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Pt
     channels, lanes = plan[WinogradPlan.CHANNELS], plan[WinogradPlan.LANES]
     EDGE, STEP, OUT, K = SCHEMES[S].edge, SCHEMES[S].step, SCHEMES[S].outputs, SCHEMES[S].taps
     N, VALUES, POINTS, ROWS = SCHEMES[S].products, SCHEMES[S].values, SCHEMES[S].points, rows_of(S)
+    MOST = tiles_of(S)
     size = channels * lanes * (K * K)
     for lo, hi in parallel(plan[WinogradPlan.CHUNKS], 1):
-        of_v, of_u, square = i64(TILES * ROWS + GAP), i64(TILES * RUN + GAP), i64(ROWS * RUN + GAP)
-        v = array(T, VALUES * VALUES * (TILES * ROWS + GAP))
-        u = array(T, POINTS * POINTS * (TILES * RUN + GAP))
+        of_v, of_u, square = i64(MOST * ROWS + GAP), i64(MOST * RUN + GAP), i64(ROWS * RUN + GAP)
+        v = array(T, VALUES * VALUES * (MOST * ROWS + GAP))
+        u = array(T, POINTS * POINTS * (MOST * RUN + GAP))
         z = array(T, N * N * (ROWS * RUN + GAP))
-        frame = array(T, TILES * EDGE * EDGE * L)
+        frame = array(T, MOST * EDGE * EDGE * L)
         apart = plan[WinogradPlan.APART]
         terms = plan + WinogradPlan.TERMS
         for t in range(lo, hi):
