@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import json
 
 import numpy as np
@@ -232,6 +233,31 @@ def split_in_blocks_that_end_with_the_function():
             return str(e), torch.is_grad_enabled()
 
     return g, [(R(3), torch.tensor(k)) for k in (1, 1, 2, 5, 1, 5)]
+
+
+@program
+def split_at_an_optimizer_before_a_decision():
+    m = nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(m.parameters(), 0.1)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+    best = math.inf
+
+    def f(x):
+        nonlocal best
+        optimizer.zero_grad()
+        loss = m(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        if loss.item() < best:
+            best = loss.item()
+        scheduler.step(loss.item())
+        for p in m.parameters():
+            if p.norm() > 0.5:
+                with torch.no_grad():
+                    p.mul_(0.5 / p.norm())
+        return loss.detach(), optimizer.param_groups[0]["lr"]
+
+    return f, [(R(2, 3),) for _ in range(9)]
 
 
 @program

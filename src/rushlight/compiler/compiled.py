@@ -304,7 +304,7 @@ class Compiled:
             try:
                 program = make()
             except Stop as e:
-                c.reason = str(e)
+                c.reason, c.sites = str(e), c.sites or e.sites
             except RecursionError:
                 c.reason = "a list or an object that is a part of itself"
             except Exception as e:

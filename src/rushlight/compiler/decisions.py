@@ -27,7 +27,7 @@ from rushlight._higher_order_ops.control_flow import truth_of
 from rushlight.compiler.attributes import Attributes
 from rushlight.compiler.consumed import consumed, kind_of
 from rushlight.compiler.guards import constant
-from rushlight.compiler.interpreter import Frame
+from rushlight.compiler.interpreter import Frame, sites
 from rushlight.compiler.reads import DICTIONARIES, is_value
 from rushlight.compiler.steps import (
     RUNTIME,
@@ -113,6 +113,8 @@ class Decisions(Attributes):
             self.stop("a change of Python's objects in a backward pass")
             raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet
         step = Step(f, [*args], kwargs, kind, source)
+        if kind == "calls":
+            step.sites = sites(self.frames)
         try:
             if kind not in ("changes", "clears"):
                 step.describe(self.recorder.template)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -21,7 +21,11 @@ class FailOnRecompileLimitHit(Exception):
 
 
 class Stop(Exception):
-    """What a program cannot hold was met before anything was done."""
+    """What a program cannot hold was met before anything was done. `sites`: where a split would help, the innermost first."""
+
+    def __init__(self, reason: str, sites: Sequence = ()) -> None:
+        super().__init__(reason)
+        self.sites = sites
 
 
 class Split(BaseException):
@@ -49,6 +53,7 @@ class Step:
     ) -> None:
         self.f, self.args, self.kwargs, self.kind, self.source = f, args, kwargs, kind, source
         self.result: str | None = None
+        self.sites: Sequence = ()  # the calls that it is done in, see Note [Splits]
 
     def describe(self, template: Callable[[Any], Any]) -> None:
         """Put templates in the places of values, which stand for what these are by now."""

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from rushlight.compiler.program import Program
 
 UNSEEN: Any = type("UNSEEN", (), {"__repr__": lambda self: "UNSEEN"})()  # a run that was taken back
+TAKEN_BACK = (
+    "reads",
+    "clock",
+    "draws",
+)  # kinds of steps that leave nothing, or a stream where it was
 MOST_BYTES = 4 << 20  # of tensors that are copied before they are written
 
 
@@ -42,8 +47,11 @@ class TakesBack:
         elif isinstance(step, Step) and step.kind == "draws":
             self.copy(id(step.source), stream_of, self.program.guards.name(step.source))
         elif isinstance(step, Step) and step.kind not in ("reads", "clock"):
+            done = self.recorder.steps[: self.last]
+            step = [s for s in done if isinstance(s, Step) and s.kind not in TAKEN_BACK][-1]
             decision = self.recorder.steps[self.last]
-            raise Stop(f"{decision.reason}, behind a call of {step.f.__qualname__}")
+            reason = f"{decision.reason}, behind a call of {step.f.__qualname__}"
+            raise Stop(reason, step.sites)  # a split behind it leaves nothing to take back
 
     def copy_memory(self, written: Any) -> None:
         """Copy all tensors from outside that may share the memory of one."""
