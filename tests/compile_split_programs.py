@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 import json
+import math
 
 import numpy as np
 
