@@ -6,6 +6,7 @@ import gc
 import pickle
 import sys
 import threading
+import warnings
 import weakref
 
 import pytest
@@ -1067,3 +1068,12 @@ def test_next_functions_of_linear():
     y.grad_fn.register_hook(lambda into, _: (into[0], into[1], 2 * into[2]))
     y.backward(g)
     assert torch.allclose(w.grad, 2 * g.t() @ x) and torch.equal(b.grad, g.sum(0))
+
+
+def test_gradients_whose_sum_overflows_are_added_where_warnings_are_errors():
+    x = torch.zeros(3, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            (x * 3e38).sum().backward()
+    assert x.grad.isinf().all() and x.grad._version == 1

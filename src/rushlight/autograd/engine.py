@@ -218,12 +218,10 @@ def accumulate(
     """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, with the strides of the leaf."""
     # `_calibrate` counted the references in a call like this one.
     mine = getrefcount(g) <= ALONE and (abi.only_tensor_holds(g, *HOLDERS) or holds_sparse(g))
-    t = node.leaf()
-    if t is None:
+    if (t := node.leaf()) is None:
         t = node.variable
     with grad_lock:
-        old = getattr(t, "_grad", None)
-        if old is None:
+        if (old := getattr(t, "_grad", None)) is None:
             t._grad = first_gradient(t, g, mine)
         elif (active.modes or old.__class__ is not Tensor) and dispatched(old):
             old.add_(g) if not thread.grad else setattr(t, "_grad", plus(old, g))
@@ -237,8 +235,11 @@ def accumulate(
         ):
             t._grad = accumulated(old, g)
         else:
-            with np.errstate(all="ignore"):
-                devices.of(old._array).add(old._array, g._array, out=old._array, casting="unsafe")
+            a = old._array
+            try:
+                devices.of(a).add(a, g._array, out=a, casting="unsafe")
+            except RuntimeWarning:  # warnings are errors: the sum is written all the same
+                pass
             version_of(old).n += 1
     if node.reduced and node.hooks is None:  # or `run_special` calls them after the hooks
         for reduce in node.reduced:
@@ -518,8 +519,7 @@ def edge_from(t: Any, i: int | None) -> Any:
     if not isinstance(t, Tensor):
         node, nr = t.node, t.output_nr
         return Output(node, nr) if node.n_outputs > 1 else node
-    e = edge_of(t)
-    if e is None:
+    if (e := edge_of(t)) is None:
         if i is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         raise RuntimeError(
