@@ -579,6 +579,11 @@ def functional():
         assert summed.tolist() == [[total] * 2] * 2 and ones.tolist() == [[rank + 1.0] * 2] * 2
     (3 * summed).sum().backward()
     assert ones.grad.tolist() == [[3.0 * size] * 2] * 2
+    assert not isinstance(summed, funcol.AsyncCollectiveTensor)
+    rows, row = torch.empty(size), torch.empty(1)
+    dist.all_gather_single(rows, torch.tensor([float(rank)]))
+    dist.reduce_scatter_single(row, rows)
+    assert rows.tolist() == list(range(size)) and row.item() == rank * size
     assert funcol.all_reduce(ones, "max", mesh).max().item() == size
     for dim in (0, 1):
         x = torch.full((2, 2), rank + 1.0, requires_grad=True)

@@ -21,6 +21,7 @@ from rushlight.distributed.pipelining import (
     ScheduleLoopedBFS,
     ScheduleZBVZeroBubble,
     SplitPoint,
+    build_stage,
     pipeline,
 )
 
@@ -111,6 +112,10 @@ def one_stage_each():
     assert rank < size - 1 or got.requires_grad
     with pytest.raises(ValueError, match="Number of microbatches"):
         ScheduleGPipe(stage, 1)
+    pipe = cut(size)
+    wrapped = torch.nn.Sequential(pipe.get_stage_module(rank))
+    stage = build_stage(wrapped, rank, pipe.info(), "cpu")
+    assert (stage.stage_index, stage.num_stages, pipe.info().num_stages) == (rank, size, size)
 
 
 def several_stages_each():

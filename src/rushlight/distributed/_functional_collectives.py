@@ -11,6 +11,7 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import groups
+from rushlight.distributed.absent import absent_class
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.group_table import tag_of
 from rushlight.distributed.nn import functional
@@ -18,9 +19,11 @@ from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reductions import ReduceOp
 
 __all__ = [
-    "all_gather_into_tensor_coalesced", "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce",
+    "AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd",
+    "all_gather_single_coalesced", "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce",
     "all_reduce_coalesced", "all_to_all_single", "all_to_all_single_autograd", "broadcast", "permute_tensor",
-    "reduce_scatter_tensor", "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "wait_tensor",
+    "reduce_scatter_single", "reduce_scatter_single_autograd", "reduce_scatter_single_coalesced", "reduce_scatter_tensor",
+    "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "wait_tensor",
 ]  # fmt: skip
 
 
@@ -146,3 +149,10 @@ def reduce_scatter_tensor_coalesced(
 all_gather_tensor_autograd = all_gather_tensor
 reduce_scatter_tensor_autograd = reduce_scatter_tensor
 all_to_all_single_autograd = all_to_all_single
+# newer names
+all_gather_single = all_gather_single_autograd = all_gather_tensor
+all_gather_single_coalesced = all_gather_into_tensor_coalesced
+reduce_scatter_single = reduce_scatter_single_autograd = reduce_scatter_tensor
+reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
+AsyncCollectiveTensor = absent_class(__name__, "AsyncCollectiveTensor")  # no result is on its way

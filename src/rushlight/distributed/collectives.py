@@ -24,9 +24,9 @@ from rushlight.distributed.reductions import ReduceOp, supports_complex
 from rushlight.distributed.work import Work, progress
 
 __all__ = [
-    "P2POp", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_reduce", "all_reduce_coalesced",
-    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "gather", "irecv", "isend",
-    "monitored_barrier", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
+    "P2POp", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
+    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "gather", "irecv", "isend",
+    "monitored_barrier", "recv", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
 
 
@@ -483,7 +483,6 @@ def monitored_barrier(
         known.monitored_barrier(timeout, wait_all_ranks)
 
 
-_all_gather_base, _reduce_scatter_base = (
-    all_gather_into_tensor,
-    reduce_scatter_tensor,
-)  # older names
+# older names, and newer ones
+_all_gather_base = all_gather_single = all_gather_into_tensor
+_reduce_scatter_base = reduce_scatter_single = reduce_scatter_tensor

@@ -37,6 +37,7 @@ MODULES: dict[str, dict[str, str]] = {
     "distributed._composable.checkpoint_activation": {"torch.distributed._composable.checkpoint_activation": "_CheckpointState"},
     "distributed._composable.contract": {"torch.distributed._composable_state": "_State"},
     "distributed._composable.replicate": {"torch.distributed._composable.replicate": "DDP _ReplicateState"},
+    "distributed._functional_collectives": {"torch.distributed._functional_collectives": "AsyncCollectiveTensor"},
     "distributed._mesh_layout": {"torch.distributed._mesh_layout": "_FlatLayout _MeshLayout"},
     "distributed._shard.sharded_tensor": {"torch.distributed._shard.sharded_tensor.api": "ShardedTensor", "torch.distributed._shard.sharded_tensor.shard": "Shard"},
     "distributed._shard.sharding_spec": {"torch.distributed._shard.metadata": "ShardMetadata", "torch.distributed._shard.sharded_tensor.metadata": "ShardedTensorMetadata", "torch.distributed._shard.sharding_spec.api": "EnumerableShardingSpec ShardingSpec", "torch.distributed._shard.sharding_spec.chunk_sharding_spec": "ChunkShardingSpec"},

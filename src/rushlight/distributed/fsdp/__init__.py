@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.distributed.fsdp.flat_parameter import FlatParameter
 from rushlight.distributed.fsdp.fully_shard import (
     FSDPModule,
     UnshardHandle,
@@ -31,7 +32,7 @@ from rushlight.distributed.fsdp.policies import (
 )
 
 __all__ = [
-    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig", "FullStateDictConfig",
+    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FlatParameter", "FullOptimStateDictConfig", "FullStateDictConfig",
     "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision",
     "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType",
     "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",

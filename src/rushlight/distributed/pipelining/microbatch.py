@@ -7,7 +7,7 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 
-__all__ = ["TensorChunkSpec"]
+__all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]
 
 
 class TensorChunkSpec:
@@ -42,20 +42,28 @@ def parts(value: Any, count: int, spec: TensorChunkSpec | None = None) -> list:
     return list(value.tensor_split(count, dim))
 
 
-def cut(
-    args: tuple, kwargs: dict, count: int, specs: Any = None, named: Any = None
-) -> tuple[list, list]:
-    """(the arguments of each part, their keywords)."""
-    specs = specs or (None,) * len(args)
-    columns = [parts(v, count, spec) for v, spec in zip(args, specs)]
-    names = {k: parts(v, count, (named or {}).get(k)) for k, v in kwargs.items()}
-    rows = [tuple(column[k] for column in columns) for k in range(count)]
-    return rows, [{name: values[k] for name, values in names.items()} for k in range(count)]
+def split_args_kwargs_into_chunks(
+    args: tuple, kwargs: dict | None, chunks: int, args_chunk_spec: Any = None, kwargs_chunk_spec: Any = None
+) -> tuple[list, list]:  # fmt: skip
+    """(the arguments of each part, their keywords).
+
+    >>> split_args_kwargs_into_chunks((rushlight.arange(4), 5), None, 2)
+    ([(tensor([0, 1]), 5), (tensor([2, 3]), 5)], [{}, {}])
+    """
+    specs, named = args_chunk_spec or (None,) * len(args), kwargs_chunk_spec or {}
+    columns = [parts(v, chunks, spec) for v, spec in zip(args, specs)]
+    names = {k: parts(v, chunks, named.get(k)) for k, v in (kwargs or {}).items()}
+    rows = [tuple(column[k] for column in columns) for k in range(chunks)]
+    return rows, [{name: values[k] for name, values in names.items()} for k in range(chunks)]
 
 
-def merged(values: list, spec: Any = None) -> Any:
-    """The results of all parts as one."""
-    first = values[0]
+def merge_chunks(chunks: list, chunk_spec: Any = None) -> Any:
+    """The results of all parts as one.
+
+    >>> merge_chunks([(rushlight.zeros(1), "a"), (rushlight.ones(2), "a")])
+    (tensor([0., 1., 1.]), 'a')
+    """
+    values, spec, first = chunks, chunk_spec, chunks[0]
     if isinstance(first, Tensor):
         return (
             rushlight.cat(values, 0 if spec is None else spec.split_dim)
@@ -64,7 +72,9 @@ def merged(values: list, spec: Any = None) -> Any:
         )
     if isinstance(first, (tuple, list)):
         specs = spec if isinstance(spec, (tuple, list)) else (spec,) * len(first)
-        return type(first)([merged(list(column), s) for column, s in zip(zip(*values), specs)])
+        return type(first)(
+            [merge_chunks(list(column), s) for column, s in zip(zip(*values), specs)]
+        )
     if isinstance(first, dict):
-        return {k: merged([v[k] for v in values], (spec or {}).get(k)) for k in first}
+        return {k: merge_chunks([v[k] for v in values], (spec or {}).get(k)) for k in first}
     return first

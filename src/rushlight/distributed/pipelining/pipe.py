@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -96,6 +97,22 @@ def graph_of(graph: Graph, stages: dict[Node, int], number: int, last: int) -> G
     return made
 
 
+@dataclass
+class PipeInfo:
+    """What stages have to know of the whole model."""
+
+    graph: Graph | None
+    num_stages: int
+    has_loss_and_backward: bool
+
+
+def build_stage(
+    stage_module: Module, stage_index: int, pipe_info: PipeInfo, device: Any, group: Any = None
+) -> PipelineStage:
+    """A stage of a module that was made of that of a `Pipe`, as by `fully_shard`."""
+    return PipelineStage(stage_module, stage_index, pipe_info.num_stages, device, group=group)
+
+
 class Pipe(Module):
     """A model in stages. Called, it runs them one after the other."""
 
@@ -115,9 +132,12 @@ class Pipe(Module):
         self, stage_index: int, device: Any = "cpu", group: Any = None
     ) -> PipelineStage:
         """One stage, for the process that runs it."""
-        return PipelineStage(
-            self.get_stage_module(stage_index), stage_index, self.num_stages, device, group=group
-        )
+        module = self.get_stage_module(stage_index)
+        return build_stage(module, stage_index, self.info(), device, group)
+
+    def info(self) -> PipeInfo:
+        """What `build_stage` needs of the whole model. There is no graph of it: each stage has its own."""
+        return PipeInfo(None, self.num_stages, False)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the whole model."""

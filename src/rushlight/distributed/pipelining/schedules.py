@@ -12,7 +12,11 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.distributed.pipelining.microbatch import cut, merged, parts
+from rushlight.distributed.pipelining.microbatch import (
+    merge_chunks,
+    parts,
+    split_args_kwargs_into_chunks,
+)
 from rushlight.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
@@ -69,7 +73,9 @@ class PipelineSchedule:
     def _run(
         self, args: tuple, kwargs: dict, target: Any, losses: list | None, train: bool, wanted: bool
     ) -> Any:
-        rows, names = cut(args, kwargs, self.n, self.args_chunk_spec, self.kwargs_chunk_spec)
+        rows, names = split_args_kwargs_into_chunks(
+            args, kwargs, self.n, self.args_chunk_spec, self.kwargs_chunk_spec
+        )
         targets = parts(target, self.n) if target is not None else None
         others = {stage.stage_index: stage for stage in self.stages}
         found: dict[int, Tensor] = {}
@@ -94,7 +100,7 @@ class PipelineSchedule:
                 outputs = [stage.outputs[k] for k in range(self.n)]
                 # After backward the results hold none of it.
                 with rushlight.set_grad_enabled(rushlight.is_grad_enabled() and not train):
-                    result = merged(outputs, self.output_merge_spec) if wanted else None
+                    result = merge_chunks(outputs, self.output_merge_spec) if wanted else None
                 if losses is not None:
                     losses[:] = [found[k] for k in sorted(found)]
             stage.clear()
