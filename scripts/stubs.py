@@ -386,6 +386,8 @@ def nn_stub() -> str:
         f"from {module} import {name} as {name}"
         for module, name in exported(SRC / "nn" / "__init__.py")
     ]
+    for name, file in nn._BASES.items():
+        lines.append(f"from rushlight.nn.{file} import {name} as {name}")
     lines.append("from rushlight.nn import utils as utils")
     for file in nn._FILES:
         module = importlib.import_module(f"rushlight.nn.{file}")

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING
 from rushlight.core import lazy
 from rushlight.nn import functional, init
 from rushlight.nn.index import CLASSES
-from rushlight.nn.module import Module
-from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 if TYPE_CHECKING:
     from rushlight.nn import utils
+    from rushlight.nn.module import Module
+    from rushlight.nn.parameter import (
+        Buffer,
+        Parameter,
+        UninitializedBuffer,
+        UninitializedParameter,
+    )
 
 # Each file's public classes are public here.
 _FILES = [
@@ -30,4 +35,10 @@ __all__ = [
 __all__ += list(CLASSES)
 
 
-__getattr__, __dir__ = lazy.names(globals(), CLASSES, ("grad", "modules", "utils", *_FILES))
+# What all modules stand on: functions alone do without.
+_BASES = lazy.by_name(
+    {"module": "Module", "parameter": "Buffer Parameter UninitializedBuffer UninitializedParameter"}
+)
+__getattr__, __dir__ = lazy.names(
+    globals(), CLASSES | _BASES, ("grad", "module", "modules", "parameter", "utils", *_FILES)
+)
