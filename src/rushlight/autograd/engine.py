@@ -63,7 +63,7 @@ def run(
     anomaly = active.modes and thread.anomaly
     special = active.modes and (anomaly or thread.node_watch is not None)
     at_leaves = captures if captures is not None and not accumulate_into else ()
-    add = Tensor.__add__ if not sparse.made else plus
+    add = plus if sparse.made else vars(Tensor)["__add__"]  # not printed before it is called
     leaves: list = []
     watched: list = []
     outer, thread.task = thread.task, waits
