@@ -49,7 +49,7 @@ LAYERS = [
     "optim distributions func",
     "serialization",
     "nested",
-    "vision testing types distributed _decomp _refs _dynamo __config__ _subclasses _higher_order_ops _tensor_str _ops _logging fx export futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing monitor overrides profiler quasirandom functional library torch_version backends compiler compat _C utils.backend_registration viz",
+    "vision testing types distributed _decomp _refs _dynamo _inductor __config__ _subclasses _higher_order_ops _tensor_str _ops _logging fx export futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing monitor overrides profiler quasirandom functional library torch_version backends compiler compat _C utils.backend_registration viz",
     "cli __main__ compat.import_hook compat.prims compat.private_api compat.private_names nn.modules",
 ]
 

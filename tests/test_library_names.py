@@ -749,3 +749,17 @@ def test_a_mapped_dimension_is_taken_out_where_asked():
 
     x = torch.arange(6).reshape(2, 3)
     assert torch.equal(torch.vmap(f)(x), x)
+
+
+def test_switches_of_another_compiler_are_kept():
+    config = torch._inductor.config
+    assert config.max_autotune is False and config.triton.cudagraphs is False
+    config.triton.unique_kernel_names = True
+    assert config.triton.unique_kernel_names
+    assert config.get_config_copy() == {"triton.unique_kernel_names": True}
+    with config.patch({"triton.unique_kernel_names": False, "max_autotune": True}):
+        assert config.max_autotune and not config.triton.unique_kernel_names
+    assert config.triton.unique_kernel_names and not config.max_autotune
+    with pytest.raises(AttributeError, match="nonsense was not set"):
+        config.nonsense
+    assert torch._inductor.list_mode_options("max-autotune") == {}

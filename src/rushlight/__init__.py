@@ -79,7 +79,7 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight(\
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
-    "__config__ __future__ _C _decomp _dynamo _higher_order_ops _logging _ops _refs _subclasses _tensor_str accelerator amp "
+    "__config__ __future__ _C _decomp _dynamo _higher_order_ops _inductor _logging _ops _refs _subclasses _tensor_str accelerator amp "
     "autograd backends compiler cpu cuda data distributed distributions export fft func functional "
     "futures fx hub jit library linalg masked monitor mps multiprocessing nested nn onnx ops optim overrides "
     "profiler quasirandom random return_types serialization signal sparse special storage testing "

@@ -64,6 +64,7 @@ from rushlight import _C as _C
 from rushlight import _decomp as _decomp
 from rushlight import _dynamo as _dynamo
 from rushlight import _higher_order_ops as _higher_order_ops
+from rushlight import _inductor as _inductor
 from rushlight import _logging as _logging
 from rushlight import _ops as _ops
 from rushlight import _refs as _refs

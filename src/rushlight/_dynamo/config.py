@@ -11,10 +11,9 @@ import ast
 import copy
 import sys
 import types
-from contextlib import ContextDecorator
 from typing import Any
 
-from rushlight.compiler.switches import Switches, switches
+from rushlight.compiler.switches import Patch, Switches, switches
 from rushlight.core.stub import declare
 
 __all__ = ["get_config_copy", "load_config", "patch", "save_config"]
@@ -119,7 +118,7 @@ def load_config(saved: bytes | dict[str, Any]) -> None:
         setattr(sys.modules[__name__], name, value)
 
 
-class patch(ContextDecorator):
+def patch(name: Any = None, value: Any = None, **values: Any) -> Patch:
     """A block or a decorator in which switches have other values: `patch(verbose=True)`, `patch("verbose", True)` or `patch({...})`.
 
     >>> import rushlight as torch
@@ -129,24 +128,7 @@ class patch(ContextDecorator):
     >>> torch._dynamo.config.capture_scalar_outputs
     False
     """
-
-    def __init__(self, name: Any = None, value: Any = None, **values: Any) -> None:
-        if name is not None:
-            values = dict(name) if isinstance(name, dict) else {name: value}
-        self.values = values
-        self.before: list[
-            dict[str, Any]
-        ] = []  # of each block that is open: blocks of one object nest
-
-    def __enter__(self) -> None:
-        config = sys.modules[__name__]
-        self.before.append({name: getattr(config, name) for name in self.values})
-        for name, value in self.values.items():
-            setattr(config, name, value)
-
-    def __exit__(self, *exception: object) -> None:
-        for name, value in self.before.pop().items():
-            setattr(sys.modules[__name__], name, value)
+    return Patch(sys.modules[__name__], name, value, values)
 
 
 class _Config(types.ModuleType):
