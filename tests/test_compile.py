@@ -745,6 +745,24 @@ def test_errors_in_compiled_code_name_the_line_of_the_user(writes):
     assert any("y = table(i)" in line for line in traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_the_first_call_leaves_nothing_to_the_collector(stops):
+    def f(x):
+        parts = [x * 2, x.exp()]
+        if stops:
+            x.storage()
+        return torch.cat(parts).sum()
+
+    gc.collect()
+    gc.disable()
+    try:
+        Compiled(f)(torch.ones(7, 13))
+        left = [o for o in gc.get_objects() if isinstance(o, torch.Tensor) and o.ndim == 2]
+        assert (7, 13) not in [tuple(o.shape) for o in left if type(o._array) is np.ndarray]
+    finally:
+        gc.enable()
+
+
 def test_sizes_that_grow_become_two_programs_and_no_more():
     f = Compiled(lambda x: (x.relu() * 2).sum())
     for n in range(1, 40):

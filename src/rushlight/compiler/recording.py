@@ -119,7 +119,7 @@ class Recorder(TorchDispatchMode):
 
     def __init__(self, capture: Capture) -> None:
         super().__init__()
-        self.capture = capture
+        self._capture = weakref.ref(capture)  # no cycle, which would keep the arrays of the call
         self.values: list[Value] = []
         self._latest: dict[
             int, Value
@@ -146,6 +146,11 @@ class Recorder(TorchDispatchMode):
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
         self.entries = in_python()  # what runs once needs no native entries
+
+    @property
+    def capture(self) -> Capture:
+        """The capture that this is a part of."""
+        return self._capture()  # type: ignore[return-value]  # nothing is recorded without it
 
     def start(self) -> None:
         """Record from here on."""

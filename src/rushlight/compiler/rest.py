@@ -239,54 +239,14 @@ class Layout:
 
     def frames_of(self, values: tuple | list, new: Callable = lambda v: v) -> list[Frame]:
         """The frames with these values; `new` is told which cells and methods are made."""
-        cells = [new(types.CellType()) for _ in self.cells]
-        shared: dict[int, Any] = {}
-
-        def made(p: Any) -> Any:
-            if p.__class__ is Place:
-                return values[p.k]
-            if p.__class__ is InCell:
-                return cells[p.k]
-            if p.__class__ is Shared:
-                return shared[p.k] if p.k in shared else again(p.k)
-            if p.__class__ is list:
-                return [*map(made, p)]
-            if isinstance(p, Function):
-                closure = tuple(map(made, p.closure))
-                space, name = p.f.__globals__, p.f.__name__
-                made_again = types.FunctionType(
-                    p.f.__code__, space, name, tuple(map(made, p.defaults)) or None, closure
-                )
-                made_again.__kwdefaults__ = {k: made(x) for k, x in p.named.items()} or None
-                made_again.__qualname__ = p.f.__qualname__
-                made_again.__module__ = p.f.__module__
-                return new(made_again)
-            if isinstance(p, Bound):
-                o = made(p.o)
-                return getattr(o, p.f) if isinstance(p.f, str) else types.MethodType(p.f, o)
-            return p.v
-
-        def again(k: int) -> Any:
-            p = self.shared[k]
-            if isinstance(p, Object):
-                o = shared[k] = new(instance(p.kind, {}))
-                vars(o).update({name: made(x) for name, x in p.attributes.items()})
-                fill(o, {key: made(x) for key, x in (p.items or {}).items()})
-            elif isinstance(p, Block):
-                o = shared[k] = new(copy.deepcopy(p.o))
-            else:
-                o = shared[k] = new(p.f(*map(made, p.args)))
-                for state in p.at:
-                    o.__setstate__(state)
-            return o
-
-        for cell, p in zip(cells, self.cells, strict=True):
-            if (v := made(p)) is not UNBOUND:
+        making = Making(self, values, new)
+        for cell, p in zip(making.cells, self.cells, strict=True):
+            if (v := making.made(p)) is not UNBOUND:
                 cell.cell_contents = v
         frames: list[Frame] = []
         for plan, space, at, fast, stack in self.frames:
-            frame = Frame(plan, space, [*map(made, fast)])
-            frame.stack, frame.at = [*map(made, stack)], at
+            frame = Frame(plan, space, [*map(making.made, fast)])
+            frame.stack, frame.at = [*map(making.made, stack)], at
             frame.caller = frames[-1] if frames else None
             frames.append(frame)
         return frames
@@ -321,6 +281,57 @@ class Layout:
             elif p.__class__ is Fixed and not is_code(p.v) and p.v is not UNBOUND:
                 found.append(p.v)
         return [v for v in found if v is not NULL and v.__class__ is not types.CellType]
+
+
+class Making:
+    """What makes the values of frames anew: once each, in one call of `Layout.frames_of`."""
+
+    def __init__(self, layout: Layout, values: tuple | list, new: Callable) -> None:
+        self.layout, self.values, self.new = layout, values, new
+        self.cells = [new(types.CellType()) for _ in layout.cells]
+        self.shared: dict[int, Any] = {}
+
+    def made(self, p: Any) -> Any:
+        """The value that stands in a place."""
+        if p.__class__ is Place:
+            return self.values[p.k]
+        if p.__class__ is InCell:
+            return self.cells[p.k]
+        if p.__class__ is Shared:
+            return self.shared[p.k] if p.k in self.shared else self.again(p.k)
+        if p.__class__ is list:
+            return [*map(self.made, p)]
+        if isinstance(p, Function):
+            return self.new(self.function(p))
+        if isinstance(p, Bound):
+            o = self.made(p.o)
+            return getattr(o, p.f) if isinstance(p.f, str) else types.MethodType(p.f, o)
+        return p.v
+
+    def function(self, p: Function) -> types.FunctionType:
+        """A function that the function made."""
+        closure, defaults = tuple(map(self.made, p.closure)), tuple(map(self.made, p.defaults))
+        made = types.FunctionType(
+            p.f.__code__, p.f.__globals__, p.f.__name__, defaults or None, closure
+        )
+        made.__kwdefaults__ = {k: self.made(x) for k, x in p.named.items()} or None
+        made.__qualname__, made.__module__ = p.f.__qualname__, p.f.__module__
+        return made
+
+    def again(self, k: int) -> Any:
+        """An iterator, a block or an object, by its number; it may be a part of itself."""
+        p = self.layout.shared[k]
+        if isinstance(p, Object):
+            o = self.shared[k] = self.new(instance(p.kind, {}))
+            vars(o).update({name: self.made(x) for name, x in p.attributes.items()})
+            fill(o, {key: self.made(x) for key, x in (p.items or {}).items()})
+        elif isinstance(p, Block):
+            o = self.shared[k] = self.new(copy.deepcopy(p.o))
+        else:
+            o = self.shared[k] = self.new(p.f(*map(self.made, p.args)))
+            for state in p.at:
+                o.__setstate__(state)
+        return o
 
 
 def is_foreign(v: Any, c: Capture) -> bool:
