@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from rushlight._codegen.conv_plan import WinogradPlan
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.conv import write_columns
+from rushlight._codegen.kernels.conv import LINE, write_columns, write_lines
 from rushlight._codegen.kernels.gemm import transposed
 from rushlight._codegen.kernels.schemes import SCHEMES
 from rushlight._codegen.language import *
@@ -296,6 +296,9 @@ def write_tiles(
     line = i64(first)
     at = sums
     wrong = T(0)
+    own, zeros = array(T, W * (LINE + L)), array(T, W)
+    for v in unroll(2):
+        store(zeros + v * L, splat(T(0), L))
     while line < last:
         n, row = line // down, line % down
         lines = min(down - row, last - line)
@@ -317,8 +320,11 @@ def write_tiles(
             if span == width:
                 run, high = span * high, i64(1)
             for r in range(high):
-                write_columns(points + r * span * W, to + r * width, height * width, run, left,
-                              E=T, L=L)  # fmt: skip
+                source, here = points + r * span * W, to + r * width
+                if height * width % (4096 // T.size) == 0:  # whole pages apart
+                    write_lines(source, own, here, height * width, run, left, zeros, E=T, L=L)
+                else:
+                    write_columns(source, here, height * width, run, left, E=T, L=L)
         at = at + lines * wide * (plan[WinogradPlan.APART] * plan[WinogradPlan.APART] * W)
         line += lines
     return wrong
