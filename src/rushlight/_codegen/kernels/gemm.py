@@ -103,6 +103,11 @@ def tile(
                 for v in unroll(V):
                     more = sums[r][v] * splat(T(alpha), L)
                     store(to[r] + v * L, load(to[r] + v * L, L, masks[v]) + more, masks[v])
+    elif begin == BIAS:
+        line = [load(bias + v * L, L, masks[v]) for v in range(V)]
+        for r in unroll(MR):
+            for v in unroll(V):
+                store(to[r] + v * L, sums[r][v] * splat(T(alpha), L) + line[v], masks[v])
     else:
         own = array(T, MR * V * L)
         for r in unroll(MR):
