@@ -533,6 +533,84 @@ def zero():
         ZeroRedundancyOptimizer([], torch.optim.SGD, lr=0.1)
 
 
+def moved_states():
+    """States of optimizers of plain models, of sharded ones, and back."""
+    from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP
+    from rushlight.distributed.fsdp import OptimStateKeyType
+
+    rank, _ = start()
+    names, numbers = OptimStateKeyType.PARAM_NAME, OptimStateKeyType.PARAM_ID
+
+    def stepped(net, optimizer):
+        net(torch.ones(2, 4)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Linear(5, 2))
+    adam = torch.optim.Adam(plain.parameters(), lr=0.1)
+    stepped(plain, adam)
+    by_name = FSDP.rekey_optim_state_dict(copy.deepcopy(adam.state_dict()), names, plain)
+    assert sorted(by_name["state"]) == ["0.bias", "0.weight", "1.bias", "1.weight"]
+    assert FSDP.rekey_optim_state_dict(by_name, names, plain) is by_name
+    for way in (True, False):
+        wrapped = FSDP(copy.deepcopy(plain), use_orig_params=way)
+        optimizer = torch.optim.Adam(wrapped.parameters(), lr=0.1)
+        optimizer.load_state_dict(FSDP.shard_full_optim_state_dict(copy.deepcopy(by_name), wrapped))
+        full = copy.deepcopy(FSDP.full_optim_state_dict(wrapped, optimizer))
+        again = FSDP(copy.deepcopy(plain), use_orig_params=way)
+        other = torch.optim.Adam(again.parameters(), lr=0.1)
+        given = copy.deepcopy(full) if rank == 0 else None
+        other.load_state_dict(FSDP.scatter_full_optim_state_dict(given, again))
+        single = copy.deepcopy(plain)
+        alone = torch.optim.Adam(single.parameters(), lr=0.1)
+        if rank == 0:
+            alone.load_state_dict(FSDP.rekey_optim_state_dict(full, numbers, single))
+        else:
+            alone.load_state_dict(copy.deepcopy(adam.state_dict()))
+        for pair in ((wrapped, optimizer), (again, other), (single, alone)):
+            stepped(*pair)
+        for model in (wrapped, again):
+            for a, b in zip(model.state_dict().values(), single.state_dict().values()):
+                torch.testing.assert_close(a, b)
+
+
+def stepped_in_backward():
+    """Hooks after the gradients of sharded parameters run when these are sums: an optimizer steps while backward goes on."""
+    from rushlight.distributed.fsdp import fully_shard
+    from rushlight.distributed.optim import _apply_optimizer_in_backward
+
+    start()
+    for way in ("hooks", "applied"):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2))
+        plain, seen = copy.deepcopy(net), []
+        fully_shard(net[0])
+        fully_shard(net)
+        if way == "applied":
+            _apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 0.1})
+        optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in net.parameters()}
+
+        def step(parameter, optimizers=optimizers, seen=seen):
+            seen.append(parameter)
+            optimizers[parameter].step()
+            parameter.grad = None
+
+        for p in net.parameters() if way == "hooks" else ():
+            p.register_post_accumulate_grad_hook(step)
+        optimizer = torch.optim.SGD(plain.parameters(), lr=0.1)
+        for k in range(3):
+            x = torch.linspace(-1, 1 + k, 8).view(2, 4)
+            net(x).square().sum().backward()
+            plain(x).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert len(seen) == (12 if way == "hooks" else 0)
+        for a, b in zip(net.parameters(), plain.parameters()):
+            assert a.grad is None
+            torch.testing.assert_close(a.full_tensor(), b.detach())
+
+
 def zero_within_backward():
     """Hooks that step ZeroRedundancyOptimizer give the parameters of an optimizer with the whole state, two backwards late."""
     from rushlight.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks

@@ -17,7 +17,10 @@ PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
     ("names", "ranks"),
     [
         ("collectives_with_gradients,fully_shard,fully_sharded", 2),
-        ("zero,zero_within_backward,uneven_inputs,narrow_gradients,scaler", 2),
+        (
+            "zero,zero_within_backward,uneven_inputs,narrow_gradients,scaler,stepped_in_backward,moved_states",
+            2,
+        ),
         ("mesh,zero,zero_within_backward,fully_shard,fully_sharded,two_ways", 4),
     ],
 )

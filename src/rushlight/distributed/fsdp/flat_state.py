@@ -7,11 +7,12 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.distributed import collectives
+from rushlight.distributed import collectives, groups, objects
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.fsdp.flat_parameter import NAME, FlatParameter, Original
 from rushlight.distributed.fsdp.policies import StateDictType
 from rushlight.nn.module import Module
+from rushlight.optim.sgd import SGD
 
 WRAPPED = "_fsdp_wrapped_module."
 
@@ -147,6 +148,35 @@ def _all(optim: Any) -> list:
     return [p for group in optim.param_groups for p in group["params"]]
 
 
+def optimizer_of(model: Module, optim_input: Any, optim: Any) -> Any:
+    """The optimizer, or one of the parameters that it was made of: those of the model, if nothing is said."""
+    if optim is not None:
+        return optim
+    return SGD(list(model.parameters()) if optim_input is None else optim_input, lr=0.0)
+
+
+def scattered(full: dict | None, model: Module, optim: Any, group: Any) -> dict:
+    """What an optimizer loads of the whole state that the first process has."""
+    given = [full if groups.get_rank(group) == 0 else None]
+    objects.broadcast_object_list(given, group=group, group_src=0)
+    return optim_state_dict_to_load(model, optim, given[0])
+
+
+def rekeyed(state: dict, by_name: bool, model: Module, optim: Any) -> dict:
+    """The state of an optimizer by names of parameters, or by their numbers in the optimizer."""
+    kinds = {type(key) for key in state["state"]}
+    if len(kinds) > 1:
+        raise ValueError(f"Invalid parameter keys: {state['state'].keys()}")
+    if kinds <= {str if by_name else int}:
+        return state
+    numbers = {id(p): k for k, p in enumerate(_all(optim))}
+    names = {numbers[id(p)]: n for n, p in model.named_parameters() if id(p) in numbers}
+    keys: dict = names if by_name else {n: k for k, n in names.items()}
+    found = {keys[key]: value for key, value in state["state"].items()}
+    rows = [{**g, "params": [keys[key] for key in g["params"]]} for g in state["param_groups"]]
+    return {"state": found, "param_groups": rows}
+
+
 def _settings(model: Module) -> Any:
     for each in model.modules():
         if (found := getattr(each, "__dict__", {}).get("_settings")) is not None:
@@ -171,6 +201,7 @@ def optim_state_dict_to_load(
     group: Any = None,
 ) -> dict:  # fmt: skip
     """What the optimizer's own `load_state_dict` takes of such a state."""
+    optim = optimizer_of(model, None, optim)
     given = optim_state_dict["state"]
     names: dict[int, list[str]] = {}
     values: dict[int, dict] = {}

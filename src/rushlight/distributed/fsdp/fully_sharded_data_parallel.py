@@ -444,7 +444,25 @@ class FullyShardedDataParallel(Module):
         full_optim_state_dict: dict, model: Module, optim_input: Any = None, optim: Any = None
     ) -> dict:
         """What an optimizer loads of a whole state."""
+        optim = flat_state.optimizer_of(model, optim_input, optim)
         return flat_state.optim_state_dict_to_load(model, optim, full_optim_state_dict)
+
+    @staticmethod
+    def scatter_full_optim_state_dict(
+        full_optim_state_dict: dict | None, model: Module, optim_input: Any = None, optim: Any = None, group: Any = None
+    ) -> dict:  # fmt: skip
+        """As `shard_full_optim_state_dict`, of the whole state that the first process has."""
+        optim = flat_state.optimizer_of(model, optim_input, optim)
+        return flat_state.scattered(full_optim_state_dict, model, optim, group)
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict, optim_state_key_type: OptimStateKeyType, model: Module, optim_input: Any = None, optim: Any = None
+    ) -> dict:  # fmt: skip
+        """The state of an optimizer of a model without wrappers by names of parameters, or by their numbers."""
+        by_name = optim_state_key_type is OptimStateKeyType.PARAM_NAME
+        optim = flat_state.optimizer_of(model, optim_input, optim)
+        return flat_state.rekeyed(optim_state_dict, by_name, model, optim)
 
     @staticmethod
     def flatten_sharded_optim_state_dict(

@@ -15,6 +15,7 @@ from typing import Any
 
 import rushlight
 from rushlight.autograd.graph import increment_version
+from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
 from rushlight.distributed.reductions import ReduceOp
@@ -208,6 +209,10 @@ class ShardedParameter:
         else:
             with rushlight.no_grad():
                 local(self.sharded.grad).add_(rows)
+        leaf = edge_of(self.sharded)
+        if leaf is not None and leaf.hooks is not None:  # no backward of its own comes to it
+            for hook in tuple(leaf.hooks.accumulated.values()):
+                hook(self.sharded)
 
     def like_sharded(self, part: Tensor) -> Tensor:
         """Rows as a tensor of the sharded parameter's kind."""
