@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from processes import finished
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
@@ -882,3 +883,15 @@ def test_factorizations_without_gradients_say_so():
         torch.geqrf(x)[0].sum().backward()
     with pytest.raises(RuntimeError, match="derivative for aten::linalg_ldl_factor_ex is not impl"):
         torch.linalg.ldl_factor(x)[0].sum().backward()
+
+
+@pytest.mark.parametrize("compiled", ["0", ""])
+def test_what_overflows_within_functions_of_numpy_warns_nobody(compiled):
+    program = """
+import rushlight as torch
+a = torch.full((3, 3), 1e30) + 1e30 * torch.eye(3)
+found = torch.linalg.det(a), torch.linalg.inv(1e-35 * a / 1e35), torch.matrix_exp(a * 1e8)
+print(found[0].item(), torch.linalg.solve(a / 1e35, a).isinf().any().item())
+"""
+    done = finished("-c", program, RUSHLIGHT_COMPILED=compiled)
+    assert (done.stdout, done.stderr) == ("inf False\n", "")

@@ -166,7 +166,8 @@ def solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(X of A X = B, info); for a singular A infinities, and the number of the pivot that is zero."""
     a, b = stack(a, b)
     try:
-        return columns(np.linalg.solve(a, b)), np.zeros(a.shape[:-2], np.int32)
+        with np.errstate(all="ignore"):
+            return columns(np.linalg.solve(a, b)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         lu, pivots, info = lu_factor(a)
         return lu_solve(lu, pivots, b), info
@@ -197,7 +198,8 @@ def lu_solve(
 def inv(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(the inverse, info); where the matrix is singular, infinities and the number of the pivot."""
     try:
-        return columns(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
+        with np.errstate(all="ignore"):  # float32 is rounded from float64, in a function of NumPy
+            return columns(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
         return solve(a, eye)
@@ -459,7 +461,8 @@ def ormqr(a: np.ndarray, tau: np.ndarray, c: np.ndarray, left: bool, transpose: 
 
 def det(a: np.ndarray) -> np.ndarray:
     """The determinants."""
-    return np.linalg.det(a)
+    with np.errstate(all="ignore"):
+        return np.linalg.det(a)
 
 
 def slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -509,7 +512,8 @@ def matrix_exp(a: np.ndarray) -> np.ndarray:
     if a.shape[-1] == 1:
         return np.exp(a)
     b, most = PADE[np.finfo(a.dtype).nmant + 1]
-    size = np.abs(a).sum(-2).max(-1)
+    with np.errstate(all="ignore"):
+        size = np.abs(a).sum(-2).max(-1)
     finite = np.isfinite(size)
     good, eye = finite[..., None, None], np.eye(a.shape[-1], dtype=a.dtype)
     with np.errstate(all="ignore"):
