@@ -76,10 +76,9 @@ def namespace(where: str, members: dict[str, Any]) -> tuple[Any, Any]:
     `members` is the module's `globals()`, which keeps what was found.
     """
     prefix = where + "."
-    names = {p.removeprefix(prefix) for p in index.FUNCTIONS if p.startswith(prefix)}
 
     def find(name: str) -> Any:
-        if name not in names:
+        if prefix + name not in index.FUNCTIONS:
             raise AttributeError(
                 f"module 'rushlight.{where}' has no attribute {name!r}: not implemented here; "
                 "docs/coverage.md lists what is"
@@ -87,7 +86,11 @@ def namespace(where: str, members: dict[str, Any]) -> tuple[Any, Any]:
         found = members[name] = function(prefix + name)
         return found
 
-    return find, lambda: sorted(n for n in {*members, *names} if not n.startswith("_"))
+    def listed() -> list[str]:
+        names = {p.removeprefix(prefix) for p in index.FUNCTIONS if p.startswith(prefix)}
+        return sorted(n for n in {*members, *names} if not n.startswith("_"))
+
+    return find, listed
 
 
 class Lazy:
