@@ -82,8 +82,11 @@ def index_type(index: Any) -> Type | None:
 
 
 def apart(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays share no memory."""
-    return (a.base is None and b.base is None and a is not b) or not np.may_share_memory(a, b)
+    """Whether two arrays share no memory: NumPy is asked where not both are known to lie in arrays that own theirs."""
+    of_a = a if (base := a.base) is None else base
+    of_b = b if (base := b.base) is None else base
+    owned = of_a.__class__ is of_b.__class__ is np.ndarray and of_a.base is of_b.base is None
+    return (owned and of_a is not of_b) or not np.may_share_memory(a, b)
 
 
 def in_memory(z: np.ndarray) -> Ints | None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from operator import is_
 from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.indexing import WIDE_ADDED, WORDS, both, taking
+from rushlight._backends.llvm.indexing import WIDE_ADDED, WORDS, apart, both, taking
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.views import as_it_lies, copy_into, row_major
 from rushlight._codegen.kernels import few, index_calls
@@ -176,31 +175,64 @@ def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
     found = ENTRIES.get(path)
     if found is None:
         return None
+    if path == "aten.masked_fill":
+        return before(found)(filled_in_rows(found))
     return before(found)(in_rows(path, found)) if path in WRITERS else alone(found)
+
+
+def filled_in_rows(entries: ByDtype) -> Callable[..., Any]:
+    """What the entry of `masked_fill` does for arrays of another order in memory: on row-major copies."""
+
+    def behind(a: Any, mask: Any, value: Any) -> Any:
+        if (
+            a.shape != mask.shape
+            or a.size >= LARGE
+            or a.flags.c_contiguous
+            and mask.flags.c_contiguous
+        ):
+            return None
+        return entries[a.dtype](row_major(a), row_major(mask), value)
+
+    return behind
+
+
+def in_reverse(first: np.ndarray, dim: Any, *rest: Any) -> tuple:
+    """The arguments of a write along a dimension, for arrays with their dimensions reversed."""
+    n = first.ndim
+    if dim.__class__ is int and -n <= dim < n:
+        dim = n - 1 - dim % n
+    else:
+        dim = n  # which entries do not take
+    turned = [a.T if a.__class__ is np.ndarray and a.ndim == n else a for a in rest]
+    return (first.T, dim, *turned)
 
 
 def in_rows(path: str, entries: ByDtype) -> Callable[..., Any]:
     """What an entry that writes to its first array does for arrays of another order in memory: on row-major copies. It
     answers None where one shares memory with the first, or that has elements that share some, or is large."""
 
+    slices = path in OF_SLICES
+
     def behind(*given: Any) -> Any:
-        copies, first = [*given], given[0]
+        first, changed = given[0], False
+        if first.flags.f_contiguous and not first.flags.c_contiguous:
+            given, changed = in_reverse(*given), True
+            first = given[0]
+        copies = [*given]
         turned = not first.flags.c_contiguous
-        arrays = [a for a in given if a.__class__ is np.ndarray]
-        if (
-            path in OF_SLICES
-            and max((a.size for a in arrays[0 if turned else 1 :]), default=0) >= LARGE
-        ):
-            return None
-        if turned and not (first.flags.f_contiguous or as_it_lies(first).flags.c_contiguous):
+        if turned and not as_it_lies(first).flags.c_contiguous:
             return None
         for k, a in enumerate(given):
-            if a.__class__ is np.ndarray and (turned or not a.flags.c_contiguous):
-                if 0 in a.strides or (k and np.may_share_memory(first, a)):
+            if a.__class__ is not np.ndarray:
+                continue
+            if slices and (k or turned) and a.size >= LARGE:
+                return None
+            if turned or not a.flags.c_contiguous:
+                if 0 in a.strides or (k and not apart(first, a)):
                     return None
                 if not a.flags.c_contiguous:
-                    copies[k] = row_major(a)
-        if all(map(is_, given, copies)) or entries[first.dtype](*copies) is not True:
+                    copies[k], changed = row_major(a), True
+        if not changed or entries[first.dtype](*copies) is not True:
             return None
         if turned:
             copy_into(first, copies[0])

@@ -142,8 +142,11 @@ def frames(a: np.ndarray, n: int, hop: int) -> np.ndarray:
 
 def overlap_add(pieces: np.ndarray, hop: int, size: int) -> np.ndarray:
     """The signal [..., size] that pieces [..., frame, n] add up to, `hop` apart."""
-    *lead, count, n = pieces.shape
+    *lead, _, n = pieces.shape
     out = np.zeros((*lead, size), pieces.dtype)
-    for k in range(count):
-        out[..., k * hop : k * hop + n] += pieces[..., k, :]
+    *far, near = out.strides
+    for start in range((n - 1) // hop * hop, -1, -hop):  # parts of pieces that do not meet
+        part = pieces[..., start : start + hop]
+        places = np.ndarray(part.shape, out.dtype, out, start * near, (*far, hop * near, near))
+        places += part
     return out

@@ -118,6 +118,19 @@ def positions(a: np.ndarray, indices: Any) -> At:
     return At(tuple(key), tensors, indices)
 
 
+def plain_positions(a: Any, indices: Any) -> At | None:
+    """The same of int64 tensors of one shape; None for all else."""
+    key: list = []
+    for t in indices:
+        if t.__class__ is not Tensor:
+            return None
+        b = t._array
+        if b.__class__ is not ndarray or b.dtype is not I64 or (key and b.shape != key[0].shape):
+            return None
+        key.append(b)
+    return At(tuple(key), indices, indices) if 0 < len(key) <= a.ndim else None
+
+
 def index_array(a: Any, b: Any) -> Any:
     """The array of an index tensor, where `a` is; indices may come from the CPU."""
     space = devices.of(a)
@@ -337,10 +350,15 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
     tensor([1., 0., 2.])
     """
-    check_arguments("index_put", indices, values, accumulate)
+    a, at = input._array, None
+    if a.__class__ is ndarray and values.__class__ is Tensor and accumulate.__class__ is bool:
+        if indices.__class__ is tuple or indices.__class__ is list:
+            at = plain_positions(a, indices)
+    if at is None:
+        check_arguments("index_put", indices, values, accumulate)
     if opened_levels and lifted().among(input, indices, values):
         return lifted().index_put(input, indices, values, accumulate)
-    return index_put_at(input, values, positions(input._array, indices), accumulate)
+    return index_put_at(input, values, at or positions(a, indices), accumulate)
 
 
 @public("Tensor", name="index_put_")
