@@ -42,7 +42,6 @@ from rushlight.rng.generator import Generator
 
 # The bits of the significand: integers up to 2**digits are exact.
 _DIGITS = {F16: 11, BF16: 8, F32: 24, F64: 53}
-_CHUNK = 1 << 14  # elements at a time, where scratch arrays are needed: they stay in the cache
 _WIDE = 1 << 28  # from this range on, an integer is made of 64 bits
 _HUGE = (2**32 - 1) // 20  # from this length on, randperm draws 64 bits per element
 
@@ -81,10 +80,13 @@ def _write(out: np.ndarray, values: np.ndarray) -> None:
     if out.flags.c_contiguous and (values.dtype is out.dtype or values.dtype.kind == "b"):
         out.reshape(-1)[...] = values
         return
+    if out.dtype in REDUCED and values.dtype in FULL:
+        halves = xp.cast(xp.cast(values, F32) if values.dtype is F64 else values, out.dtype)
+        view = as_it_lies(out)
+        view[...] = halves.reshape(view.shape)
+        return
     view = out.reshape(-1) if out.flags.c_contiguous else as_it_lies(out)
     with np.errstate(all="ignore"):
-        if out.dtype in REDUCED and values.dtype == F64:
-            values = values.astype(np.float32)
         np.copyto(view, values.reshape(view.shape), casting="unsafe")
 
 
@@ -124,13 +126,19 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     if direct:
         return
     if not (double or single):
-        least, most = (np.float32(bound).astype(out.dtype) for bound in (low, high))
-        for at in range(0, u.size, _CHUNK):
-            some = u[at : at + _CHUNK]
-            reached = some.astype(out.dtype) == most
-            if reached.any():
-                some[reached] = least
+        reached = u >= _rounded_to(high, out.dtype)
+        if reached.any():
+            u[reached] = np.float32(low).astype(out.dtype)
     _write(out, u)
+
+
+@functools.cache
+def _rounded_to(bound: float, dtype: np.dtype) -> np.float32:
+    """The least float32 number that a half type rounds to a bound, to the nearest, of two to the even one."""
+    most = np.float32(bound).astype(dtype)
+    below = np.nextafter(most, dtype.type(-np.inf))
+    middle = (np.float32(most) + np.float32(below)) / np.float32(2)  # exact
+    return middle if middle.astype(dtype) == most else np.nextafter(middle, np.float32(np.inf))
 
 
 def slopes(a: np.ndarray, low: float, high: float, generator: Generator) -> np.ndarray:

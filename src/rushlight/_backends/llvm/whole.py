@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.indexing import WIDE_ADDED, WORDS, apart, both, taking
+from rushlight._backends import cpu
+from rushlight._backends.llvm.indexing import ADDED, WIDE_ADDED, WORDS, apart, both, taking
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.views import as_it_lies, copy_into, row_major
 from rushlight._codegen.kernels import few, index_calls
@@ -20,7 +21,7 @@ from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.native_entry import ByDtype, alone, before, bind
 from rushlight._codegen.planned_entry import planned
 from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i64
-from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64
+from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64, REDUCED
 
 FULL = {F32: f32, F64: f64}
 FILLED = {**FULL, I64: i64, F16: f16, BF16: bf16}
@@ -42,18 +43,19 @@ def writing(infer: Any, run: tuple, how: str, types: Mapping[Any, Type]) -> ByDt
 
 
 def reducing(infer: Any, run: tuple, mean: Any, words: tuple[str, ...]) -> ByDtype:
-    """Writes of one array into another by the reduction that a word names; those of integers have no mean here."""
+    """Writes of one array into another by the reduction that a word names; those of integers have no mean here, those of
+    half types neither mean nor sum, which are of float32."""
     kernel, known = run
 
     def make(d: np.dtype, t: Type) -> Any:
-        runs = [r for w in words for r in both(kernel, **known, HOW=WORDS[w], T=t, V=t)]
-        named = words
-        if t.is_float:
-            runs, named = [*runs, (mean, {"T": t})], (*words, "mean")
-        infers = infer, {"SIZE": d.itemsize, "MEAN": len(words)}
+        named = tuple([w for w in words if d not in REDUCED or w != "sum"])
+        runs = [r for w in named for r in both(kernel, **known, HOW=WORDS[w], T=t, V=t)]
+        infers = infer, {"SIZE": d.itemsize, "MEAN": len(named)}
+        if d in FULL:
+            runs, named = [*runs, (mean, {"T": t})], (*named, "mean")
         return bind(infers, [d, I64, d], [], *runs, words=("reduce", named))
 
-    return entries(make, WIDE_ADDED)
+    return entries(make, ADDED)
 
 
 def filling(infer: Any, kernel: Any, types: Mapping[Any, Type] = FILLED) -> ByDtype:
@@ -213,8 +215,22 @@ def in_rows(path: str, entries: ByDtype) -> Callable[..., Any]:
 
     slices = path in OF_SLICES
 
+    def in_float32(first: np.ndarray, dim: Any, index: Any, source: Any, *rest: Any) -> Any:
+        """The sums of a half type, rounded once: see `added_widely`."""
+        if source.__class__ is not np.ndarray or source.dtype is not first.dtype:
+            return None
+        if first.size >= LARGE or not apart(first, source) or 0 in first.strides:
+            return None
+        wide = cpu.cast(first, F32), dim, index, cpu.cast(source, F32), *rest
+        if entries[F32](*wide) is not True and behind(*wide) is not True:
+            return None
+        copy_into(first, cpu.cast(wide[0], first.dtype))
+        return True
+
     def behind(*given: Any) -> Any:
         first, changed = given[0], False
+        if path == "scatter_add" and first.dtype in REDUCED:
+            return in_float32(*given)
         if first.flags.f_contiguous and not first.flags.c_contiguous:
             given, changed = in_reverse(*given), True
             first = given[0]

@@ -197,7 +197,7 @@ def searchsorted(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -
     if seq.dtype.kind == "f" and np.isnan(seq).any():
         return _halving(np.broadcast_to(seq, a.shape[:-1] + seq.shape[-1:]), a, right).astype(dtype)
     if seq.ndim == 1:
-        return np.searchsorted(seq, a, side).astype(dtype)
+        return np.asarray(np.searchsorted(seq, a, side), dtype)
     result = np.empty(a.shape, dtype)
     for at in np.ndindex(*a.shape[:-1]):
         result[at] = np.searchsorted(seq[at], a[at], side)

@@ -354,7 +354,7 @@ def copied(view: Tensor) -> Tensor:
 def narrowed(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`narrow`, of a sparse tensor too, which has no views."""
     if input._array.__class__ is ndarray or not input.is_sparse:
-        return narrow(input, dim, start, length)
+        return narrow.__wrapped__(input, dim, start, length)  # who overrides the copy was asked
     from rushlight.ops.sparse import coordinates
 
     return coordinates.narrowed(input, dim, start, length)

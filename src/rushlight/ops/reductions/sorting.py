@@ -11,7 +11,7 @@ from rushlight._backends import math_bits
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import F32, F64, I32, I64
+from rushlight.core.dtype_sets import FLOATING, I32, I64
 from rushlight.core.settings import warn_once
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, no_derivative, op, public
@@ -193,7 +193,7 @@ def search(
     return xp.searchsorted(sorted_sequence, input, right, I32 if out_int32 else I64)
 
 
-SOUGHT = frozenset((F32, F64, I32, I64))
+SOUGHT = FLOATING | {I32, I64}
 
 
 def _plainly_sought(boundaries: Any, input: Any, right: Any, out_int32: Any) -> Tensor | None:
