@@ -224,10 +224,11 @@ def clear_grad(param: Tensor, set_to_none: bool) -> None:
     if set_to_none:
         param.grad = None
         return
-    if grad.grad_fn is not None:
-        grad.detach_()
-    else:
-        grad.requires_grad_(False)
+    if grad._edge is not None:
+        if grad.grad_fn is not None:
+            grad.detach_()
+        else:
+            grad.requires_grad_(False)
     grad.zero_()
 
 
