@@ -763,3 +763,25 @@ def test_switches_of_another_compiler_are_kept():
     with pytest.raises(AttributeError, match="nonsense was not set"):
         config.nonsense
     assert torch._inductor.list_mode_options("max-autotune") == {}
+
+
+STARS = {
+    "torch": "tensor Tensor randn float32 manual_seed no_grad relu cat pi",
+    "torch.nn.functional": "relu relu_ cross_entropy conv2d pad",
+    "torch.linalg": "norm inv LinAlgError",
+    "torch.fft": "fft irfftn",
+    "torch.special": "expit bessel_j0",
+    "torch.autograd": "Variable backward grad Function",
+    "torch.distributed": "init_process_group all_reduce ReduceOp is_available",
+    "torch.multiprocessing": "Process Queue spawn",
+    "torch.masked": "masked_tensor softmax",
+    "torch.distributions": "Normal kl_divergence",
+}
+
+
+@pytest.mark.parametrize("module", STARS)
+def test_what_a_star_brings(module):
+    names: dict = {}
+    exec(f"from {module.replace('torch', 'rushlight', 1)} import *", names)
+    assert set(STARS[module].split()) <= names.keys()
+    assert not {"rushlight", "methods", "annotations", "core", "transforms", "nn"} & names.keys()

@@ -224,6 +224,11 @@ if "IPython" in _sys.modules:
 def __getattr__(name: str) -> Any:
     if name in _methods.index.FUNCTIONS:
         found = _methods.function(name)
+    elif name == "__all__":  # of `from torch import *`: no modules
+        own = {n for n, v in globals().items() if isinstance(v, type(_sys)) or n[0] == "_"}
+        return [
+            n for n in __dir__() if n not in {*own, *_SUBMODULES, "Any", "annotations", "torch"}
+        ]
     elif name in _ALIASES:
         found = _ALIASES[name]
     elif name in _methods.WRITING:

@@ -61,6 +61,8 @@ def __getattr__(name: str) -> Any:
             found = overrides.overridable(found)
         globals()[name] = found
         return found
+    if name == "__all__":  # of `from torch.autograd import *`
+        return [*(_NAMES.keys() - {"kineto_available"}), "grad_mode", "variable"]
     if name in _MODULES:
         return import_module(f"rushlight.autograd.{name}")
     raise AttributeError(

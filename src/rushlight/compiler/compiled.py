@@ -147,9 +147,7 @@ class Compiled:
                         self.lost -= 1
                     return result
                 begun = True
-        if (
-            raised
-        ):  # once more, for what the function does before it raises, and where it handles that
+        if raised:  # the function may do something before it raises, or handle that
             return self.function(*args, **kwargs)
         if stance.name == "fail_on_recompile":
             code = getattr(self.function, "__code__", None)

@@ -71,13 +71,15 @@ def function(path: str) -> Any:
 
 
 def namespace(where: str, members: dict[str, Any]) -> tuple[Any, Any]:
-    """`__getattr__` and `__dir__` of the module `where`: the functions whose path begins so, loaded at their first use.
+    """`__getattr__` and `__dir__` of the module `where`, and its `__all__`: the functions whose path begins so, loaded at their first use.
 
     `members` is the module's `globals()`, which keeps what was found.
     """
     prefix = where + "."
 
     def find(name: str) -> Any:
+        if name == "__all__":  # of `from torch.linalg import *`
+            return [n for n in listed() if n not in members or callable(members[n])]
         if prefix + name not in index.FUNCTIONS:
             raise AttributeError(
                 f"module 'rushlight.{where}' has no attribute {name!r}: not implemented here; "

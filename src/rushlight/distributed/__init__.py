@@ -60,6 +60,7 @@ _MODULES = (
     "pipelining rpc run tensor"
 ).split()
 
+__all__ += [name for name in lazy.by_name(_FILES) if name[0] != "_"]
 __getattr__, __dir__ = lazy.names(globals(), lazy.by_name(_FILES), _MODULES)
 
 

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 from rushlight.core import lazy
 
 if TYPE_CHECKING:
-    from rushlight.distributions import constraint_registry, constraints, kl, transforms, utils
+    from rushlight.distributions import constraint_registry as constraint_registry
+    from rushlight.distributions import constraints as constraints
+    from rushlight.distributions import kl as kl
+    from rushlight.distributions import transforms as transforms
+    from rushlight.distributions import utils as utils
     from rushlight.distributions.bernoulli import Bernoulli
     from rushlight.distributions.beta import Beta
     from rushlight.distributions.binomial import Binomial
@@ -97,9 +101,8 @@ __all__ = [
     "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "ReshapeTransform",
     "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
     "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
-    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraint_registry", "constraints",
-    "identity_transform", "kl", "kl_divergence", "register_kl", "transform_to", "transforms",
-    "utils",
+    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to",
+    "identity_transform", "kl_divergence", "register_kl", "transform_to",
 ]  # fmt: skip
 
 _FILES = {

@@ -7,10 +7,7 @@ tensor(1.)
 
 from __future__ import annotations
 
-from rushlight.core.errors import LinAlgError
+from rushlight.core.errors import LinAlgError as LinAlgError
 from rushlight.dispatch import methods
-
-__all__ = ["LinAlgError"]  # and what __getattr__ finds
-
 
 __getattr__, __dir__ = methods.namespace("linalg", globals())

@@ -24,6 +24,7 @@ __all__ = [
     "start_processes",
 ]  # fmt: skip
 
+__all__ += _standard.__all__  # documented there, as far as they are
 globals().update({name: getattr(_standard, name) for name in _standard.__all__})
 SpawnContext = ProcessContext
 init_reductions()

@@ -41,6 +41,8 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("rushlight.nn.grad")
+    if name == "__all__":  # of `from torch.nn.functional import *`
+        return __dir__()
     names = methods.index.FUNCTIONS
     if name in HOOKS:
         return getattr(rushlight.overrides, name)
