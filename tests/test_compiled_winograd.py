@@ -87,7 +87,7 @@ def three_ways(x, w, g, problem):
 
 def check(x, w, g, problem):
     most = 4
-    if any(winograd.scheme_for(p) == winograd.WIDE for p in problem.values()):
+    if any(winograd.scheme_for(p) == schemes.WIDE for p in problem.values()):
         most = 16
     for result, exact, size in three_ways(x, w, g, problem):
         assert result.dtype == np.float32
@@ -126,7 +126,7 @@ def test_schemes_are_identities(number):
                 exact[y, tap, d] = 1
             elif d % 2 == 0:
                 exact[y, tap, d // 2 + k - 3] = 1
-    assert np.abs(found - exact).max() <= (1e-14 if number == winograd.WIDE else 0)
+    assert np.abs(found - exact).max() <= (1e-14 if number == schemes.WIDE else 0)
     assert np.array_equal(whole(s.spread, s.outputs), back.T)
     assert np.array_equal(whole(s.gathered, s.products), numbers.T)
 
@@ -293,7 +293,7 @@ def test_which_scheme():
         return winograd.scheme_for(Problem("forward", *fields))
 
     wide = schemes.SCHEMES.index(schemes.WIDE3)
-    assert number() == number(padding=(0, 0)) == number(padding=(2, 2)) == wide == winograd.WIDE
+    assert number() == number(padding=(0, 0)) == number(padding=(2, 2)) == wide == schemes.WIDE
     assert number(channels=BLOCK - 1) == number(channels=1024) == number(groups=2) == wide
     dense = schemes.SCHEMES.index(schemes.DENSE3)
     assert number(x=(8, 2 * BLOCK, 2, 2)) == number(x=(1, 1024, 4, 4), channels=1024) == dense

@@ -20,7 +20,7 @@ from rushlight._backends.reference.conv import empty
 from rushlight._codegen import product_sizes
 from rushlight._codegen.conv_plan import WinogradPlan as Plan
 from rushlight._codegen.kernels import winograd as kernels
-from rushlight._codegen.kernels.schemes import SCHEMES, Scheme
+from rushlight._codegen.kernels.schemes import SCHEMES, WIDE, Scheme
 from rushlight._codegen.types import f32
 from rushlight.core.dtype_sets import F32
 
@@ -36,9 +36,8 @@ THIN = 8  # channels up to which sums in order take less time than `cycles` says
 SHARES = 4  # that a convolution is cut into at least
 LARGE = 1 << 17  # numbers of transformed windows that do not stay in the second-level cache
 SUMS = 8  # and a gradient of windows
-WIDE = 6  # the scheme of 4 x 4 results together: whole numbers are rounded
 NUMBERS = {  # of schemes, by windows and step; of transposes, 0 instead of the step
-    (3, 1): (0, 6), (5, 1): (1,), (3, 2): (2,), (4, 2): (3,), (3, 0): (4,), (4, 0): (5,),
+    (3, 1): (0, WIDE), (5, 1): (1,), (3, 2): (2,), (4, 2): (3,), (3, 0): (4,), (4, 0): (5,),
 }  # fmt: skip
 
 
@@ -154,7 +153,7 @@ def plan_of(
     block = 2 * sizes()["L"]
     down, across = up(y[2], s.outputs * apart), up(y[3], s.outputs * apart)
     rows = sizes()["MR"]
-    most = kernels.tiles_of(number)
+    most = kernels.tiles_of(number, weight)
     if not weight:
         most = min(
             most,

@@ -173,3 +173,4 @@ _NEAR, _FAR = Fraction(3, 4), Fraction(3, 2)
 WIDE3 = interpolated([Fraction(0), _NEAR, -_NEAR, _FAR, -_FAR], 4, 3)
 
 SCHEMES = (DENSE3, DENSE5, HALVED3, HALVED4, DOUBLED3, DOUBLED4, WIDE3)
+WIDE = SCHEMES.index(WIDE3)  # 4 x 4 results together; whole numbers are rounded

@@ -32,7 +32,7 @@ from rushlight._codegen.conv_plan import WinogradPlan
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.conv import LINE, write_columns, write_lines
 from rushlight._codegen.kernels.gemm import transposed
-from rushlight._codegen.kernels.schemes import SCHEMES
+from rushlight._codegen.kernels.schemes import SCHEMES, WIDE
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
@@ -43,14 +43,17 @@ AHEAD = 8  # channels whose windows are fetched in advance
 GAP = 16  # elements between the matrices, which else would share a few lines of the cache
 
 
-def tiles_of(s: int) -> int:
-    """Tiles of a chunk, at most: fewer of many values, so that all lies in the second-level cache."""
-    return TILES if SCHEMES[s].step < 4 or SCHEMES[s].outputs < 4 else TILES * 3 // 4
+def tiles_of(s: int, weight: bool = False) -> int:
+    """Tiles of a chunk, at most; for WIDE, which has many values, and a gradient of windows fewer, so that all lies in the
+    second-level cache."""
+    if s != WIDE:
+        return TILES
+    return TILES // 2 if weight else TILES * 3 // 4
 
 
 def rows_of(s: int) -> int:
     """Channels of the input in a block of a gradient; columns are RUN."""
-    return RUN if SCHEMES[s].products < 5 else RUN // 2
+    return RUN if s == WIDE or SCHEMES[s].products < 5 else RUN // 2
 
 
 @inline
@@ -457,7 +460,7 @@ def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Pt
     channels, lanes = plan[WinogradPlan.CHANNELS], plan[WinogradPlan.LANES]
     EDGE, STEP, OUT, K = SCHEMES[S].edge, SCHEMES[S].step, SCHEMES[S].outputs, SCHEMES[S].taps
     N, VALUES, POINTS, ROWS = SCHEMES[S].products, SCHEMES[S].values, SCHEMES[S].points, rows_of(S)
-    MOST = tiles_of(S)
+    MOST = tiles_of(S, True)
     size = channels * lanes * (K * K)
     for lo, hi in parallel(plan[WinogradPlan.CHUNKS], 1):
         of_v, of_u, square = i64(MOST * ROWS + GAP), i64(MOST * RUN + GAP), i64(ROWS * RUN + GAP)
