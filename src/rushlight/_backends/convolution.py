@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,7 +10,6 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """A convolution in numbers: shapes, geometry, dtype, and how the result lies in memory.
 
@@ -22,23 +20,28 @@ class Problem:
         "transposed"  y, w (O, C / groups, *kernel)        x, plus bias (C)
         "weight"      x, y                                 w
 
-    Problems are compared by identity. Callers keep one for each call that they repeat, and a back end
-    caches by it what it has decided.
+    `channels_last`: the result's second dimension is innermost in memory. `layouts`: of the arrays that are read,
+    where a back end distinguishes them.
+
+    Problems do not change, and are compared by identity. Callers keep one for each call that they repeat, and a back
+    end caches by it what it has decided. (A dataclass takes half a millisecond to make, at the first convolution.)
     """
 
-    direction: str
-    x: Ints
-    w: Ints
-    y: Ints
-    stride: Ints
-    padding: Ints
-    dilation: Ints
-    groups: int
-    dtype: np.dtype
-    channels_last: bool  # the result's second dimension is innermost in memory
-    layouts: tuple[
-        int, ...
-    ] = ()  # of the arrays that are read, where a back end distinguishes them
+    __slots__ = (
+        "channels_last", "dilation", "direction", "dtype", "groups", "layouts", "padding", "stride", "w", "x", "y",
+    )  # fmt: skip
+
+    def __init__(
+        self, direction: str, x: Ints, w: Ints, y: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int,
+        dtype: np.dtype, channels_last: bool, layouts: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        self.direction, self.x, self.w, self.y = direction, x, w, y
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.dtype, self.channels_last, self.layouts = dtype, channels_last, layouts
+
+    def but(self, **others: Any) -> Problem:
+        """A problem like this one, with other values under some names."""
+        return Problem(**{name: getattr(self, name) for name in self.__slots__} | others)
 
     @property
     def sizes(self) -> Ints:

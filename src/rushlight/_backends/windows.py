@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 Ints = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Windows:
     """Windows over planes: in each dimension the size of a plane, and the size, step, padding, dilation and number of
     the windows.
 
-    They are compared by identity. Callers keep one for each call that they repeat, and a back end caches by it
-    what it has decided.
+    They do not change, and are compared by identity. Callers keep one for each call that they repeat, and a back end
+    caches by it what it has decided.
     """
 
-    sizes: Ints
-    kernel: Ints
-    stride: Ints
-    padding: Ints
-    dilation: Ints
-    out: Ints
+    __slots__ = ("dilation", "kernel", "out", "padding", "sizes", "stride")
+
+    def __init__(
+        self, sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+    ) -> None:
+        self.sizes, self.kernel, self.stride = sizes, kernel, stride
+        self.padding, self.dilation, self.out = padding, dilation, out
 
     @property
     def steps(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:

@@ -6,7 +6,6 @@ See `__init__.py` for when it runs, `conv_plans.py` for what kernels are told of
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
@@ -100,7 +99,7 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarra
 @remembered
 def choose(problem: Problem, layouts: tuple) -> tuple[type[Candidate], Problem]:
     """The candidate for arrays of these layouts, and the problem with them."""
-    p = replace(problem, layouts=layouts)
+    p = problem.but(layouts=layouts)
     return first_fit(TABLE, p, text), p
 
 
@@ -286,7 +285,7 @@ class InFloat32(Candidate):
 
 @lru_cache(maxsize=256)
 def in_float32(p: Problem) -> Problem:
-    return replace(p, dtype=F32)
+    return p.but(dtype=F32)
 
 
 def following(candidate: type[Candidate], p: Problem) -> type[Candidate]:
@@ -518,7 +517,7 @@ class RowMajorCopies(Candidate):
 @remembered
 def of_copies(p: Problem) -> tuple[type[Candidate], Problem]:
     """The candidate for row-major copies, and their problem."""
-    q = replace(p, channels_last=False, layouts=(ROW_MAJOR, ROW_MAJOR, p.layouts[2]))
+    q = p.but(channels_last=False, layouts=(ROW_MAJOR, ROW_MAJOR, p.layouts[2]))
     return first_fit(TABLE, q, text), q
 
 

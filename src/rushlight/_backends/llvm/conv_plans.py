@@ -6,7 +6,6 @@ of `_codegen/kernels/conv.py` and `_codegen/kernels/conv_direct.py`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import product
 from math import prod
@@ -50,7 +49,7 @@ def in_pairs(problem: Problem) -> Problem:
     if p.direction == "weight":
         x, y = (half(x[0]), *x[1:]), (half(y[0]), *y[1:])
         a, b = (f if f == CHANNELS_LAST else ROW_MAJOR for f in (a, b))
-        return replace(p, x=x, y=y, dtype=I32, layouts=(a, b, bias))
+        return p.but(x=x, y=y, dtype=I32, layouts=(a, b, bias))
     rows = w[1] if p.direction == "forward" else w[0] // groups
     if p.direction == "forward":
         x, w = (x[0], half(rows) * groups, *x[2:]), (w[0], half(rows), *w[2:])
@@ -58,7 +57,7 @@ def in_pairs(problem: Problem) -> Problem:
         y, w = (y[0], half(rows) * groups, *y[2:]), (half(rows) * groups, *w[1:])
     last = a == CHANNELS_LAST and rows % 2 == 0  # then pairs lie beside each other in memory
     layouts = CHANNELS_LAST if last else ROW_MAJOR, ROW_MAJOR, bias
-    return replace(p, x=x, w=w, y=y, dtype=I32, layouts=layouts)
+    return p.but(x=x, w=w, y=y, dtype=I32, layouts=layouts)
 
 
 @lru_cache(maxsize=256)
