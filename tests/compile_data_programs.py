@@ -511,6 +511,21 @@ def numbers_of_tensors_that_raise_and_are_not_handled():
 
 
 @program
+def numbers_that_raise_behind_small_writes():
+    """What the function changed before an exception that it does not handle is changed."""
+    m, n = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5)), [0]
+
+    def f(x):
+        n[0] += 1
+        y = m(x)
+        n.append(math.sqrt(x.sum().item()))
+        n[0] += 10
+        return y.detach() / n[-1], f"{n[0]:d} %d" % n[0]
+
+    return f, [(torch.full((2, 2), k),) for k in (1.0, 2.0, -1.0, 3.0, -2.0, 0.0, 1.0)]
+
+
+@program
 def numbers_that_raise_behind_an_optimizer():
     """The perplexity of a step."""
     m = nn.Linear(2, 1, bias=False)

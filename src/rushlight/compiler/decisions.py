@@ -43,6 +43,7 @@ from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.utils._pytree import tree_leaves
 
+MOST_BYTES = 4 << 20  # of tensors that are copied before they are written
 HALVES = (rushlight.float16, rushlight.bfloat16)
 ARITHMETIC = frozenset(
     "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
@@ -51,12 +52,21 @@ ARITHMETIC = frozenset(
 
 
 # Functions of numbers that raise for some, beside those of `math`.
-RAISING = frozenset(
+DIVIDING = frozenset(
     {
-        operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv, operator.ifloordiv,
-        operator.imod, operator.ipow, operator.lshift, operator.rshift, divmod, pow, int, round, chr,
+        operator.truediv, operator.floordiv, operator.mod, operator.itruediv, operator.ifloordiv, operator.imod, divmod,
     }
 )  # fmt: skip
+RAISING = DIVIDING | {
+    operator.pow,
+    operator.ipow,
+    operator.lshift,
+    operator.rshift,
+    pow,
+    int,
+    round,
+    chr,
+}
 
 
 def is_stream(o: Any) -> bool:
@@ -68,9 +78,13 @@ def is_stream(o: Any) -> bool:
     return numpys is not None and isinstance(o, (numpys.RandomState, numpys.Generator))
 
 
-def may_raise(f: Callable) -> bool:
-    """Whether a function of numbers raises for some."""
-    return f in RAISING or getattr(f, "__module__", "") in ("math", "cmath")
+def may_raise(f: Callable, args: tuple) -> bool:
+    """Whether a function raises for some numbers in the places of those that each run computes anew."""
+    if f not in RAISING and getattr(f, "__module__", "") not in ("math", "cmath"):
+        return False
+    if f in DIVIDING and args[1].__class__ in (int, float) and args[1]:
+        return False
+    return not isinstance(args[0], int if f in (int, round) else str)  # a text is formatted
 
 
 def handles(frame: Frame) -> bool:
@@ -155,11 +169,14 @@ class Decisions(Attributes):
         except Exception as e:
             self.decide_raised(told_of(e), f, args, kwargs, kind)
             raise
-        if may_raise(f) and not self.is_early(args) and any(map(handles, self.frames)):
-            if any(s.kind == "calls" for s in self.recorder.waiting_steps()):
+        if may_raise(f, args) and not self.is_early(args):
+            handled = any(map(handles, self.frames))
+            if not any(s.kind == "calls" for s in self.recorder.waiting_steps()):
+                if handled or self.recorder.bytes_written() <= MOST_BYTES:
+                    self.decide_raised("", f, args, kwargs, kind)
+            elif handled:
                 reason = f"{getattr(f, '__name__', f)}, which may raise, of a value that was read from a tensor"
                 return self.as_written(self.frames[-1], reason, f, args, kwargs)
-            self.decide_raised("", f, args, kwargs, kind)
         if self.reason is not None:
             return v
         name = getattr(f, "__name__", str(f))
@@ -189,7 +206,7 @@ class Decisions(Attributes):
         if kind != "reads":
             self.stop(reason)
         elif (found := self.variable_of(functools.partial(raised_by, f), args, kwargs)) is not None:
-            self.decide(found, told, reason)
+            self.note(found, told, reason)
 
     def is_computed(self, v: Any) -> bool:
         """Whether each run can compute something of a value."""

@@ -489,6 +489,11 @@ class Recorder(TorchDispatchMode):
         """All steps, with the changes that wait."""
         return [*[s for s in self.steps if isinstance(s, Step)], *self.changes]
 
+    def bytes_written(self) -> int:
+        """How many bytes the tensors from outside have that were written to."""
+        segments = [*[s for s in self.steps if isinstance(s, Segment)], self.segment]
+        return sum(v.array.nbytes for v in {v for s in segments for v in s.written})
+
     def has_foreign_history(self, *inputs: Tensor) -> bool:
         """Whether a backward pass, to these inputs or to all leaves, may run into the history of a tensor from outside."""
         found = [v.tensor for v in self.values if v.tensor is not None]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.autograd.graph import version_of
+from rushlight.compiler.decisions import MOST_BYTES
 from rushlight.compiler.recording import Recorder, Segment
 from rushlight.compiler.steps import Decision, Step, Stop
 from rushlight.core.tensor import Tensor
@@ -22,7 +23,6 @@ TAKEN_BACK = (
     "clock",
     "draws",
 )  # kinds of steps that leave nothing, or a stream where it was
-MOST_BYTES = 4 << 20  # of tensors that are copied before they are written
 
 
 class TakesBack:
