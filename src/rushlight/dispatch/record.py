@@ -418,14 +418,10 @@ class GeneralNode(OpNode):
         """Name the gradients of several outputs; one that nobody sent is zeros, or None where the rule says so."""
         op = self.op
         if op.outputs == "list":
-            env["g"] = [
-                x if x is not None else info.zeros(g)
-                for x, info in zip(g, self.outputs, strict=True)
-            ]
+            pairs = zip(g, self.outputs, strict=True)
+            env["g"] = [info.zeros(g) if x is None else x for x, info in pairs]
             return
-        rules = (*op.rules.values(), *((op.rule_all,) if op.rule_all else ()))
-        asked = {n for rule in rules for n in rule.reads}
-        optional = {n for rule in rules for n in rule.optional}
+        asked, optional = op.read_by_rules()
         for name, x, info in zip(op.outputs, g, self.outputs, strict=True):
             if (n := f"g_{name}") in asked:
                 env[n] = info.zeros(g) if x is None and n not in optional else x
@@ -479,6 +475,8 @@ def from_arrays(op: Op, rule: Rule, env: dict) -> Any:
 
 def wrapped(v: Any) -> Any:
     """Arrays, or a tuple of them, as tensors; anything else as it is."""
+    if v.__class__ is np.ndarray:
+        return _wrap(v)
     if v.__class__ is tuple:
         return tuple(map(wrapped, v))
     if isinstance(v, np.generic):

@@ -54,7 +54,7 @@ Note [Intermediates]
 from __future__ import annotations
 
 import threading
-from functools import cached_property, update_wrapper
+from functools import cached_property, lru_cache, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +158,13 @@ class Rule:
         if self.kernel_names == self.names:
             return self.names
         return tuple(dict.fromkeys((*self.names, *self.kernel_names)))
+
+
+@lru_cache(maxsize=1024)
+def names_read(rules: tuple[Rule | None, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    given = [r for r in rules if r is not None]
+    asked = frozenset(n for r in given for n in r.reads)
+    return asked, frozenset(n for r in given for n in r.optional)
 
 
 def by_elements(rule: Any) -> Any:
@@ -382,6 +389,10 @@ class Op:
     @property
     def differentiable(self) -> bool:
         return bool(self.rules) or self.rule_all is not None
+
+    def read_by_rules(self) -> tuple[frozenset[str], frozenset[str]]:
+        """What the gradient rules read, and which of it may be None."""
+        return names_read((*self.rules.values(), self.rule_all))
 
     def node_name(self, statics: dict | None = None) -> str:
         """The name of the recorded node: PyTorch's, from the operator's unless declared."""
