@@ -16,7 +16,7 @@ from rushlight._backends.convolution import Problem, out_sizes
 from rushlight._backends.llvm import candidates, conv, winograd
 from rushlight._backends.reference import conv as reference
 from rushlight._codegen.kernels import schemes
-from rushlight._codegen.kernels.winograd import TILES
+from rushlight._codegen.kernels.schemes import TILES
 
 ONE = (1, 1)
 BLOCK = 2 * winograd.sizes()["L"]

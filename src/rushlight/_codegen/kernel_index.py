@@ -437,7 +437,7 @@ FUNCTIONS = {
         "running:kernel:TIMES,W,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64 "
         "running_extreme:kernel:LEAST,x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64 "
         "running_log:kernel:x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 ",
-    "schemes": "",
+    "schemes": "RUN:constant:64 TILES:constant:48 ",
     "selection": "HEAPED:constant:64 PARTS:constant:128 SHORT:constant:16 before:inline: bring_to_place:routine: "
         "cut:inline: depth:inline: exchange:inline: from_heap:inline: insert_each:inline: make_heap:inline: "
         "partition:routine: sink:routine: sort_unstably:routine: ",
@@ -531,8 +531,7 @@ FUNCTIONS = {
     "update": "GRAIN:constant:16384 "
         "lengths:kernel:T,items=Header,kind=Header,dtype=Header,parts=Ptr[R],out=Ptr[R],n=i64 plain:inline: "
         "update:kernel:RULE,T,items=Header,kind=Header,dtype=Header,constants=Ptr[C],refused=Ptr[i64],n=i64 ",
-    "winograd": "AHEAD:constant:8 GAP:constant:16 ROOM:constant:491520 RUN:constant:64 TILES:constant:48 "
-        "add_products:routine: combined:inline: "
+    "winograd": "AHEAD:constant:8 GAP:constant:16 ROOM:constant:491520 add_products:routine: combined:inline: "
         "convolve:kernel:S,FUSED,FLIPPED,x=Ptr[T],u=Ptr[T],bias=Ptr[T],y=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
         "convolve_weight:kernel:S,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
         "multiply:routine: read_channels:routine: read_tiles:routine: squared:inline: tile:routine: "

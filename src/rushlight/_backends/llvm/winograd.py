@@ -20,7 +20,7 @@ from rushlight._backends.reference.conv import empty
 from rushlight._codegen import product_sizes
 from rushlight._codegen.conv_plan import WinogradPlan as Plan
 from rushlight._codegen.kernels import winograd as kernels
-from rushlight._codegen.kernels.schemes import SCHEMES, WIDE, Scheme
+from rushlight._codegen.kernels.schemes import RUN, SCHEMES, WIDE, Scheme, rows_of, tiles_of
 from rushlight._codegen.types import f32
 from rushlight.core.dtype_sets import F32
 
@@ -59,7 +59,7 @@ def cycles(
     block = 2 * sizes()["L"]
     wide = s.outputs * apart
     tiles = n * up(out[0], wide) * up(out[1], wide) * apart * apart
-    products = tiles * s.products**2 * (c + 8 * up(c, kernels.RUN)) * up(o, block) * block / 32
+    products = tiles * s.products**2 * (c + 8 * up(c, RUN)) * up(o, block) * block / 32
     ways = tiles * (s.values**2 * c + s.points**2 * o) / 4 + s.products**2 * c * o / 5
     taps = s.taps**2 / (4 if s.doubles else 1)
     ordered = n * out[0] * out[1] * taps * c * up(o, block // 2) * block / 54
@@ -95,8 +95,8 @@ def scheme_for(problem: Problem) -> int | None:
         return None
     found = []
     for number in NUMBERS.get((k, step), ()):
-        most = kernels.ROOM // (SCHEMES[number].values ** 2 * kernels.RUN * up(c, kernels.RUN))
-        most = min(most, kernels.tiles_of(number))
+        most = kernels.ROOM // (SCHEMES[number].values ** 2 * RUN * up(c, RUN))
+        most = min(most, tiles_of(number))
         if most < max(sizes()["MR"], apart * apart) or (number == WIDE and apart > 1):
             continue
         quick, ordered = cycles(SCHEMES[number], n, c, o, out, apart, p.direction == "weight")
@@ -153,11 +153,11 @@ def plan_of(
     block = 2 * sizes()["L"]
     down, across = up(y[2], s.outputs * apart), up(y[3], s.outputs * apart)
     rows = sizes()["MR"]
-    most = kernels.tiles_of(number, weight)
+    most = tiles_of(number, weight)
     if not weight:
         most = min(
             most,
-            kernels.ROOM // (s.values**2 * kernels.RUN * up(c, kernels.RUN)) // rows * rows,
+            kernels.ROOM // (s.values**2 * RUN * up(c, RUN)) // rows * rows,
         )
     most //= apart * apart
     pieces = up(across, most)
@@ -172,7 +172,7 @@ def plan_of(
     plan[Plan.APART], plan[Plan.X_LAST], plan[Plan.Y_LAST] = apart, x_last, y_last
     plan[Plan.X_IMAGE], plan[Plan.Y_IMAGE] = (a[1] * a[2] * a[3] for a in (x, y))
     if weight:
-        blocks = up(c, kernels.rows_of(number)) * up(o, kernels.RUN)
+        blocks = up(c, rows_of(number)) * up(o, RUN)
         split = up(lines, min(up(SUMS, blocks), chunks))
         plan[Plan.SPLIT], plan[Plan.SPLITS] = split, up(lines, split)
         plan[Plan.CHUNKS] = blocks * plan[Plan.SPLITS]
@@ -228,10 +228,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
             b[:o] = bias[group * o : group * o + o]
         if not fused:
             size = (
-                scheme.products**2
-                * (kernels.RUN * 2 * lanes + kernels.GAP)
-                * up(c, kernels.RUN)
-                * up(o, 2 * lanes)
+                scheme.products**2 * (RUN * 2 * lanes + kernels.GAP) * up(c, RUN) * up(o, 2 * lanes)
             )
             u = np.empty(size, F32)
             kernels.transform_windows.compiled(

@@ -174,3 +174,19 @@ WIDE3 = interpolated([Fraction(0), _NEAR, -_NEAR, _FAR, -_FAR], 4, 3)
 
 SCHEMES = (DENSE3, DENSE5, HALVED3, HALVED4, DOUBLED3, DOUBLED4, WIDE3)
 WIDE = SCHEMES.index(WIDE3)  # 4 x 4 results together; whole numbers are rounded
+
+TILES = 48  # of a chunk, at most
+RUN = 64  # channels of a tile that lie together
+
+
+def tiles_of(s: int, weight: bool = False) -> int:
+    """Tiles of a chunk, at most; for WIDE, which has many values, and a gradient of windows fewer, so that all lies in the
+    second-level cache."""
+    if s != WIDE:
+        return TILES
+    return TILES // 2 if weight else TILES * 3 // 4
+
+
+def rows_of(s: int) -> int:
+    """Channels of the input in a block of a gradient; columns are RUN."""
+    return RUN if s == WIDE or SCHEMES[s].products < 5 else RUN // 2

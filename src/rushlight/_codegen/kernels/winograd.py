@@ -32,28 +32,13 @@ from rushlight._codegen.conv_plan import WinogradPlan
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.conv import LINE, write_columns, write_lines
 from rushlight._codegen.kernels.gemm import transposed
-from rushlight._codegen.kernels.schemes import SCHEMES, WIDE
+from rushlight._codegen.kernels.schemes import RUN, SCHEMES, rows_of, tiles_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
-TILES = 48  # of a chunk, at most
 ROOM = 16 * 60 * 512  # elements of the matrices of a chunk's inputs, together, at most
-RUN = 64  # channels of a tile that lie together
 AHEAD = 8  # channels whose windows are fetched in advance
 GAP = 16  # elements between the matrices, which else would share a few lines of the cache
-
-
-def tiles_of(s: int, weight: bool = False) -> int:
-    """Tiles of a chunk, at most; for WIDE, which has many values, and a gradient of windows fewer, so that all lies in the
-    second-level cache."""
-    if s != WIDE:
-        return TILES
-    return TILES // 2 if weight else TILES * 3 // 4
-
-
-def rows_of(s: int) -> int:
-    """Channels of the input in a block of a gradient; columns are RUN."""
-    return RUN if s == WIDE or SCHEMES[s].products < 5 else RUN // 2
 
 
 @inline
