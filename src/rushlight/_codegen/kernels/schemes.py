@@ -23,8 +23,6 @@ order; by the usual points 0, 1, -1, 2, -2 they are twice as large.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 Row = tuple[float, ...]
 Rows = tuple[Row | tuple[Row, ...], ...]
 
@@ -72,41 +70,41 @@ def turned(rows: tuple[tuple[Row, ...], ...], size: int) -> tuple[tuple[Row, ...
     return tuple(found)
 
 
-def row_of(numbers: list[Fraction]) -> tuple[Row, ...]:
+def row_of(numbers: list[float]) -> tuple[Row, ...]:
     """A row of a matrix: what has the factor 1 first."""
-    parts: dict[Fraction, list[float]] = {}
+    parts: dict[float, list[float]] = {}
     for k, number in enumerate(numbers, 1):
         if number:
             parts.setdefault(abs(number), []).append(k if number > 0 else -k)
     order = sorted(parts, key=lambda factor: factor != 1)
-    return tuple([(float(factor), *parts[factor]) for factor in order])
+    return tuple([(factor, *parts[factor]) for factor in order])
 
 
-def interpolated(points: list[Fraction], outputs: int, taps: int) -> Scheme:
-    """F(outputs, taps) by interpolation at points, outputs + taps - 2 of them, and infinity."""
+def interpolated(points: list[float], outputs: int, taps: int) -> Scheme:
+    """F(outputs, taps) by interpolation at points, outputs + taps - 2 of them, and infinity.
 
-    def product(roots: list[Fraction]) -> list[Fraction]:
+    The points have few bits: all is exact but the quotients.
+    """
+
+    def product(roots: list[float]) -> list[float]:
         """The coefficients of the polynomial with these roots."""
-        found = [Fraction(1)]
+        found = [1.0]
         for root in roots:
-            found = [
-                a - root * b
-                for a, b in zip([Fraction(0), *found], [*found, Fraction(0)], strict=True)
-            ]
+            found = [a - root * b for a, b in zip([0.0, *found], [*found, 0.0], strict=True)]
         return found
 
-    edge, nothing = outputs + taps - 1, Fraction(0)
+    edge, nothing = outputs + taps - 1, 0.0
     others = [[q for q in points if q != p] for p in points]
-    forth = [[*product(rest), Fraction(0)] for rest in others] + [product(points)]
+    forth = [[*product(rest), 0.0] for rest in others] + [product(points)]
     windows, back = [], []
     for p, rest in zip(points, others, strict=True):
-        scale = Fraction(1)
+        scale = 1.0
         for q in rest:
             scale *= p - q
         windows.append([p**k / scale for k in range(taps)])
         back.append([p**k for k in range(outputs)])
-    windows.append([nothing] * (taps - 1) + [Fraction(1)])
-    back.append([nothing] * (outputs - 1) + [Fraction(1)])
+    windows.append([nothing] * (taps - 1) + [1.0])
+    back.append([nothing] * (outputs - 1) + [1.0])
     each = tuple(range(edge))
     return Scheme(
         outputs, edge, taps, tuple(map(row_of, forth)), tuple(map(row_of, windows)), each, each,
@@ -169,8 +167,8 @@ DOUBLED4 = Scheme(
 )  # fmt: skip
 
 # Windows of 3, step 1.
-_NEAR, _FAR = Fraction(3, 4), Fraction(3, 2)
-WIDE3 = interpolated([Fraction(0), _NEAR, -_NEAR, _FAR, -_FAR], 4, 3)
+_NEAR, _FAR = 0.75, 1.5
+WIDE3 = interpolated([0.0, _NEAR, -_NEAR, _FAR, -_FAR], 4, 3)
 
 SCHEMES = (DENSE3, DENSE5, HALVED3, HALVED4, DOUBLED3, DOUBLED4, WIDE3)
 WIDE = SCHEMES.index(WIDE3)  # 4 x 4 results together; whole numbers are rounded
