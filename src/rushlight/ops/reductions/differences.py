@@ -204,7 +204,7 @@ def slope(x: Tensor, d: int, spacing: Any, edge_order: int) -> Tensor:
     n = x.shape[d]
 
     def part(start: int, size: int) -> Tensor:
-        return x.narrow(d, start, size)
+        return slice_dim(x, d, start, start + size)
 
     if hasattr(spacing, "_array"):
         h = spacing.diff().reshape(-1, *(1,) * (x.ndim - d - 1))
@@ -212,11 +212,10 @@ def slope(x: Tensor, d: int, spacing: Any, edge_order: int) -> Tensor:
         first, last = h.narrow(0, 0, 1), h.narrow(0, n - 2, 1)
     else:
         before = after = first = last = spacing
-    middle = part(1, n - 2)
     if hasattr(spacing, "_array"):
         inner = (
             part(0, n - 2) * (-after / (before * (before + after)))
-            + middle * ((after - before) / (before * after))
+            + part(1, n - 2) * ((after - before) / (before * after))
             + part(2, n - 2) * (before / (after * (before + after)))
         )
     else:
