@@ -57,10 +57,28 @@ def test_a_size_that_decides_is_a_constant():
     def f(x):
         return x * 2 if x.shape[0] > 4 else x.view(-1, x.shape[0])
 
-    traced = make_fx(f, tracing_mode="symbolic")(torch.randn(3, 4))
+    with pytest.warns(UserWarning, match=r"depends on the sizes \[3\]"):
+        traced = make_fx(f, tracing_mode="symbolic")(torch.randn(3, 4))
     x = torch.randn(3, 6)
     torch.testing.assert_close(traced(x), f(x))
     assert not any("mul" in str(n.target) for n in traced.graph.nodes)
+
+
+@pytest.mark.parametrize(
+    ("f", "sizes"),
+    [
+        (lambda x: x.view(2 * x.shape[0], -1) + x.shape[1], [(3, 4), (5, 6), (2, 10)]),
+        (lambda x: x.reshape(x.shape[0] // 2, 2, -1).sum(1), [(6, 4), (8, 3), (2, 1)]),
+        (lambda x: x.view(-1, 2), [(6, 3), (5, 4)]),
+        (lambda x: x.unflatten(1, (x.shape[1] // 3, 3)) * x.shape[0], [(5, 6), (4, 9)]),
+    ],
+)
+def test_sizes_that_must_be_divisible(f, sizes, recwarn):
+    traced = make_fx(f, tracing_mode="symbolic")(torch.randn(*sizes[0]))
+    for size in sizes:
+        x = torch.randn(*size)
+        assert torch.equal(traced(x), f(x))
+    assert not [w for w in recwarn if "depends on the sizes" in str(w.message)]
 
 
 def test_the_inputs_are_not_written_to():

@@ -23,7 +23,9 @@ SMALLEST = len(_STEPS)  # the trace of the smallest sizes
 class Symbols:
     """The dynamic dimensions: which there are, what sizes each trace has, where they come from."""
 
-    def __init__(self) -> None:
+    def __init__(self, multiples: bool = False) -> None:
+        """`multiples`: the traces have multiples of the example's sizes, which share its divisors."""
+        self.multiples = multiples
         self.roots: dict[str, tuple[int, int, int | None]] = {}  # name -> (example, min, max)
         self.dims: dict[
             str, dict[int, tuple[str, int, int]]
@@ -67,7 +69,9 @@ class Symbols:
         found = {}
         for k, (name, (example, low, high)) in enumerate(self.roots.items()):
             rise, more = _STEPS[nr]
-            size = example + rise + more * k
+            size = (
+                example * (1 + nr + k * (nr > 0)) if self.multiples else example + rise + more * k
+            )
             if high is not None and size > high:  # below the example, then
                 size = example - rise - more * k
             if nr and (size < max(low, 1) or (high is not None and size > high)):

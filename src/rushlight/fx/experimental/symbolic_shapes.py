@@ -4,12 +4,14 @@ Note [Symbolic sizes]
     Sizes are plain numbers while a function runs; there is no `SymInt`. A function is traced several times, with
     other sizes each time, as `torch.export` does (Note [Sizes by comparison] in export/dynamic_shapes.py), and the
     graphs become one: a number that differs is an expression of `aten.sym_size` of an input. Dimensions of the
-    same size have the same symbol, those of size 0 and 1 are constants, as in PyTorch. A size on which the
-    operators depend, by an `if` or because nothing else fits, is a constant of the graph.
+    same size have the same symbol, those of size 0 and 1 are constants, as in PyTorch. Where larger sizes do not
+    fit (`x.view(2, -1)`), multiples of the sizes may. A size on which the operators depend, by an `if` or because
+    nothing else fits, is a constant of the graph, and a warning says so.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +29,8 @@ __all__ = [
 
 def traced_at_sizes(trace: Callable[..., GraphModule], *args: Any) -> GraphModule:
     """The module that `trace(*args)` gives, with expressions where its graph depends on the sizes of tensors."""
+    from rushlight.export.unify import Symbols
+
     first = trace(*args)
     leaves, spec = pytree.tree_flatten(args)
     names = [str(n.target) for n in first.graph.nodes if n.op == "placeholder"]
@@ -35,13 +39,24 @@ def traced_at_sizes(trace: Callable[..., GraphModule], *args: Any) -> GraphModul
         return first
 
     def attempt(kept: list[int]) -> GraphModule | None:
-        return unified_trace(trace, names, leaves, spec, kept)
+        for multiples in (False, True):
+            found = unified_trace(trace, names, leaves, spec, kept, Symbols(multiples))
+            if found is not None:
+                return found
+        return None
 
     whole = attempt(sizes)
     if whole is not None:
         return whole
     kept = [n for n in sizes if len(sizes) > 1 and attempt([n]) is not None]
-    return (attempt(kept) if kept else None) or first
+    found = attempt(kept) if kept else None
+    fixed = [n for n in sizes if found is None or n not in kept]
+    warnings.warn(
+        f"make_fx(tracing_mode='symbolic'): the function depends on the sizes {fixed}, which are constants of its graph: "
+        "call it with tensors of these sizes alone.",
+        stacklevel=3,
+    )
+    return found or first
 
 
 def plain(t: Any) -> bool:
@@ -50,13 +65,12 @@ def plain(t: Any) -> bool:
 
 
 def unified_trace(
-    trace: Callable[..., GraphModule], names: list[str], leaves: list, spec: Any, kept: list[int]
-) -> GraphModule | None:
+    trace: Callable[..., GraphModule], names: list[str], leaves: list, spec: Any, kept: list[int], symbols: Any,
+) -> GraphModule | None:  # fmt: skip
     """The graphs of several sizes in place of those in `kept` as one; None where they differ otherwise."""
     from rushlight.export.errors import ExportError
-    from rushlight.export.unify import Symbols, resized, unified
+    from rushlight.export.unify import resized, unified
 
-    symbols = Symbols()
     for name, t in zip(names, leaves, strict=True):
         for d, n in enumerate(t.shape if plain(t) else ()):
             if n in kept:
