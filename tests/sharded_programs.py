@@ -577,16 +577,20 @@ def moved_states():
 
 def stepped_in_backward():
     """Hooks after the gradients of sharded parameters run when these are sums: an optimizer steps while backward goes on."""
+    from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP
     from rushlight.distributed.fsdp import fully_shard
     from rushlight.distributed.optim import _apply_optimizer_in_backward
 
     start()
-    for way in ("hooks", "applied"):
+    for kind, way in itertools.product(("spread", "flat", "row"), ("hooks", "applied")):
         torch.manual_seed(0)
         net = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2))
         plain, seen = copy.deepcopy(net), []
-        fully_shard(net[0])
-        fully_shard(net)
+        if kind == "spread":
+            fully_shard(net[0])
+            fully_shard(net)
+        else:
+            net = FSDP(net, use_orig_params=kind == "flat")
         if way == "applied":
             _apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 0.1})
         optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in net.parameters()}
@@ -605,10 +609,10 @@ def stepped_in_backward():
             plain(x).square().sum().backward()
             optimizer.step()
             optimizer.zero_grad()
-        assert len(seen) == (12 if way == "hooks" else 0)
-        for a, b in zip(net.parameters(), plain.parameters()):
-            assert a.grad is None
-            torch.testing.assert_close(a.full_tensor(), b.detach())
+        assert len(seen) == (3 * len(list(net.parameters())) if way == "hooks" else 0)
+        assert all(p.grad is None for p in net.parameters())
+        for a, b in zip(net.state_dict().values(), plain.parameters()):
+            torch.testing.assert_close(a.full_tensor() if kind == "spread" else a, b.detach())
 
 
 def zero_within_backward():

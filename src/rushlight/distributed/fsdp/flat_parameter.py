@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
-from rushlight.distributed.fsdp.sharded_parameter import ShardedParameter
+from rushlight.distributed.fsdp.sharded_parameter import ShardedParameter, call_hooks
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 
@@ -161,6 +161,7 @@ class FlatParameter(ShardedParameter):
             else:
                 with rushlight.no_grad():
                     parameter.grad.add_(rows)
+            call_hooks(parameter)
         return None
 
     def gradient(self) -> Tensor | None:

@@ -81,6 +81,14 @@ def local(tensor: Tensor) -> Tensor:
     return getattr(tensor, "_local_tensor", tensor)
 
 
+def call_hooks(parameter: Any) -> None:
+    """Call what is to be called after a gradient of a parameter that no backward comes to itself."""
+    leaf = edge_of(parameter)
+    if leaf is not None and leaf.hooks is not None:
+        for hook in tuple(leaf.hooks.accumulated.values()):
+            hook(parameter)
+
+
 class ShardedParameter:
     """One parameter: `sharded`, which optimizers see, has rows of it, `unsharded` has all while a module computes."""
 
@@ -209,10 +217,7 @@ class ShardedParameter:
         else:
             with rushlight.no_grad():
                 local(self.sharded.grad).add_(rows)
-        leaf = edge_of(self.sharded)
-        if leaf is not None and leaf.hooks is not None:  # no backward of its own comes to it
-            for hook in tuple(leaf.hooks.accumulated.values()):
-                hook(self.sharded)
+        call_hooks(self.sharded)
 
     def like_sharded(self, part: Tensor) -> Tensor:
         """Rows as a tensor of the sharded parameter's kind."""
