@@ -86,14 +86,12 @@ def three_ways(x, w, g, problem):
 
 
 def check(x, w, g, problem):
-    most = 4
-    if any(winograd.scheme_for(p) == schemes.WIDE for p in problem.values()):
-        most = 16
     for result, exact, size in three_ways(x, w, g, problem):
         assert result.dtype == np.float32
         assert result.shape == exact.shape
         # A result also has roundings of the size of its neighbours' sums.
-        assert np.abs(result - exact).max() <= most * EPS * size.max()
+        assert (np.abs(result - exact) <= 30 * EPS * size.max()).all()
+        assert np.abs(result - exact).max() <= 4 * EPS * size.max()
 
 
 def whole(rows, size):
@@ -110,7 +108,7 @@ def whole(rows, size):
 def test_schemes_are_identities(number):
     """For unit inputs and unit weights, which is all of them: both sides are bilinear."""
     s = schemes.SCHEMES[number]
-    (k, step), *_ = (key for key, value in winograd.NUMBERS.items() if number in value)
+    (k, step), *_ = (key for key, value in winograd.NUMBERS.items() if value == number)
     numbers, back = whole(s.windows, s.taps), whole(s.back, s.points)
     products = np.zeros((s.points, s.taps, s.edge))
     for p, i in enumerate(s.point):
@@ -126,7 +124,7 @@ def test_schemes_are_identities(number):
                 exact[y, tap, d] = 1
             elif d % 2 == 0:
                 exact[y, tap, d // 2 + k - 3] = 1
-    assert np.abs(found - exact).max() <= (1e-14 if number == schemes.WIDE else 0)
+    assert np.array_equal(found, exact)
     assert np.array_equal(whole(s.spread, s.outputs), back.T)
     assert np.array_equal(whole(s.gathered, s.products), numbers.T)
 
@@ -163,15 +161,6 @@ def test_kinds(kind, n, c, o, h, w, p):
         check(*arrays(n, c, o, h, w, p, k, step, apart))
 
 
-@pytest.mark.parametrize("number", winograd.NUMBERS[3, 1])
-def test_each_scheme_of_whole_windows(number, monkeypatch):
-    monkeypatch.setitem(winograd.NUMBERS, (3, 1), (number,))
-    for sizes in ((2, 64, 64, 32, 32, 1), (3, 33, 70, 5, 11, 2), (1, 96, 32, 57, 9, 0)):
-        x, w, g, problem = arrays(*sizes)
-        assert {winograd.scheme_for(p) for p in problem.values()} == {number}
-        check(x, w, g, problem)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("c", "size"), [(64, 16), (128, 8), (256, 4)])
 def test_errors_are_those_of_sums_in_order(c, size, kind):
@@ -188,14 +177,11 @@ def test_errors_are_those_of_sums_in_order(c, size, kind):
     )
     for (result, exact, _), other in zip(three_ways(x, w, g, problem), ordered, strict=False):
         wrong, bound = (np.sqrt(np.mean((a - exact) ** 2)) for a in (result, other))
-        most = 4 if kind == (3, 1, 1) else 2 if step == 1 else 3
-        assert wrong <= most * bound
+        assert wrong <= (2 if step == 1 else 3) * bound
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whole_numbers_are_exact(kind, monkeypatch):
-    """By all schemes but one, whose factors are no powers of two."""
-    monkeypatch.setitem(winograd.NUMBERS, (3, 1), (0,))
+def test_whole_numbers_are_exact(kind):
     k, step, apart = kind
     x, w, g, problem = arrays(3, 32, 64, 9, 8, 2, k, step, apart)
     for result, exact, _ in three_ways(np.rint(4 * x), 4 * np.rint(4 * w), np.rint(4 * g), problem):
@@ -292,11 +278,9 @@ def test_which_scheme():
         fields = (x, w, y, stride, padding, dilation, groups, np.dtype("f4"), False)
         return winograd.scheme_for(Problem("forward", *fields))
 
-    wide = schemes.SCHEMES.index(schemes.WIDE3)
-    assert number() == number(padding=(0, 0)) == number(padding=(2, 2)) == wide == schemes.WIDE
-    assert number(channels=BLOCK - 1) == number(channels=1024) == number(groups=2) == wide
     dense = schemes.SCHEMES.index(schemes.DENSE3)
-    assert number(x=(8, 2 * BLOCK, 2, 2)) == number(x=(1, 1024, 4, 4), channels=1024) == dense
+    assert number() == number(padding=(0, 0)) == number(padding=(2, 2)) == dense
+    assert number(channels=BLOCK - 1) == number(channels=1024) == number(groups=2) == dense
     assert number(dilation=(2, 2)) == number(dilation=(2, 2), padding=(4, 4)) == dense
     assert number(stride=(2, 2)) == schemes.SCHEMES.index(schemes.HALVED3)
     assert number(stride=(2, 2), kernel=(4, 4)) == schemes.SCHEMES.index(schemes.HALVED4)

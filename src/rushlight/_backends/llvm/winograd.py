@@ -2,8 +2,8 @@
 step 2 and their transposes, with fewer multiplications than their sums have.
 
 `_codegen/kernels/winograd.py` says how. As long as all numbers are finite, results differ from those of sums in
-order by roundings, of about the size that sums in order have, of WIDE up to four times that (relative to the largest
-product of an input and a weight within a window, where those of sums in order are to the products that exist).
+order by roundings, of about the size that sums in order have (relative to the largest product of an
+input and a weight within a window, where those of sums in order are to the products that exist).
 Where a result is not finite (an input is not, or a sum overflowed) the functions give None, and the
 caller sums in order.
 """
@@ -20,7 +20,7 @@ from rushlight._backends.reference.conv import empty
 from rushlight._codegen import product_sizes
 from rushlight._codegen.conv_plan import WinogradPlan as Plan
 from rushlight._codegen.kernels import winograd as kernels
-from rushlight._codegen.kernels.schemes import RUN, SCHEMES, WIDE, Scheme, rows_of, tiles_of
+from rushlight._codegen.kernels.schemes import RUN, SCHEMES, TILES, Scheme, rows_of
 from rushlight._codegen.types import f32
 from rushlight.core.dtype_sets import F32
 
@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 LOSS = threshold(100)  # percent of the time of sums in order from which on those are preferred
 AGAIN = 2  # chunks of tiles up to which each of them transforms the windows for itself,
 HUGE, OFTEN = 1 << 20, 8  # and where there are so many transformed numbers
-THIN = 8  # channels up to which sums in order take less time than `cycles` says
 SHARES = 4  # that a convolution is cut into at least
 LARGE = 1 << 17  # numbers of transformed windows that do not stay in the second-level cache
 SUMS = 8  # and a gradient of windows
 NUMBERS = {  # of schemes, by windows and step; of transposes, 0 instead of the step
-    (3, 1): (0, WIDE), (5, 1): (1,), (3, 2): (2,), (4, 2): (3,), (3, 0): (4,), (4, 0): (5,),
+    (3, 1): 0, (5, 1): 1, (3, 2): 2, (4, 2): 3, (3, 0): 4, (4, 0): 5,
 }  # fmt: skip
 
 
@@ -51,20 +50,16 @@ def up(a: int, by: int) -> int:
     return -(-a // by)
 
 
-def cycles(
-    s: Scheme, n: int, c: int, o: int, out: Ints, apart: int, weight: bool
-) -> tuple[float, float]:
-    """About how many cycles a core works on a convolution by a scheme, and by sums in order; on the gradient of its
-    `weight`."""
+def cycles(s: Scheme, n: int, c: int, o: int, out: Ints, apart: int) -> tuple[float, float]:
+    """About how many cycles a core works on a convolution by a scheme, and by sums in order."""
     block = 2 * sizes()["L"]
     wide = s.outputs * apart
     tiles = n * up(out[0], wide) * up(out[1], wide) * apart * apart
     products = tiles * s.products**2 * (c + 8 * up(c, RUN)) * up(o, block) * block / 32
     ways = tiles * (s.values**2 * c + s.points**2 * o) / 4 + s.products**2 * c * o / 5
-    taps = s.taps**2 / (4 if s.doubles else 1)
+    taps = s.taps**2 / (4 if s.outputs == 4 else 1)
     ordered = n * out[0] * out[1] * taps * c * up(o, block // 2) * block / 54
-    few = 1.5 if weight else 0.8
-    return products + ways, ordered * (few if o <= block // 2 else 1)
+    return products + ways, ordered * (0.8 if o <= block // 2 else 1)
 
 
 @lru_cache(maxsize=1024)
@@ -78,38 +73,28 @@ def scheme_for(problem: Problem) -> int | None:
         return None
     (k, _), (step, _), (apart, _), (pad, _) = p.kernel, p.stride, p.dilation, padding
     transposed = p.direction == "transposed"
+    number = NUMBERS.get((k, 0 if transposed and step == 2 else step))
+    if number is None:
+        return None
     read, written = (p.y, p.x) if transposed else (p.x, p.y)
     n, (h, w), out = read[0], read[2:], written[2:]
-    c, o = read[1] // p.groups, written[1] // p.groups
-    if min(n, c, o, *out) < 1:
-        return None
-    if transposed and step == 2:
+    if SCHEMES[number].outputs == 4:
         good = pad == 1 and apart == 1
         good = good and all(m in (2 * i + k - 4, 2 * i + k - 3) for m, i in zip(out, (h, w), strict=True))  # fmt: skip
-        step = 0
     else:
         reach = apart * (k - 1) + 1
         good = (step == 1 or apart == 1) and 0 <= pad < reach
         good = good and out == ((h + 2 * pad - reach) // step + 1, (w + 2 * pad - reach) // step + 1)  # fmt: skip
-    if not good:
+    c, o = read[1] // p.groups, written[1] // p.groups
+    most = kernels.ROOM // (SCHEMES[number].values ** 2 * RUN * up(c, RUN)) if c else 0
+    if not good or min(n, c, o, *out) < 1 or most < max(sizes()["MR"], apart * apart):
         return None
-    found = []
-    for number in NUMBERS.get((k, step), ()):
-        most = kernels.ROOM // (SCHEMES[number].values ** 2 * RUN * up(c, RUN))
-        most = min(most, tiles_of(number))
-        if most < max(sizes()["MR"], apart * apart) or (number == WIDE and apart > 1):
-            continue
-        quick, ordered = cycles(SCHEMES[number], n, c, o, out, apart, p.direction == "weight")
-        if not LOSS or (100 * quick < LOSS * ordered and not is_thin(p.direction, number, c, o)):
-            found.append((quick, number))
-    return min(found)[1] if found else None
-
-
-def is_thin(direction: str, number: int, c: int, o: int) -> bool:
-    """Whether there are so few channels that nothing is compared."""
-    if direction == "weight":
-        return o <= (THIN if number == WIDE else 2 * THIN)
-    return number == WIDE and min(c, o) <= THIN
+    if apart * apart > TILES:
+        return None
+    if p.direction == "weight" and LOSS and o <= 16:
+        return None
+    quick, ordered = cycles(SCHEMES[number], n, c, o, out, apart)
+    return number if not LOSS or 100 * quick < LOSS * ordered else None
 
 
 def padding_of(problem: Problem) -> Ints:
@@ -153,10 +138,10 @@ def plan_of(
     block = 2 * sizes()["L"]
     down, across = up(y[2], s.outputs * apart), up(y[3], s.outputs * apart)
     rows = sizes()["MR"]
-    most = tiles_of(number, weight)
+    most = TILES
     if not weight:
         most = min(
-            most,
+            TILES,
             kernels.ROOM // (s.values**2 * RUN * up(c, RUN)) // rows * rows,
         )
     most //= apart * apart
@@ -206,7 +191,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     c, o = x.shape[1] // groups, shape[1] // groups
     y = empty(shape, F32, channels_last)
     scheme, p = SCHEMES[number], padding_of(problem)[0]
-    if scheme.doubles:  # the first result sees the input from there on
+    if scheme.outputs == 4:  # the first result sees the input from there on
         p = scheme.taps - 3
     steps = (taps * o, taps) if transposed else (taps, taps * c)
     plan = plan_of(
@@ -216,7 +201,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     wrong = np.zeros(1, F32)
     again = OFTEN if scheme.products**2 * c * o > HUGE else AGAIN
     fused = bool(plan[Plan.CHUNKS] <= again * plan[Plan.PARTS])
-    flipped = transposed and not scheme.doubles
+    flipped = transposed and scheme.outputs == 2
     lanes = known["L"]
     for group in range(groups):
         part, b = w, bias

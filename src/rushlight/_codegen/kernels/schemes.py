@@ -4,7 +4,7 @@ A scheme takes `edge` inputs d, which begin `step` after those of the scheme bef
 `taps` weights w. `forth` makes values of d, `windows` makes numbers of w; product p is number p times
 value `value[p]`, and is added to point `point[p]`; `back` makes results of the points. In the tables
 each row lists what is added: k for the k-th of the vector (from 1 on), -k for its negative; then
-all is multiplied by the row's first entry. A row may be several such sums, which are added. A scheme is the identity
+all is multiplied by the row's first entry. A scheme is the identity
 
     y = back z,  z[i] = sum over products p with point[p] = i of (windows w)[p] (forth d)[value[p]]
 
@@ -15,16 +15,12 @@ len(windows) ^ 2 for outputs ^ 2 results, instead of (taps outputs) ^ 2.
 DENSE3 is Winograd's F(2, 3). The others are made of it and of F(2, 2) (two taps, two results: 3
 multiplications), which has the points of F(2, 3) without the third, and of plain products. Since
 points are shared, the results of parts are added before the way back. Factors are 1 and 1/2, so
-errors stay those of sums in order, about. WIDE3 is F(4, 3): 36 multiplications for 16 results instead of 64 by
-DENSE3. It is interpolation at 0, 3/4, -3/4, 3/2, -3/2 and infinity, points of which errors stay small (B. Barabasz
-et al., "Error analysis and improving the accuracy of Winograd convolution", 2020): two to four times those of sums in
-order; by the usual points 0, 1, -1, 2, -2 they are twice as large.
+errors stay those of sums in order, about.
 """
 
 from __future__ import annotations
 
 Row = tuple[float, ...]
-Rows = tuple[Row | tuple[Row, ...], ...]
 
 
 class Scheme:
@@ -35,81 +31,36 @@ class Scheme:
         step: int,
         edge: int,
         taps: int,
-        forth: Rows,
-        windows: Rows,
+        forth: tuple[Row, ...],
+        windows: tuple[Row, ...],
         value: tuple[int, ...],
         point: tuple[int, ...],
-        back: Rows,
+        back: tuple[Row, ...],
     ) -> None:
         self.step, self.edge, self.taps, self.outputs = step, edge, taps, len(back)
         self.value, self.point = value, point
         self.values, self.products, self.points = len(forth), len(windows), max(point) + 1
-        self.doubles = self.outputs > step  # of a transpose with step 2
         self.forth, self.windows, self.back = (
-            tuple([r if isinstance(r[0], tuple) else (r,) for r in m])
-            for m in (forth, windows, back)
+            tuple((r,) for r in m) for m in (forth, windows, back)
         )
-        self.spread = turned(self.back, self.points)
-        self.gathered = turned(self.windows, taps)
+        self.spread = turned(back, self.points)
+        self.gathered = turned(windows, taps)
 
     def __repr__(self) -> str:
         return f"Scheme({self.step}, {self.edge}, {self.taps}, {self.outputs})"
 
 
-def turned(rows: tuple[tuple[Row, ...], ...], size: int) -> tuple[tuple[Row, ...], ...]:
+def turned(rows: tuple[Row, ...], size: int) -> tuple[tuple[Row, ...], ...]:
     """The transpose, for `size` columns."""
     found = []
     for k in range(1, size + 1):
         parts: dict[float, list[float]] = {}
-        for i, row in enumerate(rows, 1):
-            for factor, *entries in row:
-                for sign in (1, -1):
-                    if sign * k in entries:
-                        parts.setdefault(factor, []).append(sign * i)
+        for i, (factor, *entries) in enumerate(rows, 1):
+            for sign in (1, -1):
+                if sign * k in entries:
+                    parts.setdefault(factor, []).append(sign * i)
         found.append(tuple((factor, *entries) for factor, entries in parts.items()))
     return tuple(found)
-
-
-def row_of(numbers: list[float]) -> tuple[Row, ...]:
-    """A row of a matrix: what has the factor 1 first."""
-    parts: dict[float, list[float]] = {}
-    for k, number in enumerate(numbers, 1):
-        if number:
-            parts.setdefault(abs(number), []).append(k if number > 0 else -k)
-    order = sorted(parts, key=lambda factor: factor != 1)
-    return tuple([(factor, *parts[factor]) for factor in order])
-
-
-def interpolated(points: list[float], outputs: int, taps: int) -> Scheme:
-    """F(outputs, taps) by interpolation at points, outputs + taps - 2 of them, and infinity.
-
-    The points have few bits: all is exact but the quotients.
-    """
-
-    def product(roots: list[float]) -> list[float]:
-        """The coefficients of the polynomial with these roots."""
-        found = [1.0]
-        for root in roots:
-            found = [a - root * b for a, b in zip([0.0, *found], [*found, 0.0], strict=True)]
-        return found
-
-    edge, nothing = outputs + taps - 1, 0.0
-    others = [[q for q in points if q != p] for p in points]
-    forth = [[*product(rest), 0.0] for rest in others] + [product(points)]
-    windows, back = [], []
-    for p, rest in zip(points, others, strict=True):
-        scale = 1.0
-        for q in rest:
-            scale *= p - q
-        windows.append([p**k / scale for k in range(taps)])
-        back.append([p**k for k in range(outputs)])
-    windows.append([nothing] * (taps - 1) + [1.0])
-    back.append([nothing] * (outputs - 1) + [1.0])
-    each = tuple(range(edge))
-    return Scheme(
-        outputs, edge, taps, tuple(map(row_of, forth)), tuple(map(row_of, windows)), each, each,
-        tuple([row_of(list(column)) for column in zip(*back, strict=True)]),
-    )  # fmt: skip
 
 
 # Windows of 3, step 1.
@@ -166,25 +117,12 @@ DOUBLED4 = Scheme(
     ((1, 1, 2), (1, 4, 5), (1, 2, 3), (1, 5, 6)),
 )  # fmt: skip
 
-# Windows of 3, step 1.
-_NEAR, _FAR = 0.75, 1.5
-WIDE3 = interpolated([0.0, _NEAR, -_NEAR, _FAR, -_FAR], 4, 3)
-
-SCHEMES = (DENSE3, DENSE5, HALVED3, HALVED4, DOUBLED3, DOUBLED4, WIDE3)
-WIDE = SCHEMES.index(WIDE3)  # 4 x 4 results together; whole numbers are rounded
+SCHEMES = (DENSE3, DENSE5, HALVED3, HALVED4, DOUBLED3, DOUBLED4)
 
 TILES = 48  # of a chunk, at most
 RUN = 64  # channels of a tile that lie together
 
 
-def tiles_of(s: int, weight: bool = False) -> int:
-    """Tiles of a chunk, at most; for WIDE, which has many values, and a gradient of windows fewer, so that all lies in the
-    second-level cache."""
-    if s != WIDE:
-        return TILES
-    return TILES // 2 if weight else TILES * 3 // 4
-
-
 def rows_of(s: int) -> int:
     """Channels of the input in a block of a gradient; columns are RUN."""
-    return RUN if s == WIDE or SCHEMES[s].products < 5 else RUN // 2
+    return RUN if SCHEMES[s].products < 5 else RUN // 2

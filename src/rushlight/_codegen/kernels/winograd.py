@@ -32,7 +32,7 @@ from rushlight._codegen.conv_plan import WinogradPlan
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.conv import LINE, write_columns, write_lines
 from rushlight._codegen.kernels.gemm import transposed
-from rushlight._codegen.kernels.schemes import RUN, SCHEMES, rows_of, tiles_of
+from rushlight._codegen.kernels.schemes import RUN, SCHEMES, TILES, rows_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
@@ -54,13 +54,10 @@ def combined(parts, v, T, L):
                 s = [s[0] + v[k - 1]]
             else:
                 s = [s[0] - v[-k - 1]]
-        if results:
-            if part[0] != 1:
-                s = [fma(s[0], splat(T(part[0]), L), results[0])]
-            else:
-                s = [results[0] + s[0]]
-        elif part[0] != 1:
+        if part[0] != 1:
             s = [s[0] * splat(T(part[0]), L)]
+        if results:
+            s = [results[0] + s[0]]
         results = s
     return results[0]
 
@@ -330,13 +327,13 @@ def convolve(S, FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], w
         SCHEMES[S].points,
         SCHEMES[S].outputs,
     )
-    EDGE, STEP, MOST = SCHEMES[S].edge, SCHEMES[S].step, tiles_of(S)
+    EDGE, STEP = SCHEMES[S].edge, SCHEMES[S].step
     for lo, hi in parallel(plan[WinogradPlan.CHUNKS], 1):
         v = array(T, ROOM + SCHEMES[S].values * SCHEMES[S].values * GAP)
         own = array(T, N * (RUN * 2 * L + GAP) if FUSED else L)
-        sums = array(T, POINTS * POINTS * ((MOST + MR) * 2 * L + GAP))
-        frame = array(T, MOST * max(EDGE * EDGE, 2 * OUT * OUT) * L)
-        across = i64((MOST + MR) * 2 * L + GAP)
+        sums = array(T, POINTS * POINTS * ((TILES + MR) * 2 * L + GAP))
+        frame = array(T, TILES * max(EDGE * EDGE, 2 * OUT * OUT) * L)
+        across = i64((TILES + MR) * 2 * L + GAP)
         apart = plan[WinogradPlan.APART]
         for t in range(lo, hi):
             part, rest = t % plan[WinogradPlan.PARTS], t // plan[WinogradPlan.PARTS]
@@ -445,14 +442,13 @@ def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Pt
     channels, lanes = plan[WinogradPlan.CHANNELS], plan[WinogradPlan.LANES]
     EDGE, STEP, OUT, K = SCHEMES[S].edge, SCHEMES[S].step, SCHEMES[S].outputs, SCHEMES[S].taps
     N, VALUES, POINTS, ROWS = SCHEMES[S].products, SCHEMES[S].values, SCHEMES[S].points, rows_of(S)
-    MOST = tiles_of(S, True)
     size = channels * lanes * (K * K)
     for lo, hi in parallel(plan[WinogradPlan.CHUNKS], 1):
-        of_v, of_u, square = i64(MOST * ROWS + GAP), i64(MOST * RUN + GAP), i64(ROWS * RUN + GAP)
-        v = array(T, VALUES * VALUES * (MOST * ROWS + GAP))
-        u = array(T, POINTS * POINTS * (MOST * RUN + GAP))
+        of_v, of_u, square = i64(TILES * ROWS + GAP), i64(TILES * RUN + GAP), i64(ROWS * RUN + GAP)
+        v = array(T, VALUES * VALUES * (TILES * ROWS + GAP))
+        u = array(T, POINTS * POINTS * (TILES * RUN + GAP))
         z = array(T, N * N * (ROWS * RUN + GAP))
-        frame = array(T, MOST * EDGE * EDGE * L)
+        frame = array(T, TILES * EDGE * EDGE * L)
         apart = plan[WinogradPlan.APART]
         terms = plan + WinogradPlan.TERMS
         for t in range(lo, hi):
