@@ -360,6 +360,8 @@ def test_histograms():
         hist, edges = torch.histogram(torch.tensor(a), bins)
         np.testing.assert_array_equal(hist.numpy(), np.histogram(a, edges.numpy())[0])
     assert torch.histc(torch.tensor([1.0, 2.0, 1.0]), 4, 0, 3).tolist() == [0, 2, 1, 0]
+    assert torch.histc(torch.tensor([1e38, -3e38]), 5).tolist() == [1, 0, 0, 0, 1]
+    assert torch.histc(torch.tensor([1e37, 2e37, -3e37]), 4, -1e38, 1e38).tolist() == [0, 1, 2, 0]
     assert torch.bincount(torch.tensor([1, 3, 1]), minlength=6).tolist() == [0, 2, 0, 1, 0, 0]
     points = np.random.RandomState(1).rand(50, 2)
     hist, edges = torch.histogramdd(torch.tensor(points), [3, 4], density=True)

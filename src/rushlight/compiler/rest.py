@@ -9,8 +9,9 @@ Note [Splits]
     A call is split only where nothing but the frames of its functions is in the middle of something, and each of them
     waits for the result of a call: not in a function that a built-in function called, nor in a generator, a loop over
     other iterators than Python's own, the handler of an exception or a mode such as autocast. In a block of `no_grad` the
-    program of the rest begins with calls not recorded, and ends as the block does. All that the rest needs must be values that a program can give (numbers, tensors, lists of them, objects from outside) or can be made anew:
-    functions, iterators, and objects of the function that nothing else holds.
+    program of the rest begins with calls not recorded, and ends as the block does. All that the rest needs must be values
+    that a program can give (numbers, tensors, lists of them, objects from outside) or can be made anew: functions,
+    iterators, and objects of the function that nothing else holds.
 
     Where a call cannot be split, or a capture is given up for the same reason twice, the next capture does not interpret
     the innermost call around it at which it can be (`foreign`), and is split there. A function without such a place runs

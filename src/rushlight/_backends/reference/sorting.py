@@ -243,6 +243,8 @@ def histc(a: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
     x = x[(x >= low) & (x <= high)]
     if x.dtype == np.float16:
         x = x.astype(np.float32)
+    if x.dtype == np.float32 and (high - low) * bins > np.finfo(np.float32).max:
+        x = x.astype(np.float64)  # numbers of bins would be infinite
     kind = x.dtype.type
     at = ((x - kind(low)) * kind(bins) / (kind(high) - kind(low))).astype(np.int64)
     return np.bincount(np.minimum(at, bins - 1), minlength=bins).astype(a.dtype)
