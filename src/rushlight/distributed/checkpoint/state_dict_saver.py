@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import rushlight
+from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import groups
 from rushlight.distributed.checkpoint.default_planner import DefaultSavePlanner
@@ -20,6 +21,14 @@ from rushlight.distributed.checkpoint.ranks import Ranks
 from rushlight.distributed.checkpoint.staging import AsyncStager, BlockingAsyncStager
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.checkpoint.storage import StorageWriter
+
+declare(
+    "emulated", "A thread of the same process saves.", "torch.distributed.checkpoint", "async_save(async_checkpointer_type=)",
+)  # fmt: skip
+declare(
+    "no-op", "Processes agree by collectives; states that wait to be written are not kept.", "torch.distributed.checkpoint",
+    "save(use_collectives=) async_save(use_collectives=) FileSystemWriter(cache_staged_state_dict=)",
+)  # fmt: skip
 
 __all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
 
