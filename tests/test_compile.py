@@ -1097,6 +1097,16 @@ def test_switches_of_dynamo_that_have_an_effect():
     assert len(g.programs) <= 2
 
 
+def test_errors_of_numbers_of_tensors_name_plain_classes():
+    def f(x):
+        return x.sum().item() + "a"
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        with pytest.raises(TypeError, match=r"for \+: 'float' and 'str'"):
+            compiled(torch.ones(3))
+
+
 def test_errors_of_a_back_end_may_be_suppressed():
     def backend(graph, inputs):
         raise ValueError("no back end")

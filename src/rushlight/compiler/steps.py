@@ -87,6 +87,8 @@ class RuntimeStr(str):
 
 
 RUNTIME = {RuntimeFloat: float, RuntimeInt: int, RuntimeStr: str}
+for _kind, _plain in RUNTIME.items():  # errors of Python's operators name the class of a value
+    _kind.__name__ = _kind.__qualname__ = _plain.__name__
 RUNTIME_CLASSES: dict[type, type] = {plain: kind for kind, plain in RUNTIME.items()}
 
 
