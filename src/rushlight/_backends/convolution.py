@@ -43,6 +43,11 @@ class Problem:
         """A problem like this one, with other values under some names."""
         return Problem(**{name: getattr(self, name) for name in self.__slots__} | others)
 
+    def __fx_create_arg__(self, tracer: Any) -> Any:
+        """The node of a graph that makes it: the graph's constants are plain."""
+        made = {name: getattr(self, name) for name in self.__slots__}
+        return tracer.create_node("call_function", Problem, (), made)
+
     @property
     def sizes(self) -> Ints:
         """The spatial sizes of the input."""

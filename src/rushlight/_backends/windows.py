@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 Ints = tuple[int, ...]
 
 
@@ -20,6 +22,11 @@ class Windows:
     ) -> None:
         self.sizes, self.kernel, self.stride = sizes, kernel, stride
         self.padding, self.dilation, self.out = padding, dilation, out
+
+    def __fx_create_arg__(self, tracer: Any) -> Any:
+        """The node of a graph that makes them: the graph's constants are plain."""
+        made = {name: getattr(self, name) for name in self.__slots__}
+        return tracer.create_node("call_function", Windows, (), made)
 
     @property
     def steps(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
