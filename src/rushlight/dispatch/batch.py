@@ -61,6 +61,7 @@ class Batch(Lifted):
 
     def __init__(self, value: Tensor, level: Level, has: bool = True) -> None:
         self.value, self.level, self.has = value, level, has
+        self.dtype = value._array.dtype
         self.given: tuple[Tensor, int] | None = None
         if value._edge is not None and value.requires_grad:
             level.history = True
@@ -83,10 +84,6 @@ class Batch(Lifted):
     def strides(self) -> tuple[int, ...]:
         s = self.value._array.strides
         return s[1:] if self.has else s
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.value._array.dtype
 
     def to_numpy(self) -> np.ndarray:
         if self.has:  # the parameters of random numbers; what reads others has a rule

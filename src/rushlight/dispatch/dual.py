@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import cpu, devices
+from rushlight._backends import cpu, devices, sparse
 from rushlight._backends.sparse import Sparse
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import count_mode, thread
@@ -62,7 +62,7 @@ class Dual(Lifted):
     transform = "forward mode"
 
     def __init__(self, plain: Any, tangent: Tensor | None, level: Level) -> None:
-        self.plain, self.tangent, self.level = plain, tangent, level
+        self.plain, self.tangent, self.level, self.dtype = plain, tangent, level, plain.dtype
 
     @property
     def below(self) -> Any:
@@ -79,10 +79,6 @@ class Dual(Lifted):
     @property
     def strides(self) -> tuple[int, ...]:
         return self.plain.strides
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.plain.dtype
 
     @property
     def has(self) -> bool:
@@ -267,7 +263,7 @@ class Moving:
         duals = [r._array for r in results if isinstance(r, Tensor) and r._array.__class__ is Dual]
         if not duals:
             return
-        if any(isinstance(innermost(a), Sparse) for a in duals):
+        if sparse.made and any(isinstance(innermost(a), Sparse) for a in duals):
             raise NotImplementedError(
                 f"Trying to use forward AD with {self.op.name} that does not support it because it has not been "
                 "implemented yet: sparse tensors have no tangents here"
@@ -303,9 +299,14 @@ def forward_below(op: Op, named: dict[str, Any], keep: bool) -> list:
     Those of levels below have tangents, which are computed here, and may have a history, which needs that of `named`.
     """
     below = history = False
-    for t in tensors_in(named.values()):
-        below = below or isinstance(t._array, Lifted)
-        history = history or t._edge is not None
+    for v in named.values():
+        if v.__class__ is not Tensor:
+            for t in tensors_in((v,)):
+                below = below or isinstance(t._array, Lifted)
+                history = history or t._edge is not None
+        else:
+            below = below or isinstance(v._array, Lifted)
+            history = history or v._edge is not None
     plain = named
     if history:
         plain = {
@@ -447,7 +448,12 @@ def tangents(op: Op, named: dict, bared: dict, moved: dict, results: list, level
 def beside_others(t: Tensor, moved: Iterable) -> Tensor:
     """A tangent, or a copy of it where it lies in the memory of another one: that of x + 1 is that of x."""
     a = innermost(t._array)
+    owned = (
+        a.__class__ is np.ndarray and a.base is None
+    )  # then what shares its memory is a view of it
     for b in (innermost(other._array) for other in tensors_in(moved)):
+        if owned and a is not b and b.__class__ is np.ndarray and b.base is not a:
+            continue
         if a is b or a.__class__ is b.__class__ and devices.of(a).shares_memory(a, b):
             return t.clone()
     return t

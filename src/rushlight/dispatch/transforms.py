@@ -101,7 +101,8 @@ class Flags:
 class Lifted:
     """What the arrays of transforms share: the level, and nothing that NumPy could compute on."""
 
-    __slots__ = ("level", "__weakref__")
+    __slots__ = ("dtype", "level", "__weakref__")
+    dtype: np.dtype  # of the array inside, which keeps its own
     level: Level
     transform = ""  # its public name
     passive = "transformed"  # what is done to a function
@@ -116,10 +117,6 @@ class Lifted:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        raise NotImplementedError
-
-    @property
-    def dtype(self) -> np.dtype:
         raise NotImplementedError
 
     @property

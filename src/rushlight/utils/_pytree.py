@@ -289,6 +289,8 @@ def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
             f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}."
         )
     leaves = list(leaves)
+    if treespec is _leaf and len(leaves) == 1:
+        return leaves[0]
     if len(leaves) != treespec.num_leaves:
         raise ValueError(
             f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
@@ -309,7 +311,21 @@ def _built(spec: TreeSpec, rest: Iterator) -> Any:
 
 def tree_leaves(tree: Any, is_leaf: Callable | None = None) -> list:
     """The leaves, in order."""
-    return list(tree_iter(tree, is_leaf))
+    leaves: list = []
+    _gather(tree, leaves, is_leaf)
+    return leaves
+
+
+def _gather(tree: Any, leaves: list, is_leaf: Callable | None) -> None:
+    """Append the leaves of a tree to `leaves`."""
+    if (is_leaf is not None and is_leaf(tree)) or (node := definition(tree)) is None:
+        leaves.append(tree)
+        return
+    for child in node.flatten_fn(tree)[0]:
+        if is_leaf is None and definition(child) is None:
+            leaves.append(child)
+        else:
+            _gather(child, leaves, is_leaf)
 
 
 def tree_iter(tree: Any, is_leaf: Callable | None = None) -> Iterator:
