@@ -785,3 +785,12 @@ def test_what_a_star_brings(module):
     exec(f"from {module.replace('torch', 'rushlight', 1)} import *", names)
     assert set(STARS[module].split()) <= names.keys()
     assert not {"rushlight", "methods", "annotations", "core", "transforms", "nn"} & names.keys()
+
+
+def test_operators_are_declared_with_tags():
+    library = torch.library.Library("names_tags", "DEF")
+    library.define("twice(Tensor x) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+    library.impl("twice", lambda x: x * 2, "CPU")
+    torch.library.define("names_tags::same", "(Tensor x) -> Tensor", tags=torch.Tag.pointwise)
+    assert torch.ops.names_tags.twice(torch.ones(1)).item() == 2
+    assert repr(torch.Tag.core) == "<Tag.core: 0>" and str(torch.Tag.core) == "Tag.core"

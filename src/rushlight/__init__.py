@@ -124,7 +124,7 @@ _ELSEWHERE = {  # public name -> module
     "set_anomaly_enabled": "_C",
     "compiled_with_cxx11_abi": "_C",
     **dict.fromkeys(
-        ("DispatchKey", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "Value"), "_C"
+        "DispatchKey Graph Node PyTorchFileReader PyTorchFileWriter Tag Value".split(), "_C"
     ),
     **dict.fromkeys([each.name for each in _dtypes.ONLY_COMPARED], "core.dtypes"),
     "Future": "futures",

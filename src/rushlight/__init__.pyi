@@ -283,6 +283,7 @@ Graph: Any
 Node: Any
 PyTorchFileReader: Any
 PyTorchFileWriter: Any
+Tag: Any
 Value: Any
 qint8: Any
 quint8: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import weakref
 from typing import Any
 
@@ -14,10 +15,36 @@ from rushlight.dispatch.overrides import disabled as _disabled_torch_function_im
 from rushlight.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "_AutoDispatchBelowAutograd", "_LinAlgError", "_disabled_torch_function_impl",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "Tag", "_AutoDispatchBelowAutograd", "_LinAlgError", "_disabled_torch_function_impl",
     "compiled_with_cxx11_abi", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "set_anomaly_enabled",
 ]  # fmt: skip
+
+
+@stub("no-op", "Operators that are declared with tags do not keep them.")
+class Tag(enum.Enum):
+    """What a program may say of an operator that it declares: `torch.library.define(..., tags=torch.Tag.pointwise)`."""
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
 
 
 def is_anomaly_enabled() -> bool:
