@@ -98,7 +98,7 @@ def run(
                 gx = gradients = None
                 ready += leaves
                 leaves.clear()
-        for function in waits.get(AT_END, ()):  # type: ignore[attr-defined]  # which may add others
+        for function in waits.get(AT_END, ()):  # type: ignore[attr-defined]  # functions, not a count; they may add others
             function()
     finally:
         thread.grad, thread.task = recording, outer

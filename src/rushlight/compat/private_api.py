@@ -18,6 +18,7 @@ from rushlight import nn
 from rushlight._C import _functorch as functorch
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor
+from rushlight.func import batching
 from rushlight.nn import attention, hooks, lazy
 from rushlight.nn.state import IncompatibleKeys
 from rushlight.nn.tuples import ntuple
@@ -300,9 +301,7 @@ _add_batch_dim, _broadcast_to_and_flatten = (
 )
 
 
-def _get_name(func: Callable) -> str:
-    """What messages call a function."""
-    return getattr(func, "__name__", None) or repr(func)
+_get_name = batching._name
 
 
 def _maybe_remove_batch_dim(

@@ -234,7 +234,7 @@ class Program:
     def can_repeat(self, e: Exception) -> bool:
         """Whether a call whose run raised can be made once more: nothing was changed before the line that raised."""
         at = e.__traceback__
-        while at is not None and at.tb_frame.f_code is not self.run.__code__:  # type: ignore[attr-defined]
+        while at is not None and at.tb_frame.f_code is not self.run.__code__:  # type: ignore[attr-defined]  # a function
             at = at.tb_next
         return at is not None and at.tb_lineno - 2 < self.unchanged  # the first line is `def`
 

@@ -46,7 +46,7 @@ def ranged(x: np.ndarray, down: bool) -> tuple[int, int]:
     if x.dtype.kind in "iu" and x.dtype.itemsize >= 2:
         low, high = int(x.min()), int(x.max())
         return (~high if down else low), (high - low).bit_length()
-    bits = of_elements.key_type(of(x.dtype)).size * 8  # type: ignore[arg-type]
+    bits = of_elements.key_type(of(x.dtype)).size * 8  # type: ignore[arg-type]  # the dtypes here all have a type
     if x.dtype.itemsize == 1:
         return (-256 if down else -128), 9
     return -(1 << (bits - 1)), bits
