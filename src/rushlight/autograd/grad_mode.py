@@ -69,15 +69,7 @@ class Switch:
         return decorated
 
 
-class BareSwitch(Switch):
-    """A switch without parameters: `@no_grad` decorates as `@no_grad()` does."""
-
-    def __new__(cls, orig_func: Callable | None = None) -> Any:
-        self = object.__new__(cls)
-        return self if orig_func is None else self(orig_func)
-
-
-class no_grad(BareSwitch):
+class no_grad(Switch):
     """A block in which nothing is recorded.
 
     >>> import rushlight as torch
@@ -87,6 +79,10 @@ class no_grad(BareSwitch):
     >>> y.requires_grad
     False
     """
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        self = object.__new__(cls)
+        return self if function is None else self(function)
 
     def __init__(self) -> None:
         self.before: list[bool] = []

@@ -5,10 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.autograd.grad_mode import BareSwitch as _NoParamDecoratorContextManager  # noqa: F401 - PyTorch's name
 from rushlight.autograd.grad_mode import Switch as _DecoratorContextManager
 
 __all__: list[str] = []
+
+
+class _NoParamDecoratorContextManager(_DecoratorContextManager):
+    """One without parameters: `@mode` decorates as `@mode()` does.
+
+    >>> class Loud(_NoParamDecoratorContextManager):
+    ...     def __enter__(self):
+    ...         print("in")
+    ...     def __exit__(self, *exc):
+    ...         print("out")
+    >>> @Loud
+    ... def f():
+    ...     return 3
+    >>> f()
+    in
+    out
+    3
+    """
+
+    def __new__(cls, orig_func: Callable | None = None) -> Any:
+        self = super().__new__(cls)
+        return self if orig_func is None else self(orig_func)
 
 
 class _Factory(_DecoratorContextManager):
