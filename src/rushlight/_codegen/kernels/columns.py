@@ -39,11 +39,11 @@ def im2col(x: Ptr[T], out: Ptr[T], planes: i64, H: i64, W: i64, oh: i64, ow: i64
     """out [planes, kh, kw, oh, ow] = the elements of windows of x [planes, H, W], zeros outside of it."""
     L = width(T)
     for lo, hi in parallel(planes, rows_of(kh * kw * oh * ow)):
-        for r in range(lo, hi):
-            for k in range(kh * kw):
-                left = k % kw * dw - pw
-                first = max(i64(0), (sw - 1 - left) // sw)
-                last = min(ow, (W - left + (sw - 1)) // sw)
+        for k in range(kh * kw):  # divisions take as long as a line of a small image
+            left = k % kw * dw - pw
+            first = max(i64(0), (sw - 1 - left) // sw)
+            last = min(ow, (W - left + (sw - 1)) // sw)
+            for r in range(lo, hi):
                 for o in range(oh):
                     y = k // kw * dh - ph + o * sh
                     p = x + ((r * H + y) * W + left)

@@ -83,7 +83,20 @@ def tile(
     for r in unroll(MR):
         for v in unroll(V):
             prefetch(to[r] + v * L)
-    for p in range(k):
+    done = i64(0)
+    if V == 1:  # a number of A serves one product: to find each anew would take as long
+        if aks == 1:
+            for p in rounds(0, k, 4):
+                there = b + p * bks
+                line = load(there, L) if PADDED else load(there, L, masks[0])
+                for r in unroll(MR):
+                    x = splat(at[r][p], L)
+                    if typeof(x) is T:
+                        sums[r][0] = added(line, x, sums[r][0])
+                    else:
+                        sums[r][0] = bf16_pairs(line, x, sums[r][0])
+            done = k
+    for p in range(done, k):
         there = [b + (p * bks + v * L) for v in range(V)]
         bs = [load(there[v], L) if PADDED else load(there[v], L, masks[v]) for v in range(V)]
         for r in unroll(MR):
