@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+
 import pytest
 
 import rushlight as torch
@@ -109,6 +112,93 @@ def test_intermediates_go_through_hooks_and_are_freed():
     result.sum().backward()
     with pytest.raises(RuntimeError, match="freed"):
         result.grad_fn._saved_weights  # noqa: B018
+
+
+SEVERAL = {
+    "max": lambda x: x.max(0),
+    "min": lambda x: x.min(-1, keepdim=True),
+    "sort": lambda x: x.sort(1, descending=True),
+    "topk": lambda x: x.topk(2, 0),
+    "kthvalue": lambda x: x.kthvalue(2),
+    "median": lambda x: x.median(0),
+    "nanmedian": lambda x: x.nanmedian(0),
+    "mode": lambda x: x.mode(),
+    "cummax": lambda x: x.cummax(0),
+    "aminmax": lambda x: x.aminmax(dim=0),
+    "frexp": torch.frexp,
+    "var_mean": lambda x: torch.var_mean(x, 0),
+    "std_mean": torch.std_mean,
+    "slogdet": lambda x: torch.linalg.slogdet(x[:, :3]),
+    "inv_ex": lambda x: torch.linalg.inv_ex(x[:, :3]),
+    "solve_ex": lambda x: torch.linalg.solve_ex(x[:, :3], x[:, 3]),
+    "qr": torch.linalg.qr,
+    "svd": lambda x: torch.linalg.svd(x, full_matrices=False),
+    "eigh": lambda x: torch.linalg.eigh(x[:, :3] + x[:, :3].mT),
+    "layer norm": lambda x: torch.native_layer_norm(x, (4,), None, None, 1e-5),
+    "group norm": lambda x: torch.native_group_norm(x, None, None, 3, 4, 1, 2, 1e-5),
+    "embedding bag": lambda x: F.embedding_bag(CLASSES, x, torch.tensor([0, 2])),
+    "pool": lambda x: F.max_pool1d(x, 2, return_indices=True),
+    "lstm": lambda x: torch.nn.LSTM(4, 4, dtype=x.dtype)(x),
+}
+
+
+def test_nodes_of_several_outputs_are_printed():
+    x = torch.ones(2, 2, requires_grad=True)
+    for path in ("max", "sort", "var_mean"):
+        made = getattr(torch, path)(x, 0)[0].grad_fn
+        assert not isinstance(made, record.GeneralNode), path
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_printed_nodes_of_several_outputs_give_what_general_ones_give(name, dtype):
+    def gradients(general, given, create_graph):
+        torch.manual_seed(2)
+        x = torch.randn(3, 4, dtype=dtype, requires_grad=True)
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+        with hooks if general else contextlib.nullcontext():
+            made = tuple(flat(SEVERAL[name](x)))
+        outputs = [t for t in made if t.requires_grad]
+        gs = [torch.randn_like(t).requires_grad_() for t in outputs]
+        chosen = [k for k in range(len(outputs)) if given >> k & 1]
+        if not chosen:
+            return None
+        outputs, gs = [outputs[k] for k in chosen], [gs[k] for k in chosen]
+        (g,) = torch.autograd.grad(outputs, x, gs, create_graph=create_graph)
+        if not create_graph or not g.requires_grad:
+            return [t.requires_grad for t in made], g
+        return g, torch.autograd.grad(g.square().sum(), [x, *gs], allow_unused=True)
+
+    def flat(x):
+        return [x] if isinstance(x, torch.Tensor) else [y for part in x for y in flat(part)]
+
+    for given, create_graph in itertools.product(range(1, 8), (False, True)):
+        want = gradients(True, given, create_graph)
+        got = gradients(False, given, create_graph)
+        assert str(got) == str(want)
+        torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+
+
+def test_what_nodes_of_several_outputs_saved():
+    x = torch.tensor([[1.0, 3.0], [4.0, 2.0]], requires_grad=True)
+    values, indices = x.max(0)
+    assert values.grad_fn._saved_indices.tolist() == [1, 0]
+    indices.zero_()
+    for create_graph in (False, True):
+        with pytest.raises(
+            RuntimeError, match="saved as 'indices' by MaxBackward0, is at version 1"
+        ):
+            torch.autograd.grad(values.sum(), x, retain_graph=True, create_graph=create_graph)
+    q, r = torch.linalg.qr(x)
+    assert q.grad_fn._saved_Q.grad_fn is not None
+    low, high = (x * 1.0).aminmax(dim=0)
+    high.mul_(2.0)
+    with pytest.raises(RuntimeError, match="saved as 'max'"):
+        (low + high).sum().backward()
+    values = x.sort(0).values
+    values.sum().backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        values.sum().backward()
 
 
 def test_forward_is_told_whether_intermediates_will_be_read():

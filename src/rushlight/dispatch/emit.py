@@ -20,9 +20,12 @@ from rushlight.dispatch.nodes import (
     MOST,
     keep_lines,
     layout_of_saved,
+    output_number,
     split_lines,
+    straight_rules,
 )
 from rushlight.dispatch.older_orders import FACTORS_FIRST
+from rushlight.dispatch.record import differentiable_output
 from rushlight.dispatch.traced import kernel_call
 
 if TYPE_CHECKING:
@@ -257,10 +260,12 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
         + ", ".join(f"e_{i}" if i in want else "None" for i in op.inputs)
         + ",)",
         "            node.hooks = None",
-        *(save_lines(op, ins, want) if op.outputs is None else save_several_lines(op)),
+        *(save_several_lines(op) if op.outputs == "list" else save_lines(op, ins, want)),
     ]
-    if op.outputs is not None:
+    if op.outputs == "list":
         return lines
+    if op.outputs is not None:
+        return [*lines, *output_lines(op, want)]
     if op.elementwise and len(ins) > 1:
         tests = {i: f"a_{want[0]}.shape == a_{i}.shape" for i in ins if i != want[0]}
         same = " and ".join(
@@ -305,6 +310,23 @@ def save_several_lines(op: Op) -> list[str]:
     ]
 
 
+def output_lines(op: Op, want: tuple[str, ...]) -> list[str]:
+    """Lines that hand `node` to the several outputs of its call, and note what they are."""
+    pad, made = " " * 12, [f"t{nr}" for nr in range(len(op.outputs))]
+    sizes = ", ".join(
+        f"(a_{i}.shape, a_{i}.dtype) if e_{i} is not None else None" if i in want else "None"
+        for i in op.inputs
+    )
+    infos = ", ".join(f"None if {t} is None else OutputInfo({t}._array)" for t in made)
+    lines = [f"{pad}node.unbroadcast_to = ({sizes},)", f"{pad}node.outputs = [{infos}]"]
+    for nr, t in enumerate(made):
+        if differentiable_output(op, nr):
+            lines.append(
+                f"{pad}if {t} is not None and {t}._array.dtype.kind not in 'bui': {t}._edge = Output(node, {nr})"
+            )
+    return lines
+
+
 def class_of_node(op: Op, plain: str) -> str:
     """The text of the class of a call's node, `plain` where it does not depend on the arguments."""
     if op.node_pair:
@@ -320,6 +342,9 @@ def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]
     readers = op.saved_names(want)
     parts, lines = [], []
     for n in tensors:
+        if (nr := output_number(op, n)) is not None:
+            parts.append(f"SavedResult(t{nr})")
+            continue
         if n == "result":
             parts.append("r")
             lines.append("            node.result_version = None")
@@ -426,7 +451,8 @@ def function_source(op: Op, quiet: bool = False) -> str:
             [*lines, *record_lines(op, op.inputs, "N", again), *several_view_lines(op)]
         )
     if op.outputs is not None:
-        return "\n".join([*lines, *several_lines(op)])
+        recorded = record_lines(op, op.inputs, "N", again) if straight_rules(op) else None
+        return "\n".join([*lines, *several_lines(op, recorded)])
     lines += array_lines(op, texts_of(op))
     if quiet:
         lines += ["    node = None", *result_lines(op)[:-1], "    result._counter = INFERENCE"]

@@ -123,8 +123,9 @@ def several_view_lines(op: Op) -> list[str]:
     ]
 
 
-def several_lines(op: Op) -> list[str]:
-    """Lines that wrap the arrays `r` of several outputs and record them."""
+def several_lines(op: Op, recorded: list[str] | None) -> list[str]:
+    """Lines that wrap the arrays `r` of several outputs and record them, by the lines `recorded` where a node is
+    printed."""
     listed = op.outputs == "list"
     lines = ["    made = wrap(op, {}, r)"] if listed else []
     names = [] if listed else [f"t{k}" for k in range(len(op.outputs))]
@@ -138,7 +139,9 @@ def several_lines(op: Op) -> list[str]:
             f"        {t}._array = a if a.__class__ is ndarray else asanyarray(a)",
             f"        {t}._edge = {t}._counter = None",
         ]
-    if op.wanted():
+    if recorded is not None:
+        lines += recorded
+    elif op.wanted():
         named = ", ".join(f"'{p}': {p}" for p in (*op.params, *op.intermediates))
         lines += [
             f"    if {recorded_text(op)}:",

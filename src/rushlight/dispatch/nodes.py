@@ -22,6 +22,9 @@ from rushlight.dispatch.emit_results import optional, recorded_text
 from rushlight.dispatch.record import (
     GeneralNode,
     OpNode,
+    edge_of_saved,
+    named_outputs,
+    output_number,
     saved_attribute,
     unbroadcast_all,
     watched,
@@ -46,6 +49,7 @@ scope |= {
     "i64": I64,
     "new": new,
     "Tensor": Tensor,
+    "edge_of_saved": edge_of_saved,
     "View": View,
     "DEFAULT": DEFAULT,
     "NO_GRAD": NO_GRAD,
@@ -118,9 +122,11 @@ def take_half_types(rules: dict[str, Rule], ins: tuple[str, ...]) -> bool:
 
 def layout_of_saved(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> tuple[list, list]:
     """(saved, statics): names kept as arrays or tensors, and names kept as plain values."""
-    readers = op.saved_names(want)
-    tensors = [n for n in readers if n in ins or n == "result" or n in op.intermediates]
-    return tensors, [n for n in readers if n not in tensors]
+    made, readers = named_outputs(op), op.saved_names(want)
+    found = {*ins, "result", *op.intermediates, *made}
+    gradients = {f"g_{n}" for n in made}
+    tensors = [n for n in readers if n in found]
+    return tensors, [n for n in readers if n not in found and n not in gradients]
 
 
 def node_class(op: Op, name: str) -> tuple[type, type]:
@@ -157,8 +163,13 @@ def attributes_of_nodes(op: Op, name: str) -> dict[str, Any]:
 
 
 def straight_rules(op: Op) -> bool:
+    """Whether a node class is printed: of one output, or of several that have names."""
     alone = not op.lists or op.inputs == (*op.lists,) and not op.lists & op.saved_names().keys()
-    return alone and op.outputs is None and 1 <= len(op.inputs) <= MOST
+    if op.outputs is not None:
+        made, taken = named_outputs(op), {*op.inputs, "a", "d", "g", "r", "y"}
+        read = [n for n in made if n in op.saved_names() or f"g_{n}" in op.saved_names()]
+        alone = len(made) > 1 and not (op.lists or op.conjugates) and taken.isdisjoint(read)
+    return alone and 1 <= len(op.inputs) <= MOST
 
 
 def keep_lines(op: Op, quiet: bool) -> list[str]:
@@ -198,6 +209,8 @@ def plain_class(op: Op, name: str, ins: tuple[str, ...]) -> type:
         return made.apply(self, g, edges, keep, record)
 
     own = {"apply": apply, "saved_layout": (tensors, statics)}
+    if several := named_outputs(op):
+        own["n_outputs"] = len(several)
     made: Any = type(name, (OpNode,), attributes_of_nodes(op, name) | own)
     return made
 
@@ -207,6 +220,7 @@ def printed_apply(
 ) -> Callable:
     """`apply` of a node of plain arrays: what it saved to gradients."""
     lines = ["def apply(self, g, edges, keep, record):", *unpack_lines(op, tensors, statics)]
+    lines += gradient_lines(op)
     rules = {i: op.rules[i] for i in want if i in op.rules}
     if op.rule_all:
         rules = {"all": op.rule_all}
@@ -216,7 +230,11 @@ def printed_apply(
     elif len(want) > 1:
         lines.append(f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges")
     lines += array_lines(op, rules, ins)
-    if "result" in tensors:
+    outputs = [n for n in tensors if output_number(op, n) is not None]
+    for n in outputs:
+        if any(n in rule.names for rule in rules.values()):
+            lines.append(f"    {n} = s_{n}.unpack(self, {n!r}, edge_of_saved(self, {n!r}))")
+    if "result" in tensors and not outputs:
         lines += [
             "    result = new(Tensor)",
             "    result._array = r",
@@ -229,11 +247,11 @@ def printed_apply(
         if any(n in rule.names for rule in rules.values())
     ]
     if op.rule_all:
-        value = f"rule_all({', '.join(op.rule_all.names)})"
+        value = rule_text("all", op.rule_all)
     else:
         calls = {}
         for i, rule in rules.items():
-            calls[i] = "g" if identity(rule.function) else f"rule_{i}({', '.join(rule.names)})"
+            calls[i] = "g" if identity(rule.function) else rule_text(i, rule)
             if rule.kernel is not None and any(r.kernel is None for r in rules.values()):
                 calls[i] = f"{calls[i]} if g_{i} is NotImplemented else g_{i}"
             if len(want) > 1:
@@ -249,7 +267,9 @@ def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:
     """Lines that read what the node saved, and raise if it is gone or was written to."""
     lines = []
     if tensors:
-        kept = [f"{n}, v_{n}" if n in op.inputs else "r" if n == "result" else n for n in tensors]
+        texts = {"result": "r"} | {n: f"{n}, v_{n}" for n in op.inputs}
+        texts |= {n: f"s_{n}" for n in tensors if output_number(op, n) is not None}
+        kept = [texts.get(n, n) for n in tensors]
         lines += [
             "    try:",
             f"        {', '.join(kept)}, = self.saved",
@@ -268,6 +288,8 @@ def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:
         else:
             lines.append(f"    {read}")
     for n in tensors:
+        if output_number(op, n) is not None:
+            continue  # `unpack` looks at its version, and kernels do
         if n == "result":
             lines += [
                 "    if self.result_version is not None and self.result_version.n:",
@@ -281,6 +303,21 @@ def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:
     return lines
 
 
+def gradient_lines(op: Op) -> list[str]:
+    """Lines that name the gradients of several outputs as rules do; one that nobody sent is zeros, or None where a
+    rule says so."""
+    if not (made := named_outputs(op)):
+        return []
+    asked, may_lack = op.read_by_rules()
+    named = [f"g_{n}" for n in made]
+    given = [n if n in asked or nr == 0 and "g" in asked else "_" for nr, n in enumerate(named)]
+    lines = ["    gs = g", f"    {', '.join(given)}, = gs"]
+    for nr, n in enumerate(given):
+        if n != "_" and n not in may_lack:
+            lines.append(f"    if {n} is None: {n} = self.outputs[{nr}].zeros(gs)")
+    return [*lines, f"    g = {named[0]}"] if "g" in asked else lines
+
+
 def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
     """Lines that compute gradients from arrays, by the kernels of rules, and return them, or leave those of
     some inputs in `g_<input>`.
@@ -288,12 +325,14 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     Rules of arithmetic run on small arrays. Large ones go to the back end's kernels, by the operators in the
     rules, which share them out to threads.
     """
-    if op.lists:
-        return []
     kernels = {i: rule for i, rule in rules.items() if rule.kernel is not None}
-    tests = ["(a := g._array).__class__ is ndarray"]
+    if op.lists or named_outputs(op) and not kernels:
+        return []
+    sent = {"g", *(f"g_{n}" for n in named_outputs(op))}
+    first = min((n for k in kernels.values() for n in k.kernel_names if n in sent), default="g")
+    tests = [f"(a := {first}._array).__class__ is ndarray"]
     if kernels:
-        tests += ["((d := a.dtype) is f32 or d in floats)", *rule_tests(kernels, ins)]
+        tests += ["((d := a.dtype) is f32 or d in floats)", *rule_tests(op, kernels, ins)]
     else:
         if op.rule_all or not rules or not all(map(arithmetic, rules.values())):
             return []
@@ -341,13 +380,21 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     ]
 
 
-def rule_tests(kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
+def rule_tests(op: Op, kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
     """Conditions on what kernels read: plain arrays, of the dtype of `g` for those of the back end. An input that
     is None was not given, or is read for another input's gradient."""
     same = {n for rule in kernels.values() if rule.kernel.__class__ is str for n in rule.names}
     tests = []
     for n in dict.fromkeys(n for rule in kernels.values() for n in rule.kernel_names):
-        if n == "result" and n in same:
+        if output_number(op, n) is not None:
+            tests.append(f"s_{n}.version.n == s_{n}.seen")
+            if n in same:
+                tests.append(f"s_{n}.array.dtype is d")
+        elif n[:2] == "g_" and n[2:] in named_outputs(op):
+            tests.append(f"{n}._array.__class__ is ndarray")
+            if n in same:
+                tests.append(f"{n}._array.dtype is d")
+        elif n == "result" and n in same:
             tests.append("r.dtype is d")
         elif n in ins:
             tests.append(
@@ -371,6 +418,9 @@ def laying_lines(op: Op, rule: Rule, ins: tuple[str, ...]) -> list[str]:
 def array_texts(op: Op, ins: tuple[str, ...]) -> dict[str, str]:
     """What stands in `apply` for the arrays that rules read."""
     arrays = {"g": "a", "result": "r"} | {n: f"{n}._array" for n in ins}
+    if made := named_outputs(op):
+        arrays |= {f"g_{n}": f"g_{n}._array" for n in made}
+        arrays |= {n: f"s_{n}.array" for n in (*made, "result")}
     return arrays | {n: f"(None if {n} is None else {n}._array)" for n in ins if optional(op, n)}
 
 
@@ -386,6 +436,12 @@ def rule_call(op: Op, i: str, rule: Rule, ins: tuple[str, ...]) -> str:
     return f"({kernel} if not active.modes else watched(self.op, {kernel}))({arguments})"
 
 
+def rule_text(i: str, rule: Rule) -> str:
+    """The call of the rule of the input `i`, in operators."""
+    given = [f"{n}={n}" if n in rule.optional else n for n in rule.names]
+    return f"rule_{i}({', '.join(given)})"
+
+
 def gradients_of(op: Op, values: dict[str, str]) -> str:
     """A tuple for all inputs, in which those without a gradient have None."""
     if op.lists:
@@ -395,6 +451,8 @@ def gradients_of(op: Op, values: dict[str, str]) -> str:
 
 def return_lines(op: Op, value: str) -> list[str]:
     """Lines that return gradients, in the shapes and dtypes of their inputs."""
+    if named_outputs(op):
+        return [f"    return unbroadcast_all({value}, self.unbroadcast_to)"]
     if op.elementwise and len(op.inputs) > 1 or op.lists:
         return [
             f"    if self.unbroadcast_to is None: return {value}",

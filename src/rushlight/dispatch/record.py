@@ -220,7 +220,25 @@ def differentiable_output(op: Op, nr: int) -> bool:
     )
 
 
-STATIC, INPUT, OUTPUT, LIST, SHAPE, DTYPE, INTERMEDIATE = range(7)
+def named_outputs(op: Op) -> tuple[str, ...]:
+    """The names of several outputs; none of an operator with one, or with a list of them."""
+    return op.outputs if op.outputs.__class__ is tuple else ()
+
+
+def output_number(op: Op, name: str) -> int | None:
+    """Which of several outputs a rule means by a name."""
+    made = named_outputs(op)
+    return made.index(name) if name in made else 0 if made and name == "result" else None
+
+
+def edge_of_saved(node: OpNode, name: str) -> Any:
+    """The edge of what a node saved under a name: a result has one, others have their own."""
+    if (nr := output_number(node.op, name)) is not None and node.n_outputs > 1:
+        return Output(node, nr) if differentiable_output(node.op, nr) else None
+    return node if name == "result" else None
+
+
+STATIC, GIVEN, OUTPUT, LIST, SHAPE, DTYPE = range(6)
 
 
 def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
@@ -234,14 +252,10 @@ def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
             what, of = STATIC, None
             if n in op.lists:
                 what = LIST
-            elif n in op.intermediates:
-                what = INTERMEDIATE
-            elif n in op.inputs:
-                what = INPUT
-            elif n == "result":
-                what, of = OUTPUT, 0
-            elif isinstance(op.outputs, tuple) and n in op.outputs:
-                what, of = OUTPUT, op.outputs.index(n)
+            elif n in op.inputs or n in op.intermediates:
+                what = GIVEN
+            elif n == "result" or n in named_outputs(op):
+                what, of = OUTPUT, output_number(op, n) or 0
             elif n.endswith(("_shape", "_dtype")) and n not in op.statics:
                 what, of = (SHAPE if n.endswith("_shape") else DTYPE), n[:-6]
             elif n not in op.statics:
@@ -292,22 +306,16 @@ def make_node(op: Op, named: dict, wrapped: list) -> Node | None:
     for n, what, of in plan(op, tuple(want)):
         if what == STATIC:
             values[n] = named[n]
-        elif what == INPUT:
+        elif what == GIVEN:
             v = named[n]
+            if n in op.intermediates and devices.is_array(v):
+                v = _wrap(v)
             if isinstance(v, Tensor):
                 saved[n] = save(v, False)
             else:
                 values[n] = v
         elif what == OUTPUT:
             saved[n] = save(wrapped[of], True)
-        elif what == INTERMEDIATE:
-            v = named[n]
-            if isinstance(v, Tensor):
-                saved[n] = save(v, False)
-            elif devices.is_array(v):
-                saved[n] = save(_wrap(v), False)
-            else:
-                values[n] = v
         elif what == LIST:
             saved[n] = [save(t, False) for t in named[n]]
         elif what == SHAPE:
@@ -356,16 +364,10 @@ class GeneralNode(OpNode):
             if self.saved is None:
                 freed(self)
             for n, s in self.saved.items():
-                edge = None
-                if n == "result":
-                    edge = self if len(self.outputs) == 1 else Output(self, 0)
-                elif isinstance(op.outputs, tuple) and n in op.outputs:
-                    nr = op.outputs.index(n)
-                    edge = Output(self, nr) if differentiable_output(op, nr) else None
                 if s.__class__ is list:
                     env[n] = [x.unpack(self, n, None) for x in s]
                 else:
-                    env[n] = s.unpack(self, n, edge)
+                    env[n] = s.unpack(self, n, edge_of_saved(self, n))
             if not keep:
                 self.saved = None
         if op.conjugates:
@@ -557,10 +559,9 @@ def saved_attribute(node: OpNode, name: str) -> Any:
                 freed(node)
             if name in node.saved:
                 s = node.saved[name]
-                edge = node if name == "result" else None
                 if s.__class__ is list:
                     return tuple(x.unpack(node, name, None) for x in s)
-                return s.unpack(node, name, edge)
+                return s.unpack(node, name, edge_of_saved(node, name))
         raise AttributeError(f"{node.name()} saved no {name!r}")
     tensors, statics = node.saved_layout
     if name in statics:
@@ -576,6 +577,8 @@ def saved_attribute(node: OpNode, name: str) -> Any:
                 break
             at += 2 if n in op.inputs else 1  # an input has its version beside it
         value = node.saved[at]
+        if value.__class__ is SavedResult:
+            return value.unpack(node, name, edge_of_saved(node, name))
         if name in op.intermediates:
             return wrapped(value)
         if name == "result":

@@ -50,7 +50,7 @@ from rushlight.dispatch import (
 )
 from rushlight.dispatch.nodes import layout_of_saved, node_class, number_class
 from rushlight.dispatch.overrides import NOTHING, UNASKED, Watching
-from rushlight.dispatch.record import OpNode, OutputInfo, record
+from rushlight.dispatch.record import OpNode, OutputInfo, SavedResult, record
 from rushlight.dispatch.registry import OPS, types_of
 
 if TYPE_CHECKING:
@@ -330,6 +330,7 @@ def scope_of(op: Op) -> dict[str, Any]:
         "factors_last": partial(older_orders.factors_last, op),
         "Output": Output,
         "OutputInfo": OutputInfo,
+        "SavedResult": SavedResult,
     }
     names |= {"slow": slow(op), "slow_operator": slow_operator(op), "slow_inplace": None}
     if op.composite:
@@ -338,9 +339,9 @@ def scope_of(op: Op) -> dict[str, Any]:
         return names
     if callable(op._node):
         names |= {"classes": op.node_classes, "name_of": op._node, "node_class": node_class}
-    elif op.differentiable and emit.straight(op):
-        plain, several = node_class(op, op.node_name())
-        names["N"] = plain if op.outputs is None else several
+    elif op.differentiable and (emit.straight(op) or emit.straight_several(op)):
+        plain, general_one = node_class(op, op.node_name())
+        names["N"] = general_one if op.outputs == "list" else plain
         if op.path in OPERATORS and len(op.inputs) == 2:
             names["NS"] = number_class(op, op.inputs[:1])
         if op.node_pair:
