@@ -884,3 +884,27 @@ def names_that_were_absent():
 
     f = lambda x: space["f"](x) * (2 if hasattr(module, "k") else 3) + getattr(A, "k", 1)
     return changing(f, lambda: space.update(k=2), *sets(module, "k", 1), *sets(A, "k", 3))
+
+
+@program
+def memory_that_is_made_and_written_to():
+    def f(x, y):
+        t = torch.zeros(2, 3)
+        t += x
+        t[:, 0] = y[:, 0]
+        u = torch.zeros(6).view(2, 3)
+        u[:, 1:] += y[:, 1:]
+        return torch.cat([t, t])[:2] * 1, torch.stack([u, t]).sum(0)
+
+    return f, [(R(2, 3), R(2, 3)) for _ in range(6)]
+
+
+@program
+def leaves_that_get_other_shapes():
+    def f(x):
+        try:
+            return x.contiguous().unsqueeze_(0)
+        except RuntimeError as e:
+            return str(e)
+
+    return f, [(R(2, 3).requires_grad_(),) for _ in range(3)]

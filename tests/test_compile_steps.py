@@ -305,3 +305,74 @@ def test_steps_of_a_gru_cell_are_calls_of_kernels():
     text = found[1].names["graph0"].__self__.source
     assert text.count("carry_out(") == 1
     assert not [line for line in text.splitlines() if "recurrent" in line and line[4] != " "]
+
+
+@pytest.mark.parametrize(
+    ("f", "passes"),
+    [
+        (lambda x, w, n: (x * 1 + w, x * 2), "01 0"),  # nothing is saved: they run again
+        (lambda x, w, n: (x.tanh(), x.exp()), "0 0"),
+        (lambda x, w, n: (x.tanh(), (w * 2).exp()), "0 1 1"),  # nor what another one freed
+        (lambda x, w, n: (x.exp() + 1, x.exp().sin() + w), "1 0 0"),
+        (
+            lambda x, w, n: (x * n.sum().item(), x * w),
+            "0 0 1 0 1",
+        ),  # a number is nothing that is freed
+        (lambda x, w, n: (x[n > 0].sum(), w[1:]), "0 1 1 0"),
+        (lambda x, w, n: (named(x.tanh()).exp(), x + 1), "0 1 1 0"),
+    ],
+)
+def test_backward_passes_that_are_refused_once_something_was_freed(f, passes):
+    """Each pass starts from the sum of some results; hooks run as often, and with a gradient."""
+
+    def outcomes(g):
+        every = []
+        for _ in range(4):
+            found = []
+            x, w = torch.arange(3.0).requires_grad_(), torch.ones(3, requires_grad=True)
+            w.register_hook(lambda g: found.append(g is None))
+            results = g(x, w, torch.ones(3))
+            for these in passes.split():
+                try:
+                    sum(results[int(k)].sum() for k in these).backward()
+                except RuntimeError as e:
+                    found.append(str(e).split("]")[1])
+            every.append([found, [None if t.grad is None else t.grad.tolist() for t in (x, w)]])
+        return every
+
+    wanted, compiled = outcomes(f), torch.compile(f)
+    assert str(outcomes(compiled)) == str(wanted)
+    assert compiled.programs
+
+
+@torch.compiler.disable
+def named(t):
+    return t
+
+
+def test_hooks_of_what_no_result_depends_on_are_not_called():
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+
+    @torch.compile
+    def f(x):
+        with torch.no_grad():
+            n = w.sum()
+        return x.tanh() * n, x + w * 2
+
+    for _ in range(3):
+        f(x)
+    w.register_hook(lambda g: g * 2)
+    for _ in range(3):
+        f(x)[0].sum().backward()
+    assert w.grad is None
+
+
+def test_views_that_cannot_be_derived_again_from_their_base():
+    g = torch.compile(lambda x, part, net: (net(x * 2), len(part)))
+    net = torch.nn.BatchNorm1d(3)
+    for k in range(4):
+        x = torch.ones(2, 3, requires_grad=True) * 1
+        part = x.split(1)[0]
+        x.add_(k)
+        assert torch.equal(g(x, [part], net)[0], torch.zeros(2, 3))
+        assert net.running_mean._version == k + 2  # as without a capture

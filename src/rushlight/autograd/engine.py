@@ -1,11 +1,11 @@
 """The backward pass: every node of a graph runs once, after all nodes that use its outputs.
 
 Note [The backward pass]
-    First the engine counts, for each node, the edges that lead to it. Then nodes run from the roots on. A
-    node gives one gradient (or None) to each of its edges and counts the edge down; a node whose count is
-    zero is ready to run. A node that got None only gives None to its own edges, or the nodes behind it
-    would wait for ever. Nothing recurses, so that a graph may be deep. The tables are local to the call, so
-    that a backward may start another one, and threads meet only at the leaves, where a lock is held.
+    First the engine counts, for each node, the edges that lead to it. Then nodes run from the roots on. A node gives one
+    gradient (or None) to each of its edges and counts the edge down; a node whose count is zero is ready to run. A node that
+    got None only gives None to its own edges, or the nodes behind it would wait for ever. Nothing recurses, so that a graph
+    may be deep. The tables are local to the call, so that a backward may start another one, and threads meet only at the
+    leaves, where a lock is held.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rushlight._codegen.runtime import abi
 from rushlight.autograd import graph
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Output, count, new, version_of
 from rushlight.autograd.hook_runs import in_turn, replaced, replaced_all
-from rushlight.autograd.state import AT_END, active, thread
+from rushlight.autograd.state import AT_END, active, is_unreached, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry, settings
 from rushlight.core.dtypes import contiguous_format
@@ -138,6 +138,8 @@ def run_special(
     captures: dict | None, accumulate_into: Collection,
 ) -> Any:  # fmt: skip
     """Run one node that has hooks, several outputs or no gradient, or while captures or modes are on."""
+    if g is None and is_unreached(node, edges):
+        return (None,) * len(edges)
     if node.__class__ is Output:  # put the gradient into the list of its node
         target = node.node
         if g is not None:
@@ -158,10 +160,9 @@ def run_special(
             for hook in tuple(by_id.values()):
                 gs[nr] = replaced(gs[nr], hook(gs[nr]), hook)
         for nr, kept in hooks.retain.items():
-            t = kept()
-            if t is not None and gs[nr] is not None:
-                if getattr(t, "_grad", None) is not None:
-                    t._grad = t._grad + gs[nr]
+            if (t := kept()) is not None and gs[nr] is not None:
+                if (old := getattr(t, "_grad", None)) is not None:
+                    t._grad = old + gs[nr]
                 elif isinstance(gs[nr]._array, sparse.Sparse):
                     t._grad = gs[nr].clone()
                 else:
@@ -584,10 +585,8 @@ def grad(
     for i, g in enumerate(result):
         if g is None:
             if not allow_unused:
-                raise RuntimeError(
-                    f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
-                    "Set allow_unused=True if this is the desired behavior."
-                )
+                why = f"The differentiated Tensor at index {i} appears to not have been used in the graph"
+                raise RuntimeError(f"{why}. Set allow_unused=True if this is the desired behavior.")
             if materialize_grads:
                 result[i] = inputs[i].detach().clone().zero_().requires_grad_(create_graph)
         elif not create_graph and g._edge is not None:  # a view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -44,6 +44,23 @@ def queue_callback(function: Callable[[], None]) -> None:
     if thread.task is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     thread.task.setdefault(AT_END, []).append(function)
+
+
+UNREACHED = "unreached"  # and of the nodes that `unreached` was told of
+
+
+def unreached(nodes: Iterable) -> None:
+    """Note that nodes are in the graph of the backward that is running only because one node stands for several, as that
+    of a compiled function does: where no gradient arrives, their hooks are not called."""
+    thread.task.setdefault(UNREACHED, set()).update(nodes)
+
+
+def is_unreached(node: Any, edges: tuple) -> bool:
+    """Whether `unreached` was told of a node; then those behind it are so, too."""
+    found = node in thread.task.get(UNREACHED, ())
+    if found:
+        unreached(edges)
+    return found
 
 
 # What generated functions see as globals; dispatch/nodes.py fills it in.

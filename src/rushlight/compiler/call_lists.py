@@ -27,7 +27,7 @@ from rushlight._codegen.kernels.fused import fused
 from rushlight._codegen.object_text import Place
 from rushlight.compiler.calls import NESTED, Call, nodes_in
 from rushlight.compiler.fusion import Loop, dense
-from rushlight.compiler.kernel_calls import arranged, function_of, room
+from rushlight.compiler.kernel_calls import arranged, function_of, places_in, room
 from rushlight.compiler.lowered_steps import View, named_by
 from rushlight.compiler.lowering import address
 from rushlight.compiler.step_calls import LARGE, Refused, StepCalls, found_calls, operands
@@ -158,18 +158,26 @@ class CallList:
             at = self._value(node)
             own[place.buffer] = (at.memory, at.offset - place.offset)
         told = None
+        changes = call.writes is None and self.program.root(call.node) in self.program.written
+        changed = {p.buffer for p in places_in(found.result)} if changes else set()
         for k, b in enumerate(found.buffers):
             if k in own:
                 continue
-            if b.kind == "constant":
+            begins = b.begins
+            if k in changed and b.kind == "constant":  # others write to it: each run needs its own
+                if any(b.before):
+                    raise Refused(call)
+                begins = b""
+            elif b.kind == "constant":
                 content = np.frombuffer(bytearray(b.before), np.uint8)
                 made = self._constants.setdefault(id(b), Memory(b.size, content=content))
                 told = made if b.tells else told
-            else:
-                made = Memory(b.size)
-                if b.begins is not None:
-                    zeros = At(made, 0, (b.size,), (1,), np.dtype(np.uint8))
-                    self._calls.append((None, [zeros], None))
+                own[k] = (made, 0)
+                continue
+            made = Memory(b.size)
+            if begins is not None:
+                zeros = At(made, 0, (b.size,), (1,), np.dtype(np.uint8))
+                self._calls.append((None, [zeros], None))
             own[k] = (made, 0)
 
         for each in found.calls:

@@ -35,6 +35,7 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
 from rushlight.compiler.changes import Changes, method_of
+from rushlight.compiler.consumed import keep_numbers
 from rushlight.compiler.decisions import has_runtime, is_stream
 from rushlight.compiler.guards import constant
 from rushlight.compiler.handlers import HANDLED, again, made_module
@@ -265,7 +266,7 @@ class Capture(Changes):
             self.stop(f"a gradient through {f.__name__}()")
         if f.__name__ == "__getitem__":
             args = (args[0], self.index(args[1]))
-        args = self.operands(f.__name__, args)
+        given, args = args, self.operands(f.__name__, args)
         if self.variables and f.__name__ not in TEXTS:
             if any(map(has_runtime, (*args, *kwargs.values()))):
                 reason = f"{f.__name__} of values that were read from tensors"
@@ -289,7 +290,7 @@ class Capture(Changes):
             self.recorder.refuse_hooks()
         if self.reason is None and f.__name__ == "backward":
             self.recorder.before_backward()
-        r = f(*args, **kwargs)
+        r = keep_numbers(f(*args, **kwargs), given, args)
         if self.reason is None and f.__name__ == "backward":
             self.recorder.after_backward()
         return self.new(r) if r.__class__ in (list, dict) or isinstance(r, Switch) else r

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.autograd.function import FunctionNode
-from rushlight.autograd.graph import FREED, Node, followers
-from rushlight.autograd.views import CopySlices
+from rushlight.autograd.graph import FREED, Node, followers, node_and_output
+from rushlight.autograd.views import CopySlices, edge_of
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch.record import GeneralNode, OpNode
+from rushlight.dispatch.record import GeneralNode, OpNode, Saved
 
 
 class Consumed(Node):
@@ -48,6 +48,47 @@ def emptied(node: Node) -> bool:
         tensors, statics = node.saved_layout
         return bool(tensors) and node.saved is None or "at" in statics and node.statics is None
     return isinstance(node, Consumed)
+
+
+def saves(node: Node) -> bool:
+    """Whether a node has something saved, which a backward pass frees: a second one is refused there."""
+    if isinstance(node, CopySlices):
+        return saves(node.inner)
+    if isinstance(node, FunctionNode):
+        return bool(node.saved)
+    if isinstance(node, GeneralNode):
+        return node.statics[1]
+    if isinstance(node, OpNode):
+        tensors, statics = node.saved_layout
+        return bool(tensors) or "at" in statics
+    return False
+
+
+def saving_nodes(t: Tensor, ends: set[Node]) -> frozenset[int]:
+    """The ids of the nodes between a tensor and those where its history ends here that have something saved."""
+    ahead, met = [edge_of(t)], set(ends)
+    found = set()
+    while ahead:
+        node = node_and_output(ahead.pop())[0]
+        if node not in met:
+            met.add(node)
+            found |= {id(node)} if saves(node) else set()
+            ahead += [e for e in node.edges if e is not None]
+    return frozenset(found)
+
+
+def keep_numbers(r: Any, given: tuple, operands: tuple) -> Any:
+    """The result of an operation, whose node holds tensors that stand for numbers as numbers: no backward pass frees them.
+    `given`: the operands with these numbers."""
+    node = r.grad_fn if given is not operands and isinstance(r, Tensor) else None
+    node = node.inner if isinstance(node, CopySlices) else node
+    if isinstance(node, GeneralNode) and node.saved:
+        numbers = [v._array for v, was in zip(operands, given, strict=True) if v is not was]
+        for n, s in [*node.saved.items()]:
+            if s.__class__ is Saved and any(s.tensor._array is a for a in numbers):
+                node.statics[0][n] = node.saved.pop(n).tensor
+        node.statics = node.statics[0], bool(node.saved)
+    return r
 
 
 def ended_at(t: Tensor) -> str | None:

@@ -23,6 +23,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from rushlight._backends import llvm
 from rushlight._codegen.kernels import unchanged
+from rushlight.autograd.views import edge_of
 from rushlight.compiler.walked import Walk
 from rushlight.core import dtypes
 from rushlight.core.device import device
@@ -53,6 +54,15 @@ def same(a: Any, b: Any) -> bool:
     if a.__class__ in (float, complex, slice):
         return repr(a) == repr(b)
     return a == b
+
+
+def derivable(t: Tensor) -> bool:
+    """Whether a tensor can be asked for its history: one of several views cannot once their base was written to."""
+    try:
+        edge_of(t)
+    except RuntimeError:
+        return False
+    return True
 
 
 def span(a: np.ndarray) -> tuple[int, int]:

@@ -11,11 +11,11 @@ import numpy as np
 import rushlight
 from rushlight._backends import complex32
 from rushlight._backends import cpu as xp
-from rushlight.autograd.graph import Node, Output, freed, stale, version_of
-from rushlight.autograd.state import thread
+from rushlight.autograd.graph import Node, Output, freed, node_and_output, stale, version_of
+from rushlight.autograd.state import thread, unreached
 from rushlight.autograd.views import edge_of
 from rushlight.compiler import lowering
-from rushlight.compiler.consumed import consumed, ended_at, kind_of
+from rushlight.compiler.consumed import consumed, ended_at, kind_of, saving_nodes
 from rushlight.compiler.guards import Apart, evaluate, sharing
 from rushlight.compiler.partial_backward import Backward
 from rushlight.compiler.recording import Segment
@@ -46,11 +46,15 @@ if TYPE_CHECKING:
 class CompiledBackward(Node):
     """The node of a program's results: its backward pass is a graph, captured together with the forward."""
 
-    __slots__ = ("versions",)
+    __slots__ = ("over", "versions")
     backward: Backward
     places: list[int]  # of what its graph takes, among what was saved and is given
     likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
     reached: list[set[int]]  # the results that each source of a gradient is reached from
+    saving: list[
+        frozenset[int]
+    ]  # what the history of each result, as it is written, frees: numbers of nodes
+    over: frozenset[int]  # and what was freed so far
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         if record:
@@ -58,25 +62,31 @@ class CompiledBackward(Node):
                 "torch.compile with aot_autograd does not currently support double backward: call the function "
                 "without torch.compile"
             )
-        if self.saved is None:
+        many = g if self.n_outputs > 1 else [g]
+        absent = tuple([k for k, x in enumerate(many) if x is None])
+        frees = frozenset().union(
+            *[s for s, x in zip(self.saving, many, strict=True) if x is not None]
+        )
+        if frees & self.over:
             freed(self)
         for t, n in self.versions:
             if version_of(t).n != n:
                 stale(self, "input", t.shape, t.dtype, version_of(t).n, n)
-        many = g if self.n_outputs > 1 else [g]
         given = [
             x._array
             if x is not None and x._array.strides == like[2] and x._array.__class__ is np.ndarray
             else laid_out(x, *like)
             for x, like in zip(many, self.likes, strict=True)
         ]
-        absent = tuple([k for k, x in enumerate(many) if x is None])
         gradients = self.run(absent, [*self.saved, *given])
         if not keep:
-            self.saved = None
+            self.over |= frees
+            if all(s & self.over for s in self.saving):
+                self.saved = None
         if absent:  # what is reached from no result with a gradient has none
-            pairs = zip(gradients, self.reached, strict=True)
-            gradients = tuple([a if results - {*absent} else None for a, results in pairs])
+            there = [bool(results - {*absent}) for results in self.reached]
+            gradients = tuple([a if t else None for a, t in zip(gradients, there, strict=True)])
+            unreached(e for e, t in zip(edges, there, strict=True) if not t)
         return tuple([None if a is None else _wrap(a) for a in gradients])
 
     def run(self, absent: tuple[int, ...], values: list) -> tuple:
@@ -205,7 +215,7 @@ class Program:
         for held in (recorder.capture.keep, recorder.values, recorder.steps):
             held.clear()  # type: ignore[attr-defined]
         self.results, self.segments, self.made, self.ended = [], [], {}, {}
-        self.sources = self.given = self.saved = []
+        self.sources = self.given = self.saved = self.saving = []
 
     def guard_memory(self, recorder: Recorder) -> None:
         """Guard that arrays which are written to share no memory with arguments, and that containers which are changed
@@ -287,6 +297,8 @@ class Program:
         for k, g in enumerate(given):
             recorder.new_value(g._array).expression = f"g{k}"
         self.given = [recorder.value_of(g) for g in given]
+        ends = {node_and_output(edge_of(v.tensor))[0] for v in self.sources}
+        self.saving = [saving_nodes(r.tensor, ends) for r in self.results]
         self.likes = tuple((a.shape, a.dtype, a.strides) for a in [g._array for g in given])
         at, early = len(recorder.steps), recorder.early
         recorder.start()
@@ -310,12 +322,16 @@ class Program:
         if len(recorder.steps) > at + 1 or recorder.early > early:
             raise Stop("a backward pass that depends on elements")
         del recorder.steps[at:]
+        found = [(v, g) for v, g in zip(self.sources, found, strict=True) if g is not None]
+        if not found:
+            raise Stop("results whose history leads to no gradient")
+        self.sources = [v for v, _ in found]
         outputs = []
-        for g in found:
-            v = None if g is None else recorder.value_of(g)
-            if g is not None and v is None:
+        for _, g in found:
+            v = recorder.value_of(g)
+            if v is None:
                 raise Stop("a gradient of unknown origin")
-            outputs.append(None if v is None else segment.node_of(v))
+            outputs.append(segment.node_of(v))
         segment.graph.output(tuple(outputs))
         return segment
 
@@ -330,7 +346,7 @@ class Program:
             "__slots__": (), "n_outputs": len(self.results), "reached": reached,
             "backward": Backward(s.graph, given, self.built),
             "places": [order.index(v) for v in inputs],
-            "likes": self.likes,
+            "likes": self.likes, "saving": self.saving,
         })  # fmt: skip
         self.names |= {"Backward": kind, "begin": begin, "Output": Output}
         edges = ", ".join(f"edge_of({v.expression})" for v in self.sources)
@@ -431,9 +447,11 @@ class Program:
                     make == "_wrap" and t.value.graph is None
                 ):  # it shares its memory with what was there before
                     self.lines.append(f"{name} = {t.value.expression}.detach()")
+                    self.inference(name, t.tensor)
                     return name
                 more = f", {self.guards.name(kind)}" if make == "consumed" else ""
                 self.lines.append(f"{name} = {make}({self.array(t.value)}{more})")
+                self.inference(name, t.tensor)
                 if make == "_wrap" and t.tensor.requires_grad:
                     nr = next(k for k, r in enumerate(self.results) if r.tensor is t.tensor)
                     self.lines.append(
@@ -480,6 +498,12 @@ class Program:
         self.lines.append(f"{name} = {code}")
         return name
 
+    def inference(self, name: str, t: Tensor) -> None:
+        """Make a result one of inference mode, where it was one."""
+        if t._counter is INFERENCE:
+            self.names["INFERENCE"] = INFERENCE
+            self.lines.append(f"{name}._counter = INFERENCE")
+
 
 def last_changes(steps: list) -> list[Step]:
     """The changes of Python's objects with which a program ends: they may keep tensors with a history."""
@@ -524,4 +548,5 @@ def begin(kind: type, edges: list, saved: list, versions: list) -> CompiledBackw
     node = object.__new__(kind)
     node.edges, node.saved, node.versions = tuple(edges), saved, versions
     node.hooks = node.unbroadcast_to = None
+    node.over = frozenset()
     return node

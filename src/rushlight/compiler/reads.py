@@ -15,7 +15,8 @@ import rushlight
 from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
 from rushlight.compiler import recording
-from rushlight.compiler.guards import Guards, constant
+from rushlight.compiler.consumed import keep_numbers
+from rushlight.compiler.guards import Guards, constant, derivable
 from rushlight.compiler.interpreter import CALLS, Frame, Watch, sites
 from rushlight.compiler.steps import RUNTIME, Split, Stop, Unsupported, is_code
 from rushlight.core import modes
@@ -230,6 +231,8 @@ class Reads(Watch):
                 self.stop("two tensors on one array")
             elif v.__class__ not in (Tensor, rushlight.nn.Parameter):
                 self.stop(f"an argument of class {type(v).__name__}")
+            elif not derivable(v):
+                self.stop("a view that cannot be derived again from its base")
             else:
                 self.guards.tensor(expression, v)
                 self.found(v, expression)
@@ -450,10 +453,10 @@ class Reads(Watch):
             if any(isinstance(v, Tensor) for v in operands):
                 if not all(isinstance(v, Tensor) or is_value(v) for v in operands):
                     return self.special_operation(f, operands)
-                operands = self.operands(f.__name__, operands)
+                given, operands = operands, self.operands(f.__name__, operands)
                 self.refuse_runtime(f, operands)
-                for v in operands:
-                    self.contents_deep(v)
+                any(map(self.contents_deep, operands))
+                return keep_numbers(f(*operands), given, operands)
             elif not all(map(constant, operands)):
                 if any(map(self.is_runtime, operands)):
                     return self.runtime(f, operands)
@@ -573,9 +576,7 @@ def is_key(v: Any) -> bool:
 
 def are_numbers(v: Any) -> bool:
     """Whether a list is made of integers or of truths, in lists or not."""
-    if v.__class__ is list:
-        return all(map(are_numbers, v))
-    return v.__class__ in (int, bool)
+    return all(map(are_numbers, v)) if v.__class__ is list else v.__class__ in (int, bool)
 
 
 def is_tuple(v: Any) -> bool:

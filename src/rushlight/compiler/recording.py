@@ -22,7 +22,7 @@ from rushlight._backends.math_bits import Marked
 from rushlight._codegen.native_entry import in_python
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import edge_of
-from rushlight.compiler.guards import constant, span
+from rushlight.compiler.guards import constant, derivable, span
 from rushlight.compiler.steps import Decision, Step
 from rushlight.compiler.templates import containers_in, takes_tensors, template
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
@@ -220,6 +220,9 @@ class Recorder(TorchDispatchMode):
             return
         if t._array.__class__ is not np.ndarray:
             c.stop("a tensor that is sparse, on another device, or belongs to a transform")
+            return
+        if not derivable(t):
+            c.stop("a view that cannot be derived again from its base")
             return
         if constant and edge_of(t) is not None and not t.is_leaf:
             c.stop("a tensor with a history from outside")

@@ -247,6 +247,7 @@ def execute(op: Op, values: list, out: Any, compute: Callable = computed) -> Any
     recording = (
         op.differentiable
         and thread.grad
+        and not thread.inference
         and not (op.view and tensors[0] is not None and tensors[0]._counter is INFERENCE)
         and any(t is not None and t._edge is not None for t in tensors)
     )

@@ -330,7 +330,8 @@ def make_node(op: Op, named: dict, wrapped: list) -> Node | None:
                 values[n] = [t.dtype for t in v]
             else:
                 values[n] = v.dtype if isinstance(v, Tensor) else None
-    node.saved, node.statics = saved or None, (values, bool(saved))
+    frees = bool(saved) or "at" in values  # index tensors are freed as saved tensors are
+    node.saved, node.statics = saved if frees else None, (values, frees)
     if thread.anomaly:
         from rushlight.autograd import anomaly_mode
 

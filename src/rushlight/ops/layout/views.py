@@ -443,13 +443,13 @@ def in_place(name: str, function: Any) -> None:
                 got = overrides.call_overrides(getattr(Tensor, f"{name}_"), (self, *args), kwargs)
                 if got is not overrides.NOTHING:
                     return got
-            if handlers.asked((self,)):
-                handlers.carried["overwrite"](self, name + "_", (*args, *kwargs.values()))
-                return self
         if self._counter is INFERENCE:
             results.refuse_inference_write()
         elif thread.grad and edge_of(self) is not None or hides_history(self):
             check_writable(self, name + "_")
+        if (active.modes or handlers.made) and handlers.asked((self,)):
+            handlers.carried["overwrite"](self, name + "_", (*args, *kwargs.values()))
+            return self
         before = new(Tensor)  # the tensor as it was: what the view is a view of
         before._array, before._edge, before._counter = self._array, self._edge, self._counter
         recording, e = thread.grad, self._edge

@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
-from rushlight.core.dtype_sets import FLOATING, REDUCED
+from rushlight.core.dtype_sets import FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
@@ -181,10 +181,8 @@ def update_running(
         for t, found, share in (
             (running_mean, mean, momentum), (running_var, var, momentum * unbiased)
         ):  # fmt: skip
-            if t is not None and t.dtype.np in REDUCED:  # rounded once, as the kernel does
+            if t is not None:  # halves are rounded once, as the kernel does
                 t.copy_(wide(t) * (1 - momentum) + found * share)
-            elif t is not None:
-                t.mul_(1 - momentum).add_(found * share)
     finally:
         thread.grad = recording
 
