@@ -44,15 +44,18 @@ def innermost(a):
 
 
 def arrays(n, c, o, h, w, p, k=3, step=1, apart=1, groups=1, last=False):
-    """An input, windows, a gradient of the result, and the problem of each direction."""
+    """An input, windows, a gradient of the result, and the problem of each direction; `last`: whether channels are
+    innermost, "all": also those of windows."""
     geometry = ((step, step), (p, p), (apart, apart))
     out = out_sizes((h, w), (k, k), *geometry)
     x, windows = random(n, c, h, w), random(o, c // groups, k, k, seed=1)
     g = random(n, o, *out, seed=2)
     if last:
         x, g = innermost(x), innermost(g)
+    if last == "all":
+        windows = innermost(windows)
     shapes = x.shape, windows.shape, g.shape
-    return x, windows, g, problems(*shapes, *geometry, groups, x.dtype, last)
+    return x, windows, g, problems(*shapes, *geometry, groups, x.dtype, bool(last))
 
 
 def problems(*fields):
@@ -133,7 +136,7 @@ def test_schemes_are_identities(number):
 @given(
     st.sampled_from(KINDS), st.integers(1, 4), st.integers(1, 80), st.integers(1, 80),
     st.integers(1, 13), st.integers(1, 20), st.integers(0, 4), st.sampled_from([1, 1, 2, 3]),
-    st.booleans(),
+    st.sampled_from([False, True, "all"]),
 )  # fmt: skip
 def test_shapes(kind, n, c, o, h, w, p, groups, last):
     k, step, apart = kind
@@ -232,7 +235,7 @@ def test_same_bits_on_any_number_of_threads(kind):
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("last", [False, True, "all"])
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize(
     ("n", "c", "o", "h", "w", "p"),
@@ -246,7 +249,7 @@ def test_nothing_outside_of_the_arrays_is_touched(kind, side, last, n, c, o, h, 
     *given, problem = arrays(n, c, o, h, w, p, k, step, apart, last=last)
 
     def place(a):
-        if last and a.shape[2] != k:
+        if last == "all" or last and a.shape[2] != k:
             return np.moveaxis(guarded(np.moveaxis(a, 1, -1), side), -1, 1)
         return guarded(a, side)
 

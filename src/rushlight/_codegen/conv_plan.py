@@ -49,7 +49,8 @@ class WinogradPlan:
     APART = 20  # what windows are dilated by
     X_IMAGE, Y_IMAGE = 21, 22  # steps from an image to the next
     X_LAST, Y_LAST = 23, 24  # where channels are innermost: step from a place to the next, else 0
-    TERMS = 25  # of each product: its point, its value, its number
+    PLACE = 25  # of weights: step from a tap to the next
+    TERMS = 26  # of each product: its point, its value, its number
 
 
 class DepthwisePlan:

@@ -532,10 +532,10 @@ FUNCTIONS = {
         "lengths:kernel:T,items=Header,kind=Header,dtype=Header,parts=Ptr[R],out=Ptr[R],n=i64 plain:inline: "
         "update:kernel:RULE,T,items=Header,kind=Header,dtype=Header,constants=Ptr[C],refused=Ptr[i64],n=i64 ",
     "winograd": "AHEAD:constant:8 GAP:constant:16 ROOM:constant:491520 add_products:routine: combined:inline: "
-        "convolve:kernel:S,FUSED,FLIPPED,x=Ptr[T],u=Ptr[T],bias=Ptr[T],y=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
-        "convolve_weight:kernel:S,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
-        "multiply:routine: read_channels:routine: read_tiles:routine: squared:inline: tile:routine: "
-        "transform:routine: transform_back:routine: "
-        "transform_windows:kernel:S,FLIPPED,w=Ptr[T],u=Ptr[T],plan=Ptr[i64] windows:routine: write_tiles:routine: "
-        "write_windows:routine: ",
+        "convolve:kernel:S,FUSED,ROWS,LAST,x=Ptr[T],u=Ptr[T],bias=Ptr[T],y=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
+        "convolve_weight:kernel:S,LAST,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
+        "multiply:routine: read_channels:routine: read_taps:inline: read_tiles:routine: squared:inline: "
+        "taps_together:inline: tile:routine: transform:routine: transform_back:routine: "
+        "transform_windows:kernel:S,ROWS,LAST,w=Ptr[T],u=Ptr[T],plan=Ptr[i64] windows:routine: "
+        "write_tiles:routine: write_windows:routine: ",
 }

@@ -132,7 +132,7 @@ def plan_of(
     x_last: int, y_last: int, weight: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """The plan of a convolution from the shape x to y, or of the gradient of its windows; `windows`:
-    steps of weights from an input channel and an output channel to the next."""
+    steps of weights from an input channel, an output channel, a tap to the next."""
     s = SCHEMES[number]
     n, c, o = x[0], x[1] // groups, y[1] // groups
     block = 2 * sizes()["L"]
@@ -153,7 +153,7 @@ def plan_of(
     plan = [0] * Plan.TERMS
     plan[: Plan.LINES] = c, o, *x[2:], *y[2:], padding, down, across
     plan[Plan.LINES], plan[Plan.HIGH], plan[Plan.WIDE] = lines, high, wide
-    plan[Plan.TAP], plan[Plan.LANE] = windows
+    plan[Plan.TAP], plan[Plan.LANE], plan[Plan.PLACE] = windows
     plan[Plan.APART], plan[Plan.X_LAST], plan[Plan.Y_LAST] = apart, x_last, y_last
     plan[Plan.X_IMAGE], plan[Plan.Y_IMAGE] = (a[1] * a[2] * a[3] for a in (x, y))
     if weight:
@@ -186,14 +186,18 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     x_last = layout(x)
     if x_last is None:
         x, x_last = np.ascontiguousarray(x), 0
-    w = np.ascontiguousarray(w)
+    w_last = layout(w)
+    if w_last is None:
+        w, w_last = np.ascontiguousarray(w), 0
     taps = w.shape[2] * w.shape[3]
     c, o = x.shape[1] // groups, shape[1] // groups
     y = empty(shape, F32, channels_last)
     scheme, p = SCHEMES[number], padding_of(problem)[0]
     if scheme.outputs == 4:  # the first result sees the input from there on
         p = scheme.taps - 3
-    steps = (taps * o, taps) if transposed else (taps, taps * c)
+    many = o if transposed else c  # of the inner channels of weights
+    inner, outer, place = (1, taps * many, many) if w_last else (taps, taps * many, 1)
+    steps = (outer, inner, place) if transposed else (inner, outer, place)
     plan = plan_of(
         number, x.shape, shape, p, problem.dilation[0], groups, steps, x_last,
         o * groups if channels_last else 0,
@@ -201,7 +205,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     wrong = np.zeros(1, F32)
     again = OFTEN if scheme.products**2 * c * o > HUGE else AGAIN
     fused = bool(plan[Plan.CHUNKS] <= again * plan[Plan.PARTS])
-    flipped = transposed and scheme.outputs == 2
+    lies = {"ROWS": not transposed, "LAST": bool(w_last)}
     lanes = known["L"]
     for group in range(groups):
         part, b = w, bias
@@ -216,11 +220,14 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
                 scheme.products**2 * (RUN * 2 * lanes + kernels.GAP) * up(c, RUN) * up(o, 2 * lanes)
             )
             u = np.empty(size, F32)
-            kernels.transform_windows.compiled(
-                S=number, FLIPPED=flipped, T=known["T"], L=lanes
-            )(part, u, plan)  # fmt: skip
+            kernels.transform_windows.compiled(S=number, **lies, T=known["T"], L=lanes)(
+                part, u, plan
+            )
             part = u
-        kernels.convolve.compiled(S=number, FUSED=fused, FLIPPED=fused and flipped, **known)(
+        used = (
+            lies if fused else {"ROWS": True, "LAST": False}
+        )  # of weights that were transformed already
+        kernels.convolve.compiled(S=number, FUSED=fused, **used, **known)(
             x[:, group * c :], part, b, y[:, group * o :], wrong, plan
         )
     return y if wrong[0] == 0 else None
@@ -237,21 +244,17 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarra
         g, g_last = np.ascontiguousarray(g), 0
     c, o = x.shape[1] // groups, g.shape[1] // groups
     plan = plan_of(
-        number, x.shape, g.shape, problem.padding[0], problem.dilation[0], groups, (0, 0), x_last,
+        number, x.shape, g.shape, problem.padding[0], problem.dilation[0], groups, (0, 0, 0), x_last,
         g_last, True,
     )  # fmt: skip
     splits = int(plan[Plan.SPLITS])
-    y = np.empty(problem.w, F32)
-    size = o * y[0].size
+    y = empty(problem.w, F32, problem.channels_last)
+    size, y_last = o * y[0].size, not y.flags.c_contiguous
     parts = np.empty(splits * size, F32) if splits > 1 else y
     wrong = np.zeros(1, F32)
     rows = 8 if known["MR"] >= 8 else 4
     for group in range(groups):
-        kernels.convolve_weight.compiled(S=number, T=known["T"], MR=rows, L=known["L"])(
-            x[:, group * c :], g[:, group * o :], y[group * o :], parts, wrong, plan
-        )
-    if problem.channels_last:
-        last = empty(y.shape, F32, True)
-        last[...] = y
-        y = last
+        kernels.convolve_weight.compiled(
+            S=number, LAST=y_last, T=known["T"], MR=rows, L=known["L"]
+        )(x[:, group * c :], g[:, group * o :], y[group * o :], parts, wrong, plan)
     return y if wrong[0] == 0 else None

@@ -180,27 +180,57 @@ def tile(a, b, to, terms, count, matrix, k, begin, T, MR, L):
             store(here, sums[r][v])
 
 
+@inline
+def taps_together(at, c, plan, K, T, L):
+    """The taps of the windows of the input's channel c for L output channels, whose windows at `at` have them together."""
+    taps, here = [], c * plan[WinogradPlan.TAP]
+    for begin in unroll(range(0, K * K, L)):
+        mask = iota(i32, L) < i32(K * K - begin)
+        for i in unroll(L):
+            prefetch(at[i] + (here + AHEAD * plan[WinogradPlan.TAP] + begin))
+        taps = taps + transposed([load(at[i] + (here + begin), L, mask) for i in range(L)], L)
+    return taps[: K * K]
+
+
+@inline
+def read_taps(at, own, channels, plan, K, T, L):
+    """own [channels, taps, L] = the windows of L output channels at `at`, with the input's channels innermost."""
+    for t in range(K * K):
+        for c in range(0, channels, L):
+            mask = iota(i32, L) < i32(channels - c)
+            here = t * plan[WinogradPlan.PLACE] + c
+            for i in unroll(L):
+                prefetch(at[i] + (here + RUN))
+            lines = transposed([load(at[i] + here, L, mask) for i in range(L)], L)
+            for i in unroll(L):
+                store(own + ((c + i) * (K * K) + t) * L, lines[i])
+
+
 @routine(apart=True, quick=True)
-def windows(w, u, plan, left, channels, FLIPPED, S, T, L):
+def windows(w, u, plan, left, channels, ROWS, LAST, S, T, L):
     """u [products, RUN, 2 L] with gaps = G g G' of windows for 2 L output channels, of which `left`
-    exist, and up to RUN of the input, turned around where FLIPPED."""
+    exist, and up to RUN of the input. ROWS: w is [O, C, taps], else [C, O, taps], which are turned around where the
+    convolution has step 1; LAST: the second of these is innermost."""
     K, N = SCHEMES[S].taps, SCHEMES[S].products
     matrix = RUN * 2 * L + GAP
+    own = array(T, K * K * RUN * L if ROWS and LAST else L)
     for v in range(2):
         to, lane = u + v * L, plan[WinogradPlan.LANE]
         at = [w + min(left - 1, v * L + i) * lane for i in range(L)]
+        if ROWS and LAST:
+            read_taps(at, own, channels, plan, K=K, T=T, L=L)
         for c in range(channels):
-            taps = []
-            for begin in unroll(range(0, K * K, L)):
-                mask = iota(i32, L) < i32(K * K - begin)
-                for i in unroll(L):
-                    prefetch(at[i] + ((c + AHEAD) * plan[WinogradPlan.TAP] + begin))
-                taps = taps + transposed(
-                    [load(at[i] + (c * plan[WinogradPlan.TAP] + begin), L, mask) for i in range(L)],
-                    L,
-                )
-            taps = taps[: K * K]
-            if FLIPPED:
+            if ROWS and LAST:
+                taps = [load(own + (c * (K * K) + t) * L, L) for t in range(K * K)]
+            elif LAST:
+                here, place = at[0] + c * plan[WinogradPlan.TAP], plan[WinogradPlan.PLACE]
+                mask = iota(i32, L) < i32(left - v * L)
+                for t in unroll(K * K):
+                    prefetch(here + (AHEAD * plan[WinogradPlan.TAP] + t * place))
+                taps = [load(here + t * place, L, mask) for t in range(K * K)]
+            else:
+                taps = taps_together(at, c, plan, K=K, T=T, L=L)
+            if not ROWS and SCHEMES[S].outputs == 2:
                 taps = taps[::-1]
             g = [
                 [combined(r, taps[K * i : K * i + K], T, L) for r in SCHEMES[S].windows]
@@ -316,12 +346,12 @@ def write_tiles(
 
 
 @kernel
-def convolve(S, FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], wrong: Ptr[T],
+def convolve(S, FUSED, ROWS, LAST, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], wrong: Ptr[T],
              plan: Ptr[i64]):  # fmt: skip
     """y = bias + x convolved with the windows of which `transform_windows` made u, or if FUSED with windows
     u, which each chunk transforms; wrong[0] becomes other than 0 when a result is infinite or NaN.
 
-    S: the number of the scheme. bias: as many as there are in whole blocks of 2 L."""
+    S: the number of the scheme. ROWS, LAST: as `windows`. bias: as many as there are in whole blocks of 2 L."""
     N, POINTS, OUT = (
         SCHEMES[S].products * SCHEMES[S].products,
         SCHEMES[S].points,
@@ -362,7 +392,9 @@ def convolve(S, FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], w
                     channels, ready = min(k - c, i64(RUN)), own
                     if FUSED:
                         source = u + (o * plan[WinogradPlan.LANE] + c * plan[WinogradPlan.TAP])
-                        windows(source, own, plan, left, channels, FLIPPED=FLIPPED, S=S, T=T, L=L)
+                        windows(
+                            source, own, plan, left, channels, ROWS=ROWS, LAST=LAST, S=S, T=T, L=L
+                        )
                     else:
                         ready = u + (o // (2 * L) * runs + run) * (N * (RUN * 2 * L + GAP))
                     multiply(v + run * depth, ready, sums, plan + WinogradPlan.TERMS, i64(N), tiles,
@@ -377,7 +409,7 @@ def convolve(S, FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], w
 
 
 @kernel
-def transform_windows(S, FLIPPED, w: Ptr[T], u: Ptr[T], plan: Ptr[i64]):
+def transform_windows(S, ROWS, LAST, w: Ptr[T], u: Ptr[T], plan: Ptr[i64]):
     """What `windows` makes of all windows: u [O / 2 L, C / RUN, ...]."""
     N = SCHEMES[S].products * SCHEMES[S].products
     runs = (plan[WinogradPlan.CHANNELS] + (RUN - 1)) // RUN
@@ -387,7 +419,7 @@ def transform_windows(S, FLIPPED, w: Ptr[T], u: Ptr[T], plan: Ptr[i64]):
             source = w + (o * plan[WinogradPlan.LANE] + c * plan[WinogradPlan.TAP])
             windows(source, u + piece * (N * (RUN * 2 * L + GAP)), plan,
                     min(plan[WinogradPlan.LANES] - o, i64(2 * L)), min(plan[WinogradPlan.CHANNELS] - c, i64(RUN)),
-                    FLIPPED=FLIPPED, S=S, T=T, L=L)  # fmt: skip
+                    ROWS=ROWS, LAST=LAST, S=S, T=T, L=L)  # fmt: skip
 
 
 @routine
@@ -410,10 +442,12 @@ def add_products(v, u, z, tiles, begin, ROW, T, MR, L):
 
 
 @routine(apart=True, quick=True)
-def write_windows(z, y, rows, lanes, channels, matrix, S, T, L) -> T:
-    """y [lanes, channels, taps] = G' z G for `rows` channels; returns as `transform_back`."""
+def write_windows(z, y, rows, lanes, channels, matrix, LAST, S, T, L) -> T:
+    """y [lanes, channels, taps], or with LAST [lanes, taps, channels], = G' z G for `rows` channels; returns as
+    `transform_back`."""
     K, N = SCHEMES[S].taps, SCHEMES[S].products
     wrong = splat(T(0), L)
+    own = array(T, K * K * RUN * L if LAST else L)
     for o in range(0, lanes, L):
         for c in range(rows):
             at = z + (c * RUN + o)
@@ -421,20 +455,35 @@ def write_windows(z, y, rows, lanes, channels, matrix, S, T, L) -> T:
             g = squared(SCHEMES[S].gathered, m, T, L)
             for i in unroll(K * K):
                 wrong = fma(g[i // K][i % K], splat(T(0), L), wrong)
-            for begin in unroll(range(0, K * K, L)):
-                mask = iota(i32, L) < i32(K * K - begin)
-                taps = [min(begin + i, K * K - 1) for i in range(L)]
-                taps = transposed([g[i // K][i % K] for i in taps], L)
-                for i in unroll(L):
-                    if o + i < lanes:
-                        store(y + (((o + i) * channels + c) * (K * K) + begin), taps[i], mask)
+            if LAST:
+                for i in unroll(K * K):
+                    store(own + (i * RUN + c) * L, g[i // K][i % K])
+            else:
+                for begin in unroll(range(0, K * K, L)):
+                    mask = iota(i32, L) < i32(K * K - begin)
+                    taps = [min(begin + i, K * K - 1) for i in range(L)]
+                    taps = transposed([g[i // K][i % K] for i in taps], L)
+                    for i in unroll(L):
+                        if o + i < lanes:
+                            store(y + (((o + i) * channels + c) * (K * K) + begin), taps[i], mask)
+        if LAST:
+            for tap in range(K * K):
+                for c in range(0, rows, L):
+                    mask = iota(i32, L) < i32(rows - c)
+                    lines = transposed(
+                        [load(own + (tap * RUN + c + i) * L, L) for i in range(L)], L
+                    )
+                    for i in unroll(L):
+                        if o + i < lanes:
+                            store(y + (((o + i) * (K * K) + tap) * channels + c), lines[i], mask)
     return total(wrong)
 
 
 @kernel(quick=True)
-def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Ptr[T],
+def convolve_weight(S, LAST, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Ptr[T],
                     plan: Ptr[i64]):  # fmt: skip
-    """y [O, C, taps] = the gradients of the windows for gradients g of results; `wrong` as `convolve`.
+    """y [O, C, taps], or with LAST [O, taps, C], = the gradients of the windows for gradients g of results; `wrong` as
+    `convolve`.
 
     Where lines of tiles are summed in parts, `parts` has room for a result of each. The numbers of
     channels of a block are multiples of MR and of 2 L.
@@ -496,8 +545,8 @@ def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Pt
             to_y = y
             if plan[WinogradPlan.SPLITS] > 1:
                 to_y = parts + part * size
-            bad = write_windows(z, to_y + (o * channels + c) * (K * K), rows, columns, channels,
-                                square, S=S, T=T, L=L)  # fmt: skip
+            to_y = to_y + (o * channels * (K * K) + (c if LAST else c * (K * K)))
+            bad = write_windows(z, to_y, rows, columns, channels, square, LAST=LAST, S=S, T=T, L=L)
             if bad != T(0):
                 wrong[0] = bad
     if plan[WinogradPlan.SPLITS] > 1:
