@@ -402,7 +402,7 @@ CHOICES = {
     "patches": ((4, 3, 96, (32, 32), (8, 8), (8, 8), (0, 0), (1, 1), 1), "implicit_gemm", "implicit_gemm"),
     "one small image": (
         (1, 256, 64, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1), 1),
-        ("windows_as_columns", "implicit_gemm", "implicit_gemm"), "implicit_gemm",
+        *[("windows_as_columns", "implicit_gemm", "implicit_gemm")] * 2,
     ),
     "whole input": ((8, 32, 64, (4, 4), (4, 4), (1, 1), (0, 0), (1, 1), 1), "full_window_gemm", "implicit_gemm"),
     "depthwise": (
@@ -469,6 +469,7 @@ def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
     assert chosen(case, bias=UNALIGNED) == ("reference",) * 3
     case = CHOICES["wide 1x1"][0]
     assert chosen(case, bias=ROW_MAJOR)[1] == "implicit_gemm"
+    assert chosen(CHOICES["one small image"][0], bias=ROW_MAJOR)[0] == "windows_as_columns"
     last = CHOICES["depthwise"][0]
     assert chosen(last, layout=STRIDED) == ("row_major_copies",) * 3
 

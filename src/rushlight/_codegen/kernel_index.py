@@ -89,7 +89,8 @@ FUNCTIONS = {
         "write_counted:inline: written_copy:inline: ",
     "columns": ""
         "col2im:kernel:a=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 "
-        "im2col:kernel:x=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 ",
+        "im2col:kernel:x=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 "
+        "im2row:kernel:x=Ptr[T],out=Ptr[T],C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 ",
     "conv": "DEPTH:constant:576 LINE:constant:512 PANELS:constant:1 ROWS:constant:1000 ROWS_OF_K:constant:0 "
         "TURNED:constant:2 convolve:kernel:WEIGHTS,x=Ptr[B],w=Ptr[B],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] "
         "convolve_weight:kernel:x=Ptr[B],g=Ptr[B],y=Ptr[E],parts=Ptr[T],plan=Ptr[i64] list_places:routine: "

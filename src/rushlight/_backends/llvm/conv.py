@@ -392,19 +392,18 @@ class FullWindow(Candidate):
 
 
 class WindowsAsColumns(Candidate):
-    """One image with few positions and many weights, as at the end of a network: the windows are written down, and
-    each weight is read once, where it lies."""
+    """One image with few positions and many weights, as at the end of a network: the windows are written down in the
+    order of the weights, and each weight is read once, where it lies."""
 
     name = "windows_as_columns"
 
     @staticmethod
     def applies(p: Problem) -> bool:
         return (
-            is_row_major(p)
+            {*p.layouts[:2]} <= {ROW_MAJOR, CHANNELS_LAST}
             and p.direction == "forward"
             and p.groups == p.x[0] == 1
             and len(p.kernel) == 2
-            and p.layouts[2] is None
             and prod(p.out) in POSITIONS
             and prod(p.w) >= WEIGHTS
             and p.dtype in FULL
@@ -412,10 +411,19 @@ class WindowsAsColumns(Candidate):
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
-        columns = np.empty((p.x[1] * prod(p.kernel), prod(p.out)), p.dtype)
+        many, places = prod(p.w[1:]), prod(p.out)
         numbers = (*p.sizes, *p.out, *p.kernel, *p.dilation, *p.padding, *p.stride)
-        of_windows.im2col.compiled(T=of(p.dtype))(a, columns, p.x[1], *numbers)
-        return products.matmul(b.reshape(len(b), -1), columns).reshape(p.y)
+        if p.layouts[1] == CHANNELS_LAST:
+            a, b = contiguous(by_position(a)), by_position(b)
+            rows = np.empty((places, many), p.dtype)
+            of_windows.im2row.compiled(T=of(p.dtype))(a, rows, p.x[1], *numbers)
+            columns = rows.T
+        else:
+            columns = np.empty((many, places), p.dtype)
+            of_windows.im2col.compiled(T=of(p.dtype))(contiguous(a), columns, p.x[1], *numbers)
+        result = products.matmul(b.reshape(len(b), -1), columns)
+        result = as_images(contiguous(result.T), p.y) if p.channels_last else result.reshape(p.y)
+        return reference.biased(result, bias)
 
 
 class DirectSmallChannels(Candidate):

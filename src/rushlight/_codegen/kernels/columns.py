@@ -56,3 +56,21 @@ def im2col(x: Ptr[T], out: Ptr[T], planes: i64, H: i64, W: i64, oh: i64, ow: i64
                     else:
                         for j in range(ow):
                             to[j] = p[j * sw] if (j >= first) & (j < end) else T(0)
+
+
+@kernel
+def im2row(x: Ptr[T], out: Ptr[T], C: i64, H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
+           dh: i64, dw: i64, ph: i64, pw: i64, sh: i64, sw: i64):  # fmt: skip
+    """out [oh, ow, kh, kw, C] = the elements of windows of x [H, W, C], zeros outside of it."""
+    for lo, hi in parallel(oh * ow * kh * kw, rows_of(C)):
+        for r in range(lo, hi):
+            k, o = r % (kh * kw), r // (kh * kw)
+            row, column = o // ow * sh + k // kw * dh - ph, o % ow * sw + k % kw * dw - pw
+            inside = (row >= 0) & (row < H) & (column >= 0) & (column < W)
+            p = x + (row * W + column) * C
+            if inside:
+                for i in lanes(0, C):
+                    out[r * C + i] = p[i]
+            else:
+                for i in lanes(0, C):
+                    out[r * C + i] = T(0)
