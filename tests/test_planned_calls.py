@@ -12,6 +12,7 @@ pytest.importorskip("llvmlite")
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from processes import printed
 from rushlight._backends import llvm
 from rushlight._backends.llvm import whole
 from rushlight._codegen import native_entry
@@ -305,3 +306,16 @@ def test_plans_change_under_way():
 
 def test_each_has_a_planner():
     assert all(callable(whole.planner_of(path)) for path in whole.PLANNED)
+
+
+def test_plans_of_one_family_read_no_file_of_another():
+    program = """
+import sys, rushlight as torch
+for x in (torch.randn(200, 100), torch.randn(2, 3, 4)):
+    for _ in range(3):
+        torch.linalg.qr(x), x.roll(1, 0), x.flip(0)
+read = [name.rpartition(".")[2] for name in sys.modules if name.startswith("rushlight._backends.llvm.")]
+assert "matrix_plans" in read
+print([name for name in read if name in ("pool", "resample", "normalize", "activation", "reduce")])
+"""
+    assert printed(program, RUSHLIGHT_COMPILED="1") == "[]\n"

@@ -1,7 +1,8 @@
 """What operators do with arrays of one layout, for the native entries that carry it out (`_codegen/planned_entry.py`).
 
 Each planner gets a `Plan`, then what the operator gets. It makes the arrays and notes the calls of kernels that the operator
-comes to, or returns None where it comes to something else.
+comes to, or returns None where it comes to something else. Those here need the kernels of no family; the others stand in
+`window_plans.py`, `row_plans.py` and `matrix_plans.py`, so that a program reads the files of what it does and no others.
 """
 
 from __future__ import annotations
@@ -11,27 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import cpu
-from rushlight._backends.llvm import (
-    activation,
-    batch_normalize,
-    normalize,
-    pool,
-    reduce,
-    resample,
-)
 from rushlight._backends.llvm.views import COPY
-from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import edges, few
 from rushlight._codegen.types import UNITS, of
-from rushlight.core.dtype_sets import FLOATING, FULL, I64, compute_dtype
+from rushlight.core.dtype_sets import FULL
 
 if TYPE_CHECKING:
     from rushlight._codegen.planned_entry import Plan
 
     Ints = tuple[int, ...]
-
-GRIDS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 
 def copied(plan: Plan, out: np.ndarray, a: np.ndarray) -> None:
@@ -76,127 +65,6 @@ def room(plan: Plan, x: np.ndarray, out: Ints, dtype: np.dtype) -> np.ndarray:
     """The result of windows over `x`, which lies as `regular` has it."""
     shape = (*x.shape[: x.ndim - len(out)], *out)
     return plan.new(shape, dtype, None if x.flags.c_contiguous else (0, 2, 3, 1))
-
-
-# -- pools -----------------------------------------------------------------------------------------
-
-
-def averages(plan: Plan, input: np.ndarray, windows: Windows, divisor: tuple) -> Any:
-    x = regular(plan, input, len(windows.sizes))
-    found = None if undecided(input) else pool.averages_call(x, windows, divisor)
-    if found is None:
-        return None
-    run, counts, _, numbers, _ = found
-    y = room(plan, x, windows.out, x.dtype)
-    plan.call(run, x, counts, y, *numbers)
-    return y
-
-
-def maxima(plan: Plan, input: np.ndarray, windows: Windows) -> Any:
-    x = regular(plan, input, len(windows.sizes))
-    last = not x.flags.c_contiguous
-    found = pool.max_plan(windows, True, x.dtype, last)
-    if found is None or found.whole and not last:
-        return None
-    y, at = (room(plan, x, windows.out, d) for d in (x.dtype, I64))
-    planes = x.shape[:2] if last else (x.size // found.volume,)
-    plan.call(found.run, x, y, at, *planes, *found.numbers)
-    return y, at
-
-
-def maximum(plan: Plan, input: np.ndarray, windows: Windows) -> Any:
-    """The maxima alone."""
-    x = regular(plan, input, len(windows.sizes))
-    last = not x.flags.c_contiguous
-    found = pool.max_plan(windows, False, x.dtype, last)
-    if found is None or found.whole and not last:
-        return None
-    y = room(plan, x, windows.out, x.dtype)
-    planes = x.shape[:2] if last else (x.size // found.volume,)
-    plan.call(found.run, x, y, pool.NOWHERE, *planes, *found.numbers)
-    return y
-
-
-def adaptive_averages(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
-    x, nd = regular(plan, input, len(output_size)), len(output_size)
-    spans = pool.adaptive_spans(input.shape[input.ndim - nd :], output_size)
-    if spans is None or x.dtype not in FLOATING or undecided(input):
-        return None
-    if spans.even is not None:
-        return averages(plan, x, spans.even, pool.WHOLE)
-    y, channels = room(plan, x, output_size, x.dtype), 1 if x.flags.c_contiguous else x.shape[1]
-    planes = y.size // (prod(output_size) * channels)
-    run = pool.AVERAGES[channels > 1, x.dtype]
-    plan.call(run, x, y, planes, channels, *spans.numbers, *spans.arrays)
-    return y
-
-
-def adaptive_maxima(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
-    x, nd = regular(plan, input, len(output_size)), len(output_size)
-    spans = pool.adaptive_spans(input.shape[input.ndim - nd :], output_size)
-    if spans is None or pool.laid_out(x, nd) is None:
-        return None
-    if spans.even is not None:
-        return maxima(plan, x, spans.even)
-    y, at = (room(plan, x, output_size, d) for d in (x.dtype, I64))
-    channels = 1 if x.flags.c_contiguous else x.shape[1]
-    planes = y.size // (prod(output_size) * channels)
-    run = pool.SPANS_MAXIMA[channels > 1, x.dtype]
-    plan.call(run, x, y, at, planes, channels, *spans.numbers, *spans.arrays, 0)
-    return y, at
-
-
-# -- other sizes and places ------------------------------------------------------------------------
-
-
-def resampled(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: Any, mode: str) -> Any:  # fmt: skip
-    x, sizes = regular(plan, input, len(out)), input.shape[2:]
-    if x.dtype not in FLOATING or min(out) <= 0 or undecided(input):
-        return None
-    each = zip(sizes, out, scales or (None,) * len(out), strict=True)
-    taps = [cpu.taps_of(*of, mode, corners, False, x.dtype) for of in each]
-    dtype = resample.weights_dtype(x)
-    lists = [resample.lists_of(t, n, dtype, False) for t, n in zip(taps, sizes, strict=True)]
-    found = resample.planned(x, lists, True)
-    if found is None:
-        return None
-    y = room(plan, x, out, x.dtype)
-    if not found.steps:
-        copied(plan, y, x)
-    for run, size, made_dtype, told in found.steps:
-        made = y if told is found.steps[-1][3] else plan.new((size,), made_dtype)
-        plan.call(run, x, made, *told)
-        x = made
-    return y
-
-
-def nearest(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: Any) -> Any:
-    return resampled(plan, input, out, corners, scales, "nearest")
-
-
-def nearest_exact(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: Any) -> Any:
-    return resampled(plan, input, out, corners, scales, "nearest-exact")
-
-
-def linear(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: Any) -> Any:
-    return resampled(plan, input, out, corners, scales, "linear")
-
-
-def cubic(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: Any) -> Any:
-    return resampled(plan, input, out, corners, scales, "cubic")
-
-
-def grid_sampler(
-    plan: Plan, input: np.ndarray, grid: np.ndarray, mode: int, padding: int, corners: bool
-) -> Any:
-    found = resample.taken(input, grid) if input.dtype in FULL else None
-    if found is None or input.ndim == 5 and mode == 2:
-        return None
-    sizes, shape = found
-    x, at, y = row_major(plan, input), row_major(plan, grid), plan.new(shape, input.dtype)
-    how = GRIDS[0][mode], GRIDS[1][padding], corners
-    plan.call(resample.VALUES[input.ndim - 2, *how, input.dtype], x, at, y, *sizes)
-    return y
 
 
 # -- elements in another order ---------------------------------------------------------------------
@@ -399,20 +267,6 @@ def circular(plan: Plan, input: np.ndarray, pad: Any) -> Any:
     return continued(plan, input, pad, "circular")
 
 
-def glu(plan: Plan, input: np.ndarray, dim: int) -> Any:
-    turned = input.T.flags.c_contiguous and not input.flags.c_contiguous
-    x, axis = (input.T, ~dim) if turned else (input, dim)
-    known = input.dtype in FLOATING and x.flags.c_contiguous
-    found = activation.halved(x.shape, axis) if known else None
-    if found is None:
-        return None
-    rows, n, shape = found
-    order = tuple(range(input.ndim))[::-1] if turned else None
-    y = plan.new(shape[::-1] if turned else shape, input.dtype, order)
-    plan.call(activation._glu[(input.dtype,)], x, y, rows, n)
-    return y
-
-
 def complex(plan: Plan, real: np.ndarray, imag: np.ndarray) -> Any:
     """Complex numbers of two arrays that broadcast."""
     t = of(real.dtype)
@@ -427,141 +281,4 @@ def complex(plan: Plan, real: np.ndarray, imag: np.ndarray) -> Any:
             copied(plan, both[-1], np.broadcast_to(a, shape))
     y = plan.new(shape, np.result_type(real.dtype, np.complex64))
     plan.call(few.complex_of.compiled(T=t), *both, y, prod(shape))
-    return y
-
-
-def summed(plan: Plan, input: np.ndarray, shape: Any) -> Any:
-    """`sum_to_size` over dimensions that lie side by side."""
-    lead = input.ndim - len(shape)
-    over = tuple([d for d, n in enumerate(input.shape) if d < lead or n != shape[d - lead]])
-    if input.size < reduce.SMALL:
-        return None
-    if not input.flags.c_contiguous and reduce.planned(input, over, False) is not None:
-        return None  # parts are added in the order of memory
-    x, t = row_major(plan, input), of(input.dtype)
-    found = reduce.plan(x.shape, x.strides, x.itemsize, over, False)
-    if (
-        found is None
-        or found[2] is None
-        or t is None
-        or not (input.dtype in FLOATING or input.dtype is I64)
-    ):
-        return None
-    outer, n, inner = found[2]
-    if n > reduce.PART:
-        return None
-    y = plan.new(tuple(shape), input.dtype)
-    if inner == 1 and input.dtype is I64:
-        run = reduce.fold_of("sum", True, True, True, t, t, t)
-        plan.call(run, x, y, outer, n, n)
-    elif inner == 1:
-        run = reduce.kernels.sum_rows.compiled(MEAN=False, T=t, R=t)
-        plan.call(run, x, y, outer, n)
-    elif n <= reduce.DEEP:
-        run = reduce.fold_of("sum", True, True, False, t, t, t.loaded)
-        plan.call(run, x, y, outer, n, inner, n)
-    else:
-        return None
-    return y
-
-
-# -- gradients -------------------------------------------------------------------------------------
-
-
-def averages_gradient(plan: Plan, grad_output: np.ndarray, windows: Windows, divisor: tuple) -> Any:
-    w, nd = windows, len(windows.sizes)
-    g = regular(plan, grad_output, nd)
-    if g.dtype not in FULL or not pool.fits(w, g.dtype) or undecided(grad_output):
-        return None
-    by = pool.divisors(w, divisor, g.dtype)
-    gx = room(plan, g, w.sizes, g.dtype)
-    if not g.flags.c_contiguous:
-        apart, tiled = pool.meeting(w)
-        run = pool.pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
-        plan.call(run, g, by, gx, *g.shape[:2], *pool.plane_numbers(w))
-        return gx
-    if pool.is_whole(w) or max(w.stride) == 1 or not w.stride[-1] == w.kernel[-1] == 2:
-        return None
-    run = pool.kernels.averages_gradient.compiled(R=of(g.dtype))
-    plan.call(run, g, by, gx, g.size // prod(w.out), *pool.numbers(w))
-    return gx
-
-
-def adaptive_gradient(plan: Plan, grad_output: np.ndarray, sizes: Ints) -> Any:
-    nd = len(sizes)
-    g = regular(plan, grad_output, nd)
-    spans = pool.adaptive_spans(tuple(sizes), grad_output.shape[grad_output.ndim - nd :])
-    if spans is None or g.dtype not in FLOATING or undecided(grad_output):
-        return None
-    gx, channels = room(plan, g, sizes, g.dtype), 1 if g.flags.c_contiguous else g.shape[1]
-    run = pool.AVERAGES_GRADIENT[(g.dtype,)]
-    planes = gx.size // (prod(sizes) * channels)
-    plan.call(run, g, gx, planes, channels, *spans.numbers, *spans.arrays, *spans.back)
-    return gx
-
-
-# -- normalisation ---------------------------------------------------------------------------------
-
-
-def group_norm(
-    plan: Plan, input: np.ndarray, weight: Any, bias: Any, num_groups: int, eps: float
-) -> Any:
-    given = [v for v in (weight, bias) if v is not None]
-    if (
-        input.ndim < 2
-        or input.shape[1] % num_groups
-        or input.dtype not in FLOATING
-        or undecided(input)
-    ):
-        return None
-    if not normalize.vectors(input.shape[1], *given) or len({v.dtype for v in given}) > 1:
-        return None
-    x = input if innermost(input) else row_major(plan, input)
-    last = not x.flags.c_contiguous
-    y = plan.new(x.shape, x.dtype, (0, 2, 3, 1) if last else None)
-    w, b = normalize.affine(x, weight, bias)
-    n, channels = x.shape[:2]
-    key = weight is not None, bias is not None, False, x.dtype, w.dtype
-    size, each = x.size // (n * channels), channels // num_groups
-    if last:
-        space = [plan.new(s.shape, s.dtype) for s in normalize.space_of(x, size)]
-        run = normalize._groups_last[key]
-        plan.call(run, x, w, b, y, y, y, *space, n, size, num_groups, each, eps)
-    else:
-        run = normalize._groups_norm[key]
-        plan.call(run, x, w, b, y, y, y, n * num_groups, num_groups, each, size, eps)
-    return y
-
-
-def batch_norm(
-    plan: Plan, input: np.ndarray, weight: Any, bias: Any, mean: np.ndarray, var: np.ndarray,
-    training: bool, eps: float,
-) -> Any:  # fmt: skip
-    given, channels = [v for v in (weight, bias) if v is not None], input.shape[1]
-    wide = compute_dtype(input.dtype) if input.dtype in FLOATING else None
-    if (
-        not batch_normalize.vectors(channels, mean, var, *given)
-        or len({v.dtype for v in given}) > 1
-    ):
-        return None
-    if mean.dtype is not var.dtype or training and mean.dtype is not wide:
-        return None
-    found = batch_normalize.laid_out(input)
-    if found is None or not training and found[3] == 1:
-        return None
-    _, n, _, size = found
-    x = input if found[0] is input else row_major(plan, input)
-    y = plan.new(x.shape, x.dtype, None if x.flags.c_contiguous else (0, *range(2, x.ndim), 1))
-    w, b = normalize.affine(x, weight, bias)
-    key: tuple = weight is not None, bias is not None
-    if training and size == 1:
-        parts = plan.new(((2 * batch_normalize.kernels.PARTS + 2) * channels,), mean.dtype)
-        run = batch_normalize._rows_norm[(*key, False, False, x.dtype, w.dtype)]
-        plan.call(run, x, w, b, mean, var, x, y, parts, n, channels, eps)
-    elif training:
-        run = batch_normalize._planes_norm[(*key, False, False, x.dtype, w.dtype)]
-        plan.call(run, x, w, b, mean, var, x, y, n, channels, size, eps)
-    else:
-        run = batch_normalize._planes_scale[(*key, x.dtype, w.dtype, mean.dtype)]
-        plan.call(run, x, w, b, mean, var, y, n, channels, size, eps)
     return y
