@@ -93,10 +93,16 @@ def half(thing: object, offset: int, which: int = 0) -> int:
 
 def pointer(capsule: object, name: bytes | None = None) -> int:
     """The address inside of a capsule, by which C libraries such as NumPy hand out their tables."""
+    return _pointer_of()(capsule, name)
+
+
+@cache
+def _pointer_of() -> Any:
+    """PyCapsule_GetPointer, to be called from Python: ctypes makes a class for it, in 15 µs."""
     import ctypes
 
     made = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    return made(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, name)
+    return made(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 # -- probes ----------------------------------------------------------------------------------------
