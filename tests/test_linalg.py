@@ -529,6 +529,13 @@ def test_least_squares():
     assert got.rank.item() == rank
 
 
+def test_least_squares_of_integers_are_refused():
+    for dtype in (torch.int64, torch.float16):
+        a = torch.ones(3, 2, dtype=dtype)
+        with pytest.raises(RuntimeError, match="types other than float and double"):
+            torch.linalg.lstsq(a, a)
+
+
 def test_low_rank():
     torch.manual_seed(0)
     a = torch.tensor(array(30, 3) @ array(3, 20, seed=1))
@@ -550,6 +557,29 @@ def test_low_rank_of_sparse_matrices(layout):
         a.grad = None
     u, s, v = torch.svd_lowrank(a, 5, M=torch.ones(1, 5, dtype=a.dtype))
     close((u * s) @ v.T, values - 1, 1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+@pytest.mark.parametrize(("shape", "rank"), [((7, 4), 4), ((4, 7), 4), ((5, 5), 5), ((2, 6, 3), 3), ((7, 4), 2), ((4, 7), 2)])  # fmt: skip
+def test_least_squares_of_full_and_of_lesser_rank_are_those_of_the_pseudoinverse(
+    shape, rank, dtype
+):
+    torch.manual_seed(0)
+    m, n = shape[-2:]
+    a = torch.randn(*shape[:-2], m, rank, dtype=dtype) @ torch.randn(rank, n, dtype=dtype)
+    a = torch.randn(shape, dtype=dtype) if rank == min(m, n) else a
+    a, b = a.requires_grad_(), torch.randn(*shape[:-1], 2, dtype=dtype, requires_grad=True)
+    rcond = 1e-5
+    got = torch.linalg.lstsq(a, b, rcond=rcond)
+    want = torch.linalg.pinv(a, rtol=rcond) @ b
+    assert got.rank.unique().tolist() == [rank] and got.rank.shape == a.shape[:-2]
+    tolerance = 1e-10 if dtype is torch.float64 else 2e-4
+    torch.testing.assert_close(got.solution, want, rtol=tolerance, atol=tolerance)
+    g = torch.randn_like(want)
+    for x, y in zip(
+        *(torch.autograd.grad(r, (a, b), g) for r in (got.solution, want)), strict=True
+    ):
+        torch.testing.assert_close(x, y, rtol=10 * tolerance, atol=10 * tolerance)
 
 
 @pytest.mark.parametrize("driver", ["gels", "gelsd"])

@@ -142,6 +142,9 @@ FUNCTIONS = {
     "linalg.grouped": (
         "_grouped_mm nn.functional.grouped_mm "
     ),
+    "linalg.least_squares": (
+        "linalg.lstsq "
+    ),
     "linalg.linalg": (
         "chain_matmul cross eig internal.kron_of_matrices kron linalg.cross linalg.diagonal "
         "linalg.matrix_exp linalg.matrix_power linalg.multi_dot linalg.tensorinv "
@@ -164,9 +167,9 @@ FUNCTIONS = {
     "linalg.solve": (
         "cholesky_inverse cholesky_solve det internal.cholesky_inverse_ex "
         "internal.cholesky_solved internal.lu_solved internal.pinv internal.solved inverse "
-        "linalg.det linalg.inv linalg.inv_ex linalg.lstsq linalg.lu_solve linalg.pinv "
-        "linalg.slogdet linalg.solve linalg.solve_ex linalg.solve_triangular logdet lu_solve "
-        "pinverse slogdet triangular_solve "
+        "linalg.det linalg.inv linalg.inv_ex linalg.lu_solve linalg.pinv linalg.slogdet "
+        "linalg.solve linalg.solve_ex linalg.solve_triangular logdet lu_solve pinverse "
+        "slogdet triangular_solve "
     ),
     "linalg.spectra": (
         "internal.eigvals internal.eigvalsh internal.svdvals linalg.eig linalg.eigh "

@@ -1,4 +1,4 @@
-"""Linear systems, inverses and determinants of matrices [..., n, n], and least squares.
+"""Linear systems, inverses and determinants of matrices [..., n, n].
 
 The gradients come from A X = B: the gradient of B solves the adjoint system, that of A is minus its
 product with Xᴴ.
@@ -13,7 +13,6 @@ from rushlight.autograd.state import thread
 from rushlight.core import dtypes
 from rushlight.core.errors import LinAlgError
 from rushlight.core.geometry import broadcast_shapes
-from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, by_elements, composite, op
 from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.linalg import matrix_checks as check
@@ -529,71 +528,3 @@ def logdet(input: Array):
     if input.is_complex():
         return sign.log() + logabs
     return logabs.masked_fill(sign == -1, float("nan"))
-
-
-# -- least squares ---------------------------------------------------------------------------------
-
-DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-
-
-@composite(where="linalg")
-def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | None = None):
-    """(solution, residuals, rank, singular_values) of min ||A X - B||, A [..., m, n], B [..., m, k].
-
-    The solution of least norm where there are several; singular values up to rcond * the largest
-    count as zero ("gels": none; "gelsd": with the usual rcond where it is not between 0 and 1). `residuals` are filled for m > n where every rank is full; `singular_values` and
-    `rank` as PyTorch's driver of that name fills them.
-    """
-    name = "torch.linalg.lstsq"
-    if input.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if b.ndim < 1:
-        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
-    if input.dtype != b.dtype:
-        raise RuntimeError(
-            f"{name}: Expected input and other to have the same dtype, but got {input.dtype} and "
-            f"{b.dtype}"
-        )
-    if driver is not None and driver not in DRIVERS:
-        raise RuntimeError(
-            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
-        )
-    driver = driver or "gelsy"
-    vector = input.ndim - 1 == b.ndim and input.shape[:-1] == b.shape
-    if vector:
-        b = b.unsqueeze(-1)
-    if not vector and input.shape[-2] != b.shape[-2 if b.ndim > 1 else -1]:
-        raise RuntimeError(
-            f"{name}: input.size(-2) should match other.size({-2 if b.ndim > 1 else -1}), got "
-            f"{list(input.shape)} and {list(b.shape)}"
-        )
-    if b.ndim == 1:
-        b, vector = b.unsqueeze(-1), True
-    m, n = input.shape[-2:]
-    from rushlight.ops.linalg.spectra import svd
-
-    values = svd(input.detach(), False)[1]
-    if rcond is None or driver == "gels" or driver == "gelsd" and not 0 < rcond < 1:
-        rcond = finfo(input.dtype).eps * max(m, n)
-    inverse = pinv(input, rtol=rcond)
-    solution = inverse @ b
-    if values.shape[-1]:
-        rank = (values > rcond * values[..., :1]).sum(-1)
-    else:
-        rank = values.sum(-1).long()
-    residuals = solution.reshape(-1)[:0].abs()
-    full = input.is_meta or not somewhere(rank != n)
-    if m > n and driver != "gelsy" and full:
-        rest = input @ solution - b
-        residuals = (rest * rest.conj_physical()).real.sum(-2)
-    empty = residuals.detach().new_zeros((0,))
-    return named(
-        "linalg_lstsq",
-        ("solution", "residuals", "rank", "singular_values"),
-        (
-            solution.squeeze(-1) if vector else by_columns(solution),
-            residuals.squeeze(-1) if vector and residuals.numel() and residuals.ndim else residuals,
-            rank if driver != "gels" else empty.long(),
-            values if driver in ("gelsd", "gelss") else empty,
-        ),
-    )
