@@ -406,7 +406,7 @@ FUNCTIONS = {
         "unit:inline: unit_wide:inline: wide_words:kernel:state=i64,out=Ptr[u64],n=i64 "
         "words:kernel:state=i64,out=Ptr[u64],n=i64 ",
     "recurrent": "FETCH:constant:24 ROWS:constant:48 SPACE:constant:32 advance:routine: begin:routine: block:routine: "
-        "cell:inline: exp_parts:inline: finish:routine: "
+        "cell:inline: exp_parts:inline: filled:inline: finish:routine: "
         "layer:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,features=i64,size=i64,xt=i64,xr=i64,yt=i64,yr=i64,keep=i64,reverse=i64,ragged=i64,ahead=i64,height=i64,grain=i64,copies=i64 "
         "pack:routine: pack_bias:routine: pack_gates:routine: parts_of:inline: place:inline: positive:inline: "
         "saved_at:inline: sigmoid:inline: "

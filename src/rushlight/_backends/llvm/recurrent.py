@@ -150,10 +150,8 @@ def recurrent_layer(
     last, cells = np.empty((n, size), dtype), nothing
     if c is not None:
         cells = np.empty((n, size), dtype)
-    # Its length says how rows were grouped, which the gradients need to know. What is behind the rows is not written: it is
-    # zeros where steps are calls of their own, which a program finds to be kernels by all that they give.
-    make = np.zeros if steps == 1 else np.empty
-    kept = make(rows * SAVED[kind] * wide + height, dtype) if keep else nothing
+    # Its length says how rows were grouped, which the gradients need to know.
+    kept = np.empty(rows * SAVED[kind] * wide + height, dtype) if keep else nothing
     copies = copied(n, height, grain)
     work = np.empty(
         copies * (features + size + 2) * gates * wide

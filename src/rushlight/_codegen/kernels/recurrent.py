@@ -323,6 +323,14 @@ def advance(
                             store(to + (r * len(saved) + j) * W, saved[j])
 
 
+@inline
+def filled(rest, count):
+    """Write what is behind the rows of what is kept, whose number alone is read: a program finds that a step is its
+    kernels by all that they give."""
+    for r in range(count):
+        rest[r] = typeof(rest[r])(0)
+
+
 @kernel(quick=True)
 def layer(
     KIND, x: Ptr[T], w_ih: Ptr[T], w_hh: Ptr[T], bias: Ptr[T], own_bias: Ptr[T], h: Ptr[T],
@@ -346,6 +354,8 @@ def layer(
     wide = blocks * W
     panels = blocks * ((features + size + 2) * (G * W))
     groups = work + copies * panels
+    if (steps == 1) & (keep == 1):
+        filled(kept + n * (SAVED[KIND] * wide), height)
     if copies == 1:
         for lo, hi in parallel(
             blocks, grain if grain > 0 else 1 + 16384 // ((features + size) * G * W)
@@ -420,3 +430,5 @@ def step(
                 to = kept + (u // L * n + r) * (SAVED[KIND] * L)
                 for j in unroll(len(saved)):
                     store(to + j * L, saved[j])
+    if keep == 1:
+        filled(kept + n * (SAVED[KIND] * ((size + (L - 1)) // L * L)), n)
