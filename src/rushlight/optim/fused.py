@@ -90,13 +90,14 @@ class Batch:
             rows = later
 
     def now(
-        self, rule: rules.Rule, tensors: Sequence, numbers: list, arrays: list
+        self, rule: rules.Rule, given: tuple[bool, ...], numbers: list, arrays: list
     ) -> Iterable[int]:
-        """Run a rule at once on arrays of parameters side by side, which `tensors` are like; gives the numbers of the
-        parameters that are left."""
-        self.finish()
+        """Run a rule at once on arrays of parameters side by side, without those that `given` says no of; gives the numbers
+        of the parameters that are left."""
+        if self.waiting:
+            self.finish()
         self.rule, self.numbers = rule, tuple(numbers)
-        return self._native(arrays, tuple([t is not None for t in tensors]), arrays[0].dtype)
+        return self._native(arrays, given, arrays[0].dtype)
 
     def _turned(self, arrays: list, given: tuple[bool, ...], d: np.dtype) -> bool:
         """Run the rule on one parameter with its axes in memory order (channels last, say), if that helps."""
@@ -108,8 +109,7 @@ class Batch:
     def _native(self, arrays: list, given: tuple[bool, ...], d: np.dtype) -> Iterable[int]:
         """Run the rule in machine code on the arrays of some parameters, side by side; gives the numbers of the
         parameters that are left: not C-contiguous, of another class or another dtype."""
-        from rushlight._codegen.kernels import update
-
+        update = kernels()
         n = len(arrays) // sum(given)
         kind = (self.rule, d, *given)
         if d not in FLOATING or arrays[0].__class__ is not np.ndarray or kind in _refused:
@@ -165,6 +165,7 @@ class Plan:
 
     __slots__ = (
         "parameters", "states", "rests", "counts", "without", "given", "versions", "items", "places", "table", "held",
+        "there", "holds", "spread",
     )  # fmt: skip
 
     def __init__(
@@ -180,6 +181,7 @@ class Plan:
         for rest in rests:
             self.items += [None, None, *[t._array for t in rest if t is not None]]
         self.places = len(self.items) // len(rests)
+        self.there = (True, True, *[t is not None for t in rests[0]])
         self._look(optimizer.state, group["params"])
 
     def _look(self, state: dict, params: list) -> None:
@@ -214,25 +216,28 @@ class Plan:
                     fields = [abi.field(x._array, abi.DATA) for x in (other, c)]
                     twins.append((*fields, c._array.itemsize // 4))
         self.table = unchanged.table(words, items, twins)
+        self.holds, self.spread = unchanged.walks()
 
     def __reduce__(self) -> tuple:
         return type(None), ()  # a copy of an optimizer makes a plan of its own
 
     def step(self, optimizer: Any, group: dict[str, Any], run: Batch) -> bool:
         """Do a step of the group; False, and nothing done, where the plan does not hold."""
-        from rushlight._codegen.kernels.unchanged import walks
-
         parameters = self.parameters
-        holds, spread = walks()
         if optimizer.state is not self.given[0] or group["params"] is not self.given[1]:
             return False
-        if not holds(self.table) or any(p.grad is not None for p in self.without):
+        if (
+            not self.holds(self.table)
+            or self.without
+            and any(p.grad is not None for p in self.without)
+        ):
             return False
         gradients = [p._grad for p in parameters]
-        if any(g is None for g in gradients):
+        try:
+            found = [g._array for g in gradients]
+        except AttributeError:  # there is none
             return False
-        found = [g._array for g in gradients]
-        if any(a.__class__ is not np.ndarray for a in found):
+        if {*map(type, found)} != {np.ndarray}:
             return False
         # The first parameter's numbers are those of all.
         calls: list[tuple] = []
@@ -240,13 +245,13 @@ class Plan:
             parameters[0], gradients[0], self.states[0], group, lambda *call: calls.append(call)
         )
         if len(calls) == 1 and all(map(is_, calls[0][1][2:], self.rests[0])):
-            rule, tensors, *numbers = calls[0]
+            rule, _, *numbers = calls[0]
             items = self.items.copy()
             items[:: self.places] = [p._array for p in parameters]
             items[1 :: self.places] = found
-            for k in run.now(rule, tensors, numbers, items):
+            for k in run.now(rule, self.there, numbers, items):
                 run.waiting.append((parameters[k], gradients[k], *self.rests[k]))
-            spread(self.table)
+            self.spread(self.table)
         else:  # a setting of the group has changed
             for rule, tensors, *numbers in calls:
                 run(rule, tensors, *numbers)
@@ -255,6 +260,14 @@ class Plan:
         for version in self.versions:
             version.n += 1
         return True
+
+
+@cache
+def kernels() -> Any:
+    """The module of the rules' kernels."""
+    from rushlight._codegen.kernels import update
+
+    return update
 
 
 @cache
