@@ -201,6 +201,55 @@ def test_sums_at_places_begin_with_zeros():
         inputs = torch.randn(64, 64), torch.randn(64, 64), torch.randint(0, 64, (64,))
 
 
+def of_steps(monkeypatch, step, parameters):
+    """The call lists of a compiled step, whose gradients are those of the step as written in each run."""
+    lists, write = [], call_lists.CallList.write
+    monkeypatch.setattr(
+        call_lists.CallList, "write", lambda self: lists.append(self) or write(self)
+    )
+    compiled = torch.compile(step)
+    for _ in range(4):
+        found = []
+        for f in (step, compiled):
+            for p in parameters:
+                p.grad = None
+            found.append([f(), *[p.grad for p in parameters]])
+        torch.testing.assert_close(*found, rtol=0, atol=0)
+        with torch.no_grad():
+            for p in parameters:
+                p.mul_(0.9)
+    return lists
+
+
+def test_gradients_of_regions_and_of_one_number_are_in_one_call(monkeypatch):
+    """The mean of one number, which the memory of its result may hold already; zeros around a region; what a sum's
+    gradient is spread from, which is known when the program is made."""
+    x, (w, _, _) = torch.randn(64, 64), given()
+    w.requires_grad_()
+
+    def step():
+        h = (x @ w).tanh()
+        loss = (h @ h).sum() + h[1:2, 0].square().mean() + (h[:8, ::2] * h[3, :32]).sum()
+        loss.backward()
+        return loss.detach()
+
+    assert len(of_steps(monkeypatch, step, [w])) == 1
+
+
+@pytest.mark.parametrize("rows", [3, 16])
+def test_steps_of_recurrent_layers_begin_with_no_zeros(rows, monkeypatch):
+    cell, head = torch.nn.GRUCell(24, 40), torch.randn(40, 8)
+    x, h = torch.randn(rows, 24), torch.randn(rows, 40)
+
+    def step():
+        loss = (cell(x, cell(x, cell(x, h))) @ head).tanh().sum()
+        loss.backward()
+        return loss.detach()
+
+    (made,) = of_steps(monkeypatch, step, [*cell.parameters()])
+    assert all(function is not None for function, *_ in made._calls)
+
+
 def test_writes_to_what_is_given_are_seen_in_each_run():
     def function(x, w, b):
         y = F.linear(x, w, b)

@@ -170,7 +170,10 @@ def copied(a: np.ndarray, which: int) -> np.ndarray:
     memory = np.zeros(high - low, np.uint8)
     made = np.ndarray(a.shape, a.dtype, memory, address(a) - low if a.size else 0, a.strides)
     if which >= 0:
-        made[...] = others(a, which)
+        value = others(a, which)
+        made[...] = value
+        if value.__class__ is np.ndarray and value is not a:
+            value[...] = 0  # a result may get this memory, and must not have its numbers by chance
     elif which == -3:
         pass  # the memory is zeros
     elif a.dtype.kind in "iu":

@@ -186,11 +186,18 @@ def write(
         writer.lines.append("refused = zeros(1, int)")
     writer.ends(None)
     program.steps, made = steps, []
+    known: dict[Node, Any] = {}
     for step in steps:
-        if isinstance(step, Call) and fixed(program, step, returned):
-            writer.space[writer.text(step.node)] = values[step.node]
-        else:
+        if isinstance(step, Loop) or not fixed(program, step, returned, known):
             made.append(step)
+            continue
+        if made_of_sizes(step):
+            known[step.node] = values[step.node]
+        elif isinstance(step, View):  # the view of the first run may be gone
+            known[step.node] = step.run(known[step.base])
+        else:
+            known[step.node] = step.run(known.__getitem__)
+        writer.space[writer.text(step.node)] = known[step.node]
     made = with_call_lists(program, made, values)
     last = {n: k for k, step in enumerate(made) for n in named_by(step)}
     for k, step in enumerate(made):
@@ -208,8 +215,14 @@ def write(
     return text, loops, function
 
 
-def fixed(program: Program, call: Call, returned: set[Node]) -> bool:
-    """Whether a call gives the same elements every time, and nobody writes to them or takes them out."""
-    name = getattr(call.node.target, "_opname", "")
-    root = program.root(call.node)
-    return name in MAKERS and call.pure and root not in program.written and root not in returned
+def made_of_sizes(step: Call | View) -> bool:
+    """Whether a step makes an array of shapes and numbers alone."""
+    return getattr(step.node.target, "_opname", "") in MAKERS
+
+
+def fixed(program: Program, step: Call | View, returned: set[Node], known: dict) -> bool:
+    """Whether a step gives the same elements every time, those of shapes and numbers alone or a view of what is `known`,
+    and nobody writes to them or takes them out."""
+    root = program.root(step.node)
+    alone = made_of_sizes(step) or root in known and all(n in known for n in step.reads())
+    return alone and step.pure and root not in program.written and root not in returned
