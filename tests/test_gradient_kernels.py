@@ -40,6 +40,8 @@ CALLS = {
     "lstm": (lambda x, w, u, h: torch.lstm_cell(x, (h, h), w, u)[1], (3, 4), (8, 4), (8, 2), (3, 2)),
     "cdist": (lambda x, y: torch.cdist(x, y, 3.0), (3, 4), (5, 4)),
     "pdist": (torch.pdist, (4, 3)),
+    "irfft": (lambda x: torch.fft.irfft(x, 5), (3, 4)),
+    "hfft, dim": (lambda x: torch.fft.hfft(x, 6, 0), (3, 4)),
 }  # fmt: skip
 
 
