@@ -22,7 +22,7 @@ from rushlight._backends import devices, llvm, sparse
 from rushlight._backends.math_bits import Marked, resolved
 from rushlight._codegen.runtime import abi
 from rushlight.autograd import graph
-from rushlight.autograd.graph import AccumulateGrad, Hooks, Output, count, new, version_of
+from rushlight.autograd.graph import AccumulateGrad, Hooks, Output, count, new, prune, version_of
 from rushlight.autograd.hook_runs import in_turn, replaced, replaced_all
 from rushlight.autograd.state import AT_END, active, is_unreached, thread
 from rushlight.autograd.views import View, edge_of
@@ -48,9 +48,11 @@ def run(
         llvm.work(WORK)
     waits = count(roots)
     pruned = None
-    if captures is not None and any(not e.edges and e not in captures for e in waits):
-        pruned = prune(roots, captures)
-        waits = count(roots, pruned)
+    for e in waits if captures is not None else ():
+        if not e.edges and e not in captures:
+            pruned = prune(roots, captures)
+            waits = count(roots, pruned)
+            break
 
     flowing: dict[Any, Any] = {}
     for e, g in zip(roots, grads, strict=True):
@@ -74,10 +76,22 @@ def run(
                 if (node := in_turn(node, ready, watched)) is None:
                     continue
             g = flowing.pop(node, None)
+            if node.__class__ is Output:  # its gradient goes into the list of its node
+                target, nr = node.node, node.nr
+                if g is not None:
+                    if (into := flowing.get(target)) is None:
+                        into = flowing[target] = [None] * target.n_outputs
+                    into[nr] = g if into[nr] is None else plus(into[nr], g)
+                else:
+                    is_unreached(node, (target,))  # if it is, what is behind it is so, too
+                left = waits[target] = waits[target] - 1
+                if not left:
+                    ready.append(target)
+                continue
             edges = node.edges if pruned is None else pruned.get(node, ())
             if g is None or special or node.hooks is not None or captures and node in captures:
                 gradients = run_special(
-                    node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
+                    node, g, edges, keep, create_graph, anomaly, captures, accumulate_into
                 )  # fmt: skip
             else:
                 gradients = node.apply(g, edges, keep, create_graph)
@@ -111,43 +125,13 @@ def plus(a: Tensor, b: Tensor) -> Tensor:
     return a + b
 
 
-def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
-    """The edges of every node that leads to a captured node; None for edges that do not."""
-    leads: dict[Any, bool] = {}
-    stack = list(roots)
-    while stack:
-        node = stack[-1]
-        if node in leads:
-            stack.pop()
-            continue
-        todo = [e for e in node.edges if e is not None and e not in leads]
-        if todo:
-            stack += todo
-        else:
-            leads[node] = node in captures or any(e is not None and leads[e] for e in node.edges)
-            stack.pop()
-    return {
-        node: tuple(e if e is not None and leads[e] else None for e in node.edges)
-        for node, lead in leads.items()
-        if lead
-    }
-
-
 def run_special(
-    node: Any, g: Any, edges: tuple, keep: bool, record: bool, flowing: dict, anomaly: bool,
-    captures: dict | None, accumulate_into: Collection,
+    node: Any, g: Any, edges: tuple, keep: bool, record: bool, anomaly: bool, captures: dict | None,
+    accumulate_into: Collection,
 ) -> Any:  # fmt: skip
-    """Run one node that has hooks, several outputs or no gradient, or while captures or modes are on."""
+    """Run one node that has hooks or no gradient, or while captures or modes are on."""
     if g is None and is_unreached(node, edges):
         return (None,) * len(edges)
-    if node.__class__ is Output:  # put the gradient into the list of its node
-        target = node.node
-        if g is not None:
-            into = flowing.get(target)
-            if into is None:
-                into = flowing[target] = [None] * target.n_outputs
-            into[node.nr] = g if into[node.nr] is None else plus(into[node.nr], g)
-        return (None,)
     many = node.n_outputs > 1
     gs = g if g.__class__ is list else [g]
     if many and g is None:

@@ -241,7 +241,7 @@ class Output:
     """The edge of a tensor that is output number `nr` of a node with several."""
 
     __slots__ = ("node", "nr")
-    hooks = True  # never None, so that the engine runs it by `run_special`
+    hooks = None
 
     def __init__(self, node: Node, nr: int) -> None:
         self.node, self.nr = node, nr
@@ -330,6 +330,28 @@ def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]
                     found[e] = 1
                     nodes.append(e)
     return found
+
+
+def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
+    """The edges of every node that leads to a captured node; None for edges that do not."""
+    leads: dict[Any, bool] = {}
+    stack = list(roots)
+    while stack:
+        node = stack[-1]
+        if node in leads:
+            stack.pop()
+            continue
+        todo = [e for e in node.edges if e is not None and e not in leads]
+        if todo:
+            stack += todo
+        else:
+            leads[node] = node in captures or any(e is not None and leads[e] for e in node.edges)
+            stack.pop()
+    return {
+        node: tuple(e if e is not None and leads[e] else None for e in node.edges)
+        for node, lead in leads.items()
+        if lead
+    }
 
 
 class AccumulateGrad(Node):
