@@ -14,6 +14,7 @@ import rushlight as torch
 from compile_programs import R, program, rows
 from rushlight import nn
 from rushlight.nn import functional as F
+from rushlight.utils.data import DataLoader, TensorDataset
 
 SEEN = []
 
@@ -639,3 +640,99 @@ def copies_of_settings():
             yield (R(3),)
 
     return f, calls
+
+
+def batches(n=5):
+    return DataLoader(
+        TensorDataset(torch.arange(4.0 * n).reshape(-1, 4) / 20, torch.arange(n)), batch_size=2
+    )
+
+
+@program
+def split_in_each_pass_over_a_loader():
+    net, loader = nn.Linear(4, 3), batches(100)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def f(x, stop):
+        losses, total = [], 0.0
+        for k, (batch, labels) in enumerate(loader):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(batch) + x.sum() * 0, labels % 3)
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * k
+            losses.append(loss.item())
+            if k == stop:
+                break
+        else:
+            total += 1
+        return total, len(losses), losses[-1], net
+
+    return f, [(R(3), stop) for stop in (1000, 1000, 20, 1000, 3, 1000)]
+
+
+@program
+def split_in_each_pass_over_several_iterators():
+    loader = batches()
+
+    def f(x, many):
+        y = x * 2
+        for (batch, _), other in zip(loader, many, strict=False):
+            for again in loader:
+                if again[0].sum() < batch.sum():
+                    continue
+                y = y + again[0].mean() * other
+        if y.sum() > 1e6:
+            return None
+        for again in loader:
+            y = y + again[0].sum()
+        return y, len(many)
+
+    return f, [(R(3).requires_grad_(), [R(1), 2.0, 3]) for _ in range(4)]
+
+
+@program
+def split_in_each_pass_over_a_generator():
+    def calls():
+        for n in (4, 4, 0, 5, 6):
+            yield R(3), (k * 0.5 for k in range(n))
+
+    def f(x, numbers):
+        first = next(numbers, 7)
+        for k in numbers:
+            x = x * k + 1
+            if k > 2:
+                return x, first
+        return x - 1, first, list(numbers)
+
+    return f, calls
+
+
+@program
+def split_in_passes_that_raise():
+    def numbers(n):
+        yield from range(n)
+        raise ValueError(n)
+
+    def calls():
+        for n in (3, 3, 2, 3, 3):
+            yield R(3), numbers(n), []
+
+    def f(x, numbers, seen):
+        try:
+            for k in numbers:
+                x = x + k
+                seen.append(k)
+        except ValueError as e:
+            return x, str(e)
+        return x
+
+    return f, calls
+
+
+@program
+def results_that_are_views_of_one_value():
+    def f(x):
+        return (x * 2).expand(3, 4), (x * 2).expand(3, 4), (x * 2)[0], x * 2
+
+    return (lambda x: (v := f(x), v[0].add_(1), v[2].mul_(3))[0]), [(R(3, 4),) for _ in range(3)]

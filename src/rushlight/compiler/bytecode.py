@@ -5,13 +5,20 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Set
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 VERSION = sys.version_info[:2]
 GENERATOR = 0x20
 ASYNCHRONOUS = 0x80 | 0x100 | 0x200
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+
+INLINED = (
+    "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
+    "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
+    "rushlight.amp.grad_scaler", "rushlight.fx.graph_module", "rushlight._higher_order_ops", "rushlight.utils._pytree",
+    "rushlight.backends.flags",
+)  # fmt: skip
 
 
 class Instruction(NamedTuple):
@@ -73,3 +80,18 @@ def plan_of(code: CodeType, known: Set[str]) -> Plan | None:
                 plan = None
         _plans[code] = plan
     return _plans[code]
+
+
+def module_of(f: FunctionType) -> str:
+    """The module of a function, under the name that it has here: see Note [Names of classes] of the import hook."""
+    module = f.__module__ or ""
+    return "rushlight" + module[5:] if hasattr(f, "op") and module.startswith("torch") else module
+
+
+def is_interpreted(f: Any) -> bool:
+    """Whether a function is one in Python of the user's, which a capture goes into."""
+    f = f.__func__ if isinstance(f, MethodType) else f
+    if not isinstance(f, FunctionType):
+        return False
+    module = module_of(f)
+    return not module.startswith("rushlight.") or module.startswith(INLINED)

@@ -34,6 +34,7 @@ from rushlight.autograd.engine import as_tuple
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
+from rushlight.compiler.bytecode import INLINED, is_interpreted, module_of
 from rushlight.compiler.changes import Changes, method_of
 from rushlight.compiler.consumed import keep_numbers
 from rushlight.compiler.decisions import has_runtime, is_stream
@@ -99,12 +100,6 @@ WRITES = frozenset(
     "popleft __setitem__ __delitem__".split()
 )
 ITERATES = (zip, enumerate, list, tuple, sum, max, min, sorted, any, all, set, frozenset)
-INLINED = (
-    "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
-    "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
-    "rushlight.amp.grad_scaler", "rushlight.fx.graph_module", "rushlight._higher_order_ops", "rushlight.utils._pytree",
-    "rushlight.backends.flags",
-)  # fmt: skip
 
 
 class Capture(Changes):
@@ -123,6 +118,9 @@ class Capture(Changes):
             return f(*args, **kwargs)
         if frame is not None and self.foreign and (why := self.foreign.get(frame.site)) is not None:
             return self.as_written(frame, why, f, args, kwargs)
+        if any(map(self.is_foreign_iterator, (getattr(f, "__self__", None), *args))) and not is_interpreted(f):  # fmt: skip
+            reason = "a call that takes elements of an iterator from outside"
+            return self.as_written(frame, reason, f, args, kwargs)
         if is_stream(getattr(f, "__self__", None)) and self.reached(f):
             return self.drawn(f, args, kwargs)
         if isinstance(f, types.MethodType):
@@ -582,12 +580,6 @@ def is_operator(f: types.FunctionType) -> bool:
         and module != "rushlight.core.settings"  # they read modes
         and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
     )
-
-
-def module_of(f: types.FunctionType) -> str:
-    """The module of a function, under the name that it has here: see Note [Names of classes] of the import hook."""
-    module = f.__module__ or ""
-    return "rushlight" + module[5:] if hasattr(f, "op") and module.startswith("torch") else module
 
 
 def tensors_alone(f: Any, args: tuple) -> bool:

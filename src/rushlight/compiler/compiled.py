@@ -31,6 +31,7 @@ from rushlight.compiler.program import Program
 from rushlight.compiler.reads import state
 from rushlight.compiler.steps import (
     FailOnRecompileLimitHit,
+    Onward,
     RecompileError,
     Split,
     Stop,
@@ -47,7 +48,7 @@ MOST_KEPT = 64  # sizes of one function that have programs
 WORTH = 128  # calls of a program, which save what its capture takes
 MOST_SIZES = 4096  # that are remembered
 MOST_SITES = 8  # of calls that are not interpreted, of one function
-MOST_SPLITS = 32  # of one call
+MOST_SPLITS = 128  # of one call
 MOST_ATTEMPTS = 3  # that end without a program, one after the other
 MOST_RAISED = 16  # captures that end with an exception
 MOST_LOST = 128  # grows by 2 with each call that programs began in vain, falls by 1 with each that one was right for
@@ -112,6 +113,7 @@ class Compiled:
         self.misses = self.lost = self.raised = self.rests = self.interpreted_rests = 0
         self.splits = True
         self.foreign: dict[Any, str] = {}  # see Note [Splits]
+        self.rests_at: dict[types.CodeType, list] = {}  # the rests of all parts
         self.came: dict[Any, int] = {}  # how often sizes came that have no program
 
     @property
@@ -145,7 +147,7 @@ class Compiled:
                         self.keep([found, *[p for p in programs if p is not found]], sizes)
                     if self.lost:
                         self.lost -= 1
-                    return result
+                    return result if result.__class__ is not Onward else self.led(result)
                 begun = True
         if raised:  # the function may do something before it raises, or handle that
             return self.function(*args, **kwargs)
@@ -164,10 +166,17 @@ class Compiled:
             if only is not None:
                 sizes = sizes_of((args, kwargs))
             if self.is_worth(sizes) and self.check_limits():
-                return self.captured(args, kwargs, sizes)
+                result = self.captured(args, kwargs, sizes)
+                return result if result.__class__ is not Onward else self.led(result)
         if begun:
             self.lose()
         return self.function(*args, **kwargs)
+
+    def led(self, o: Any) -> Any:
+        """What a call comes to behind its first part: one part after the other, however many there are."""
+        while o.__class__ is Onward:
+            o = o.rest.after(o)
+        return o
 
     def is_worth(self, sizes: Any) -> bool:
         """Whether a call that no program is right for shall become one, see Note [Sizes of arguments]."""
@@ -339,12 +348,16 @@ def called(f: Callable, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def sizes_of(v: Any) -> Any:
-    """The shapes of the tensors among the arguments of a call; numbers that change are read anew in each run."""
+    """The shapes of the tensors among the arguments of a call; numbers that change are read anew in each run, and lists of
+    numbers may grow."""
     kind = v.__class__
     if kind is Tensor:
         return v._array.shape
-    if kind is tuple or kind is list:
+    if kind is tuple:
         return tuple([sizes_of(x) for x in v])
+    if kind is list:
+        found = [sizes_of(x) for x in v]
+        return tuple(found) if any(s is not None for s in found) else None
     if kind is dict:
         return tuple([sizes_of(x) for x in v.values()])
     if isinstance(v, Tensor):

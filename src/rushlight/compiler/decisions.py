@@ -24,10 +24,10 @@ import numpy as np
 
 import rushlight
 from rushlight._higher_order_ops.control_flow import truth_of
-from rushlight.compiler.attributes import Attributes
 from rushlight.compiler.consumed import consumed, kind_of
 from rushlight.compiler.guards import constant
 from rushlight.compiler.interpreter import Frame, sites
+from rushlight.compiler.iteration import Iteration
 from rushlight.compiler.reads import DICTIONARIES, is_value
 from rushlight.compiler.steps import (
     RUNTIME,
@@ -111,7 +111,7 @@ def raised_by(f: Callable, *args: Any, **kwargs: Any) -> str:
     return ""
 
 
-class Decisions(Attributes):
+class Decisions(Iteration):
     """The part of a capture that knows values which each run computes anew."""
 
     def stop(self, reason: str) -> None:

@@ -363,12 +363,17 @@ def for_iter(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     try:
         s.append(w.following(s[-1]))
     except StopIteration:
-        s.pop()
-        jump(f, i)
-        if VERSION >= (3, 13) and f.plan.instructions[f.at].name == "END_FOR":
-            f.at += 2  # END_FOR, and the POP_TOP that takes the iterator away
-        elif VERSION >= (3, 12) and f.plan.instructions[f.at].name == "END_FOR":
-            f.at += 1
+        end_loop(f, i)
+
+
+def end_loop(f: Frame, i: Instruction) -> None:
+    """Go on behind a loop whose iterator gives nothing more."""
+    f.stack.pop()
+    jump(f, i)
+    if VERSION >= (3, 13) and f.plan.instructions[f.at].name == "END_FOR":
+        f.at += 2  # END_FOR, and the POP_TOP that takes the iterator away
+    elif VERSION >= (3, 12) and f.plan.instructions[f.at].name == "END_FOR":
+        f.at += 1
 
 
 @instruction("SEND")

@@ -129,7 +129,11 @@ class Program:
             target = call.writes or next(iter(read), None)
             roots[call.node] = roots.get(target, target) if target is not None else call.node
         self._targets = {roots.get(n, n) for c in calls for n in c.written}
-        outputs = set(nodes_in(self.outputs))
+        made: dict[Node, Node] = {}  # in whose memory the result of a call is
+        for call in calls:
+            seen = call.writes or (next(iter(call.reads()), None) if call.view else None)
+            made[call.node] = call.node if seen is None else made.get(seen, seen)
+        outputs = {made.get(n, n) for n in nodes_in(self.outputs)}  # the caller may write to them
         known: dict[Any, Node] = {}
         kept: list[Call] = []
         for call in calls:
@@ -141,7 +145,7 @@ class Program:
             if call.writes is not None:
                 self.same[node] = call.writes = self.at(call.writes)
             call.fills = [self.at(n) for n in call.fills]
-            if call.pure and call.kwargs.get("out") is None and node not in outputs:
+            if call.pure and call.kwargs.get("out") is None and made[node] not in outputs:
                 key = call_key(call)
                 touched = any(roots.get(n, n) in self._targets for n in (node, *call.reads()))
                 if key is not None and not touched:

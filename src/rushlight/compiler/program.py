@@ -19,7 +19,7 @@ from rushlight.compiler.consumed import consumed, ended_at, kind_of, saving_node
 from rushlight.compiler.guards import Apart, evaluate, sharing
 from rushlight.compiler.partial_backward import Backward
 from rushlight.compiler.recording import Segment
-from rushlight.compiler.steps import Decision, Step, Stop
+from rushlight.compiler.steps import Decision, Onward, Step, Stop
 from rushlight.compiler.taking_back import TakesBack
 from rushlight.compiler.templates import (
     Constant,
@@ -194,8 +194,10 @@ class Program:
                 )
             self.names["thread"] = thread
             self.lines.append(f"thread.grad = {capture.grad_after}")
-        after = "" if rest is None else f"{self.guards.name(rest)}.after"
-        self.lines.append(f"return {after}(*{given})" if after else f"return {given}")
+        if rest is not None:
+            self.names["Onward"] = Onward
+            given = f"Onward({self.guards.name(rest)}, *{given})"
+        self.lines.append(f"return {given}")
         self.guard_memory(recorder)
         self.names |= {"_wrap": _wrap, "bump": bump, "consumed": consumed}
         body = "\n".join("    " + line for line in self.lines)

@@ -86,7 +86,7 @@ class Reads(Watch):
 
     def as_written(
         self, frame: Frame | None, reason: str, f: Any, args: tuple, kwargs: dict,
-        instructions: tuple[str, ...] = CALLS,
+        instructions: tuple[str, ...] = (*CALLS, "GET_ITER"),
     ) -> Any:  # fmt: skip
         """A call that no program holds, of which nothing is done yet. The program ends before it where that can be, see
         Note [Splits]; else the capture is given up. `frame`: the one whose instruction, one of these, calls, if one does."""
@@ -213,8 +213,6 @@ class Reads(Watch):
         if id(v) in self.outside:
             return
         self.outside[id(v)] = v, expression or self.guards.name(v)
-        if is_iterator(v):
-            self.stop(f"a {type(v).__name__} from outside, which each call takes elements from")
         if expression is None and changes(type(v)) and not is_code(v):
             self.guards.identical(f"{self.guards.name(v)}.__class__", type(v))
         if isinstance(v, Tensor):
@@ -260,25 +258,6 @@ class Reads(Watch):
         self.read.add(id(v))
         self.arguments[expression] = v
 
-    def contents(self, v: Any) -> Any:
-        if self.reason is not None or constant(v):
-            return v
-        if v.__class__ in CONTAINERS:
-            self.guard_contents(v)
-        elif (
-            isinstance(v, Tensor)
-            or v.__class__ is range
-            or isinstance(v, tuple)
-            and (id(v) in self.read or id(v) not in self.outside)
-            and self.known(v)
-        ):
-            pass
-        elif hasattr(type(v), "__iter__") and isinstance(type(v).__iter__, types.FunctionType):
-            return list(self.iterator(v))
-        elif not self.iterates(v):
-            self.stop(f"elements of {type(v).__name__}")
-        return v
-
     def guard_contents(self, v: Any) -> None:
         """Guard all elements of a container from outside."""
         if id(v) in self.inside or id(v) in self.read or constant(v):
@@ -316,10 +295,6 @@ class Reads(Watch):
 
     def key(self, k: Any) -> str:
         return repr(k) if k.__class__ in (int, str, bool) else self.guards.name(k)
-
-    def iterates(self, it: Any) -> bool:
-        """Whether a built-in iterator gives elements whose origin is known."""
-        return is_iterator(it) or type(it) in VIEWS
 
     # -- reads ---------------------------------------------------------------------------------
 
@@ -433,19 +408,6 @@ class Reads(Watch):
                         self.stop(f"the truth of a {type(v).__name__}")
         return bool(v)
 
-    def iterator(self, v: Any) -> Any:
-        if self.reason is None and not isinstance(v, Tensor) and not constant(v):
-            if v.__class__ in CONTAINERS:
-                self.guard_contents(v)
-            elif not self.iterates(v) and not (isinstance(v, tuple) and self.known(v)):
-                return self.special(v, "__iter__")
-        return iter(v)
-
-    def following(self, it: Any) -> Any:
-        if self.reason is None and not self.iterates(it):
-            return self.special(it, "__next__")
-        return next(it)
-
     def operation(self, f: Callable, *operands: Any) -> Any:
         if self.reason is None:
             if isinstance(operands[0], str) and holds_tensors(operands[1]):
@@ -534,6 +496,8 @@ class Reads(Watch):
             self.guard_contents(v)
             for x in v.values() if isinstance(v, dict) else v:
                 self.contents_deep(x, (*around, v))
+        elif self.is_foreign_iterator(v):
+            self.stop(f"a {type(v).__name__} from outside, which each call takes elements from")
         elif not self.known(v) and not self.iterates(v):
             self.stop(f"an object of unknown origin, {type(v).__name__}")
 

@@ -39,6 +39,19 @@ class Split(BaseException):
         self.grad = grad
 
 
+class END:
+    """What stands for the element behind the last one that an iterator gives."""
+
+
+class Onward:
+    """What a program gives that ends with a call of `f` which no program holds: `rest` goes on behind it, with `values`."""
+
+    __slots__ = ("args", "f", "kwargs", "rest", "values")
+
+    def __init__(self, rest: Any, f: Callable, args: tuple, kwargs: dict, values: tuple) -> None:
+        self.rest, self.f, self.args, self.kwargs, self.values = rest, f, args, kwargs, values
+
+
 class Step:
     """Something that each run of a program does between graphs: `f(*args, **kwargs)`.
 
