@@ -14,6 +14,7 @@ import rushlight as torch
 import rushlight.distributed as dist
 import rushlight.distributed.checkpoint as dcp
 from processes import run_programs
+from rushlight.distributed.checkpoint import CheckpointException, format_utils
 from rushlight.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -216,6 +217,36 @@ def goes_on():
                 writer.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
             content = {"model": states[0], "optimizer": states[1], "step": k + 1}
             dcp.save(content, storage_writer=writer)
+
+
+def reads_one_file():
+    """One process reads a file of `torch.save` and gives all their parts; what is missing all hear."""
+    rank, size = start()
+    path, whole = FOLDER / "whole.pt", model()
+    if rank == 0:
+        torch.save({"net": whole.state_dict(), "odd": torch.arange(5.0)}, path)
+    mesh = init_device_mesh("cpu", (size,))
+    net, odd = (
+        spread_model(),
+        distribute_tensor(torch.zeros(5, dtype=torch.float64), mesh, [Shard(0)]),
+    )
+    for parameter in net.parameters():
+        parameter.detach().zero_()
+
+    def load(state):
+        reader, planner = format_utils.BroadcastingTorchSaveReader(), format_utils.DynamicMetaLoadPlanner()  # fmt: skip
+        dcp.load(state, storage_reader=reader, planner=planner, checkpoint_id=path)
+
+    load({"net": net.state_dict(), "odd": odd})
+    assert torch.equal(odd.full_tensor(), torch.arange(5.0, dtype=torch.float64))
+    for mine, theirs in zip(net.parameters(), whole.parameters()):
+        assert torch.equal(mine.full_tensor(), theirs)
+    for state, text in (
+        ({"none": torch.zeros(2)}, "Missing key"),
+        ({"odd": torch.zeros(2)}, "Size mismatch"),
+    ):
+        with pytest.raises(CheckpointException, match=text):
+            load(state)
 
 
 if __name__ == "__main__":

@@ -815,7 +815,10 @@ def recorded():
     with torch.profiler.profile(record_shapes=True) as profile:
         ddp(torch.ones(200, 700)).sum().backward()
         dist.broadcast(torch.ones(3), 0)
+        with dist.record_comm("sizes"):
+            dist.all_reduce(torch.ones(2))
     events = profile.events()
+    assert [e.input_shapes for e in events if e.name == "sizes"] == [[[2]]]
     reduced = [e for e in events if e.name == "mpi:all_reduce"]
     assert len(reduced) >= 4 and all(e.is_async for e in reduced)
     nodes = [e for e in events if e.name.startswith("autograd::engine")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import itertools
@@ -25,6 +26,7 @@ from rushlight.distributed.tensor import (
     distribute_module,
     distribute_tensor,
 )
+from rushlight.distributed.tensor.debug import visualize_sharding
 from rushlight.distributed.tensor.experimental import (
     implicit_replication,
     local_map,
@@ -663,6 +665,27 @@ def counted():
     assert mode.get_comm_counts() == {ops.allreduce_: 1, ops.broadcast_: 1}
     dist.all_reduce(torch.ones(2))
     assert mode.get_total_counts() == 2
+
+
+def shown():
+    """The table of a spread tensor names who has which rows and columns; the first process prints it."""
+    rank, size = start()
+    mesh, text = init_device_mesh("cpu", (size // 2, 2)), io.StringIO()
+    with contextlib.redirect_stdout(text):
+        for places in ([Replicate(), Shard(0)], [Shard(0), Shard(1)]):
+            visualize_sharding(distribute_tensor(torch.zeros(4, 4), mesh, places))
+        visualize_sharding(distribute_tensor(torch.zeros(3), mesh, [Replicate(), Shard(0)]))
+    with pytest.raises(RuntimeError, match="only 1D or 2D"):
+        visualize_sharding(distribute_tensor(torch.zeros(2, 2, 2), mesh, [Replicate()] * 2))
+    first, other = ["cpu:0", "cpu:1"] if size == 2 else ["cpu:0,2", "cpu:1,3"]
+    expected = ["         Col 0-3", "-------  ---------", f"Row 0-1  {first}", f"Row 2-3  {other}"]
+    expected += ["         Col 0-1    Col 2-3", "-------  ---------  ---------"]
+    if size == 2:
+        expected += ["Row 0-3  cpu:0      cpu:1"]
+    else:
+        expected += ["Row 0-1  cpu:0      cpu:1", "Row 2-3  cpu:2      cpu:3"]
+    expected += ["         Col 0-0", "-------  ---------", f"Row 0-1  {first}", f"Row 2-2  {other}"]
+    assert text.getvalue().splitlines() == (expected if rank == 0 else [])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.distributed as dist
-from rushlight.distributed import launcher, run
+from rushlight.distributed import run
 
 PROGRAMS = pathlib.Path(__file__).parent / "distributed_programs.py"
 LIMIT = int(
@@ -277,8 +277,6 @@ def test_options_come_from_the_environment(monkeypatch):
     )
     assert found.module is True and found.no_python is False and found.standalone is False
     assert found.duplicate_stdout_filters == ["a", "b"] and found.master_port == 5
-    config = launcher.LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=1)
-    assert config.options().tee == "0"  # the environment is the command's
 
 
 def test_options_that_are_refused():
@@ -288,6 +286,34 @@ def test_options_that_are_refused():
         run.main(["--logs-specs=x", "x.py"])
     with pytest.raises(RuntimeError, match="near GPUs"):
         run.main(["--numa-binding=node", "x.py"])
+    with pytest.raises(ValueError, match="'--no-python' flag and the '--module' flag"):
+        run.main(["--no-python", "-m", "x"])
+    with pytest.raises(ValueError, match="Cuda is not available"):
+        run.main(["--nproc-per-node=gpu", "x.py"])
+    with pytest.raises(ValueError, match="Unsupported nproc_per_node value: many"):
+        run.main(["--nproc-per-node=many", "x.py"])
+    with pytest.raises(RuntimeError, match="MIN:MAX"):
+        run.parse_min_max_nnodes("2:20:30")
+
+
+def test_a_job_that_fails_raises(capfd):
+    from rushlight.distributed.elastic import ChildFailedError
+
+    with pytest.raises(ChildFailedError, match="rank 1 .*exit status 3") as failed:
+        run.main(["--nproc=2", "--no-python", "sh", "-c", "sleep $((60 * (1 - $RANK))); exit 3"])
+    assert [*failed.value.failures] == [1]
+    assert "rank 1 of 2" in capfd.readouterr().err
+
+
+def test_options_as_a_configuration():
+    given = ["--nnodes=2:4", "--nproc=3", "--rdzv-backend=c10d", "--rdzv-endpoint=a:5", "--local-ranks-filter=1", "x.py", "--y"]  # fmt: skip
+    config, program, arguments = run.config_from_args(run.parse_args(given))
+    assert (config.min_nodes, config.max_nodes, config.nproc_per_node) == (2, 4, 3)
+    assert (config.rdzv_backend, config.rdzv_endpoint) == ("c10d", "a:5")
+    assert program == sys.executable and arguments[-2:] == ["x.py", "--y"]
+    config, function, arguments = run.config_from_args(run.parse_args(["--run-path", "x.py", "y"]))
+    assert config.rdzv_configs == {"rank": 0} and function is run.run_script_path
+    assert arguments == ["x.py", "y"]
 
 
 def test_a_signal_ends_the_job():
@@ -461,7 +487,8 @@ def test_elastic_launch():
         program("-c", fails.format("RANK", 1, 60))
     rank, failure = failed.value.get_first_failure()
     assert (rank, failure.local_rank, failure.exitcode) == (1, 1, 7)
-    with pytest.raises(NotImplementedError, match="number of this one"):
+    assert [*failed.value.failures] == [1, 0]  # that was ended then
+    with pytest.raises(ValueError, match="'etcd' is not registered"):
         elastic_launch(LaunchConfig(2, 2, 1), launched)(1.0)
 
 
@@ -799,6 +826,22 @@ def test_clients_of_a_tcp_store():
         dist.TCPStore("127.0.0.1", free_port(), timeout=timedelta(milliseconds=100))
     with pytest.raises(dist.DistStoreError, match="1/2 clients joined"):
         dist.TCPStore("127.0.0.1", 0, 2, is_master=True, timeout=timedelta(milliseconds=100))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_port_is_free_when_no_store_uses_it(shared):
+    def made(port):
+        return dist.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, multi_tenant=shared)  # fmt: skip
+
+    stores = [made(0)]
+    port = stores[0].port
+    stores[0].set("x", "1")
+    if shared:
+        stores.append(made(port))
+        del stores[0]
+        assert stores[0].get("x") == b"1"
+    stores.clear()
+    assert not made(port).check(["x"])
 
 
 def test_a_file_store_is_shared(tmp_path):

@@ -36,6 +36,12 @@ def job(name, ranks, folder):
 
 
 @needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_one_process_reads_a_file_for_all(ranks, tmp_path):
+    check(job("reads_one_file", ranks, tmp_path))
+
+
+@needs_mpi
 @pytest.mark.parametrize(
     "saving, loading", [(2, [1]), pytest.param(4, [2, 1], marks=pytest.mark.slow)]
 )

@@ -264,9 +264,12 @@ def test_what_launched_programs_write_goes_to_files(tmp_path):
              for path in tmp_path.rglob("*.log")}  # fmt: skip
     assert found == {
         "0stdout.log": "an apple 0\na pear\n", "1stdout.log": "an apple 1\na pear\n", "0stderr.log": "no\n",
-        "1stderr.log": "no\n", "filtered_stdout.log": "[rank0] a pear\n",
+        "1stderr.log": "no\n", "filtered_stdout.log": "[default_role0]:a pear\n",
     }  # fmt: skip
-    config.run_id = "function"
+    config.run_id, config.logs_specs = (
+        "function",
+        DefaultLogsSpecs(str(tmp_path), redirects=Std.ALL),
+    )
     assert launcher.elastic_launch(config, print)("of a function") == {0: None, 1: None}
     written = [path.read_text() for path in tmp_path.glob("function_*/attempt_0/?/stdout.log")]
     assert written == ["of a function\n"] * 2

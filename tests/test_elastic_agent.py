@@ -109,7 +109,8 @@ def test_a_function_that_raises_ends_the_others(tmp_path):
 
 def test_programs_end_together(tmp_path, capsys):
     specs = DefaultLogsSpecs(str(tmp_path), redirects=Std.ERR, tee={0: Std.OUT})
-    code = "echo out; echo err >&2; [ $N = 0 ] && exit 7; sleep 60 & wait"
+    there = tmp_path / "there"  # both have written when one fails
+    code = f"echo out; echo err >&2; [ $N = 0 ] && {{ until [ -e {there} ]; do sleep 0.02; done; exit 7; }}; touch {there}; sleep 60 & wait"
     args, envs = {0: ("-c", code), 1: ("-c", code)}, {0: {"N": "0"}, 1: {"N": "1"}}
     started = start_processes(
         "job", "sh", args, envs, specs, log_line_prefixes={0: "> "}, duplicate_stdout_filters=["ou"]
@@ -202,6 +203,15 @@ def test_an_agent_runs_a_function():
     for rank in (0, 1):
         expected = [str(rank), str(rank), "2", "2", "trainer", "0"]
         assert result.return_values[rank] == dict(zip(NAMES, expected, strict=True))
+
+
+def test_machines_that_do_not_end_together_have_done_their_work(monkeypatch):
+    def barrier(*arguments):
+        raise RuntimeError("late")
+
+    monkeypatch.setattr(server.store_util, "barrier", barrier)
+    result = server.LocalElasticAgent(spec("true", n=1), DefaultLogsSpecs(NOWHERE)).run()
+    assert result.state == server.WorkerState.SUCCEEDED
 
 
 def test_an_agent_starts_again(tmp_path, monkeypatch):

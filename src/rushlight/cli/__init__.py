@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int | None:
     if name == "run" and argv[1:] and argv[1][0] == "-" and argv[1] not in ("-m", "-h", "--help"):
         from rushlight.distributed import run
 
-        return run.run(run.parse_args(argv[1:]))
+        return run.status(run.main, argv[1:])
     command = import_module(f"rushlight.cli.{COMMANDS[name][0]}")
     options = parser_of(name, command).parse_args(argv[1:])
     try:

@@ -43,17 +43,17 @@ _FILES = {
     "groups": "Backend GroupMember _rank_not_in_group default_pg_timeout destroy_process_group get_backend get_backend_config "
     "get_default_backend_for_device get_global_rank get_group_rank get_node_local_rank get_pg_count get_process_group_ranks "
     "get_rank get_world_size group init_process_group is_backend_available is_initialized new_group new_subgroups "
-    "new_subgroups_by_enumeration split_group",
+    "new_subgroups_by_enumeration shrink_group split_group",
     "objects": "all_gather_object broadcast_object_list gather_object recv_object_list scatter_object_list send_object_list",
     "options": "AllToAllOptions AllgatherOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions "
     "GatherOptions ReduceOptions ReduceScatterOptions ScatterOptions",
     "process_group": "MPIProcessGroup ProcessGroup",
     "reducer": "GradBucket Reducer _DEFAULT_FIRST_BUCKET_BYTES _broadcast_coalesced _compute_bucket_assignment_by_size",
-    "reductions": "ReduceOp _make_nccl_premul_sum supports_complex",
+    "reductions": "ReduceOp _make_nccl_premul_sum reduce_op supports_complex",
     "remote_device": "_remote_device",
     "rendezvous": "register_rendezvous_handler",
     "tcp_store": "TCPStore",
-    "work": "Work",
+    "work": "Work record_comm",
 }  # fmt: skip
 _MODULES = (
     "_composable _functional_collectives _shard algorithms checkpoint debug device_mesh distributed_c10d elastic fsdp launcher nn optim "

@@ -39,9 +39,9 @@ from rushlight.distributed.reductions import _make_nccl_premul_sum  # noqa: F401
 from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous  # noqa: F401
 from rushlight.distributed.store import *  # noqa: F403
 from rushlight.distributed.tcp_store import TCPStore
-from rushlight.distributed.work import Work
+from rushlight.distributed.work import Work, record_comm
 
-__all__ = ["ProcessGroup", "ProcessGroupGloo", "TCPStore", "Work"]
+__all__ = ["ProcessGroup", "ProcessGroupGloo", "TCPStore", "Work", "record_comm"]
 
 
 def _get_default_store():

@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from rushlight.core.device import device as Device
 from rushlight.distributed import group_table, world
@@ -26,7 +26,7 @@ __all__ = [
     "Backend", "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device", "get_global_rank",
     "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
     "group", "init_process_group", "is_backend_available", "is_initialized", "new_group", "new_subgroups",
-    "new_subgroups_by_enumeration", "split_group",
+    "new_subgroups_by_enumeration", "shrink_group", "split_group",
 ]  # fmt: skip
 
 default_pg_timeout = timedelta(minutes=30)
@@ -535,3 +535,17 @@ def split_group(
         [parent.ranks[rank] for rank in sorted(mine)], timeout or parent.timeout, backend or parent.backend, pg_options,
         use_local_synchronization=True, group_desc=group_desc or f"{parent.group_desc}:split", sort_ranks=False,
     )  # fmt: skip
+
+
+def shrink_group(
+    ranks_to_exclude: list[int], group: ProcessGroup | None = None, shrink_flags: int = 0, pg_options: Any = None
+) -> NoReturn:  # fmt: skip
+    """TypeError: groups lose no processes while their calls run; `new_group` makes one of those that are left."""
+    if not isinstance(ranks_to_exclude, list):
+        raise TypeError(f"ranks_to_exclude must be a list, but got {type(ranks_to_exclude).__name__}.")  # fmt: skip
+    if not ranks_to_exclude:
+        raise ValueError("ranks_to_exclude cannot be empty.")
+    known = _resolve(group)
+    if known.size() <= 1:
+        raise ValueError(f"Cannot shrink a process group with size {known.size()}.")
+    raise TypeError(f"Process group backend for '{known.group_name}' does not support shrinking operations.")  # fmt: skip

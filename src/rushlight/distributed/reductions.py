@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import world
 
-__all__ = ["ReduceOp", "supports_complex"]
+__all__ = ["ReduceOp", "reduce_op", "supports_complex"]
 
 
 class RedOpType(enum.Enum):
@@ -67,6 +68,20 @@ class ReduceOp(metaclass=_ReduceOpType):
 def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
     """The sum of what every process has, times a factor."""
     return ReduceOp(RedOpType.PREMUL_SUM, factor)
+
+
+class _reduce_op:
+    """The kinds of reductions under the name that they had before `ReduceOp`."""
+
+    def __getattr__(self, name: str) -> RedOpType:
+        if name not in RedOpType.__members__:
+            raise AttributeError(f"reduce_op has no {name!r}")
+        text = "`torch.distributed.reduce_op` is deprecated, please use `torch.distributed.ReduceOp` instead"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return RedOpType[name]
+
+
+reduce_op = _reduce_op()
 
 
 def kind(op: Any) -> RedOpType:

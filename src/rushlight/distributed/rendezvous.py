@@ -64,10 +64,12 @@ def _tcp_store(host: str, port: int, rank: int, world_size: int, timeout: timede
     """The store at an address, which rank 0 serves unless the program that started the job does."""
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     try:
-        return TCPStore(
+        store = TCPStore(
             host, port, world_size, is_master=rank == 0 and not served, timeout=timeout, multi_tenant=True,
             wait_for_workers=False,
         )  # fmt: skip
+        store._keep()
+        return store
     except DistNetworkError as error:
         if rank == 0 or served:
             raise

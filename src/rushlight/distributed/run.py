@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import json
 import os
+import runpy
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple
@@ -31,7 +32,10 @@ from typing import Any, NamedTuple
 from rushlight.distributed import pmi
 from rushlight.distributed.tcp_store import TCPStore
 
-__all__ = ["get_args_parser", "main", "parse_args", "run"]
+__all__ = [
+    "config_from_args", "determine_local_world_size", "get_args_parser", "get_rdzv_endpoint", "get_use_env", "main", "parse_args",
+    "parse_min_max_nnodes", "run", "run_script_path",
+]  # fmt: skip
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 GRACE = 5.0  # seconds between asking a process to end and ending it
@@ -130,8 +134,8 @@ class Job:
     """The processes of this machine, while they run once."""
 
     def __init__(self, options: argparse.Namespace, restarts: int) -> None:
-        self.options, self.here = options, _count(options.nproc_per_node)
-        machines = int(str(options.nnodes).split(":")[0])
+        self.options, self.here = options, determine_local_world_size(options.nproc_per_node)
+        machines, _ = parse_min_max_nnodes(options.nnodes)
         if options.node_rank >= machines:
             raise SystemExit(f"torchrun: --node-rank {options.node_rank} of {machines} machines")
         self.first, self.size = options.node_rank * self.here, machines * self.here
@@ -257,6 +261,14 @@ class Job:
             "The other processes were ended."
         )
 
+    def error(self, k: int) -> Exception:
+        """The same as an exception."""
+        from rushlight.distributed.elastic import ChildFailedError, ProcessFailure
+
+        process = self.processes[k]
+        failure = ProcessFailure(k, process.pid, process.returncode, message=self.report(k))
+        return ChildFailedError(str(process.args), {self.first + k: failure})
+
 
 def command(options: argparse.Namespace, local: int | str) -> list[str]:
     """What a process runs: `import torch` is Rushlight there."""
@@ -264,15 +276,81 @@ def command(options: argparse.Namespace, local: int | str) -> list[str]:
     if getattr(options, "says_local_rank", False):
         arguments.insert(0, f"--local-rank={local}")
     if options.no_python:
+        if options.module:
+            raise ValueError("Don't use both the '--no-python' flag and the '--module' flag at the same time.")  # fmt: skip
         return [options.training_script, *arguments]
     program = [*(["-m"] if options.module else []), options.training_script]
     return [sys.executable, "-m", "rushlight", "run", *program, *arguments]
 
 
-def _count(text: str) -> int:
-    if text in ("auto", "cpu", "gpu"):
+def determine_local_world_size(nproc_per_node: str) -> int:
+    """How many processes --nproc-per-node means."""
+    if nproc_per_node in ("auto", "cpu"):
         return os.cpu_count() or 1
-    return int(text)
+    if nproc_per_node in ("gpu", "xpu"):
+        raise ValueError(f"--nproc-per-node={nproc_per_node}: {'Cuda' if nproc_per_node == 'gpu' else 'Xpu'} is not available.")  # fmt: skip
+    try:
+        return int(nproc_per_node)
+    except ValueError:
+        raise ValueError(f"Unsupported nproc_per_node value: {nproc_per_node}") from None
+
+
+def parse_min_max_nnodes(nnodes: str) -> tuple[int, int]:
+    """The least and the most machines, of `2` or `2:4`."""
+    numbers = [int(each) for each in str(nnodes).split(":")]
+    if len(numbers) > 2:
+        raise RuntimeError(f'nnodes={nnodes} is not in "MIN:MAX" format')
+    return numbers[0], numbers[-1]
+
+
+def get_rdzv_endpoint(args: argparse.Namespace) -> str:
+    """Where machines meet."""
+    if args.rdzv_backend == "static" and not args.rdzv_endpoint:
+        return f"{args.master_addr}:{args.master_port}"
+    return args.rdzv_endpoint
+
+
+def get_use_env(args: argparse.Namespace) -> bool:
+    """Whether programs read LOCAL_RANK, and get no argument --local-rank."""
+    return getattr(args, "use_env", True)
+
+
+def run_script_path(training_script: str, *training_script_args: str) -> None:
+    """Run a program in this interpreter."""
+    sys.argv = [training_script, *training_script_args]
+    runpy.run_path(training_script, run_name="__main__")
+
+
+def config_from_args(args: argparse.Namespace) -> tuple[Any, Callable | str, list[str]]:
+    """What `elastic_launch` takes for options of torchrun: a `LaunchConfig`, what processes run, and its arguments."""
+    from rushlight.distributed.elastic.endpoints import _parse_rendezvous_config
+    from rushlight.distributed.elastic.logs import Std
+    from rushlight.distributed.launcher import DefaultLogsSpecs, LaunchConfig
+
+    _check(args)
+    least, most = parse_min_max_nnodes(args.nnodes)
+    if not 0 < least <= most:
+        raise AssertionError(f"--nnodes={args.nnodes}: MIN must be positive and not above MAX")
+    if args.max_restarts < 0:
+        raise AssertionError("max_restarts must be >= 0")
+    settings = _parse_rendezvous_config(args.rdzv_conf)
+    if args.rdzv_backend == "static":
+        settings["rank"] = args.node_rank
+    shown = {int(each) for each in args.local_ranks_filter.split(",") if each}
+    specs = DefaultLogsSpecs(
+        args.log_dir, Std.from_str(args.redirects), Std.from_str(args.tee), shown or None
+    )
+    config = LaunchConfig(
+        least, most, determine_local_world_size(args.nproc_per_node), specs, args.rdzv_id, args.role, get_rdzv_endpoint(args),
+        args.rdzv_backend, settings, max_restarts=args.max_restarts, local_addr=args.local_addr,
+        signals_to_handle=args.signals_to_handle, duplicate_stdout_filters=args.duplicate_stdout_filters,
+        duplicate_stderr_filters=args.duplicate_stderr_filters, virtual_local_rank=args.virtual_local_rank,
+        shutdown_timeout=int(args.shutdown_timeout),
+    )  # fmt: skip
+    if args.run_path:
+        return config, run_script_path, [args.training_script, *args.training_script_args]
+    program, *arguments = command(args, "${local_rank}")
+    return config, program, arguments
 
 
 def _has(mask: str, local: int, name: str) -> bool:
@@ -310,38 +388,38 @@ def _stopped(number: int, frame: Any) -> None:
     raise SystemExit(128 + number)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the job, again while it fails and restarts are left. Returns the exit status."""
-    _check(options)
-    if options.rdzv_backend == "c10d" and options.nnodes not in ("1", "1:1") and not options.standalone:  # fmt: skip
+def run(args: argparse.Namespace) -> None:
+    """Run the job, again while it fails and restarts are left. `ChildFailedError` if it failed the last time."""
+    _check(args)
+    if args.rdzv_backend == "c10d" and args.nnodes not in ("1", "1:1") and not args.standalone:
         from rushlight.distributed.launcher import run_with_agent
 
-        return run_with_agent(options)
-    names = set(options.signals_to_handle.split(",")) - {"SIGINT"}  # which is KeyboardInterrupt
+        return run_with_agent(args)
+    names = set(args.signals_to_handle.split(",")) - {"SIGINT"}  # which is KeyboardInterrupt
     before = {number: signal.signal(number, _stopped) for number in map(_signal, names)}
-    make_folder(options)
+    make_folder(args)
     try:
-        for restarts in range(options.max_restarts + 1):
-            job = Job(options, restarts)
+        for restarts in range(args.max_restarts + 1):
+            job = Job(args, restarts)
             try:
                 job.start()
                 failed = job.wait()
             finally:
                 job.end()
             if failed is None:
-                return 0
+                return None
             print(job.report(failed), file=sys.stderr)
-            if restarts < options.max_restarts:
+            if restarts < args.max_restarts:
                 print(
-                    f"rushlight run: restart {restarts + 1} of {options.max_restarts}",
+                    f"rushlight run: restart {restarts + 1} of {args.max_restarts}",
                     file=sys.stderr,
                 )
+        raise job.error(failed)
     except KeyboardInterrupt:
-        return 130
+        raise SystemExit(130) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return 1
 
 
 def make_folder(options: argparse.Namespace) -> None:
@@ -379,10 +457,20 @@ def parse_args(args: list[str] | None) -> argparse.Namespace:
 
 
 def main(args: list[str] | None = None) -> None:
-    """`torchrun`: run a program in several processes. Exits with status 1 if it fails."""
-    if status := run(parse_args(args)):
-        raise SystemExit(status)
+    """`torchrun`: run a program in several processes. `ChildFailedError` if one fails."""
+    run(parse_args(args))
+
+
+def status(start: Callable, args: Any) -> int:
+    """The exit status of a command that starts a job: 1 for one that failed, which `run` has told."""
+    from rushlight.distributed.elastic import ChildFailedError
+
+    try:
+        start(args)
+    except ChildFailedError:
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status(main, None))

@@ -40,15 +40,18 @@ class Server:
         self.selector.register(self.socket, selectors.EVENT_READ)
         self.names: dict[socket.socket, str] = {}
         self.pending: dict[socket.socket, bytes] = {}
-        self.stopped = False  # it ends when the next connection does
+        self.users = 1
         threading.Thread(target=self._serve, name="TCPStore", daemon=True).start()
 
     def _serve(self) -> None:
-        while not self.stopped:
+        while self.users:
             for key, _ in self.selector.select():
                 source: Any = key.fileobj
                 if source is self.socket:
-                    connection, _ = self.socket.accept()
+                    try:
+                        connection, _ = self.socket.accept()
+                    except OSError:
+                        continue  # it was let go
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     self.selector.register(connection, selectors.EVENT_READ)
                     self.pending[connection] = b""
@@ -64,6 +67,14 @@ class Server:
         for source in [self.socket, *self.pending]:
             source.close()
         self.selector.close()
+
+    def let_go(self) -> None:
+        """One store less uses it. Without any it ends when the next connection does, and its port is free at once."""
+        with _servers_lock:
+            self.users -= 1
+            if not self.users:
+                _servers.pop(self.port, None)
+                self.socket.close()
 
     def _read(self, source: socket.socket, text: bytes) -> None:
         """Answer each whole request in `text`; keep the rest."""
@@ -111,6 +122,7 @@ def parts_of(text: bytes) -> tuple[list[bytes], bytes] | None:
 
 
 _servers: dict[int, Server] = {}  # those of this process that several stores may use, by port
+_servers_lock = threading.RLock()  # a store may be collected while another one is made
 
 
 class TCPStore(Store):
@@ -123,13 +135,17 @@ class TCPStore(Store):
     ) -> None:  # fmt: skip
         super().__init__()
         self._timeout, self.host, self.libuvBackend = timeout, host_name, use_libuv
-        self._shared = multi_tenant
         self._server = _served(port, multi_tenant, master_listen_fd) if is_master else None
         self.port = self._server.port if self._server else port
         self._lock = threading.Lock()
         self._socket = _connected(host_name, self.port, timeout)
         if wait_for_workers and world_size is not None and world_size > 0:
             self._wait_for(world_size, timeout)
+
+    def _keep(self) -> None:
+        """Serve until this process ends: others may leave a group later than this one, or come to its next one earlier."""
+        if self._server is not None:
+            self._server.users += 1
 
     def _wait_for(self, world_size: int, timeout: timedelta) -> None:
         self.add(_CLIENTS, 1)
@@ -177,8 +193,8 @@ class TCPStore(Store):
 
     def __del__(self) -> None:
         if getattr(self, "_socket", None) is not None:
-            if self._server is not None and not self._shared:
-                self._server.stopped = True
+            if self._server is not None:
+                self._server.let_go()
             self._socket.close()
 
     def __repr__(self) -> str:
@@ -186,17 +202,19 @@ class TCPStore(Store):
 
 
 def _served(port: int, shared: bool, descriptor: int | None) -> Server:
-    if shared and port in _servers:
-        return _servers[port]
-    try:
-        made = Server("", port, descriptor)
-    except OSError as error:
-        raise DistNetworkError(
-            f"The server socket has failed to listen on any local network address. port: {port}, {error} (EADDRINUSE)"
-        ) from error
-    if shared:
-        _servers[made.port] = made
-    return made
+    with _servers_lock:
+        if shared and port in _servers:
+            _servers[port].users += 1
+            return _servers[port]
+        try:
+            made = Server("", port, descriptor)
+        except OSError as error:
+            raise DistNetworkError(
+                f"The server socket has failed to listen on any local network address. port: {port}, {error} (EADDRINUSE)"
+            ) from error
+        if shared:
+            _servers[made.port] = made
+        return made
 
 
 def _connected(host: str, port: int, timeout: timedelta) -> socket.socket:

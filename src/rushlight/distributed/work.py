@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from rushlight.distributed import world
 from rushlight.distributed.store import DistBackendError
 from rushlight.futures import Future
 
-__all__ = ["Work"]
+__all__ = ["Work", "record_comm"]
 
 PATIENCE = 0.001  # seconds of asking without a pause; a pause is longer than a small message takes
 BYTES_A_SECOND = 2e8  # and so much longer for large ones
@@ -26,6 +27,25 @@ AT_LAST = 64  # times that a work is asked for before it fails: MPI reads what h
 SLOW = 0.5  # seconds after which a process that waits says so in the store, and asks who is gone
 
 give_way = getattr(os, "sched_yield", lambda: time.sleep(0))
+
+
+class _Titles(threading.local):
+    """What profiles call the works that a thread starts; None for their own names."""
+
+    name: str | None = None
+
+
+_titles = _Titles()
+
+
+@contextmanager
+def record_comm(name: str) -> Iterator[None]:
+    """A block whose collectives have this name in profiles."""
+    before, _titles.name = _titles.name, name
+    try:
+        yield
+    finally:
+        _titles.name = before
 
 
 class Work:
@@ -48,7 +68,8 @@ class Work:
         self._in_progress = False  # whether the thread takes care of it
         self._source: int | None = None
         shown = "recvAnySource" if name == "recv" and peers is None else name
-        self._recorded = profiler.begun(f"{group.engine}:{shown}", inputs or result)
+        title = _titles.name or f"{group.engine}:{shown}"
+        self._recorded = profiler.begun(title, inputs or result)
 
     def _test(self) -> bool:
         """Ask MPI; when all is there, finish."""

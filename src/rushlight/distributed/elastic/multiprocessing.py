@@ -296,14 +296,17 @@ class SubprocessContext(PContext):
         codes = {local: process.poll() for local, process in self._processes.items()}
         if not any(codes.values()) and None in codes.values():
             return None
-        self.close()
-        failures = {
-            local: ProcessFailure(local, process.pid, process.returncode, self.error_files[local])
-            for local, process in self._processes.items()
-            if process.returncode
-        }
+        failures = {k: self._failure(k) for k, code in codes.items() if code}
+        self.close()  # those that still run come later: the first failure is the first of the earliest
+        for k, process in self._processes.items():
+            if process.returncode and k not in failures:
+                failures[k] = self._failure(k)
         values = {} if failures else dict.fromkeys(self._processes)
         return RunProcsResult(values, failures, self.stdouts, self.stderrs)
+
+    def _failure(self, local: int) -> ProcessFailure:
+        process = self._processes[local]
+        return ProcessFailure(local, process.pid, process.returncode, self.error_files[local])
 
     def pids(self) -> dict[int, int]:
         """Their process numbers."""

@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor.debug`: which collectives a program starts, and in which modules.
+"""`torch.distributed.tensor.debug`: which collectives a program starts, and in which modules; where the parts of a tensor are.
 
 Note [Counted collectives]
 Every collective is started by a `ProcessGroup`, which tells those who listen. The functions that it was started through say
@@ -8,17 +8,19 @@ under `torch.ops.c10d`.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import defaultdict
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import process_group
+from rushlight.distributed.tensor.spec import part_at
 from rushlight.library import Library, Namespace
 from rushlight.nn import hooks
 from rushlight.utils._pytree import tree_leaves
 
-__all__ = ["CommDebugMode"]
+__all__ = ["CommDebugMode", "visualize_sharding"]
 
 _FUNCTIONAL = {
     "all_reduce": "all_reduce", "all_gather": "all_gather_into_tensor", "reduce_scatter": "reduce_scatter_tensor",
@@ -192,3 +194,34 @@ class CommDebugMode:
 
     def __repr__(self) -> str:
         return f"CommDebugMode(get_total_counts()={self.get_total_counts()})"
+
+
+def visualize_sharding(dtensor: Any, header: str = "", use_rich: bool = False) -> None:
+    """Print which process has which rows and columns of a spread tensor, on the first process of its mesh.
+
+    The table is plain text, also where PyTorch would colour it (`use_rich`).
+    """
+    if dtensor.numel() == 0:
+        return
+    if dtensor.dim() > 2:
+        raise RuntimeError("visualize sharding supports only 1D or 2D DTensor")
+    mesh = dtensor.device_mesh
+    if mesh.get_coordinate() is None or any(mesh.get_coordinate()):
+        return
+    cells: dict[tuple, list[str]] = {}
+    for place in itertools.product(*map(range, mesh.shape)):
+        shape, first = part_at(place, dtensor.shape, mesh, dtensor.placements)
+        spans = [(begin, begin + size - 1) for begin, size in zip(first, shape)]
+        spans += [(0, 0)] * (2 - len(spans))
+        cells.setdefault(tuple(spans), []).append(str(mesh.mesh[place].item()))
+    rows, columns = (sorted({spans[k] for spans in cells}) for k in range(2))
+    table = [["", *(f"Col {a}-{b}" for a, b in columns)]]
+    for row in rows:
+        found = (cells.get((row, column)) for column in columns)
+        table.append(
+            [f"Row {row[0]}-{row[1]}", *(f"{mesh.device_type}:{','.join(each)}" if each else "" for each in found)]
+        )  # fmt: skip
+    widths = [max(len(table[0][k]) + 2, *(len(row[k]) for row in table[1:])) for k in range(len(table[0]))]  # fmt: skip
+    table.insert(1, ["-" * width for width in widths])
+    for cell_row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(cell_row, widths)).rstrip())

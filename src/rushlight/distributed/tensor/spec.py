@@ -86,9 +86,14 @@ def compute_local_shape_and_global_offset(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(the shape of this process's part, where it begins in the whole tensor)."""
     coordinate = mesh.get_coordinate()
+    return ((0,), ()) if coordinate is None else part_at(coordinate, global_shape, mesh, placements)
+
+
+def part_at(
+    coordinate: Sequence[int], global_shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+    """(the shape of the part of the process at a place in the mesh, where it begins)."""
     shape, offset = list(global_shape), [0] * len(global_shape)
-    if coordinate is None:
-        return (0,), ()
     for i in order_of_cuts(placements):
         placement = placements[i]
         if isinstance(placement, Shard):

@@ -39,7 +39,7 @@ from rushlight.distributed.elastic.multiprocessing import (
 )
 from rushlight.distributed.elastic.rendezvous import RendezvousGracefulExitError
 from rushlight.distributed.elastic.timer import FileTimerServer
-from rushlight.distributed.store import DistError, DistNetworkError, Store
+from rushlight.distributed.store import DistNetworkError, Store
 
 __all__ = [
     "ElasticAgent", "LocalElasticAgent", "RunResult", "SimpleElasticAgent", "Worker", "WorkerGroup", "WorkerSpec",
@@ -216,7 +216,9 @@ class SimpleElasticAgent(ElasticAgent):
             )
         except DistNetworkError:
             logger.info("the machine that serves the store has ended")
-        except DistError as error:  # the work is done: whoever is late or has failed says so itself
+        except SignalException:
+            raise
+        except Exception as error:  # the work is done: whoever is late or has failed says so itself
             logger.warning("machines did not end together: %s", error)
 
     # ------------------------------------------------------------------------------- events and numbers
