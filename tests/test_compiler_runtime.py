@@ -291,6 +291,7 @@ def test_a_module_with_constants_and_state_of_its_own(folder):
         ("rejection", "torch.distributions.Gamma(x.double().exp(), 2.0).sample()"),
         ("sort", "x[:4096].view(4, 1024).median(1).values"),
         ("winograd", "torch.conv2d(x[:65_536].view(1, 64, 32, 32), x[:36_864].view(64, 64, 3, 3))"),
+        ("scan", "[f(x[:900]) for f in [torch.compile(lambda x: x.cumsum(0).exp() * 2)] * 3][2]"),
     ],
 )  # fmt: skip
 def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder, file, computed):
@@ -299,14 +300,14 @@ def test_kernels_on_disk_are_run_without_llvm_and_without_their_source(folder, f
         "_ = torch.manual_seed(0)\n"
         "x = torch.linspace(-3, 3, 100_000)\n"
         f"y = {computed}\n"
-        f"read = ('llvmlite.binding', 'rushlight._codegen.kernels.{file}')\n"
+        f"read = ('llvmlite.binding', 'rushlight._codegen.ir', 'rushlight._codegen.kernels.{file}')\n"
         "print(y, *[name in sys.modules for name in read], sep='; ')"
     )
     here = {"RUSHLIGHT_CACHE_DIR": str(folder), "RUSHLIGHT_COMPILED": ""}
     first, second = (python(program, **here).split("; ") for _ in range(2))
     assert first[0] == second[0]
     assert first[1].strip() == "True"  # which kernels these are depends on the machine
-    assert [each.strip() for each in second[1:]] == ["False", "False"]
+    assert [each.strip() for each in second[1:]] == ["False"] * 3
 
 
 def test_what_is_told_of_a_file_of_kernels_is_what_stands_in_it():

@@ -3,13 +3,14 @@ machine's limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
 from rushlight._codegen import ir, native
 from rushlight._codegen.kernel import Kernel
 from rushlight._codegen.printer import show
+from rushlight._codegen.recording import compiled_kernels
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header
 from rushlight._codegen.visitor import arguments, blocks, parts
@@ -134,15 +135,6 @@ def existing(cls: type) -> list[Any]:
     import gc
 
     return [o for o in gc.get_objects() if issubclass(type(o), cls)]
-
-
-def compiled_kernels() -> Iterator[tuple[Kernel, dict[str, Any], dict[str, Any]]]:
-    """(kernel, known values, the globals of the Python function that calls its `function`) for all that is compiled."""
-    for kernel in [*Kernel.every]:
-        for key, function in kernel._compiled.items():
-            space = getattr(function, "__globals__", {})
-            if "function" in space:
-                yield kernel, dict(key), space
 
 
 def _swapped(held: dict, key: Any, new: Any) -> Callable[[], None]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from rushlight._codegen import explanation
 from rushlight._codegen.kernel import Kernel
 from rushlight._codegen.native_entry import ByDtype, bound_of, in_python, python_entry, unbound
 
@@ -28,7 +27,7 @@ class recording:
     def __enter__(self) -> recording:
         self._entries.__enter__()
         self._before: list[tuple[dict, Any, Any]] = []
-        for kernel, known, space in explanation.compiled_kernels():
+        for kernel, known, space in compiled_kernels():
             self._hear(kernel, tuple(known.items()), space)
         Kernel.heard.append(self._hear)
         for table in ByDtype.every:
@@ -58,3 +57,12 @@ class recording:
                 function(*passed)
 
         return call
+
+
+def compiled_kernels() -> Iterator[tuple[Kernel, dict[str, Any], dict[str, Any]]]:
+    """(kernel, known values, the globals of the Python function that calls its `function`) for all that is compiled."""
+    for kernel in [*Kernel.every]:
+        for key, function in kernel._compiled.items():
+            space = getattr(function, "__globals__", {})
+            if "function" in space:
+                yield kernel, dict(key), space

@@ -99,9 +99,7 @@ def surroundings() -> tuple[str, ...]:
 
 def digest_of(found: StepCalls) -> str | None:
     """A digest of kernel calls, without addresses; None where they take something else than arrays and numbers."""
-    calls = [
-        (c.kernel.function.__module__, c.kernel.__name__, c.known, c.given) for c in found.calls
-    ]
+    calls = [(c.kernel.file, c.kernel.__name__, c.known, c.given) for c in found.calls]
     buffers = [
         (b.size, b.kind, b.begins is None, b.tells, b.before if b.kind == "constant" else b"")
         for b in found.buffers
