@@ -908,3 +908,20 @@ def leaves_that_get_other_shapes():
             return str(e)
 
     return f, [(R(2, 3).requires_grad_(),) for _ in range(3)]
+
+
+@program
+def errors_behind_writes_that_are_handled():
+    buffer = torch.zeros(3)
+
+    def f(x, at):
+        buffer.add_(1)
+        y = x + torch.rand(3)
+        try:
+            z = torch.gather(y, 0, at)
+        except (IndexError, RuntimeError):
+            z = y - buffer
+        buffer.mul_(2)
+        return z, buffer
+
+    return f, [(R(3), torch.tensor([k])) for k in (0, 1, 2, 5, 1, 0, 7, 2)]

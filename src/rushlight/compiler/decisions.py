@@ -153,6 +153,10 @@ class Decisions(Iteration):
             self.early.add(step.result)
         return step.result
 
+    def is_handled(self) -> bool:
+        """Whether the function may handle what is raised where it is."""
+        return any(map(handles, self.frames))
+
     def is_early(self, args: tuple) -> bool:
         """Whether arguments depend on nothing that a run does."""
         return all(constant(v) or getattr(v, "expression", None) in self.early for v in args)
@@ -170,7 +174,7 @@ class Decisions(Iteration):
             self.decide_raised(told_of(e), f, args, kwargs, kind)
             raise
         if may_raise(f, args) and not self.is_early(args):
-            handled = any(map(handles, self.frames))
+            handled = self.is_handled()
             if not any(s.kind == "calls" for s in self.recorder.waiting_steps()):
                 if handled or self.recorder.bytes_written() <= MOST_BYTES:
                     self.decide_raised("", f, args, kwargs, kind)

@@ -179,6 +179,8 @@ class Program:
                 takes_back.decide(step)
             else:
                 self.add_step(step)
+            takes_back.behind(k)
+        self.handled = takes_back.lines, [*takes_back.saved.values()][::-1]
         if backward is not None:
             self.add_backward(backward)
         self.unchanged = min(self.unchanged, len(self.lines))
@@ -244,11 +246,18 @@ class Program:
                     self.guards.add(f"not sharing({v.place}._array, {other.place}._array)")
 
     def can_repeat(self, e: Exception) -> bool:
-        """Whether a call whose run raised can be made once more: nothing was changed before the line that raised."""
+        """Whether a call whose run raised can be made once more: nothing was changed before the line that raised, or it was
+        taken back, as the function may handle what is raised there."""
         at = e.__traceback__
         while at is not None and at.tb_frame.f_code is not self.run.__code__:  # type: ignore[attr-defined]  # a function
             at = at.tb_next
-        return at is not None and at.tb_lineno - 2 < self.unchanged  # the first line is `def`
+        line = 1 << 62 if at is None else at.tb_lineno - 2  # the first line is `def`
+        handled, saved = self.handled
+        if self.unchanged <= line < handled:
+            done = at.tb_frame.f_locals  # type: ignore[union-attr]
+            for b in saved:
+                done.get(b, int)()
+        return line < max(self.unchanged, handled)
 
     def right(self, args: tuple, kwargs: dict) -> bool:
         """Whether the program is right for a call: whether all guards hold."""

@@ -88,6 +88,7 @@ class Segment:
         ] = {}  # values from elsewhere whose arrays it writes to, and how often
         self.drawn: dict[int, Generator] = {}  # the generators that it draws from
         self.outputs: list[Value] = []
+        self.handled = False  # whether the function may handle what one of its operators raises
 
     def node_of(self, v: Value) -> Node:
         """The node of a value in this graph: a placeholder where it comes from elsewhere."""
@@ -301,6 +302,7 @@ class Recorder(TorchDispatchMode):
             self.capture.stop(f"{func} of {e.args[0]}")
             return
         node.stack_trace = self.capture.stack_trace()
+        self.segment.handled = self.segment.handled or self.capture.is_handled()
         for t, times in written:
             self.write(t, times)
         node.meta["val"] = described(result)

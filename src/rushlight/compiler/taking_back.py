@@ -34,10 +34,29 @@ class TakesBack:
         self.last = decisions[-1] if decisions else -1
         self.saved: dict[Any, str] = {}  # what was copied: the variable of what takes it back
         self.bytes = 0
+        self.handled = self.last_handled()
+        self.lines = 0  # of the program, up to which an exception is handled by the function as it is written
+
+    def last_handled(self) -> int:
+        """The number of the last graph whose exceptions the function may handle, if all that is done until then can be taken
+        back."""
+        steps, found, size = self.recorder.steps, -1, 0
+        for k, step in enumerate(steps):
+            if isinstance(step, Segment):
+                size += sum(v.array.nbytes for w in step.written for v in self.sharing(w))
+                found = k if step.handled and size <= MOST_BYTES else found
+            elif isinstance(step, Step) and step.kind not in TAKEN_BACK:
+                break
+        return found
+
+    def behind(self, k: int) -> None:
+        """Note that the lines of a step are written."""
+        if k == self.handled:
+            self.lines = len(self.program.lines)
 
     def before(self, k: int, step: Segment | Step | Decision) -> None:
         """Copy what a step changes."""
-        if k >= self.last:
+        if k >= self.last and k > self.handled:
             return
         if isinstance(step, Segment):
             for v in step.written:
@@ -53,13 +72,17 @@ class TakesBack:
             reason = f"{decision.reason}, behind a call of {step.f.__qualname__}"
             raise Stop(reason, step.sites)  # a split behind it leaves nothing to take back
 
+    def sharing(self, written: Any) -> list[Any]:
+        """All tensors from outside that may share the memory of one."""
+        counter = version_of(written.tensor)
+        values = self.recorder.values
+        return [v for v in values if v.tensor is not None and version_of(v.tensor) is counter]
+
     def copy_memory(self, written: Any) -> None:
         """Copy all tensors from outside that may share the memory of one."""
-        counter = version_of(written.tensor)
-        for v in self.recorder.values:
-            if v.tensor is not None and version_of(v.tensor) is counter:
-                self.bytes += 0 if v in self.saved else v.array.nbytes
-                self.copy(v, memory_of, v.expression)
+        for v in self.sharing(written):
+            self.bytes += 0 if v in self.saved else v.array.nbytes
+            self.copy(v, memory_of, v.expression)
         if self.bytes > MOST_BYTES:
             decision = self.recorder.steps[self.last]
             raise Stop(f"{decision.reason}, behind writes to large tensors")
