@@ -40,9 +40,8 @@ def run(
 ) -> None:  # fmt: skip
     """Run a backward pass from the edges `roots`, whose gradients are `grads`, to the leaves.
 
-    `captures`: {node: None}. Only nodes that lead to these run, the gradients that arrive there become the
-    values (a list of them for a node with several outputs), and of those that lead to no other only the ones in
-    `accumulate_into` run.
+    `captures`: {node: None}. Only nodes that lead to these run, the gradients that arrive there become the values (a list of
+    them for a node with several outputs), and of those that lead to no other only the ones in `accumulate_into` run.
     """
     if not llvm.active:
         llvm.work(WORK)
@@ -66,8 +65,7 @@ def run(
     special = active.modes and (anomaly or thread.node_watch is not None)
     at_leaves = captures if captures is not None and not accumulate_into else ()
     add = plus if sparse.made else vars(Tensor)["__add__"]  # not printed before it is called
-    leaves: list = []
-    watched: list = []
+    leaves, watched = list[Any](), list[Any]()
     outer, thread.task = thread.task, waits
     try:
         while ready or watched:
