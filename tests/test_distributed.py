@@ -292,8 +292,21 @@ def test_options_that_are_refused():
         run.main(["--nproc-per-node=gpu", "x.py"])
     with pytest.raises(ValueError, match="Unsupported nproc_per_node value: many"):
         run.main(["--nproc-per-node=many", "x.py"])
+    for options, text in (
+        (["--max-restarts=-1"], "max_restarts must be >= 0"),
+        (["--nnodes=3:2"], "not above MAX"),
+    ):
+        with pytest.raises(AssertionError, match=text):
+            run.main([*options, "x.py"])
     with pytest.raises(RuntimeError, match="MIN:MAX"):
-        run.parse_min_max_nnodes("2:20:30")
+        run.main(["--nnodes=2:20:30", "x.py"])
+
+
+@pytest.mark.parametrize("count, expected", [(1, "-"), (2, "1")])
+def test_processes_share_the_processors(count, expected, monkeypatch, capfd):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    run.main([f"--nproc={count}", "--no-python", "sh", "-c", "echo threads ${OMP_NUM_THREADS:--}"])
+    assert capfd.readouterr().out.count(f"threads {expected}\n") == count
 
 
 def test_a_job_that_fails_raises(capfd):

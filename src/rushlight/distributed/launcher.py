@@ -132,7 +132,9 @@ def run_with_agent(options: argparse.Namespace) -> None:
     """A job of torchrun on machines that agree on their numbers."""
     least, most = run.parse_min_max_nnodes(options.nnodes)
     program, *arguments = run.command(options, "${local_rank}")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: the processes share the processors
+    here = run.determine_local_world_size(options.nproc_per_node)
+    if here > 1:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: they share the processors
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     with tempfile.TemporaryDirectory(prefix="rushlight_lines_") as passing:
         # what is shown is read from files, which are kept with --log-dir alone
@@ -142,7 +144,7 @@ def run_with_agent(options: argparse.Namespace) -> None:
             options.log_dir or passing, away, copied if away or copied else Std.ALL, shown or None
         )  # fmt: skip
         config = LaunchConfig(
-            least, most, run.determine_local_world_size(options.nproc_per_node), specs, options.rdzv_id, options.role,
+            least, most, here, specs, options.rdzv_id, options.role,
             options.rdzv_endpoint, "c10d", _parse_rendezvous_config(options.rdzv_conf), max_restarts=options.max_restarts,
             log_line_prefix_template="[rank${rank}] ", local_addr=options.local_addr,
             duplicate_stdout_filters=options.duplicate_stdout_filters,

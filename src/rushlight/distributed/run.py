@@ -167,7 +167,8 @@ class Job:
     def start(self) -> None:
         """Start all; what each writes is passed on with its rank."""
         kept = {k: v for k, v in os.environ.items() if k not in pmi.LAUNCHERS and k != "PMI_SIZE"}
-        kept.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: the processes share the processors
+        if self.here > 1:
+            kept.setdefault("OMP_NUM_THREADS", "1")  # as torchrun: they share the processors
         for name in ("stdout", "stderr"):
             if getattr(self.options, f"duplicate_{name}_filters"):
                 self.filtered[name] = self.file(f"filtered_{name}.log")
@@ -329,10 +330,6 @@ def config_from_args(args: argparse.Namespace) -> tuple[Any, Callable | str, lis
 
     _check(args)
     least, most = parse_min_max_nnodes(args.nnodes)
-    if not 0 < least <= most:
-        raise AssertionError(f"--nnodes={args.nnodes}: MIN must be positive and not above MAX")
-    if args.max_restarts < 0:
-        raise AssertionError("max_restarts must be >= 0")
     settings = _parse_rendezvous_config(args.rdzv_conf)
     if args.rdzv_backend == "static":
         settings["rank"] = args.node_rank
@@ -434,7 +431,12 @@ def make_folder(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """ValueError or RuntimeError for what cannot be done."""
+    """An error for what cannot be done."""
+    least, most = parse_min_max_nnodes(options.nnodes)
+    if not 0 < least <= most:
+        raise AssertionError(f"--nnodes={options.nnodes}: MIN must be positive and not above MAX")
+    if options.max_restarts < 0:
+        raise AssertionError("max_restarts must be >= 0")
     if options.logs_specs is not None:
         group = "torchrun.logs_specs"
         if not entry_points(group=group, name=options.logs_specs):
