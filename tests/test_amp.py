@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
+from rushlight.dispatch import general
 
 F = torch.nn.functional
 
@@ -167,3 +168,19 @@ def test_a_checkpoint_casts_again_in_backward(use_reentrant):
         out.sum().backward()
         grads.append(layer.weight.grad)
     torch.testing.assert_close(*grads)
+
+
+def test_calls_in_autocast_are_those_of_printed_functions(monkeypatch):
+    x, w = torch.randn(4, 3), torch.randn(5, 3, requires_grad=True)
+
+    def program():
+        with torch.autocast("cpu"):
+            y = torch.relu(F.linear(x, w)).softmax(-1)
+        return y.dtype, y.float().tolist(), y.grad_fn.name()
+
+    for _ in range(3):  # a kind of call that is seen twice gets a function of its own
+        want = program()
+    seen = []
+    execute = general.execute
+    monkeypatch.setattr(general, "execute", lambda op, *rest: seen.append(op) or execute(op, *rest))
+    assert program() == want and not seen

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.autograd.state import count_mode
+from rushlight.autograd.state import active, count_mode
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
@@ -72,25 +72,28 @@ _state = _State()
 def _interpret(call: Call) -> Any:
     """Cast the inputs of a call while autocast is on in this thread.
 
-    Nothing more is cast inside of it: a factorization's inner products stay in float32.
+    Nothing more is cast inside of it: a factorization's inner products stay in float32. Where no other mode is on the
+    call is then one like any other, which the operator's printed function takes.
     """
     op = call.op
     if not _state.enabled or call.out is not None or call.kind == "inplace":
         return NOTHING
     values = call.values
-    if op.path not in UNTOUCHED:
-        if op.path not in LOWER and op.path not in FLOAT32:
-            return NOTHING
+    if op.path in LOWER or op.path in FLOAT32:
         to = _state.dtype if op.path in LOWER else dtypes.float32
         inputs: Any = {op.params.index(i) for i in op.inputs}
         if op.composite:  # some of its parameters may be tensors without saying so
             inputs = range(len(op.params))
         values = [_cast(v, to) if k in inputs else v for k, v in enumerate(values)]
-    _state.enabled = False
+    elif op.composite and op.path not in UNTOUCHED:
+        return NOTHING
+    set_autocast_cpu_enabled(False)
     try:
-        return call.proceed(values)
+        if active.modes:
+            return call.proceed(values)
+        return op.by_names(dict(zip(op.params, values, strict=True)))
     finally:
-        _state.enabled = True
+        set_autocast_cpu_enabled(True)
 
 
 def _cast(v: Any, to: Any) -> Any:
