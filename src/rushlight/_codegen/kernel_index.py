@@ -56,9 +56,10 @@ FUNCTIONS = {
         "modified:inline: oscillating:inline: scaled:inline: second_kind:inline: second_known:inline: "
         "second_near:inline: spherical_j0:inline: y0_far:inline: y0_near:inline: y1_far:inline: y1_near:inline: ",
     "broadcast": "DIMS:constant:8 FITS:constant:0 GRAIN:constant:32768 GROUP:constant:21 GROUPS:constant:2 NDIM:constant:3 "
-        "ORDERED:constant:4 PIECE:constant:16384 PLAN:constant:45 SHAPE:constant:5 STRIDES:constant:13 "
-        "TOTAL:constant:1 broadcast:kernel:F,T,B,plan=Ptr[i64],a=i64,b=i64,address=i64 compared:inline: "
-        "each:inline: infer:kernel:a=Header,b=Header,itemsize=i64,plan=Ptr[i64] row:routine: ",
+        "ORDERED:constant:4 PIECE:constant:16384 PLAN:constant:45 SHAPE:constant:5 SHORT:constant:4 "
+        "STRIDES:constant:13 TOTAL:constant:1 broadcast:kernel:F,T,B,plan=Ptr[i64],a=i64,b=i64,address=i64 "
+        "compared:inline: each:inline: infer:kernel:a=Header,b=Header,itemsize=i64,plan=Ptr[i64] row:routine: "
+        "run_of_rows:inline: short_rows:routine: whole_rows:routine: ",
     "call_arguments": "array_of:inline: arrays_of:inline: edge_of:inline: no_modes:inline: read:inline: records:inline: "
         "takes:inline: ",
     "call_list": "ARRAY:constant:2 ARRAYS:constant:1 BUSY:constant:0 CALL:constant:5 CALLED:constant:5 CALLS:constant:4 "

@@ -15,6 +15,7 @@ from rushlight._codegen.types import Header, Ptr, b1, i64, u8, width
 DIMS = 8  # arrays of more dimensions are NumPy's
 PIECE = 16384  # elements of a row that is cut
 GRAIN = 32768  # elements in a chunk
+SHORT = 4  # elements of a row for which vectors do not pay, but for what takes long for each
 
 # A plan: whether it is one, elements, groups of dimensions, dimensions, whether the result is C-contiguous, its
 # shape and its strides, and of each group, innermost first, its size and the strides of both arrays in bytes.
@@ -144,10 +145,68 @@ def row(x, y, out, n, sa, sb, around, F, T):
             out[i] = F(bits(p + i * sa, Ptr[T])[0], bits(q + i * sb, Ptr[T])[0])
 
 
+@inline
+def run_of_rows(a, b, plan, done, hi):
+    """From the row `done` on, where both arrays are and how many rows follow by the same strides, `hi` the last."""
+    many = plan[GROUP + 3]
+    r = done // many
+    first = done - r * many
+    x, y = a + first * plan[GROUP + 4], b + first * plan[GROUP + 5]
+    for g in range(2, plan[GROUPS]):
+        at = GROUP + 3 * g
+        i = r % plan[at]
+        r = r // plan[at]
+        x = x + i * plan[at + 1]
+        y = y + i * plan[at + 2]
+    return x, y, min(hi - done, many - first)
+
+
+@routine
+def short_rows(a, b, out, lo, hi, plan, F, T):
+    """out = F(a, b) of the rows `lo` to `hi`, one element after the other."""
+    n, sa, sb, down_a, down_b = (
+        plan[GROUP],
+        plan[GROUP + 1],
+        plan[GROUP + 2],
+        plan[GROUP + 4],
+        plan[GROUP + 5],
+    )
+    done = lo + 0
+    while done < hi:
+        x, y, count = run_of_rows(a, b, plan, done, hi)
+        to = out + done * n
+        for k in range(count):
+            p, q = bits(x + k * down_a, Ptr[u8]), bits(y + k * down_b, Ptr[u8])
+            for i in range(n):
+                to[k * n + i] = F(bits(p + i * sa, Ptr[T])[0], bits(q + i * sb, Ptr[T])[0])
+        done = done + count
+
+
+@routine
+def whole_rows(a, b, out, lo, hi, plan, around, F, T):
+    """The same by vectors."""
+    n, sa, sb, down_a, down_b = (
+        plan[GROUP],
+        plan[GROUP + 1],
+        plan[GROUP + 2],
+        plan[GROUP + 4],
+        plan[GROUP + 5],
+    )
+    done = lo + 0
+    while done < hi:
+        x, y, count = run_of_rows(a, b, plan, done, hi)
+        to = out + done * n
+        for k in range(count):
+            p, q = bits(x + k * down_a, Ptr[T]), bits(y + k * down_b, Ptr[T])
+            row(p, q, to + k * n, n, sa, sb, around, F=F, T=T)
+        done = done + count
+
+
 @kernel
 def broadcast(F, T, B, plan: Ptr[i64], a: i64, b: i64, address: i64):
     """out = F(a, b), of addresses; `out` is filled from its first byte to its last."""
     out = bits(address, Ptr[B])
+    short = 0 if F.__name__ == "arctan2" else SHORT
     n, sa, sb = plan[GROUP], plan[GROUP + 1], plan[GROUP + 2]
     groups, total = plan[GROUPS], plan[TOTAL]
     pieces = (n + (PIECE - 1)) // PIECE
@@ -156,20 +215,20 @@ def broadcast(F, T, B, plan: Ptr[i64], a: i64, b: i64, address: i64):
     around = (total * B.size >= STREAM) & (n * B.size % WIDTH == 0)
     around = around & ((address & (WIDTH - 1)) == 0)
     for lo, hi in parallel(total // n * pieces, grain):
-        for u in range(lo, hi):
-            r = u // pieces if pieces > 1 else u
-            start = (u - r * pieces) * PIECE
-            left = min(n - start, i64(PIECE))
-            x = a + start * sa
-            y = b + start * sb
-            to = out + (r * n + start)
-            for g in range(1, groups):
-                at = GROUP + 3 * g
-                m = plan[at]
-                i = r
-                if g < groups - 1:
-                    r = r // m
-                    i = i - r * m
-                x = x + i * plan[at + 1]
-                y = y + i * plan[at + 2]
-            row(bits(x, Ptr[T]), bits(y, Ptr[T]), to, left, sa, sb, around, F=F, T=T)
+        if (groups > 1) & (n <= short):
+            short_rows(a, b, out, lo, hi, plan, F=F, T=T)
+        elif (groups > 1) & (pieces == 1):
+            whole_rows(a, b, out, lo, hi, plan, around, F=F, T=T)
+        else:  # one row, or long ones, in pieces
+            for u in range(lo, hi):
+                r = u // pieces
+                start = (u - r * pieces) * PIECE
+                x, y, to = a + start * sa, b + start * sb, out + (r * n + start)
+                for g in range(1, groups):
+                    at = GROUP + 3 * g
+                    i = r % plan[at]
+                    r = r // plan[at]
+                    x = x + i * plan[at + 1]
+                    y = y + i * plan[at + 2]
+                left = min(n - start, i64(PIECE))
+                row(bits(x, Ptr[T]), bits(y, Ptr[T]), to, left, sa, sb, around, F=F, T=T)
