@@ -76,7 +76,7 @@ SHARED = 1 << 10  # bytes of what may lie in the memory of a result
 POOLED = (
     1 << 15
 ) + 1  # bytes: arrays of less do not come from the pool, and begin in the middle of cache lines
-HELD = 1 << 21  # bytes that a list may hold for longer: to fill them takes far longer than its call
+HELD = 1 << 19  # bytes that a list may hold for longer: to fill them takes far longer than its call
 
 
 class CallList:
