@@ -493,6 +493,37 @@ def test_what_is_no_sequence_and_a_class_method_of_a_mode_are_refused():
         Mode().__enter__()
 
 
+@pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter])
+def test_a_mode_sees_what_a_program_reads_and_writes(kind):
+    calls = []
+
+    class Mode(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            calls.append(
+                (overrides.resolve_name(func) or func.__name__).removeprefix("torch.Tensor.")
+            )
+            return func(*args, **(kwargs or {}))
+
+    x = kind(torch.ones(2, 2))
+    with Mode():
+        (
+            x.shape,
+            x.T,
+            x.size(),
+            len(x),
+            bool(x[0, 0]),
+            x.detach().numpy(),
+            torch.nn.functional.relu(x),
+        )
+        x.grad = torch.ones(2, 2)
+    x.shape, x.size(), len(x)
+    assert calls == [
+        "shape.__get__", "T.__get__", "size", "__len__", "__getitem__", "__bool__", "detach", "numpy", "torch.nn.functional.relu",
+        "torch.ones", "grad.__set__",
+    ]  # fmt: skip
+    assert not {"__getattribute__", "__setattr__", "__delattr__"} & vars(torch.Tensor).keys()
+
+
 def test_a_tensor_of_a_tensor_has_its_history():
     x = torch.ones(2, requires_grad=True)
     made = Plain(x * 3)

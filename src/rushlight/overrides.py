@@ -13,8 +13,8 @@ that one of its instances is an argument of.
 add
 'Logged'
 
-A mode takes over every call inside a `with` statement, whatever its arguments are: functions, operators
-and methods that compute, but not `x.shape` and `x.size()` of plain tensors.
+A mode takes over every call inside a `with` statement, whatever its arguments are, and what the program reads of tensors:
+`x.shape` is a call of `torch.Tensor.shape.__get__`.
 
 >>> class CosineForSine(torch.overrides.TorchFunctionMode):
 ...     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -35,7 +35,7 @@ from typing import Any
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import Block
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import methods, overrides
+from rushlight.dispatch import methods, mode_reads, overrides
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
@@ -66,11 +66,13 @@ class TorchFunctionMode:
             )
         thread.function_modes = (*thread.function_modes, self)
         count_mode(+1)  # every call takes the general path, where modes are asked
+        mode_reads.count(self, +1)
         return self
 
     def __exit__(self, *exception: Any) -> None:
         thread.function_modes = thread.function_modes[:-1]
         count_mode(-1)
+        mode_reads.count(self, -1)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

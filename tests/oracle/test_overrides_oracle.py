@@ -184,9 +184,36 @@ def test_modes_see_the_same_calls():
                 return func(*args, **(kwargs or {}))
 
         y = torch.ones(3)
+        m = torch.ones(2, 2)
         with Mode(), Mode():
             y + 1, y.sum(), y[0], torch.zeros(2), torch.cat([y, y]), torch.nn.functional.relu(y)
             y.add_(1), torch.rand(2), torch.tensor([1.0]), torch.arange(3), y.softmax(0)
+        with Mode():
+            (
+                y.shape,
+                m.T,
+                y.grad,
+                y.device,
+                y._version,
+                y.size(),
+                y.dim(),
+                y.sum().item(),
+                y.numpy(),
+                y.tolist(),
+                len(y),
+            )
+            (
+                y.requires_grad_(),
+                y.exp().sum().backward(),
+                repr(y),
+                bool(y[0]),
+                1.0 in y,
+                y.detach(),
+                y.numel(),
+            )
+            y.grad = None
+            del y.grad
+        assert torch.ones(3).shape == (3,)
         return calls
 
     assert seen(rushlight) == seen(torch)

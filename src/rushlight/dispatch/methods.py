@@ -159,7 +159,9 @@ def lazy_property(name: str, path: str) -> property:
 
     def get(self: Tensor) -> Tensor:
         found = function(path)
-        setattr(Tensor, name, property(found, setter))
+        held = vars(Tensor)[name]  # stays the object that `Tensor.T` is
+        property.__init__(held, found, setter)
+        setattr(Tensor, name, held)
         return found(self)
 
     return property(get, setter)
