@@ -74,7 +74,9 @@ def test_a_parameter_that_changes_inside_is_cast_again():
 
 
 def test_other_devices_warn_and_have_no_effect():
-    with pytest.warns(UserWarning, match="CUDA is not available. Disabling"):
+    with pytest.warns(
+        UserWarning, match="CUDA is not available or torch_xla is imported. Disabling"
+    ):
         block = torch.autocast("cuda")
     with block:
         assert (torch.ones(1, 1) @ torch.ones(1, 1)).dtype is torch.float32
@@ -105,6 +107,15 @@ def test_grad_scaler():
     w = torch.ones(2, requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.5)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+    for call, args in (
+        (scaler.unscale_, (optimizer,)),
+        (scaler.step, (optimizer,)),
+        (scaler.update, ()),
+    ):
+        with pytest.raises(
+            AssertionError, match=f"Attempted {call.__name__} but _scale is None.  This may"
+        ):
+            call(*args)
     for _ in range(2):
         optimizer.zero_grad()
         scaler.scale(w.sum()).backward()

@@ -390,6 +390,7 @@ def test_hooks_run_in_order_and_replace():
     assert y.grad.tolist() == [10.0, 10.0] and y.retains_grad
 
 
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 def test_hooks_of_modules_run_from_the_last_call_back():
     """Per-sample gradients put what each call gets on a stack, and take it off in backward hooks."""
     first, second = torch.nn.Linear(4, 8, bias=False), torch.nn.Linear(8, 8, bias=False)

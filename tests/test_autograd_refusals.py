@@ -547,6 +547,7 @@ def test_what_hooks_may_return():
             backward(tensors, result)
 
 
+@pytest.mark.filterwarnings("ignore:Using a non-full backward hook:FutureWarning")
 def test_what_backward_hooks_of_modules_may_return():
     def backward(kind, result):
         module, x = torch.nn.Sigmoid(), torch.ones(2, requires_grad=True)

@@ -163,6 +163,7 @@ def test_derivatives_of_transposed_convolution(case):
     )
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 def test_same_padding_keeps_the_size():
     x, w = RNG.standard_normal((1, 1, 5, 6)), RNG.standard_normal((1, 1, 2, 4))
     y = F.conv2d(torch.tensor(x), torch.tensor(w), padding="same")

@@ -372,6 +372,7 @@ def test_gradients_of_custom_operators_and_distributions():
     assert grad(lambda x: torch.distributions.Dirichlet(x).rsample()[0])(X).shape == (3,)
 
 
+@pytest.mark.filterwarnings("ignore:We've integrated functorch:FutureWarning")
 def test_modules_with_their_state_taken_out():
     """`functorch`, the older package: modules that are called with their parameters, alone and stacked."""
     from rushlight.compat import functorch

@@ -162,7 +162,7 @@ def test_scatter_reduce(reduce, include_self):
                 other[k] += e
                 a, b = (other, s) if t is x else (x, other)
                 r = a.scatter_reduce(0, i, b, reduce, include_self=include_self)
-                moved.append(float((r * weights).sum()))
+                moved.append((r * weights).sum().item())
             assert abs((moved[0] - moved[1]) / 2e-6 - float(g[k])) < 1e-6
 
 

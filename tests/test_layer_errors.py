@@ -137,6 +137,7 @@ def test_warned_of(name):
         call()
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 def test_nothing_in_and_nothing_out():
     assert nn.Transformer(16, 4, 1, 1)(torch.ones(3, 0, 16), torch.ones(2, 0, 16)).shape == (
         2,

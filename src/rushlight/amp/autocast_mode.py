@@ -265,9 +265,10 @@ class autocast:
 
     def _check(self) -> None:
         if self.device != "cpu":
-            name = self.device.upper()
             warnings.warn(
-                f"User provided device_type of '{self.device}', but {name} is not available. Disabling",
+                "CUDA is not available or torch_xla is imported. Disabling autocast."
+                if self.device == "cuda"
+                else f"User provided device_type of '{self.device}', but {self.device.upper()} is not available. Disabling",
                 stacklevel=3,
             )
             self._enabled = False

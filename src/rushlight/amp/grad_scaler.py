@@ -58,12 +58,14 @@ class GradScaler:
         self._growth_tracker = 0
         # optimizer -> (was it stepped, have its gradients infinities), since the last update
         self._seen: dict[int, dict[str, bool]] = {}
+        self._has_scaled = False
 
     def scale(self, outputs: Any) -> Any:
         """The tensor, or the tensors of an iterable, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, torch.Tensor):
+            self._has_scaled = True
             return outputs * torch.tensor(self._scale, dtype=torch.float32)
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(each) for each in outputs)
@@ -75,6 +77,7 @@ class GradScaler:
         """Divide the gradients by the scale, in place; once between two updates."""
         if not self._enabled:
             return
+        self._check_scaled("unscale_")
         seen = self._seen.get(id(optimizer))
         if seen is not None:
             if seen["stepped"]:
@@ -90,6 +93,13 @@ class GradScaler:
                 grad.mul_(inverse)
         self._seen[id(optimizer)] = {"stepped": False, "bad": bad}
 
+    def _check_scaled(self, name: str) -> None:
+        if not self._has_scaled:
+            raise AssertionError(
+                f"Attempted {name} but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
+
     @staticmethod
     def _gradients(optimizer: Any) -> list[Tensor]:
         grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
@@ -103,6 +113,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scaled("step")
         if id(optimizer) not in self._seen:
             self.unscale_(optimizer)
         seen = self._seen[id(optimizer)]
@@ -115,6 +126,7 @@ class GradScaler:
         """Update the scale: reduce it if gradients overflowed since the last update, else let it grow."""
         if not self._enabled:
             return
+        self._check_scaled("update")
         if new_scale is not None:
             self._scale = float(new_scale)
         elif not self._seen:

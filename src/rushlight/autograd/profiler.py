@@ -11,6 +11,7 @@ import functools
 import itertools
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -293,6 +294,14 @@ class profile:
         custom_trace_id_callback: Any = None,
         profile_name: str | None = None,
     ) -> None:
+        if enabled and use_cuda:
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        if enabled and (use_cuda or use_device == "cuda"):
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
         self.enabled = enabled
         self.record_shapes, self.profile_memory = record_shapes or with_flops, profile_memory
         self.with_stack, self.with_flops = with_stack, with_flops

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from rushlight.autograd.state import queue_callback
@@ -30,8 +31,15 @@ class Variable(metaclass=VariableMeta):
 
     _execution_engine = Engine()
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Any:
+    def __new__(
+        cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False
+    ) -> Any:
         from rushlight.ops.factories.construct import tensor
 
+        if volatile:
+            warnings.warn(
+                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+                stacklevel=2,
+            )
         own = tensor([]) if data is None else data.data
         return own._set_requires_grad(True) if requires_grad else own

@@ -95,6 +95,14 @@ def as_int(self: Tensor) -> int:
 
 def as_float(self: Tensor) -> float:
     """The only element as a float."""
+    if self._edge is not None and self.requires_grad:
+        from rushlight.core import settings
+
+        settings.warn_once(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first.",
+            stacklevel=2,
+        )
     a = self._array
     plain = a.__class__ is np.ndarray and not active.modes
     if plain and a.size == 1 and (value := a.item()).__class__ is float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse
-from rushlight.core import dtypes, modes
+from rushlight.core import dtypes, modes, settings
 from rushlight.core.device import CPU, META, device
 from rushlight.core.dtype_sets import BF16, F32
 
@@ -330,6 +330,18 @@ class UntypedStorage(_Storage):
         return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self._memory.size}]"
 
 
+def warn_of_typed(stacklevel: int) -> None:
+    """The warning of who gets a typed storage: the first one only."""
+    settings.warn_once(_TYPED, stacklevel)
+
+
+_TYPED = (
+    "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should "
+    "only matter to you if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() "
+    "instead of tensor.storage()"
+)
+
+
 class TypedStorage(_Storage):
     """Elements of one dtype in an `UntypedStorage`; PyTorch calls it deprecated."""
 
@@ -352,17 +364,14 @@ class TypedStorage(_Storage):
             (len(content) > 1, RuntimeError, "Too many positional arguments"),
             (content, RuntimeError, "No positional arguments should be given with 'wrap_storage'"),
             (dtype is None, RuntimeError, "Argument 'dtype' must be specified"),
-            (
-                not isinstance(dtype, dtypes.dtype),
-                TypeError,
-                "Argument 'dtype' must be torch.dtype",
-            ),
             (not known, TypeError, "Argument 'dtype' must be torch.dtype"),
             (device is not None, RuntimeError, "Argument 'device' should not be specified"),
             (not untyped, TypeError, "Argument 'wrap_storage' must be UntypedStorage"),
         ):
             if wrong and (wrap_storage is not None or len(content) > 1):
                 raise error(text)
+        if wrap_storage is None and not _internal:
+            warn_of_typed(3)
         self.dtype = dtype or modes.get_default_dtype()
         given = content[0] if content else 0
         if wrap_storage is not None:

@@ -460,6 +460,7 @@ class Tensor:
         """The memory as elements of this dtype."""
         from rushlight.core import storage
 
+        storage.warn_of_typed(3)
         return storage.TypedStorage._of(self)
 
     def data_ptr(self) -> int:

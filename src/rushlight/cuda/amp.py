@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from rushlight import amp
-from rushlight.amp import autocast_mode, custom_bwd, custom_fwd, grad_scaler
+from rushlight.amp import autocast_mode, grad_scaler
 
 __all__ = ["GradScaler", "autocast", "autocast_mode", "custom_bwd", "custom_fwd", "grad_scaler"]
 
+
+def _renamed(name: str, function: Callable) -> Callable:
+    @functools.wraps(function)
+    def wrapper(function_: Callable | None = None, **kwargs: Any) -> Callable:
+        warnings.warn(
+            f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}(args..., device_type='cuda')` "
+            "instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(function_, device_type="cuda", **kwargs)
+
+    return wrapper
+
+
+custom_fwd, custom_bwd = (
+    _renamed("custom_fwd", amp.custom_fwd),
+    _renamed("custom_bwd", amp.custom_bwd),
+)
 common = sys.modules[__name__]  # in PyTorch a module of this package
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -183,20 +184,36 @@ class TransformerEncoder(Module):
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
-        self.use_nested_tensor = enable_nested_tensor and self._may_be_fast(encoder_layer)
+        slow = self._why_not_fast(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not slow
+        if enable_nested_tensor and slow:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{slow}",
+                stacklevel=2,
+            )
 
     @staticmethod
-    def _may_be_fast(layer: Any) -> bool:
-        return (
-            isinstance(layer, TransformerEncoderLayer)
-            and not layer.norm_first
-            and layer.self_attn.batch_first
-            and layer.self_attn._qkv_same_embed_dim
-            and layer.self_attn.in_proj_bias is not None
-            and layer.activation in (F.relu, F.gelu)
-            and layer.norm1.eps == layer.norm2.eps
-            and layer.self_attn.num_heads % 2 == 0
-        )
+    def _why_not_fast(layer: Any) -> str:
+        """What keeps a layer from the fast path; empty where nothing does."""
+        if not isinstance(layer, TransformerEncoderLayer):
+            return " was not TransformerEncoderLayer"
+        attention = layer.self_attn
+        reasons = [
+            (layer.norm_first, "norm_first was True"),
+            (
+                not attention.batch_first,
+                "self_attn.batch_first was not True(use batch_first for better inference performance)",
+            ),
+            (not attention._qkv_same_embed_dim, "self_attn._qkv_same_embed_dim was not True"),
+            (attention.in_proj_bias is None, "self_attn was passed bias=False"),
+            (layer.activation not in (F.relu, F.gelu), "activation_relu_or_gelu was not True"),
+            (
+                layer.norm1.eps != layer.norm2.eps,
+                "norm1.eps was not equal to encoder_layer.norm2.eps",
+            ),
+            (attention.num_heads % 2 == 1, "self_attn.num_heads is odd"),
+        ]
+        return next((f".{text}" for holds, text in reasons if holds), "")
 
     def _is_fast(self, src: Tensor, mask: Tensor | None) -> bool:
         return (

@@ -136,6 +136,7 @@ class profile:
             "profile_memory": profile_memory,
             "with_stack": with_stack,
             "with_flops": with_flops,
+            "use_device": "cuda" if ProfilerActivity.CUDA in self.activities else None,
         }
         self.step_num = 0
         self.current_action = ProfilerAction.NONE

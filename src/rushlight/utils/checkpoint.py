@@ -103,6 +103,10 @@ def checkpoint(
             raise ValueError(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
+        if not any(a.requires_grad for a in args if isinstance(a, Tensor)):
+            warnings.warn(
+                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+            )
         return _Reentrant.apply(function, preserve, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(
@@ -242,6 +246,14 @@ def checkpoint_sequential(
 
     The last segment is not checkpointed: its backward comes first.
     """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "
+            "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
+            "use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
 
     def segment(start: int, end: int) -> Callable:

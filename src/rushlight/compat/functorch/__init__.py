@@ -136,8 +136,17 @@ def combine_state_for_ensemble(models: Sequence[nn.Module]) -> tuple:
         raise RuntimeError(
             "combine_state_for_ensemble: Expected all models to be of the same class."
         )
-    made, params, buffers = zip(*map(make_functional_with_buffers, models), strict=True)
+    made, params, buffers = zip(*map(make_functional_with_buffers.__wrapped__, models), strict=True)
     return made[0], _stacked(params), _stacked(buffers)
+
+
+make_functional = _deprecated("make_functional", make_functional, "torch.func.functional_call")
+make_functional_with_buffers = _deprecated(
+    "make_functional_with_buffers", make_functional_with_buffers, "torch.func.functional_call"
+)
+combine_state_for_ensemble = _deprecated(
+    "combine_state_for_ensemble", combine_state_for_ensemble, "torch.func.stack_module_state"
+)
 
 
 def _stacked(rows: Iterable[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:

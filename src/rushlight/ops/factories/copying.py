@@ -539,6 +539,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             return got
     if self is src:
         return self
+    if src.dtype.kind == 3 and self.dtype.kind not in (0, 3):
+        settings.warn_once("Casting complex values to real discards the imaginary part", 3)
     if sparse.made and general.some_sparse((self, src)):
         from rushlight.ops.sparse import calls as sparse_calls
 

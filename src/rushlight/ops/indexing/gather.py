@@ -10,11 +10,11 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
-from rushlight.core import dtypes, geometry, modes
+from rushlight.core import dtypes, geometry, modes, settings
 from rushlight.core.dtype_sets import BOOL, I64, REDUCED
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
-from rushlight.dispatch import general, results
+from rushlight.dispatch import general, older_orders, results
 from rushlight.dispatch.handlers import made_of_number
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
@@ -295,6 +295,11 @@ def choose(xp, condition: Array, input: Array, other: Array):
                 "where expected condition to be a boolean tensor, but got a tensor with dtype "
                 f"{dtypes.OF[condition.dtype].scalar_name}"
             )
+        settings.warn_once(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
+            older_orders.level_of_user(),
+        )
         condition = condition.astype(bool)
     if getattr(input, "dtype", None) is not getattr(other, "dtype", 0):
         arrays = {"input": input, "other": other}

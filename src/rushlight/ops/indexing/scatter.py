@@ -13,10 +13,10 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general, results
+from rushlight.dispatch import general, older_orders, results
 from rushlight.dispatch.inplace import inplace
 from rushlight.dispatch.registry import OPS, Array, Op, op, public
 from rushlight.dispatch.transforms import somewhere
@@ -148,6 +148,12 @@ def scatter_form(src: Any, value: Any, reduce: Any) -> tuple[Op, list]:
     if src is None:
         src = value
     if reduce is not None:
+        if isinstance(src, Tensor):
+            settings.warn_once(
+                "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
+                "release. Use torch.scatter_reduce instead for more reduction options.",
+                older_orders.level_of_user(),
+            )
         return COMBINE, [src, reduce]
     if isinstance(src, Tensor):
         return SRC, [src]

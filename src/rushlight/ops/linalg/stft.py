@@ -144,6 +144,13 @@ def istft(
     """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,
     added up and divided by the sum of the squared windows."""
     name = f"istft({list(input.shape)}, n_fft={n_fft}, hop_length={hop_length})"
+    if window is None:
+        settings.warn_once(
+            "A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to "
+            "make the inversion lossless.To suppress this warning and use a rectangular window, explicitly set "
+            "`window=torch.ones(n_fft, device=<device>)`.",
+            stacklevel=3,
+        )
     if not input.is_complex():
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with "

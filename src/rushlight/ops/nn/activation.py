@@ -6,6 +6,7 @@ use `where`, never a product with a mask, so that an infinite value on the other
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from numpy import ndarray
@@ -521,6 +522,8 @@ def gumbel_softmax(
     logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ):
     """Samples from a distribution close to a category (Jang et al. 2016); `hard`: one-hot forward."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
     noise = -logits.new_empty(logits.shape).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:

@@ -11,8 +11,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends.convolution import Problem, out_sizes
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import older_orders
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.inputs import is_channels_last
 
@@ -360,6 +361,11 @@ def padding_for(
         )
     totals = [d * (k - 1) for k, d in zip(weight.shape[2:], dilation, strict=True)]
     if any(t % 2 for t in totals):
+        settings.warn_once(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
+            "created",
+            older_orders.level_of_user(),
+        )
         from rushlight.ops.nn.pad import constant_pad_nd
 
         x = constant_pad_nd(x, [v for t in reversed(totals) for v in (0, t % 2)], 0)
