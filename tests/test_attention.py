@@ -246,6 +246,33 @@ def test_an_encoder_zeros_padding_at_the_end_only():
     assert (at_the_end[0, 1:] == 0).all() and (between[0, 1] != 0).any()
 
 
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_padded_sequences_are_contiguous_and_unpadded_ones_are_copies(batch_first):
+    pieces = [torch.ones(n, 2) for n in (3, 1, 2)]
+    padded = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=batch_first)
+    assert padded.is_contiguous()
+    found = torch.nn.utils.rnn.unpad_sequence(padded, torch.tensor([3, 1, 2]), batch_first)
+    assert [(t.shape, t.stride()) for t in found] == [(t.shape, t.stride()) for t in pieces]
+    padded.zero_()
+    assert all(torch.equal(a, b) for a, b in zip(found, pieces, strict=True))
+
+
+def test_what_forwards_of_recurrent_layers_check():
+    layer = torch.nn.LSTM(2, 3, proj_size=1)
+    x, h, c = torch.ones(4, 5, 2), torch.ones(1, 5, 1), torch.ones(1, 5, 3)
+    layer.check_forward_args(x, (h, c), None)
+    assert layer.get_expected_hidden_size(x, None) == (1, 5, 1)
+    with pytest.raises(
+        RuntimeError, match=r"Expected hidden\[1\] size \(1, 5, 3\), got \[1, 5, 1\]"
+    ):
+        layer.check_forward_args(x, (h, h), None)
+    with pytest.raises(RuntimeError, match="input must have 3 dimensions, got 2"):
+        torch.nn.GRU(2, 3).check_input(x[0], None)
+    order = torch.tensor([1, 0, 2, 3, 4])
+    assert [t.shape for t in layer.permute_hidden((h, c), order)] == [h.shape, c.shape]
+    assert layer.permute_hidden(h, None) is h
+
+
 @pytest.mark.parametrize("total_length", [-1, 0, 2])
 def test_a_packed_sequence_is_not_cut(total_length):
     packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])

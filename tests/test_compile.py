@@ -393,8 +393,24 @@ def test_names():
     assert torch.compile(lambda x: torch.compiler.is_compiling())(x)
     found = torch._dynamo.explain(lambda x: x.relu() * 2)(x)
     assert (found.graph_count, found.graph_break_count, found.op_count) == (1, 0, 2)
-    with pytest.raises(RuntimeError, match="Invalid backend"):
+    with pytest.raises(torch._dynamo.exc.InvalidBackend, match="Invalid backend"):
         torch.compile(plain, backend="nothing")
+    with pytest.raises(
+        AssertionError, match="A callable function is expected, but <class 'int'> is provided"
+    ):
+        torch.compile(3)
+    torch.compiler.set_default_backend("eager")
+    assert torch.compile(plain, name="plain", recompile_limit=3, isolate_recompiles=True) is plain
+    torch.compiler.set_default_backend(None)
+    assert torch.compiler.get_default_backend() == "inductor"
+
+    @torch.compile
+    def broken(x):
+        y = x * 2
+        torch._dynamo.graph_break()
+        return y + 1
+
+    assert broken(torch.ones(2)).tolist() == [3.0, 3.0]
     with pytest.raises(RuntimeError, match="Either mode or options"):
         torch.compile(plain, mode="default", options={})
     assert torch.compile(plain, backend="eager") is plain

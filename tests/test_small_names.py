@@ -102,6 +102,9 @@ def test_modules():
     assert not hasattr(torch.functional, "relu")
     assert not torch.onnx.is_in_onnx_export()
     torch.onnx.register_custom_op_symbolic("a::b", None, 9)
+    assert torch.masked._ops.sum is torch.masked.sum
+    error = torch._dynamo.exc.UserError(torch._dynamo.exc.UserErrorType.INVALID_INPUT, "no")
+    assert (error.msg, error.error_type.name) == ("no", "INVALID_INPUT")
 
 
 def test_probes_of_devices():

@@ -21,7 +21,7 @@ from rushlight.core.stub import Block, stub
 
 __all__ = [
     "OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "config", "disable",
-    "eval_frame", "exc", "explain", "is_compiling", "is_dynamo_supported", "list_backends",
+    "disallow_in_graph", "eval_frame", "exc", "explain", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends",
     "mark_dynamic", "optimize", "register_backend", "reset",
 ]  # fmt: skip
 
@@ -56,6 +56,16 @@ mark_static = maybe_mark_dynamic = mark_static_address = mark_dynamic
 def assume_constant_result(fn: Any) -> Any:
     """`fn` itself."""
     return fn
+
+
+@disable
+def graph_break(msg: str = "") -> None:
+    """Split the compiled function that calls this, here."""
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """`fn`, which compiled functions call as it is written: they are split there."""
+    return disable(fn)
 
 
 @stub("no-op", "Under `vmap` mapped numbers can be indices everywhere.")

@@ -36,6 +36,7 @@ _RENAMED = {
     "torch.fx._symbolic_trace": "rushlight.fx._symbolic_trace",
     "torch.fx._pytree": "rushlight.fx._pytree",
     "torch._tensor": "rushlight.core.tensor",
+    "torch.masked._ops": "rushlight.masked",
     "torch._VF": "rushlight.compat.variable_functions",
     "torch._vmap_internals": "rushlight.compat.older_vmap",
     "torch._functorch": "rushlight.compat.functorch.eager_transforms",

@@ -10,8 +10,10 @@ from rushlight.core.stub import declare, stub
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "build", "compile", "cudagraph_mark_step_begin", "disable",
-    "explain", "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_numpy", "list_backends", "reset",
-    "set_stance",
+    "explain", "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting",
+    "keep_numpy", "keep_tensor_guards_unsafe", "list_backends", "reset", "set_default_backend",
+    "set_stance", "skip_all_guards_unsafe", "skip_guard_on_all_nn_modules_unsafe",
+    "skip_guard_on_globals_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe",
 ]  # fmt: skip
 
 
@@ -20,15 +22,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @overload
 def compile(
-    model: F, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | Callable = ...,
-    mode: str | None = ..., options: dict[str, Any] | None = ..., disable: bool = ...,
+    model: F, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | Callable | None = ...,
+    mode: str | None = ..., options: dict[str, Any] | None = ..., name: str | None = ..., disable: bool = ...,
+    recompile_limit: int | None = ..., isolate_recompiles: bool = ..., shapes_spec: Any = ...,
 ) -> F: ...  # fmt: skip
 
 
 @overload
 def compile(
-    model: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | Callable = ...,
-    mode: str | None = ..., options: dict[str, Any] | None = ..., disable: bool = ...,
+    model: None = ..., *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | Callable | None = ...,
+    mode: str | None = ..., options: dict[str, Any] | None = ..., name: str | None = ..., disable: bool = ...,
+    recompile_limit: int | None = ..., isolate_recompiles: bool = ..., shapes_spec: Any = ...,
 ) -> Callable[[F], F]: ...  # fmt: skip
 
 
@@ -37,10 +41,14 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable = "inductor",
+    backend: str | Callable | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
 ) -> Any:
     """A function or a module whose calls become programs; also usable as a decorator.
 
@@ -51,8 +59,9 @@ def compile(
     `disable`: run as it is written; a function: it is given each graph of operators below autograd (that of a backward
     pass, too) as a `torch.fx.GraphModule`, and tensors without memory that are as its inputs, and returns a function of
     these inputs that gives a tuple. `dynamic=False`: each new size of the arguments is captured at once; else the first two
-    are, others when they came often enough, and calls of all other sizes run as they are written. `mode` and `options` are
-    accepted and change nothing. RuntimeError for `mode` together with `options`.
+    are, others when they came often enough, and calls of all other sizes run as they are written. `mode`, `options`, `name`,
+    `recompile_limit`, `isolate_recompiles` and `shapes_spec` are accepted and change nothing. RuntimeError for `mode`
+    together with `options`.
 
     >>> import rushlight as torch
     >>> @torch.compile
@@ -71,7 +80,8 @@ def compile(
             options=options, disable=disable,
         )  # fmt: skip
     if not callable(model):
-        raise TypeError(f"compile expects a function or a module, got {type(model).__name__}")
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    backend = _default_backend if backend is None else backend
     check_backend(backend)
     if disable or backend == "eager":
         return model
@@ -94,14 +104,45 @@ declare(
     "no-op",
     "There is one compiler; it has no switches.",
     "torch",
-    "compile(mode=) compile(options=)",
+    "compile(mode=) compile(options=) compile(name=) compile(recompile_limit=) compile(isolate_recompiles=) "
+    "compile(shapes_spec=)",
 )
 
 
+class InvalidBackend(RuntimeError):
+    """There is no back end of that name."""
+
+    def __init__(self, name: Any) -> None:
+        super().__init__(
+            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends."
+        )
+
+
 def check_backend(backend: Any) -> None:
-    """RuntimeError for what is neither the name of a back end nor a function."""
+    """InvalidBackend for what is neither the name of a back end nor a function."""
     if not callable(backend) and (not isinstance(backend, str) or backend not in BACKENDS):
-        raise RuntimeError(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()`")
+        raise InvalidBackend(backend)
+
+
+_default_backend: str | Callable = "inductor"
+
+
+def set_default_backend(backend: str | Callable | None) -> None:
+    """What `torch.compile` uses where no `backend` is given; None: "inductor"."""
+    global _default_backend
+    if backend is not None:
+        check_backend(backend)
+    _default_backend = "inductor" if backend is None else backend
+
+
+def get_default_backend() -> str | Callable:
+    """What `set_default_backend` stored.
+
+    >>> import rushlight as torch
+    >>> torch.compiler.get_default_backend()
+    'inductor'
+    """
+    return _default_backend
 
 
 def is_compiling() -> bool:
@@ -206,6 +247,16 @@ def reset() -> None:
 @stub("no-op", "There are no CUDA graphs.")
 def cudagraph_mark_step_begin() -> None:
     """Has no effect: there are no CUDA graphs."""
+
+
+@stub("no-op", "Nothing is guarded that a call could go without.")
+def _all_guards(guard_entries: Any) -> list[bool]:
+    """True for each guard: all are kept."""
+    return [True for _ in guard_entries]
+
+
+keep_tensor_guards_unsafe = skip_all_guards_unsafe = skip_guard_on_globals_unsafe = _all_guards
+skip_guard_on_all_nn_modules_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = _all_guards
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:

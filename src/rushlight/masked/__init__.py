@@ -12,6 +12,7 @@ tensor([1., 3.])
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
@@ -375,6 +376,8 @@ def __getattr__(name: str) -> Any:
         from rushlight.masked import maskedtensor
 
         return getattr(maskedtensor, name)
+    if name == "_ops":  # in PyTorch a module of this package
+        return sys.modules[__name__]
     raise AttributeError(f"module 'rushlight.masked' has no attribute {name!r}")
 
 

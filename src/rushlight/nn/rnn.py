@@ -178,25 +178,71 @@ class RNNBase(Module):
             )
         if not batched:
             states = tuple(state.unsqueeze(1) for state in states)
-        layers = self.num_layers * (2 if self.bidirectional else 1)
-        for i, (state, size) in enumerate(zip(states, self._state_sizes(), strict=True)):
-            expected = (layers, batch, size)
-            if tuple(state.size()) != expected:
-                which = f"hidden[{i}]" if len(states) > 1 else "hidden"
-                raise RuntimeError(f"Expected {which} size {expected}, got {list(state.size())}")
+        self._check_states(states, batch)
         return states
 
-    def _check_input(self, features: int, dtype: Any, weight: Any) -> None:
-        if dtype != weight.dtype:
+    def _expected_sizes(self, batch: int) -> list[tuple[int, int, int]]:
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        return [(layers, batch, size) for size in self._state_sizes()]
+
+    def _check_states(self, states: tuple[Tensor, ...], batch: int) -> None:
+        for i, (state, size) in enumerate(zip(states, self._expected_sizes(batch), strict=True)):
+            which = f"hidden[{i}]" if len(states) > 1 else "hidden"
+            self.check_hidden_size(state, size, f"Expected {which} size {{}}, got {{}}")
+
+    # What programs that write a forward of their own call.
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise where the dtype or the size of an input [T, N, input_size], or of packed data, does not fit."""
+        dtype, wanted = input.dtype, self._flat_weights[0].dtype
+        if dtype != wanted:
             raise ValueError(
-                f"RNN input dtype ({dtype}) does not match weight dtype ({weight.dtype}). Convert "
-                f"input: input.to({weight.dtype}), or convert model: model.to({dtype})"
+                f"RNN input dtype ({dtype}) does not match weight dtype ({wanted}). Convert "
+                f"input: input.to({wanted}), or convert model: model.to({dtype})"
             )
-        if features != self.input_size:
+        dims = 3 if batch_sizes is None else 2
+        if input.dim() != dims:
+            raise RuntimeError(f"input must have {dims} dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
             raise RuntimeError(
                 "input.size(-1) must be equal to input_size. Expected "
-                f"{self.input_size}, got {features}"
+                f"{self.input_size}, got {input.size(-1)}"
             )
+
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
+        """The shape of the state that goes with an input."""
+        return self._expected_sizes(self._batch(input, batch_sizes))[0]
+
+    def check_hidden_size(
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        """RuntimeError where a state has another shape."""
+        if tuple(hx.size()) != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise where an input, or the state that goes with it, has another shape."""
+        self.check_input(input, batch_sizes)
+        self._check_states(self._states(hidden), self._batch(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The state with the sequences of the batch in another order; None: as it is."""
+        if permutation is None:
+            return hx
+        if isinstance(hx, Tensor):
+            return hx.index_select(1, permutation)
+        return tuple(state.index_select(1, permutation) for state in hx)
+
+    def _batch(self, data: Tensor, batch_sizes: Tensor | None) -> int:
+        """The number of sequences."""
+        if batch_sizes is not None:
+            return int(batch_sizes[0])
+        return data.size(0 if self.batch_first else 1)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         packed = isinstance(input, PackedSequence)
@@ -211,18 +257,12 @@ class RNNBase(Module):
         if not packed and not data.size(1 if self.batch_first else 0):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         weights = self._flat_weights
-        self._check_input(data.size(-1), data.dtype, weights[0])
-        if packed:
-            batch = int(batch_sizes[0]) if order is None else order.size(0)
-        else:
-            batch = data.size(0 if self.batch_first else 1)
-        layers = self.num_layers * (2 if self.bidirectional else 1)
+        self.check_input(data, batch_sizes)
+        batch = self._batch(data, batch_sizes)
         if hx is None:
-            states = tuple(data.new_zeros((layers, batch, size)) for size in self._state_sizes())
-        else:
-            states = self._checked_states(hx, batch, batched)
-            if order is not None:  # the batch was sorted when it was packed, so is its state
-                states = tuple(state.index_select(1, order) for state in states)
+            states = tuple(data.new_zeros(size) for size in self._expected_sizes(batch))
+        else:  # the batch was sorted when it was packed, so is its state
+            states = self.permute_hidden(self._checked_states(hx, batch, batched), order)
         state_arg = states if len(states) > 1 else states[0]
         settings = (weights, self.bias, self.num_layers, self.dropout, self.training)
         run = getattr(rushlight, self.mode.lower())
@@ -233,8 +273,7 @@ class RNNBase(Module):
         output, states = results[0], tuple(results[1:])
         if packed:
             output = PackedSequence(output, batch_sizes, order, undo)
-            if undo is not None:
-                states = tuple(state.index_select(1, undo) for state in states)
+            states = self.permute_hidden(states, undo)
         elif not batched:
             output = output.squeeze(0 if self.batch_first else 1)
             states = tuple(state.squeeze(1) for state in states)

@@ -234,19 +234,22 @@ def pad_sequence(
     length = max(s.size(0) for s in sequences)
     first = sequences[0]
     shape = (length, *first.shape[1:])
-    padded = first.new_full((len(sequences), *shape), padding_value)
+    sizes = (len(sequences), *shape) if batch_first else (length, len(sequences), *shape[1:])
+    padded = first.new_full(sizes, padding_value)
+    rows = padded if batch_first else padded.transpose(0, 1)
     for i, s in enumerate(sequences):
         start = length - s.size(0) if padding_side == "left" else 0
-        padded[i, start : start + s.size(0)] = s
-    return padded if batch_first else padded.transpose(0, 1)
+        rows[i, start : start + s.size(0)] = s
+    return padded
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list:
-    """Return the sequences that `pad_sequence` padded."""
+    """Return the sequences that `pad_sequence` padded, in memory of their own."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     lengths = lengths.tolist() if isinstance(lengths, Tensor) else lengths
-    return [s[:n] for s, n in zip(padded_sequences, lengths, strict=True)]
+    places = rushlight.arange(padded_sequences.size(1), device=padded_sequences.device)
+    return [s[places < n] for s, n in zip(padded_sequences, lengths, strict=True)]
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
