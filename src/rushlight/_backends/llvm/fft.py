@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import contiguous
+from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import fft as reference
 from rushlight._backends.tables import kept
 from rushlight._codegen import product_sizes
@@ -20,6 +20,9 @@ from rushlight._codegen.native_entry import bind
 from rushlight._codegen.types import f32, f64, width
 from rushlight.core.dtype_sets import C64, C128, F32, F64
 
+LONG = (
+    1 << 20
+)  # numbers of a line that is written as a matrix, at most: the table of its roots is as long
 REALS = {F32: f32, C64: f32, F64: f64, C128: f64}
 
 
@@ -117,6 +120,35 @@ def side_by_side(a: np.ndarray, out: np.ndarray, d: int, name: str, n: int, scal
     return True
 
 
+@kept(8)
+def turns(rows: int, columns: int, dtype: np.dtype, inverse: bool) -> np.ndarray:
+    """exp(-2 pi i j k / n) of the rows j and columns k of a line of n numbers that is written as a matrix; conjugate for the
+    `inverse`. A row is the product of two, of its number's high and low digits: to compute all roots takes longer than
+    ten transforms."""
+    n, k, step = rows * columns, np.arange(columns), 1 << (rows.bit_length() - 1) // 2
+    high, low = (unity(np.outer(j, k), n) for j in (np.arange(0, rows, step), np.arange(step)))
+    if inverse:
+        high, low = high.conj(), low.conj()
+    return (high[:, None] * low).reshape(rows, columns).astype(dtype)
+
+
+def by_matrices(a: np.ndarray, out: np.ndarray, n: int, inverse: bool, scale: float) -> bool:
+    """Transforms of long lines of n = 2^k complex numbers, each written as a matrix: of its columns, then of its rows; False
+    for other lines (D. Bailey, FFTs in external or hierarchical memory, 1990)."""
+    rows = 1 << (n.bit_length() - 1) // 2
+    columns = n // rows
+    if n & (n - 1) or columns > fft_lines.MOST or n > LONG:
+        return False
+    t, sign = REALS[a.dtype], -1 if inverse else 1
+    run = fft_lines.columns.compiled(T=t)
+    first = np.empty((a.size // n, rows, columns), a.dtype)
+    run(contiguous(a), first, *passes(rows, t.np), len(first), rows, columns, sign, 1.0)
+    np.multiply(first, turns(rows, columns, a.dtype, inverse), out=first)
+    turned = row_major(first.swapaxes(1, 2))
+    run(turned, out, *passes(columns, t.np), len(first), columns, rows, sign, scale)
+    return True
+
+
 @implements("transform_lines", dtypes=REALS)
 def transform_lines(
     a: np.ndarray, out: np.ndarray, d: int, transform: np.ufunc, scale: float
@@ -128,8 +160,13 @@ def transform_lines(
     points = (out if name == "irfft" else a).shape[d]
     n = points if whole else points // 2  # complex numbers that are transformed
     known = whole or (points % 2 == 0 and a.shape[d] == (n + 1 if name == "irfft" else points))
-    if not known or n > kernels.MOST or not out.flags.c_contiguous:
+    if not known or not out.flags.c_contiguous:
         reference.transform_lines(a, out, d, transform, scale)
+        return
+    if n > kernels.MOST:
+        last = whole and d == a.ndim - 1
+        if not (last and by_matrices(a, out, n, name == "ifft", scale)):
+            reference.transform_lines(a, out, d, transform, scale)
         return
     if side_by_side(a := contiguous(a), out, d, name, n, scale):
         return
