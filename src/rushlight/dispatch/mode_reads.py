@@ -1,8 +1,10 @@
 """What a `TorchFunctionMode` sees beside operators: the attributes and methods of plain tensors that a program uses.
 
-Note [Reads in modes]. Operators ask modes themselves. That a program reads `x.shape`, sets `x.grad` or calls `x.numpy()` is seen by
+Note [Reads in modes]
+Operators ask modes themselves. That a program reads `x.shape`, sets `x.grad` or calls `x.numpy()` is seen by
 other getters in the properties of `Tensor`, by its `__getattribute__` and by Python's own methods, which are there only while a mode
-of a program is on: without one, nothing is asked. What this package itself reads is no business of the mode.
+of a program is on: without one, nothing is asked. What this package itself reads is no business of the mode. Where
+modes are nested, the inner one alone sees methods: a function of the class, which it calls, does not ask.
 """
 
 from __future__ import annotations
