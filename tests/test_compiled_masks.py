@@ -178,7 +178,9 @@ def test_unique(n, top, seed):
     x = np.random.default_rng(seed).integers(0, top, n)
     for a in (x, x.astype(np.float32), x.astype(np.int32)):
         for got, want in zip(
-            sorting.unique(a, False, True), numpy_sorting.unique(a, False, True), strict=True
+            sorting.unique(a, False, True, True),
+            numpy_sorting.unique(a, False, True, True),
+            strict=True,
         ):
             assert np.array_equal(got, want)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -121,17 +123,18 @@ def test_two_threads_give_the_same_order():
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 def test_runs_of_equal_elements(dtype):
     rng = np.random.default_rng(0)
+    wanted = list(itertools.product((True, False), repeat=3))
     for n in (1, 2, 63, 130, 8191, 8192, 8193, 20000):
-        for kind in ("wide", "few"):
-            a = values(rng, (n,), dtype, kind)
-            for consecutive in (True, False):
-                for places in (True, False):
-                    got = compiled.unique(a, consecutive, places)
-                    want = reference.unique(a, consecutive, places)
-                    for g, w, shown in zip(got, want, (True, places, True), strict=True):
-                        if shown:
-                            assert g.dtype == w.dtype
-                            np.testing.assert_array_equal(g.astype("f8"), w.astype("f8"))
+        for kind in ("wide", "few", "runs"):
+            a = values(rng, (n,), dtype, "few" if kind == "runs" else kind)
+            a = np.sort(a.astype("f8")).astype(dtype) if kind == "runs" else a
+            for consecutive, places, lengths in wanted:
+                got = compiled.unique(a, consecutive, places, lengths)
+                want = reference.unique(a, consecutive, places, lengths)
+                for g, w, shown in zip(got, want, (True, places, lengths), strict=True):
+                    if shown:
+                        assert g.dtype == w.dtype
+                        np.testing.assert_array_equal(g.astype("f8"), w.astype("f8"))
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (256,), (3, 257), (300, 2), (2, 5000)], ids=str)

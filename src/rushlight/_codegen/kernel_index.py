@@ -496,7 +496,7 @@ FUNCTIONS = {
         "packed:kernel:DOWN,x=Ptr[T],out=Ptr[u64],rows=i64,n=i64,least=i64,shift=i64,cut=i64 "
         "place_in_doubt:routine: place_in_order:routine: rank_of_choice:inline: ranked:inline: "
         "runs_counted:kernel:x=Ptr[T],found=Ptr[i64],n=i64 "
-        "runs_placed:kernel:PLACES,x=Ptr[T],order=Ptr[i64],before=Ptr[i64],values=Ptr[T],starts=Ptr[i64],inverse=Ptr[i64],n=i64 "
+        "runs_placed:kernel:PLACES,LENGTHS,x=Ptr[T],order=Ptr[i64],before=Ptr[i64],values=Ptr[T],starts=Ptr[i64],inverse=Ptr[i64],n=i64 "
         "search:kernel:RIGHT,seq=Ptr[T],x=Ptr[T],out=Ptr[R],wrong=Ptr[i64],rows=i64,n=i64,m=i64,step=i64 "
         "sort_for_mode:routine: "
         "sorted_rows:kernel:x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64,flip=i64 "

@@ -52,7 +52,6 @@ def run(
             pruned = prune(roots, captures)
             waits = count(roots, pruned)
             break
-
     flowing: dict[Any, Any] = {}
     for e, g in zip(roots, grads, strict=True):
         flowing[e] = g if e not in flowing or g is None else plus(flowing[e], g)
@@ -77,8 +76,9 @@ def run(
             if node.__class__ is Output:  # its gradient goes into the list of its node
                 target, nr = node.node, node.nr
                 if g is not None:
-                    if (into := flowing.get(target)) is None:
-                        into = flowing[target] = [None] * target.n_outputs
+                    into = flowing.get(target) or flowing.setdefault(
+                        target, [None] * target.n_outputs
+                    )
                     into[nr] = g if into[nr] is None else plus(into[nr], g)
                 else:
                     is_unreached(node, (target,))  # if it is, what is behind it is so, too

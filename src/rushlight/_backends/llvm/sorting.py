@@ -254,11 +254,11 @@ def median(a: np.ndarray, skip_nan: bool) -> Any:
 
 @implements("unique")
 def unique(
-    a: np.ndarray, consecutive: bool, places: bool
+    a: np.ndarray, consecutive: bool, places: bool, lengths: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
     if a.__class__ is not np.ndarray or not a.size or a.dtype not in SORTED:
-        return reference.unique(a, consecutive, places)
+        return reference.unique(a, consecutive, places, lengths)
     flat = in_order(a).reshape(-1)
     order = None
     if consecutive:
@@ -267,12 +267,12 @@ def unique(
         s, order = sort(flat, 0, False)
     else:
         s = np.sort(reference.exact(flat)).astype(a.dtype, copy=False)
-    values, inverse, counts = runs(s, order, places)
+    values, inverse, counts = runs(s, order, places, lengths)
     return values, inverse.reshape(a.shape) if places else inverse, counts
 
 
-def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
-    """Each run of equal elements once; with `places` the run of each original place; their lengths."""
+def runs(s: np.ndarray, order: np.ndarray | None, places: bool, lengths: bool) -> tuple:
+    """Each run of equal elements once; with `places` the run of each original place; with `lengths` their lengths."""
     n, t = s.size, of(s.dtype)
     t = u8 if t is b1 else t
     found, count = np.zeros(-(-n // kernels.STRETCH), np.int64), n
@@ -282,14 +282,16 @@ def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
         count = int(found[-1])
         found[1:] = found[:-1]
         found[0] = 0
-    values, starts = np.empty(count, s.dtype), np.empty(count + 1, np.int64)
+    values, starts = np.empty(count, s.dtype), np.empty(count + 1 if lengths else 0, np.int64)
     inverse = np.empty(n, np.int64) if places else starts
     if places and order is None:
         order = np.arange(n)
-    run = kernels.runs_placed.compiled(PLACES=places, T=t)
+    run = kernels.runs_placed.compiled(PLACES=places, LENGTHS=lengths, T=t)
     run(s, starts if order is None else order, found, values, starts, inverse, n)
     if count > (count := int(found[-1])):
         values, starts = values[:count].copy(), starts[: count + 1]
+    if not lengths:
+        return values, inverse, starts
     starts[count] = n
     return values, inverse, starts[1:] - starts[:-1]
 

@@ -138,11 +138,11 @@ def _first_few(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray | 
 
 
 def unique(
-    a: np.ndarray, consecutive: bool, places: bool
+    a: np.ndarray, consecutive: bool, places: bool, lengths: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`.
 
-    Without `places` the inverse is not wanted, and any array is in its stead.
+    Without `places` the inverse is not wanted, without `lengths` counts are not: any array is in their stead.
     """
     flat = a.reshape(-1)
     if not places and not consecutive:

@@ -450,21 +450,32 @@ def runs_counted(x: Ptr[T], found: Ptr[i64], n: i64):
 
 
 @kernel
-def runs_placed(PLACES, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Ptr[T], starts: Ptr[i64],
+def runs_placed(PLACES, LENGTHS, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Ptr[T], starts: Ptr[i64],
                 inverse: Ptr[i64], n: i64):  # fmt: skip
-    """The first element of each run and where it stands; PLACES: for each element, order[i] of the
+    """The first element of each run; LENGTHS: where it stands; PLACES: for each element, order[i] of the
     elements as they stood, its run. before[k]: runs that begin before the k-th STRETCH, afterwards before its
     end."""
+    I = i64 if T.loaded.size == 8 else i32
+    L = 64 // I.size
     for lo, hi in parallel(n, STRETCH):
         r = before[lo // STRETCH]
-        for i in range(lo, hi):
-            new = b1(True)
-            if i > 0:
-                new = x[i] != x[i - 1]
-            if new:
-                values[r] = x[i]
-                starts[r] = i
-                r += 1
-            if PLACES:
-                inverse[order[i]] = r - 1
+        for part in range(lo, hi, L):
+            end = min(part + L, hi)
+            some = b1(True)
+            if not PLACES:
+                if part > 0 and part + L <= hi:
+                    differ = load(x + part, L) != load(x + (part - 1), L)
+                    some = total(select(differ, splat(I(1), L), splat(I(0), L))) > 0
+            if some:
+                for i in range(part, end):
+                    new = b1(True)
+                    if i > 0:
+                        new = x[i] != x[i - 1]
+                    if new:
+                        values[r] = x[i]
+                        if LENGTHS:
+                            starts[r] = i
+                        r += 1
+                    if PLACES:
+                        inverse[order[i]] = r - 1
         before[lo // STRETCH] = r

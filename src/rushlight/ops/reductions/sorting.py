@@ -109,14 +109,16 @@ topk.grad(
 
 
 @op(where="_all", name="unique", outputs=("values", "inverse", "counts"), node="Unique2Backward0")
-def unique_parts(xp, input: Array, dim: int | None, consecutive: bool, places: bool):
-    """(values, inverse, counts)."""
+def unique_parts(
+    xp, input: Array, dim: int | None, consecutive: bool, places: bool, lengths: bool = True
+):
+    """(values, inverse, counts); the inverse only with `places`, counts with `lengths`, else any array."""
     if input.dtype.kind == "c":
         raise NotImplementedError(
             f"\"unique\" not implemented for '{dtypes.OF[input.dtype].scalar_name}': no order"
         )
     if dim is None:
-        return xp.unique(input, consecutive, places)
+        return xp.unique(input, consecutive, places, lengths)
     over = geometry.wrap_dim(dim, input.ndim, wrap_scalar=False)
     if not input.size:
         empty = [d for d, n in enumerate(input.shape) if not n]
@@ -153,7 +155,8 @@ def unique(
     >>> torch.tensor([3, 1, 3]).unique(return_inverse=True, return_counts=True)
     (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
     """
-    return wanted(unique_parts(input, dim, False, return_inverse), return_inverse, return_counts)
+    parts = unique_parts(input, dim, False, return_inverse, return_counts)
+    return wanted(parts, return_inverse, return_counts)
 
 
 @public(method=True, overridable=True)
@@ -166,7 +169,8 @@ def unique_consecutive(
     >>> torch.tensor([1, 1, 2, 1]).unique_consecutive()
     tensor([1, 2, 1])
     """
-    return wanted(unique_parts(input, dim, True, return_inverse), return_inverse, return_counts)
+    parts = unique_parts(input, dim, True, return_inverse, return_counts)
+    return wanted(parts, return_inverse, return_counts)
 
 
 # -- searching -------------------------------------------------------------------------------------
