@@ -64,7 +64,8 @@ def run(
     special = active.modes and (anomaly or thread.node_watch is not None)
     at_leaves = captures if captures is not None and not accumulate_into else ()
     add = plus if sparse.made else vars(Tensor)["__add__"]  # not printed before it is called
-    leaves, watched = list[Any](), list[Any]()
+    leaves: list = []
+    watched: list = []
     outer, thread.task = thread.task, waits
     try:
         while ready or watched:
@@ -76,9 +77,8 @@ def run(
             if node.__class__ is Output:  # its gradient goes into the list of its node
                 target, nr = node.node, node.nr
                 if g is not None:
-                    into = flowing.get(target) or flowing.setdefault(
-                        target, [None] * target.n_outputs
-                    )
+                    if (into := flowing.get(target)) is None:
+                        into = flowing[target] = [None] * target.n_outputs
                     into[nr] = g if into[nr] is None else plus(into[nr], g)
                 else:
                     is_unreached(node, (target,))  # if it is, what is behind it is so, too
