@@ -925,3 +925,20 @@ def errors_behind_writes_that_are_handled():
         return z, buffer
 
     return f, [(R(3), torch.tensor([k])) for k in (0, 1, 2, 5, 1, 0, 7, 2)]
+
+
+@program
+def nothing_to_take_out():
+    many, queue = [], collections.deque()
+
+    def f(x):
+        told = []
+        for take in (many.pop, queue.pop, queue.popleft, lambda: many.pop(3)):
+            try:
+                x = x + take()
+            except IndexError as e:
+                told.append(str(e))
+        many.append(1)
+        return x, told
+
+    return f, [(R(3),) for _ in range(4)]

@@ -736,3 +736,20 @@ def results_that_are_views_of_one_value():
         return (x * 2).expand(3, 4), (x * 2).expand(3, 4), (x * 2)[0], x * 2
 
     return (lambda x: (v := f(x), v[0].add_(1), v[2].mul_(3))[0]), [(R(3, 4),) for _ in range(3)]
+
+
+@program
+def split_at_a_backward_pass_that_calls_hooks():
+    net, told = nn.Linear(3, 2), []
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net.weight.register_hook(lambda g: g * 2)
+    net.bias.register_post_accumulate_grad_hook(lambda p: told.append(float(p.grad.sum())))
+
+    def f(x):
+        optimizer.zero_grad()
+        loss = net(x).relu().square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item(), len(told), net
+
+    return f, [(R(4, 3),) for _ in range(5)]

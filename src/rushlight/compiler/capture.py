@@ -269,16 +269,10 @@ class Capture(Changes):
             if any(map(has_runtime, (*args, *kwargs.values()))):
                 reason = f"{f.__name__} of values that were read from tensors"
                 return self.as_written(frame, reason, f, args, kwargs)
-        if (
-            f.__name__ == "backward"
-            and self.recorder.has_foreign_history()
-            or (
-                f is rushlight.autograd.grad
-                and self.recorder.has_foreign_history(*as_tuple((*args, kwargs.get("inputs"))[1]))
-            )
-        ):
-            reason = "a backward pass into the history of an argument"
-            return self.as_written(frame, reason, f, args, kwargs)
+        if f.__name__ == "backward" or f is rushlight.autograd.grad:
+            ends = as_tuple((*args, kwargs.get("inputs"))[1]) if f.__name__ == "grad" else ()
+            if (reason := self.recorder.runs_on(*ends)) is not None:
+                return self.as_written(frame, reason, f, args, kwargs)
         for v in (*args, *kwargs.values()):
             if not isinstance(v, types.FunctionType):
                 self.contents_deep(v)
@@ -456,6 +450,8 @@ class Capture(Changes):
         self.guard_contents(o)
         if otherwise and not self.contains(o, key):
             return otherwise[0]
+        if not o and not isinstance(o, dict):
+            return o.pop()  # which says so
         v = self.item(o, key)
         self.delete_item(o, key)
         return v

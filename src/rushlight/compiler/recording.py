@@ -499,12 +499,15 @@ class Recorder(TorchDispatchMode):
         segments = [*[s for s in self.steps if isinstance(s, Segment)], self.segment]
         return sum(v.array.nbytes for v in {v for s in segments for v in s.written})
 
-    def has_foreign_history(self, *inputs: Tensor) -> bool:
-        """Whether a backward pass, to these inputs or to all leaves, may run into the history of a tensor from outside."""
+    def runs_on(self, *inputs: Tensor) -> str | None:
+        """Why a backward pass, to these inputs or to all leaves, may do more than a program can: it runs into the history of a
+        tensor from outside, or calls hooks. None: it does not."""
         found = [v.tensor for v in self.values if v.tensor is not None]
-        return any(
-            t.grad_fn is not None and (len(inputs) != 1 or t is not inputs[0]) for t in found
-        )
+        if any(t.grad_fn is not None and (len(inputs) != 1 or t is not inputs[0]) for t in found):
+            return "a backward pass into the history of an argument"
+        if any(getattr(v.tensor._edge, "hooks", None) is not None for v in self.leaves()):
+            return "a backward pass that calls hooks"
+        return None
 
     def before_backward(self) -> None:
         self.backward = True
@@ -515,10 +518,6 @@ class Recorder(TorchDispatchMode):
     def refuse_hooks(self) -> None:
         """Guard that the leaves of a backward pass have no hooks, which a program would not call."""
         for v in self.leaves():
-            if (
-                getattr(v.tensor._edge, "hooks", None) is not None
-            ):  # views without a gradient have none
-                self.capture.stop("a hook on a tensor from outside")
             self.capture.guards.add(f"getattr({v.place}._edge, 'hooks', None) is None")
 
     def after_backward(self) -> None:
