@@ -354,6 +354,16 @@ def fully_shard():
     with pytest.raises(ValueError, match="doesn't support scalar parameters"):
         shard(torch.nn.ParameterList([torch.ones(())]))
 
+    net, alone = shard(model()), model()
+    net(torch.ones(2, 6)).sum().backward()
+    net.zero_grad()
+    for each in (net, alone):  # the gathered parameters follow the dtype of the sharded ones
+        each.double()
+        each(torch.ones(2, 6, dtype=torch.float64)).square().sum().backward()
+    for p, q in zip(net.parameters(), alone.parameters()):
+        assert p.grad.dtype is torch.float64
+        torch.testing.assert_close(p.grad.full_tensor(), q.grad)
+
 
 def two_ways():
     """fully_shard of layers that a tensor-parallel plan has cut: what one process computes, and all rows in their places."""

@@ -667,6 +667,30 @@ def counted():
     assert mode.get_total_counts() == 2
 
 
+def converted():
+    """A spread model takes another dtype: parameters stay the objects that optimizers hold, and their parts follow."""
+    rank, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 4))
+    parallelize_module(net, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
+    before, optimizer = [*net.parameters()], torch.optim.SGD(net.parameters(), 0.1)
+    net(torch.ones(2, 4)).sum().backward()
+    for dtype in (torch.float64, torch.bfloat16, torch.float32):
+        net.to(dtype)
+        assert all(p is q for p, q in zip(net.parameters(), before))
+        for p in before:
+            assert p.dtype is p.to_local().dtype is p.grad.dtype is p.grad.to_local().dtype is dtype
+            assert isinstance(p, torch.nn.Parameter) and p.grad.placements == p.placements
+        assert net(torch.ones(2, 4, dtype=dtype)).dtype is dtype
+    weight, gradient = before[0].full_tensor().detach().clone(), before[0].grad.full_tensor()
+    optimizer.step()
+    torch.testing.assert_close(net[0].weight.full_tensor(), weight - 0.1 * gradient)
+    names, rest = before[0].__tensor_flatten__()
+    again = DTensor.__tensor_unflatten__({k: getattr(before[0], k) for k in names}, rest, (8, 4), (4, 1))  # fmt: skip
+    assert torch.equal(again.full_tensor(), before[0].full_tensor())
+
+
 def shown():
     """The table of a spread tensor names who has which rows and columns; the first process prints it."""
     rank, size = start()

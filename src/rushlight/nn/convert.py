@@ -84,13 +84,16 @@ def converted(t: Any, fn: Convert) -> Any:
     """`t` with the memory of `fn(t)`: an optimizer may hold it already.
 
     Another tensor where a switch of `torch.__future__` asks for it, or where layout or device say that the
-    memory is of another kind.
+    memory is of another kind. A tensor that is made of others is exchanged with the new one: `.data` is not all it has.
     """
     with rushlight.no_grad():
         new = fn(t)
     if new is t:
         return t
-    swap = __future__.get_swap_module_params_on_conversion()
+    swap = __future__.get_swap_module_params_on_conversion() or (
+        new.__class__ not in (Tensor, Parameter)
+        and rushlight.utils._python_dispatch.is_traceable_wrapper_subclass(new)
+    )
     same_kind = new.layout is t.layout and new.is_meta == t.is_meta
     if same_kind and not swap and not __future__.get_overwrite_module_params_on_conversion():
         t.data = new

@@ -115,6 +115,7 @@ class ParameterGroup:
 
     def _settle(self) -> Region:
         self._region = Region([p.bytes() for p in self.parameters])
+        self._of.clear()
         for k, parameter in enumerate(self.parameters):
             parameter.settle(self._region, k, self.ready)
             self._of[id(parameter.unsharded)] = parameter
@@ -124,7 +125,8 @@ class ParameterGroup:
         """Start to gather, if that has not begun."""
         if self.whole or self._gathering is not None:
             return
-        if self._region is None:
+        changed = [parameter.follows() for parameter in self.parameters]  # module.double()
+        if self._region is None or any(changed):
             self._settle()
         with rushlight.no_grad():
             self._gathering = gather(self.parameters)

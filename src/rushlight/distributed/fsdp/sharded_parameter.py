@@ -112,7 +112,7 @@ class ShardedParameter:
         self.rows = -(-extent // size)  # those of one process, the last ones have fewer
         self.first = min(rank * self.rows, extent)
         self.count = min(self.rows, extent - self.first)
-        self.size, self.dtype = size, dtype or parameter.dtype
+        self.size, self.wanted, self.dtype = size, dtype, dtype or parameter.dtype
         part = whole.narrow(dim, self.first, self.count).clone()
         self.sharded = make(part, parameter)
         self.spread: Any = type(self.sharded.data)
@@ -164,6 +164,11 @@ class ShardedParameter:
         """The sharded parameter that the module has: load_state_dict(assign=True) and others set it anew."""
         module, name = self.places[0]
         return module._parameters[name]
+
+    def follows(self) -> bool:
+        """Take the dtype that the sharded parameter has now, if no other is wanted; whether it is another one."""
+        before, self.dtype = self.dtype, self.wanted or self.current().dtype
+        return self.dtype is not before
 
     def version(self) -> int:
         """What counts up when the sharded parameter is written to."""

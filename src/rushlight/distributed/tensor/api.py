@@ -84,6 +84,20 @@ class DTensor(Tensor):
         saved: Any = self._spec  # as files have it
         self._spec = saved.spec()
 
+    def __tensor_flatten__(self) -> tuple[list[str], tuple]:
+        """(the attributes that are tensors, what else it takes to make it again)."""
+        return ["_local_tensor"], (self._spec, self.requires_grad)
+
+    @staticmethod
+    def __tensor_unflatten__(
+        inner_tensors: dict[str, Tensor], flatten_spec: tuple, outer_size: Any, outer_stride: Any
+    ) -> DTensor:
+        """The tensor of a part, and of what `__tensor_flatten__` told."""
+        spec, requires_grad = flatten_spec
+        local = inner_tensors["_local_tensor"]
+        spec = spec._replace(shape=tuple(outer_size), stride=tuple(outer_stride), dtype=local.dtype)
+        return DTensor(local, spec, requires_grad=requires_grad)
+
     def __deepcopy__(self, memo: dict) -> Any:
         copied = DTensor(
             self._local_tensor.detach().clone(), self._spec, requires_grad=self.requires_grad
