@@ -448,7 +448,7 @@ def test_llvm_text_stands_in_the_emitter_and_the_runtime_only():
 
 
 def test_llvm_text_is_recognised():
-    for module in ("operations", "emit", "runtime.threads"):
+    for module in ("operations", "emit", "runtime.workers"):
         assert found_in(f"_codegen.{module}").llvm
     assert not written_llvm(ast.parse('"""define void @f()"""\nx = "define the load = 3"\n'))
 

@@ -24,8 +24,8 @@ from processes import printed
 from rushlight._codegen import cache, linker, native, parallel_ufuncs, product_sizes
 from rushlight._codegen.frontend import told
 from rushlight._codegen.kernels import attention, gemm
-from rushlight._codegen.language import inline
-from rushlight._codegen.runtime import memory, threads
+from rushlight._codegen.language import NEAR, inline
+from rushlight._codegen.runtime import memory, threads, workers
 from rushlight._codegen.types import f32
 from rushlight.core import settings
 
@@ -699,6 +699,14 @@ define void @raises(ptr %a, i64 %low, i64 %high) {
   store volatile double %less, ptr %p
   ret void
 }
+; stores which thread runs a chunk
+declare i64 @pthread_self()
+define void @runner(ptr %a, i64 %low, i64 %high) {
+  %p = getelementptr i64, ptr %a, i64 %low
+  %thread = call i64 @pthread_self()
+  store i64 %thread, ptr %p
+  ret void
+}
 declare void @rushlight_parallel(ptr, ptr, i64, i64)
 """
 
@@ -706,8 +714,8 @@ declare void @rushlight_parallel(ptr, ptr, i64, i64)
 @pytest.fixture(scope="module")
 def bodies():
     threads.start()
-    names = ("count", "nested", "slow", "raises")
-    return dict(zip(names, native.load("test bodies", lambda: BODIES, names), strict=True))
+    names = ("count", "nested", "slow", "raises", "runner")
+    return dict(zip(names, native.load(f"test bodies {names}", lambda: BODIES, names), strict=True))
 
 
 @pytest.fixture(autouse=True)
@@ -743,9 +751,10 @@ def test_every_chunk_runs_once_and_is_the_same_for_any_number_of_threads(bodies,
         (200_000, 1),
     ):
         for _ in range(20 if n < 5000 else 2):
-            a = np.zeros(n, np.int64)
-            run(bodies["count"], a, n, grain)
-            np.testing.assert_array_equal(a, chunks(n, grain))
+            for more in (0, NEAR):
+                a = np.zeros(n, np.int64)
+                run(bodies["count"], a, n, grain + more)
+                np.testing.assert_array_equal(a, chunks(n, grain))
 
 
 def test_nothing_to_do_and_a_grain_that_says_nothing(bodies):
@@ -777,6 +786,46 @@ def test_workers_take_part(bodies):
     assert len(os.listdir("/proc/self/task")) >= max(before, 2)
 
 
+@pytest.mark.skipif(not LINUX, reason="workers are for Linux")
+def test_small_jobs_are_not_shared_while_workers_are_far(bodies):
+    """Where no answer is soon enough, a job of few chunks has one runner, but for each that follows on the question."""
+    settings.set_num_threads(2)
+    of = threads._native()
+    spins, ticks = of._pace()
+    try:
+        of.spins(spins, 0)
+        a = np.zeros(8, np.int64)
+        for _ in range(3 * workers._EVERY):
+            run(bodies["count"], a, 2, 1)
+        found = []
+        for _ in range(100):
+            run(bodies["runner"], a, 4, 1)
+            found.append(len({*a[:4].tolist()}))
+        assert found.count(1) >= 98
+        a[:] = 0
+        run(bodies["count"], a, 8, 1)
+        assert a.tolist() == [1] * 8
+    finally:
+        of.spins(spins, ticks)
+        for _ in range(2 * workers._EVERY):
+            run(bodies["count"], a, 8, 1)
+
+
+@pytest.mark.skipif(not LINUX, reason="workers are for Linux")
+def test_small_jobs_make_workers_when_there_are_some():
+    """A job of a grain of NEAR more that finds nobody awake is done by its caller, but for one in sixteen."""
+    text = (
+        "import os\nfrom rushlight._codegen import native\nfrom rushlight._codegen.language import NEAR\n"
+        "from rushlight._codegen.runtime import threads\nfrom rushlight.core import settings\n"
+        "settings.set_num_threads(2)\nrun = threads.parallel()\n"
+        "text = 'define void @f(ptr %a, i64 %l, i64 %h) { ret void }'\n"
+        "(f,) = native.load('nothing', lambda: text, ['f'])\n"
+        "for _ in range(20): run(f, 0, 9, 1 + NEAR); print(len(os.listdir('/proc/self/task')))\n"
+    )
+    counts = [int(line) for line in printed(text).split()]
+    assert counts == [counts[0]] * 15 + [counts[0] + 1] * 5
+
+
 def test_many_callers_changing_numbers_of_threads_and_forks(bodies):
     """Every job is right whatever else goes on."""
     wrong = []
@@ -788,7 +837,7 @@ def test_many_callers_changing_numbers_of_threads_and_forks(bodies):
             n, grain = chance.randint(1, 3000), chance.randint(1, 40)
             want = chunks(n, grain, 3000)
             a[:] = 0
-            run(bodies["count"], a, n, grain)
+            run(bodies["count"], a, n, grain + chance.choice((0, NEAR)))
             if not np.array_equal(a, want):
                 wrong.append((n, grain))
             if chance.random() < 0.01:

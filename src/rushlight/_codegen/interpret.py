@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen import ir
+from rushlight._codegen.language import NEAR
 from rushlight._codegen.types import Type, b1
 
 
@@ -122,7 +123,7 @@ class _Run:
         elif isinstance(s, ir.Return):
             raise _Return(None if s.value is None else value(s.value))
         else:
-            count, grain = int(value(s.count)), int(value(s.grain))
+            count, grain = int(value(s.count)), int(value(s.grain)) % NEAR
             for k in reversed(range(0, count, grain)):  # an order that nobody may rely on
                 names = dict(self.names)
                 names[s.start], names[s.stop] = np.int64(k), np.int64(min(count, k + grain))

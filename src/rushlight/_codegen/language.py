@@ -39,6 +39,9 @@ unroll = Word("unroll", "for x in unroll(3) or unroll(sequence): the body once f
 lanes = Word("lanes", "for i in lanes(a, b): iterations that do not depend on each other")
 rounds = Word("rounds", "for i in rounds(a, b, 8): as range(a, b), 8 iterations before each jump")
 parallel = Word("parallel", "for lo, hi in parallel(n, grain): chunks of [0, n) shared by threads")
+NEAR = (
+    1 << 62
+)  # parallel(n, grain + NEAR): by those that are awake, where all takes some microseconds
 
 # Memory. `p[i]`, `p[i] = v`, `p + i` work on pointers.
 load = Word("load", "load(p, lanes, mask=None): a vector from consecutive elements")
@@ -234,5 +237,5 @@ def routine(
 
 
 # What `from rushlight._codegen.language import *` gives a file of kernels.
-__all__ = ["external", "inline", "routine"]
+__all__ = ["NEAR", "external", "inline", "routine"]
 __all__ += [name for name, value in list(globals().items()) if isinstance(value, Word)]

@@ -18,7 +18,7 @@ import numpy as np
 
 from rushlight._codegen import native
 from rushlight._codegen.kernel import Entry, Kernel, alone
-from rushlight._codegen.runtime import abi, threads
+from rushlight._codegen.runtime import abi, workers
 from rushlight._codegen.types import Header, Type
 
 ALIGNED = 64  # bytes that buffers begin at multiples of
@@ -112,7 +112,7 @@ class ObjectText:
             self._call(kernels[id(call.kernel), call.known][0], call)
         self._copies()
         yield self._function(folder, kernels)
-        yield threads.text(
+        yield workers.text(
             {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine()),
             sys.platform,
         )

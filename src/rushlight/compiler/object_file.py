@@ -5,7 +5,7 @@
 `build` writes the object file, and a header in C beside it. The function takes pointers to the inputs and to the
 results, and is a list of calls of kernels (Note [How kernel calls are found] in kernel_calls.py). What it needs of
 memory is an arena of fixed size in the object file, so that one call runs at a time. Threads are the kernels' own
-(`_codegen/runtime/threads.py`): `NAME_threads(n)` says how many; without that, the caller computes alone.
+(`_codegen/runtime/workers.py`): `NAME_threads(n)` says how many; without that, the caller computes alone.
 """
 
 from __future__ import annotations

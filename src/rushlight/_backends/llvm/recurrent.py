@@ -15,6 +15,7 @@ from rushlight._backends.reference import recurrent as reference
 from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import gemm, gemv, recurrent_gradients
 from rushlight._codegen.kernels import recurrent as kernels
+from rushlight._codegen.language import NEAR
 from rushlight._codegen.product_sizes import GATES, SAVED
 from rushlight._codegen.types import f32, f64
 from rushlight.core import settings
@@ -28,7 +29,8 @@ NO_PLACES = np.zeros(1, np.int64)  # of a batch that is not packed: its length s
 KERNELS: dict[tuple, Any] = {}
 
 # How threads share the work; multiplications are counted, and numbers of weights. Measured on Zen 5.
-ALONE = 400_000  # with fewer in all steps one thread does everything
+ALONE = 400_000  # with fewer in all steps one thread does everything,
+BRIEF = 131_072  # unless each step has so many and other threads are awake
 STEP = 400_000  # that one step of all rows takes at least where threads share each step
 OWN = 400_000  # weights that a thread may go through on its own in each step
 SMALL = 140_000  # weights that leave room in the cache: rows are cut into groups of ROWS
@@ -36,14 +38,18 @@ ROWS = 48
 AHEAD = 96  # rows that the input's part is computed for at once
 
 
-def shared(n: int, steps: int, size: int, width: int, weights: int) -> tuple[int, int]:
+def shared(
+    n: int, steps: int, size: int, width: int, weights: int, backward: bool = False
+) -> tuple[int, int]:
     """(rows of a group, blocks of `width` units that a thread takes at a time or 0) for a layer."""
     threads = settings.get_num_threads()
     least = ROWS if weights <= SMALL else n
+    blocks = -(-size // width)
     if threads == 1 or n * steps * weights < ALONE:
-        return min(n, least), 0
+        if threads == 1 or n > least or n * weights < BRIEF or backward:
+            return min(n, least), 0
+        return n, -(-blocks // threads) + NEAR
     if weights > OWN and n * weights >= STEP:
-        blocks = -(-size // width)
         return n, -(-blocks // threads)
     rows = -(-n // threads)
     if n >= 2 * threads:
@@ -247,7 +253,7 @@ def recurrent_layer_gradients(
     wide = -(-size // width) * width
     grain = 0
     if height == n:
-        grain = shared(n, steps, size, width, gates * wide * (x.shape[-1] + size))[1]
+        grain = shared(n, steps, size, width, gates * wide * (x.shape[-1] + size), True)[1]
     slopes = np.empty((rows, gates * size), dtype)
     own = np.empty_like(slopes) if kind == "gru" else slopes
     dh, dc = np.empty((n, size), dtype), nothing

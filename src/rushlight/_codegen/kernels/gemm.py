@@ -24,6 +24,8 @@ from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
 DEPTH = 512  # of a packed panel of B: 64 KiB
 PANELS = 1 << 18  # bytes of panels of B that are packed at once: they lie in the second-level cache
 CHUNKS = 8  # that a large product is cut into at least
+SMALL = 131072  # multiplications from which a product is cut in two
+FEW = 524288  # and from which in several
 HIGH = 192  # bytes of a column of A that are packed at once: three lines of the cache
 FAR = 1 << 18  # bytes from which a row of A spreads over more pages than a processor finds at once
 SET, ADD, BIAS, SCALE = 0, 1, 2, 3  # C: the product; C or a row + alpha * it; alpha * it
@@ -373,19 +375,27 @@ def rounded_up(a, by):
 
 @inline
 def cut(m, n, k, batch, spans, a_far, W, MR, GROUP):
-    """The chunks of a matrix [m, n]: `pieces` of `group` panels each, `down` times, `height` rows each."""
+    """The chunks of a matrix [m, n]: `pieces` of `group` panels each, `down` times, `height` rows each, and how many a
+    thread takes at a time."""
     across = rounded_up(n, W) // W
-    wanted = rounded_up(min(1 + m * n * k * batch // 524288, CHUNKS), batch) // batch
+    work, least = m * n * k * batch, i64(96)  # rows of a chunk: each packs B anew
+    wanted = rounded_up(min(1 + work // FEW, CHUNKS), batch) // batch
+    if (work >= SMALL) & (work < FEW) & (batch == 1):
+        wanted, least = i64(2), i64(MR)
     if spans > 1:
         wanted = i64(1)
     group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
     if a_far:
         group = min(across, GROUP)
     pieces = rounded_up(across, group) // group
-    down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
+    down = min(rounded_up(wanted, pieces) // pieces, max(m // least, 1))
     down = max(down, rounded_up(m, 1024) // 1024)
     height = rounded_up(rounded_up(m, down) // down, MR)
-    return group, pieces, height, rounded_up(m, height) // height
+    down = rounded_up(m, height) // height
+    grain = max(SMALL * (pieces * down * spans) // (m * n * k), 1)
+    if work < FEW:
+        grain = max(grain // 2, 1) + NEAR
+    return group, pieces, height, down, grain
 
 
 @kernel(quick=True)
@@ -421,10 +431,9 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
         batch = batch * c_shape[d]
 
     a_far = (ars == 1) & (aks * depth > FAR // E.size) & (n > W)
-    group, pieces, height, down = cut(m, n, k, batch, spans, a_far, W, MR, GROUP)
+    group, pieces, height, down, grain = cut(m, n, k, batch, spans, a_far, W, MR, GROUP)
     each = pieces * down
     chunks = each * spans
-    grain = max(131072 * chunks // (m * n * k), 1)
 
     b_in_place = (bcs == 1) & (n >= W)
     b_in_place &= (min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048))
