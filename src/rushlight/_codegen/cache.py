@@ -48,12 +48,11 @@ def sources() -> str:
 @cache
 def package() -> str:
     """A digest of the source text of the whole package."""
-    here = os.path.dirname(os.path.dirname(__file__))
-    return _of_files([folder for folder, _, _ in os.walk(here) if "__pycache__" not in folder])
+    return _of_files([os.path.dirname(os.path.dirname(__file__))], below=True)
 
 
-def _of_files(folders: list[str]) -> str:
-    """A digest of the Python files in folders.
+def _of_files(folders: list[str], below: bool = False) -> str:
+    """A digest of the Python files in folders, and in those below them.
 
     The digest itself is kept on disk under the sizes and times of the files (Python knows by them whether its
     bytecode is of today): to read those of the compiler takes 3 ms.
@@ -62,9 +61,13 @@ def _of_files(folders: list[str]) -> str:
 
     found = []
     try:
-        for folder in folders:
+        for folder in (left := [*folders]):  # which grows
             with os.scandir(folder) as entries:
-                found += [(e.path, e.stat()) for e in entries if e.name.endswith(".py")]
+                for e in entries:
+                    if e.name.endswith(".py"):
+                        found.append((e.path, e.stat()))
+                    elif below and e.name != "__pycache__" and e.is_dir():
+                        left.append(e.path)
     except OSError:
         pass  # the package came out of an archive: the version has to do
     found.sort()

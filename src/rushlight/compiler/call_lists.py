@@ -29,8 +29,8 @@ from rushlight.compiler.calls import NESTED, Call, nodes_in
 from rushlight.compiler.fusion import Loop, dense
 from rushlight.compiler.kernel_calls import arranged, function_of, places_in, room
 from rushlight.compiler.lowered_steps import View, named_by
-from rushlight.compiler.lowering import address
-from rushlight.compiler.step_calls import LARGE, Refused, StepCalls, found_calls, operands
+from rushlight.compiler.lowering import LARGE, address
+from rushlight.compiler.step_calls import Refused, StepCalls, found_calls, operands
 
 if TYPE_CHECKING:
     from rushlight.compiler.lowering import Layout, Program

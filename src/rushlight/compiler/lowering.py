@@ -233,10 +233,9 @@ class Program:
         """
         values: dict[Node, Any] = dict(zip(self.inputs, arrays, strict=True))
         values |= {n: t._array if isinstance(t, Tensor) else t for n, t in self.constants.items()}
-        known: list[Node] = []
+        shared = overlapping(values)
         for node, a in values.items():
-            self._note(node, a, values, known)
-            known.append(node)
+            self._note(node, a, values, shared.get(node, ()))
         over = self._over(values)
         as_captured = all(map(lies_as_captured, self.inputs, arrays))
         nowhere = Nowhere()
@@ -323,9 +322,12 @@ class Program:
         return "\n".join([self.source, *loops])
 
 
+LARGE = 1 << 21  # bytes of the arrays of a step, from which its line is nothing beside it
+
+
 class Nowhere:
     """Makes arrays as others are, of memory that nobody writes to: zeros for numbers between 0 and 1, which kernels may ask
-    for (`others`); for others the first number is a negative one."""
+    for (`others`); for others, and where so many are not asked for, the first number is a negative one."""
 
     def __init__(self) -> None:
         self._memory = [mmap.mmap(-1, 16), mmap.mmap(-1, 16)]
@@ -337,12 +339,32 @@ class Nowhere:
         if v.__class__ is not np.ndarray or v.dtype.kind in "iub" or not v.size:
             return v
         low, high = np.lib.array_utils.byte_bounds(v)
-        k = int(bool(v.min() >= 0 and v.max() <= 1))
+        k = int(high - low < LARGE and bool(v.min() >= 0 and v.max() <= 1))
         if high - low > len(self._memory[k]):
             self._memory[k] = mmap.mmap(-1, high - low, access=mmap.ACCESS_COPY)
         if not k:
             self._memory[k][: v.itemsize] = b"\xbf" * v.itemsize
         return np.ndarray(v.shape, v.dtype, self._memory[k], address(v) - low, v.strides)
+
+
+def overlapping(values: dict[Node, Any]) -> dict[Node, list[Node]]:
+    """For nodes, the ones before them whose memory they may be in."""
+    spans = [
+        (*np.lib.array_utils.byte_bounds(a), k, n)
+        for k, (n, v) in enumerate(values.items())
+        for a in arrays_in(v)
+        if a.size
+    ]
+    found: dict[Node, list[Node]] = {}
+    begun: list[tuple[int, int, int, Node]] = []
+    for span in sorted(spans, key=lambda s: s[:3]):
+        begun = [s for s in begun if s[1] > span[0]]
+        for s in begun:
+            (_, _, before, first), (_, _, after, second) = sorted((s, span), key=lambda s: s[2])
+            if before < after:
+                found.setdefault(second, []).append(first)
+        begun.append(span)
+    return found
 
 
 def arrays_in(v: Any) -> list[np.ndarray]:

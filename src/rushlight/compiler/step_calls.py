@@ -32,7 +32,7 @@ from rushlight.compiler.kernel_calls import (
     places_in,
 )
 from rushlight.compiler.known_steps import KnownStep, known_step
-from rushlight.compiler.lowering import address, arrays_in, call_key, renamed
+from rushlight.compiler.lowering import LARGE, address, arrays_in, call_key, renamed
 from rushlight.compiler.recording import DYNAMIC
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 # What a step is tried with where kernels do not run: which numbers it reads, and the bytes that stand for what kernels
 # write, whatever the floating-point type: positive numbers, NaN, zeros, large numbers, large negative ones.
 OTHERS = (-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0), (-4, 0x7B), (-2, 0xFB)
-LARGE = 1 << 21  # bytes of the arrays of a step, from which its line is nothing beside it
 TOLD = 64  # bytes: zeros of at most so many that no kernel changes may be where one says that something is wrong
 
 

@@ -24,7 +24,7 @@ from rushlight.compiler.lowered_steps import (
     relaid_natively,
     viewing,
 )
-from rushlight.compiler.step_calls import LARGE
+from rushlight.compiler.lowering import LARGE
 from rushlight.core.tensor import Tensor
 from rushlight.fx import Node
 
