@@ -368,11 +368,15 @@ def clone_operator() -> Any:
 
 def copy_of(name: str, make: Any) -> None:
     """Declare `name_copy`: what the view function `name` shows, copied."""
+    tensors = name == "narrow"  # where it begins may be a tensor
 
-    @public(
-        name=f"{name}_copy", doc=f"A copy of what `{name}` shows.", method=name == "narrow", overridable=True
-    )  # fmt: skip
+    @public(name=f"{name}_copy", doc=f"A copy of what `{name}` shows.", method=name == "narrow")
     def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if input.__class__ is not Tensor or active.modes or out is not None or tensors:
+            given = kwargs if out is None else kwargs | {"out": out}
+            got = overrides.call_overrides(function, (input, *args), given)
+            if got is not overrides.NOTHING:
+                return got
         made = make(input, *args, **kwargs)
         several = isinstance(made, tuple)
         result = tuple([copied(v) for v in made]) if several else copied(made)
