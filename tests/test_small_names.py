@@ -258,6 +258,24 @@ def test_arguments_that_are_missing(call, lacking):
         call()
 
 
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: X.view(2.0, 3), r"view\(\): argument 'size' must be tuple of ints, but found element of type float at pos 0"),
+        (lambda: X.view(), r"view\(\) received an invalid combination of arguments - got \(\)"),
+        (lambda: X.permute(1, 0.0), r"permute\(\): argument 'dims' .* float at pos 1"),
+        (lambda: X.unsqueeze(1.0), r"unsqueeze\(\): argument 'dim' must be int, not float"),
+        (lambda: X.topk(1.5), r"topk\(\): argument 'k' must be int, not float"), (lambda: X.roll(1.5), "float"),
+        (lambda: X.expand_as(3), r"expand_as\(\): argument 'other' \(position 1\) must be Tensor, not int"),
+        (lambda: X.view_as("a"), "must be Tensor, not str"), (lambda: X.is_set_to(3), "must be Tensor, not int"),
+        (lambda: X.set_(3), r"got \(int\)"), (lambda: X.contiguous(torch.channels_last), "positional"),
+    ],
+)  # fmt: skip
+def test_arguments_of_other_kinds(call, said):
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
 def test_split_has_its_own_name_for_sizes():
     assert [p.shape for p in X.split(split_size=2, dim=1)] == [(2, 2), (2, 1)]
     assert [p.shape for p in torch.split(X, split_size_or_sections=[1, 2], dim=1)] == [

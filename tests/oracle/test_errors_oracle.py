@@ -16,6 +16,25 @@ torch = pytest.importorskip("torch")
 CASES = """
 torch.ones(2, 3) + torch.ones(4)                          | size of tensor a (3) must match the size of tensor b (4)
 torch.ones(2, 3) @ torch.ones(4, 5)                       | mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)
+torch.ones(6).view(2.0, 3)                                | view()
+torch.ones(6).view()                                      | view() received an invalid combination of arguments - got ()
+torch.ones(6).expand(2, 6.0)                              | expand(): argument 'size'
+torch.ones(2, 3).permute(1, 0.0)                          | permute(): argument 'dims'
+torch.ones(2, 3).repeat(2, 1.0)                           | repeat(): argument 'repeats'
+torch.ones(2, 3).transpose(0.0, 1)                        | must be int, not float
+torch.ones(2, 3).unsqueeze(1.0)                           | must be int, not float
+torch.ones(2, 3).select(0, 1.0)                           | must be int, not float
+torch.ones(2, 3).index_select(0.0, torch.tensor([0]))     | must be int, not float
+torch.ones(2, 3).topk(1.5)                                | must be int, not float
+torch.ones(2, 3).softmax(1.0)                             | must be int, not float
+torch.ones(2, 3).roll(1.5)                                |
+torch.cat([torch.ones(2), torch.ones(2)], 0.0)            | must be int, not float
+torch.ones(2, 3).expand_as(3)                             | expand_as(): argument 'other' (position 1) must be Tensor, not int
+torch.ones(2, 3).view_as(3)                               | view_as(): argument 'other' (position 1) must be Tensor, not int
+torch.ones(2, 3).reshape_as([3])                          | reshape_as(): argument 'other' (position 1) must be Tensor, not list
+torch.ones(2, 3).is_set_to(3)                             | is_set_to(): argument 'tensor' (position 1) must be Tensor, not int
+torch.ones(2, 3).set_(3)                                  | set_() received an invalid combination of arguments - got (int)
+torch.ones(2, 3).contiguous(torch.channels_last)          | contiguous() takes
 torch.ones(2, 3).view(5)                                  | shape '[5]' is invalid for input of size 6
 torch.ones(2, 3).t().view(6)                              | view size is not compatible with input tensor's size and stride
 torch.ones(2, 3).reshape(-1, -1)                          | only one dimension can be inferred

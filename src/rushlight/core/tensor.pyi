@@ -453,7 +453,7 @@ class Tensor:
         """The complex conjugates; a real tensor as it is."""
     def conj_physical_(self) -> Tensor:
         """The complex conjugates; a real tensor as it is."""
-    def contiguous(self, memory_format: Any = ...) -> Tensor:
+    def contiguous(self, *, memory_format: Any = ...) -> Tensor:
         """The tensor itself if it lies in memory in that order, else a copy that does."""
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
         """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""

@@ -448,12 +448,32 @@ def compute(op: Op, values: list, space: Any) -> Any:
         raise
     except TypeError as e:
         if "ufunc" not in str(e) and "not supported for" not in str(e):
+            if "argument '" not in str(e):  # else the operator has said what is wrong
+                refuse_other_kinds(op, values)
             raise
         a = next(v for v in values if devices.is_array(v))
         name = dtypes.OF[a.dtype].scalar_name
         raise NotImplementedError(
             f"\"{op.name.lstrip('_')}_cpu\" not implemented for '{name}'"
         ) from None
+
+
+def refuse_other_kinds(op: Op, values: list) -> None:
+    """TypeError, in PyTorch's words, for what stands where a forward takes a whole number or a tuple of them."""
+    for p, v in zip(op.params, values, strict=False):
+        note = str(op.notes.get(p, ""))
+        text = ""
+        if note in ("int", "int | None"):
+            if v is not None and not hasattr(v, "__index__"):
+                text = f"int, not {kind(v)}"
+        elif note.startswith(("Size", "Dims", "Ints")) and not (v is None and "None" in note):
+            if not isinstance(v, (tuple, list)):
+                text = "" if hasattr(v, "__index__") else f"tuple of ints, not {kind(v)}"
+            elif wrong := [k for k, n in enumerate(v) if not hasattr(n, "__index__")]:
+                found = kind(v[wrong[0]])
+                text = f"tuple of ints, but found element of type {found} at pos {wrong[0]}"
+        if text:
+            raise TypeError(f"{op.name.lstrip('_')}(): argument '{p}' must be {text}") from None
 
 
 def common_dtype(arrays: dict[str, Any]) -> dtypes.dtype:

@@ -264,7 +264,9 @@ NestedTensor.RULES.update(
         **{n: softmax_of(n) for n in ("softmax", "log_softmax")},
         **{n: norm_of(n) for n in ("layer_norm", "rms_norm")},
         "bmm": matmul,
-        "contiguous": lambda input, memory_format=None: input.contiguous(memory_format),
+        "contiguous": lambda input, memory_format=None: input.contiguous(
+            memory_format=memory_format
+        ),
         "values": lambda input: alias(input._values),
         "scaled_dot_product_attention": attention,
     }

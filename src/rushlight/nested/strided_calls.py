@@ -320,7 +320,9 @@ StridedNestedTensor.RULES.update(
         **shared_rules(),
         **shapes.RULES,
         **RULES,
-        "contiguous": lambda input, memory_format=None: input.contiguous(memory_format),
+        "contiguous": lambda input, memory_format=None: input.contiguous(
+            memory_format=memory_format
+        ),
         "values": lambda input: alias(input.buffer()),
         "rand_like": for_each(torch.rand_like),
         "randn_like": for_each(torch.randn_like),

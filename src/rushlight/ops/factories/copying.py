@@ -98,13 +98,14 @@ def detach_(input):
 
 
 @public("Tensor")
-def contiguous(self, memory_format=dtypes.contiguous_format):
+def contiguous(self, *, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
     a = self._array
     if memory_format is CONTIGUOUS and a.__class__ is ndarray and not active.modes:
         return self if a.flags.c_contiguous else clone(self, memory_format=memory_format)
     if a.__class__ is not ndarray or active.modes:
-        got = overrides.call_overrides(contiguous, (self, memory_format), {})
+        given = {} if memory_format is CONTIGUOUS else {"memory_format": memory_format}
+        got = overrides.call_overrides(contiguous, (self,), given)
         if got is not overrides.NOTHING:
             return got
     if memory_format is CONTIGUOUS:

@@ -95,6 +95,9 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
             return self
         memory = storage.memory(source._array)
     else:
+        if not isinstance(source, (storage.TypedStorage, storage.UntypedStorage)):
+            kind = results.kind(source)
+            raise TypeError(f"set_() received an invalid combination of arguments - got ({kind})")
         untyped = source.untyped()
         if isinstance(source, storage.TypedStorage) and source.dtype is not self.dtype:
             raise RuntimeError(

@@ -8,6 +8,7 @@ from typing import Any
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import NUMBERS
 
@@ -108,6 +109,9 @@ def result_type(tensor1, tensor2):
 @public("Tensor")
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both tensors are the same view of the same memory."""
+    if not isinstance(tensor, Tensor):
+        kind = results.kind(tensor)
+        raise TypeError(f"is_set_to(): argument 'tensor' (position 1) must be Tensor, not {kind}")
     a, b = self._array, tensor._array
     return (
         a.dtype is b.dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import devices, math_bits
@@ -79,20 +80,20 @@ def roll(xp, input: Array, shifts: Any, dims: Any = None):
     >>> torch.arange(4).roll(1)
     tensor([3, 0, 1, 2])
     """
-    shifts = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
+    shifts = tuple(map(index, shifts if isinstance(shifts, (tuple, list)) else (shifts,)))
     dims = () if dims is None else dims if isinstance(dims, (tuple, list)) else (dims,)
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
         a = xp.contiguous(input)
-        return xp.roll(a.reshape(-1), tuple(shifts), (0,)).reshape(a.shape)
+        return xp.roll(a.reshape(-1), shifts, (0,)).reshape(a.shape)
     if len(shifts) != len(dims):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     for d in dims:
         geometry.wrap_dim(d, input.ndim, wrap_scalar=False)
-    return xp.roll(input, tuple(shifts), tuple(dims))
+    return xp.roll(input, shifts, tuple(dims))
 
 
 def roll_back(g: Tensor, shifts: Any, dims: Any) -> Tensor:

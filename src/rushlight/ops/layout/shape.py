@@ -61,6 +61,11 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
             shape = tuple(first)
     elif dtype is not None:
         return reinterpreted(self, dtype)
+    elif not shape:
+        raise TypeError(
+            "view() received an invalid combination of arguments - got (), but expected one of:\n"
+            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
     return view_as_sizes(self, shape)
 
 
@@ -120,16 +125,27 @@ def reshape_method(self: Tensor, *sizes_or_shape: Any, shape: Any = ()) -> Tenso
 reshape_method.__name__ = "reshape"
 
 
+def shape_of(name: str, other: Any) -> tuple[int, ...]:
+    """The shape of the tensor that the function `name` is given."""
+    try:
+        return other._array.shape
+    except AttributeError:
+        kind = results.kind(other)
+        raise TypeError(
+            f"{name}(): argument 'other' (position 1) must be Tensor, not {kind}"
+        ) from None
+
+
 @public("Tensor")
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """`self.view(other.shape)`."""
-    return view_as_sizes(self, other._array.shape)
+    return view_as_sizes(self, shape_of("view_as", other))
 
 
 @public("Tensor")
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """`self.reshape(other.shape)`."""
-    return self.reshape(other._array.shape)
+    return self.reshape(shape_of("reshape_as", other))
 
 
 @public(method=True)
@@ -457,7 +473,7 @@ expand.grad(input=lambda g, input_shape: g.sum_to_size(input_shape))
 @public("Tensor")
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """`self.expand(other.shape)`."""
-    return expand(self, other._array.shape)
+    return expand(self, shape_of("expand_as", other))
 
 
 @composite

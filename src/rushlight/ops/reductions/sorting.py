@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
@@ -94,7 +95,7 @@ def topk(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: 
         raise RuntimeError(
             f"selected index k out of range: k is {k}, the size of dimension {dim} is {n}"
         )
-    return xp.topk(input, int(k), over, largest, sorted)
+    return xp.topk(input, index(k), over, largest, sorted)
 
 
 topk.grad(
