@@ -111,6 +111,18 @@ def test_another_process_finds_it(folder):
     assert python(code, **where) == ""
 
 
+def test_what_keeps_code_on_disk_imports_nothing_large(folder):
+    code = (
+        "import os, sys\n"
+        "from rushlight._codegen import cache\n"
+        "key = cache.key('one')\n"
+        "cache.put(key, b'code')\n"
+        "mode = os.stat(os.path.join(cache.directory(), key)).st_mode & 0o777\n"
+        "print(cache.get(key), oct(mode), 'tempfile' in sys.modules)"
+    )
+    assert python(code, RUSHLIGHT_CACHE_DIR=str(folder)) == "b'code' 0o600 False"
+
+
 def test_importing_it_does_not_load_llvmlite():
     code = (
         "import sys, rushlight._codegen.native, rushlight._codegen.runtime.threads, rushlight._codegen.runtime.memory\n"

@@ -164,12 +164,13 @@ def put(name: str, data: bytes) -> None:
     where = directory()
     if where is None:
         return
-    import tempfile
-
     temporary = None
     try:
-        # A name that no other process or thread has, mode 0600.
-        descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=where)
+        # A name that no other process or thread has. (`tempfile` does the same, and takes 5 ms to import.)
+        path = os.path.join(where, f".new-{os.urandom(8).hex()}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags, 0o600)
+        temporary = path
         with open(descriptor, "wb") as file:
             file.write(_head(name, data) + data)
         os.replace(temporary, os.path.join(where, name))
