@@ -37,7 +37,7 @@ from rushlight._codegen.language import NEAR
 
 SPIN = 30_000  # nanoseconds that a worker waits awake
 _ALERT = 8  # so many times as long where jobs come that near
-FAR = 600  # nanoseconds in which a worker that is near has done nothing
+FAR = 350  # nanoseconds in which a worker that is near has done nothing: 200 on cores that share a cache, else 400 to 1000
 _EVERY = 1024  # jobs after which one does nothing
 _LARGE = 6  # chunks of a job that is shared with workers far away
 _MISSED = 16  # jobs of a grain of NEAR more after which sleepers wake
