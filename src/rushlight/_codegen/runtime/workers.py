@@ -17,8 +17,9 @@ that are awake take part, and where all sleep, one in sixteen wakes them, since 
 do.
 
 Cores that share no cache, or that others use, take up a job late, and read what another core wrote
-slowly: small jobs that they take part in take twice as long. Now and then a job that does nothing
-tells how long a worker takes for that. While that is long, only jobs of many chunks are shared.
+slowly: jobs of `NEAR` that they take part in take twice as long. Now and then a job that does nothing
+tells how long a worker takes for that. While that is long, such jobs are not shared. All others are: a chunk
+of theirs may take milliseconds.
 
 Only one job runs at a time: a call from inside of a job, or from another thread while a job runs,
 goes through its chunks by itself. The state of the floating-point unit is the caller's in all threads,
@@ -39,7 +40,6 @@ SPIN = 30_000  # nanoseconds that a worker waits awake
 _ALERT = 8  # so many times as long where jobs come that near
 FAR = 350  # nanoseconds in which a worker that is near has done nothing: 200 on cores that share a cache, else 400 to 1000
 _EVERY = 1024  # jobs after which one does nothing
-_LARGE = 6  # chunks of a job that is shared with workers far away
 _MISSED = 16  # jobs of a grain of NEAR more after which sleepers wake
 
 # What depends on the processor. modes(): the state of its floating-point unit, as one number.
@@ -497,9 +497,7 @@ count:
   %due = icmp uge i32 %jobs1, $EVERY
   %delay = load atomic i32, ptr @slow monotonic, align 4
   %slow = icmp ne i32 %delay, 0
-  %few_chunks = icmp ult i64 %chunks, $LARGE
-  %small = or i1 %near, %few_chunks
-  %held = and i1 %slow, %small
+  %held = and i1 %slow, %near
   %undue = xor i1 %due, true
   %hold = and i1 %held, %undue
   br i1 %hold, label %no, label %far
@@ -591,6 +589,6 @@ def text(machine: str, system: str) -> str:
     modes, numbers = _PROCESSOR[machine]
     made = modes + _SERIAL + (_SHARED if system == "linux" else _ALONE)
     numbers = {**numbers, "ALERT": _ALERT, "NAP": _ALERT * SPIN, "NEAR": NEAR, "MISSED": _MISSED}
-    numbers |= {"EVERY": _EVERY, "LARGE": _LARGE}
+    numbers |= {"EVERY": _EVERY}
     made = sub(r"~([A-Z]+)", lambda found: str(~numbers[found[1]]), made)
     return sub(r"\$([A-Z]+)", lambda found: str(numbers[found[1]]), made)
