@@ -485,6 +485,30 @@ def test_strings_of_a_hostile_file_are_not_run(payload, monkeypatch):
         assert not builtins.ran, each
 
 
+def test_programs_are_printed_with_shapes_and_the_roles_of_values():
+    class Counted(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("n", torch.zeros(()))
+
+        def forward(self, x):
+            self.n.add_(1)
+            return x.t() > 0
+
+    x = torch.ones(2, 3)
+    lines = str(export(Counted(), (x,))).splitlines()
+    assert lines[2] == '        def forward(self, b_n: "f32[]", x: "f32[2, 3]"):'
+    assert lines[3].startswith("            # File: ")
+    assert any(line.strip().startswith('gt: "b8[3, 2]" = ') for line in lines)
+    at = lines.index("Graph signature: ")
+    assert [line.strip() for line in lines[at + 1 :] if line.strip()] == [
+        "# inputs", "b_n: BUFFER target='n' persistent=True", "x: USER_INPUT", "# outputs", "add: BUFFER_MUTATION target='n'",
+        "gt: USER_OUTPUT", "Range constraints: {}",
+    ]  # fmt: skip
+    # sizes of one example are not shown where others may come
+    assert "f32[" not in str(export(Counted(), (x,), dynamic_shapes={"x": {0: Dim("b", min=2)}}))
+
+
 def test_other_files_are_refused():
     file = io.BytesIO()
     torch.save({"a": torch.ones(1)}, file)

@@ -102,22 +102,11 @@ class ExportedProgram:
         ]
 
     def __str__(self) -> str:
-        code = self.graph_module.print_readable(print_output=False)
-        body = "\n".join("    " + line for line in code.splitlines())
-        specs = [
-            f"    {s.kind.name}: {s.arg.name} {s.target or ''}".rstrip()
-            for s in self.graph_signature.input_specs
-        ]
-        specs += [
-            f"    {s.kind.name}: {s.arg.name} {s.target or ''}".rstrip()
-            for s in self.graph_signature.output_specs
-        ]
+        code = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
+        signature = str(self.graph_signature).replace("\n", "\n    ")
         return (
-            "ExportedProgram:\n"
-            + body
-            + "\nGraph signature:\n"
-            + "\n".join(specs)
-            + f"\nRange constraints: {self.range_constraints}\n"
+            f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: "
+            f"{self.range_constraints}\n"
         )
 
     __repr__ = __str__

@@ -53,6 +53,10 @@ class InputSpec:
     target: str | None
     persistent: bool | None = None
 
+    def __str__(self) -> str:
+        kept = "" if self.persistent is None else f" persistent={self.persistent}"
+        return f"{_line(self)}{kept}"
+
 
 @dataclass
 class OutputSpec:
@@ -61,6 +65,14 @@ class OutputSpec:
     kind: OutputKind
     arg: TensorArgument | ConstantArgument
     target: str | None
+
+    def __str__(self) -> str:
+        return _line(self)
+
+
+def _line(spec: InputSpec | OutputSpec) -> str:
+    target = "" if spec.target is None else f" target={spec.target!r}"
+    return f"{spec.arg.name}: {spec.kind.name}{target}"
 
 
 def _named(kind: Any) -> property:
@@ -103,6 +115,10 @@ class ExportGraphSignature:
 
     input_specs: list[InputSpec] = field(default_factory=list)
     output_specs: list[OutputSpec] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        inputs, outputs = ("\n".join(map(str, s)) for s in (self.input_specs, self.output_specs))
+        return f"\n# inputs\n{inputs}\n\n# outputs\n{outputs}\n"
 
     parameters = _named(InputKind.PARAMETER)
     buffers = _named(InputKind.BUFFER)

@@ -354,6 +354,7 @@ class _Noting(Interpreter):
 
 def note_shapes(program: ExportedProgram, leaves: list) -> None:
     """Run the graph once; each node gets `meta["val"]`, its value without elements."""
+    program.graph_module.graph.sizes_vary = bool(program.dynamic)
     with rushlight.no_grad():
         _Noting(program.graph_module).run(*program._inputs(copies(leaves)))
 

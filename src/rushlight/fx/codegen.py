@@ -15,6 +15,7 @@ from rushlight.fx.known_names import KNOWN
 from rushlight.fx.names import qualified_name, spelled_from_torch, type_name
 from rushlight.fx.node import Node, map_arg
 from rushlight.utils import _pytree as pytree
+from rushlight.utils._dtype_abbrs import dtype_abbrs
 
 if TYPE_CHECKING:
     from rushlight.fx.namespace import Namespace
@@ -163,6 +164,10 @@ class _Writer:
     def node(self, node: Node, codegen: CodeGen) -> str | None:
         """The statement of a node; a placeholder becomes a parameter."""
         kind = f" : {self.type(node.type)}" if node.type is not None else ""
+        value = node.meta.get("val") if self.verbose and not node.graph.sizes_vary else None
+        if isinstance(value, rushlight.Tensor) and value.dtype in dtype_abbrs:
+            sizes = ", ".join(map(str, value.shape))
+            kind = f': "{dtype_abbrs[value.dtype]}[{sizes}]"'
         if node.op == "placeholder":
             default = f" = {self.argument(node.args[0])}" if node.args else ""
             raw = _named(str(node.target).replace("*", ""))
@@ -210,8 +215,9 @@ class _Writer:
         self.previous_trace = trace
         where = _last_frame(trace)
         text = f"# File: {where}" if where else "# No stacktrace found for following nodes"
-        self.body += ["", text]
-        self.line_nodes += [None, None]
+        lines = ["", text] if self.body else [text]
+        self.body += lines
+        self.line_nodes += [None for _ in lines]
 
     def write(self, nodes: list[Node], codegen: CodeGen) -> None:
         """Write all nodes; a value that is not needed any more is deleted at once."""

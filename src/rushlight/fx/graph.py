@@ -94,6 +94,7 @@ class Graph:
         self._owning_module = owning_module
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._codegen: CodeGen = CodeGen()
+        self.sizes_vary = False  # then those of `meta["val"]` are of one example
         self._co_fields: dict[str, Any] = {}
 
     @property
@@ -271,6 +272,7 @@ class Graph:
         val_map: dict[Node, Node] = {}
         result = made.graph_copy(self, val_map, return_output_node=True)
         made._codegen = copy.deepcopy(self._codegen)
+        made.sizes_vary = self.sizes_vary
         if result is not None:
             value, old = result
             made.output(value, type_expr=getattr(old, "type", None)).meta = copy.copy(old.meta)

@@ -258,7 +258,7 @@ class RNNBase(Module):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         weights = self._flat_weights
         self.check_input(data, batch_sizes)
-        batch = self._batch(data, batch_sizes)
+        batch = self._batch(data, batch_sizes) if order is None else order.size(0)
         if hx is None:
             states = tuple(data.new_zeros(size) for size in self._expected_sizes(batch))
         else:  # the batch was sorted when it was packed, so is its state

@@ -86,6 +86,7 @@ def unified_trace(
         unified([m.graph for m in modules], symbols)
     except (ExportError, RuntimeError, ValueError, TypeError, IndexError):
         return None
+    modules[0].graph.sizes_vary = True
     modules[0].recompile()
     return modules[0]
 
