@@ -192,10 +192,10 @@ class TCPStore(Store):
         return TCPStore(self.host, self.port, timeout=self._timeout, wait_for_workers=False)
 
     def __del__(self) -> None:
-        if getattr(self, "_socket", None) is not None:
-            if self._server is not None:
-                self._server.let_go()
-            self._socket.close()
+        if (server := getattr(self, "_server", None)) is not None:
+            server.let_go()
+        if (connection := getattr(self, "_socket", None)) is not None:
+            connection.close()
 
     def __repr__(self) -> str:
         return f"TCPStore(client=TCPClient({self.host}:{self.port}), server={self._server and 'TCPServer'})"
