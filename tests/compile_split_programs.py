@@ -13,6 +13,8 @@ import numpy as np
 import rushlight as torch
 from compile_programs import R, program, rows
 from rushlight import nn
+from rushlight.amp import autocast_mode
+from rushlight.autograd.state import active
 from rushlight.nn import functional as F
 from rushlight.utils.data import DataLoader, TensorDataset
 
@@ -753,3 +755,72 @@ def split_at_a_backward_pass_that_calls_hooks():
         return loss.item(), len(told), net
 
     return f, [(R(4, 3),) for _ in range(5)]
+
+
+@torch.compiler.disable
+def counted(t):
+    if t.shape[0] == 7:
+        raise ValueError(t.shape)
+    return 1 + int(t.detach().float().sum() > 0)
+
+
+def modes_that_are_on():
+    casts = autocast_mode._state
+    return (
+        casts.enabled,
+        casts.nesting,
+        active.inference,
+        torch.is_inference_mode_enabled(),
+    )
+
+
+@program
+def split_in_blocks_of_autocast():
+    net, last = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 4)), nn.Linear(4, 3)
+
+    def f(x):
+        y = net(x)
+        with torch.autocast("cpu"):
+            z = net(y) * 2
+            k = counted(z)
+            with torch.autocast("cpu", enabled=False):
+                y = net(y) * counted(y)
+            with torch.no_grad():
+                q = net(y) + counted(y)
+            z = last(z) + k
+        return z, y, q.float(), net(y)
+
+    return f, [(R(3, 4).requires_grad_(k % 2 == 0),) for k in range(6)]
+
+
+@program
+def split_in_blocks_of_inference_mode():
+    def f(x):
+        y = x * 2
+        with torch.inference_mode():
+            z = y.tanh()
+            z = z * counted(z)
+            inside = z.is_inference()
+        return z, y * counted(y), inside
+
+    return f, [(R(3, 4).requires_grad_(k % 2 == 0),) for k in range(6)]
+
+
+@program
+def split_in_blocks_that_an_error_ends():
+    net, last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def f(x):
+        y = net(x)
+        try:
+            with torch.autocast("cpu"):
+                y = net(y)
+                with torch.inference_mode():
+                    z = y * counted(y)
+                    z = (z.view(-1)[: len(x)] + counted(z[1:])).sum()
+                y = last(y) * counted(x)
+        except ValueError:
+            y = y - 1
+        return y, modes_that_are_on()
+
+    return f, [(R(n, 4),) for n in (3, 3, 7, 3, 8, 8, 7, 3)]

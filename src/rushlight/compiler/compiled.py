@@ -393,7 +393,7 @@ def recorded(c: Capture, carry_out: Callable[[], Any]) -> Any:
         result = carry_out()
     finally:
         c.recorder.leave()
-    if c.reason is None and state() != (c.grad_after, *c.state[1:]):
+    if c.reason is None and state() != (c.grad_after, *c.modes_after, *c.state[4:]):
         c.stop("a mode that stays on")
     return result
 

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rushlight.autograd.grad_mode import Switch, no_grad, set_grad_enabled
+from rushlight.compiler.blocks import BLOCKS, Modes, grad_around
 from rushlight.compiler.bytecode import Plan
 from rushlight.compiler.guards import constant
 from rushlight.compiler.interpreter import NULL, UNBOUND, Frame
@@ -84,7 +84,7 @@ class Object(NamedTuple):
 class Block(NamedTuple):
     """A block such as `no_grad`, which says whether calls are recorded behind it."""
 
-    o: Switch
+    o: Any
 
 
 class FrameLayout(NamedTuple):
@@ -110,7 +110,11 @@ class Layout:
         self.number_of: dict[int, int] = {}  # of values, cells and what is shared
         self.grad = grad
         blocks = [v.__self__ for f in frames for v in f.stack if is_end(v)]
-        self.grad_after = blocks[0].outside if blocks else grad
+        around = grad_around(blocks)
+        self.grad_after = grad if around is None else around
+        self.modes = Modes(blocks)
+        if self.modes.outside != capture.outside_modes:
+            raise Stop("a mode that no block of the function changes")
         self.frames = []
         for f in frames:
             read = slots_read(f.plan, f.at)
@@ -148,7 +152,7 @@ class Layout:
             return self.iterator(v)
         if v.__class__ is set and id(v) in c.inside and id(v) not in self.away:
             return self.again(v, set, [[*v]])
-        if isinstance(v, (no_grad, set_grad_enabled)) and id(v) in c.inside:
+        if isinstance(v, BLOCKS) and id(v) in c.inside:
             return self.block(v)
         if isinstance(v, types.MethodType) and is_fixed(v.__func__, c):
             return Bound(v.__func__, self.place(v.__self__))
@@ -200,7 +204,7 @@ class Layout:
             self.shared.append(Iterator(f, places, tuple(v for v in at if v is not None)))
         return Shared(self.number_of[id(v)])
 
-    def block(self, v: Switch) -> Shared:
+    def block(self, v: Any) -> Shared:
         """What stands for a block such as `no_grad`."""
         if id(v) not in self.number_of:
             self.number_of[id(v)] = len(self.shared)
@@ -372,12 +376,14 @@ def alike(a: Any, b: Any) -> bool:
         return a is b
     if isinstance(a, Layout):
         names = "frames", "cells", "shared", "grad", "grad_after"
-        return all(alike(getattr(a, n), getattr(b, n)) for n in names)
+        return a.modes.told == b.modes.told and all(
+            alike(getattr(a, n), getattr(b, n)) for n in names
+        )
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, dict):
         return [*a] == [*b] and all(map(alike, a.values(), b.values()))
-    if isinstance(a, Switch):
+    if isinstance(a, BLOCKS):
         return vars(a) == vars(b)
     if isinstance(a, types.FunctionType):
         return a.__code__ is b.__code__ and a.__globals__ is b.__globals__
@@ -411,7 +417,7 @@ def is_end(v: Any) -> bool:
     """Whether a value on a stack is what ends a block such as `no_grad`."""
     return (
         isinstance(v, types.MethodType)
-        and isinstance(v.__self__, (no_grad, set_grad_enabled))
+        and isinstance(v.__self__, BLOCKS)
         and v.__name__ == "__exit__"
     )
 

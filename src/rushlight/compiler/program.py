@@ -143,6 +143,7 @@ class Program:
         rest: Rest | None = None,
     ) -> None:
         self.backend, self.rest = backend, rest
+        self.in_inference = capture.state[1]
         self.guards = capture.guards
         self.names = capture.guards.names
         self.lines: list[str] = [*capture.recorder.reads]
@@ -196,6 +197,8 @@ class Program:
                 )
             self.names["thread"] = thread
             self.lines.append(f"thread.grad = {capture.grad_after}")
+        if capture.leaves is not None:
+            self.lines.append(f"{self.guards.name(capture.leaves)}.leave()")
         if rest is not None:
             self.names["Onward"] = Onward
             given = f"Onward({self.guards.name(rest)}, *{given})"
@@ -458,7 +461,6 @@ class Program:
                     make == "_wrap" and t.value.graph is None
                 ):  # it shares its memory with what was there before
                     self.lines.append(f"{name} = {t.value.expression}.detach()")
-                    self.inference(name, t.tensor)
                     return name
                 more = f", {self.guards.name(kind)}" if make == "consumed" else ""
                 self.lines.append(f"{name} = {make}({self.array(t.value)}{more})")
@@ -510,10 +512,10 @@ class Program:
         return name
 
     def inference(self, name: str, t: Tensor) -> None:
-        """Make a result one of inference mode, where it was one."""
-        if t._counter is INFERENCE:
+        """Make a result one of inference mode where it was one, and none elsewhere."""
+        if (t._counter is INFERENCE) is not self.in_inference:
             self.names["INFERENCE"] = INFERENCE
-            self.lines.append(f"{name}._counter = INFERENCE")
+            self.lines.append(f"{name}._counter = {'None' if self.in_inference else 'INFERENCE'}")
 
 
 def last_changes(steps: list) -> list[Step]:

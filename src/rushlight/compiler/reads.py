@@ -15,6 +15,7 @@ import rushlight
 from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
 from rushlight.compiler import recording
+from rushlight.compiler.blocks import modes as modes_of_blocks
 from rushlight.compiler.consumed import keep_numbers
 from rushlight.compiler.guards import Guards, constant, derivable
 from rushlight.compiler.interpreter import CALLS, Frame, Watch, sites
@@ -71,6 +72,9 @@ class Reads(Watch):
         self.variables = 0  # how many values each run computes anew in Python
         self.state = state()
         self.grad_after = thread.grad  # whether calls are recorded when it ends
+        self.modes_after = self.state[1:4]
+        self.outside_modes = modes_of_blocks()
+        self.leaves: Any = None  # the blocks that it begins in, which its programs leave
 
     def stop(self, reason: str) -> None:
         """Give the capture up; the call goes on."""
@@ -99,7 +103,7 @@ class Reads(Watch):
             and frame is not None
             and frame is self.frames[-1]
             and frame.instruction in instructions
-            and now[1:] == self.state[1:]
+            and now[4:] == self.state[4:]
             and all(x.handled is None for x in self.frames)
             and all(b.caller is a for a, b in itertools.pairwise(self.frames))
         ):

@@ -11,11 +11,11 @@ Note [Splits]
     other (`Compiled.led`), not within it.
 
     A call is split only where nothing but the frames of its functions is in the middle of something, and each of them
-    waits for the result of a call: not in a function that a built-in function called, nor in a generator, the handler of
-    an exception or a mode such as autocast. In a block of `no_grad` the
-    program of the rest begins with calls not recorded, and ends as the block does. All that the rest needs must be values
-    that a program can give (numbers, tensors, lists of them, objects from outside) or can be made anew: functions,
-    iterators, and objects of the function that nothing else holds.
+    waits for the result of a call: not in a function that a built-in function called, nor in a generator or the handler of
+    an exception. In a block of `no_grad` the program of the rest begins with calls not recorded, and ends as the block
+    does; blocks of autocast and inference mode are left behind a part and entered again before the next (`blocks.py`). All
+    that the rest needs must be values that a program can give (numbers, tensors, lists of them, objects from outside) or
+    can be made anew: functions, iterators, and objects of the function that nothing else holds.
 
     Where a call cannot be split, or a capture is given up for the same reason twice, the next capture does not interpret
     the innermost call around it at which it can be (`foreign`), and is split there. A function without such a place runs
@@ -28,7 +28,9 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
+from rushlight.compiler.blocks import modes, set_modes
 from rushlight.compiler.compiled import Compiled, recorded
 from rushlight.compiler.guards import constant
 from rushlight.compiler.instructions import end_loop
@@ -100,15 +102,20 @@ class Rest(Compiled):
         """The rest, behind a call that was split."""
         self.root.rests += 1
         grad = thread.grad = self.layout.grad
+        self.layout.modes.enter()
         try:
             r = o.f(*o.args, **o.kwargs)
         except BaseException as e:
             return go_on(self.layout.frames_of(o.values), Watch(), None, e)
+        nesting = autocast_mode._state.nesting
         try:
             return self(r, *o.values)
-        except BaseException:
-            if thread.grad == grad:  # a program raised, not the frames, which end their blocks
+        except BaseException:  # did a program raise, or the frames, which end their blocks?
+            if thread.grad == grad:
                 thread.grad = self.layout.grad_after
+            inside = (self.layout.modes.inside, nesting) == (modes(), autocast_mode._state.nesting)
+            if inside and self.layout.modes.told[2:] != (0, 0):
+                self.layout.modes.leave()
             raise
 
     def led(self, o: Onward) -> Onward:
@@ -121,6 +128,9 @@ class Rest(Compiled):
                 c.found(v)
             given = [taken(c, f"args[{k}]", v) for k, v in enumerate(args)]
             c.grad_after = self.layout.grad_after
+            c.outside_modes = self.layout.modes.outside
+            c.modes_after = c.outside_modes[:3]
+            c.leaves = self.layout.modes if self.layout.modes.told[2:] != (0, 0) else None
             frames = self.layout.frames_of(given[1:], c.new)
             for o in self.layout.iterated(given[1:]):
                 c.guard_contents(o)
@@ -163,7 +173,7 @@ def taken(c: Capture, expression: str, v: Any) -> Any:
 def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Callable[[], Any]:
     """Keep a program of what came before the call at which a capture ended. Returns what goes on with that call."""
     made: list[Any] = []
-    thread.grad = c.state[0]
+    thread.grad, here = c.state[0], modes()
 
     def make() -> Program:
         try:
@@ -171,10 +181,11 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
             steps = [(x.args, x.kwargs) for x in c.recorder.waiting_steps()]
             away = reached([call, steps], c.inside)
             layout = Layout(s.frames, c, away, s.grad)
+            set_modes(layout.modes.outside)
             values = tuple(layout.values)
             layout.forget()
             rest = rest_of(before, layout)
-            made[:] = rest, (*call, values)
+            made[:] = rest, (*call, values), layout.modes
             return Program(c, made[1], before.backend, rest)
         except Stop as e:
             c.sites = sites(s.frames)[1:]
@@ -182,10 +193,13 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
 
     if before.keep_program(c, make, alike, sizes) is not None:
         before.root.reasons.append(s.reason)
-        rest, (f, args, kwargs, values) = made
+        rest, (f, args, kwargs, values), left = made
+        left.leave()
         if not c.variables:
             return lambda: Onward(rest, f, args, kwargs, values)
         return lambda: Onward(rest, f, plain(args), plain(kwargs), plain(values))
+
+    set_modes(here)
 
     def as_written() -> Any:
         thread.grad = s.grad
