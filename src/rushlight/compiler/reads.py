@@ -421,7 +421,8 @@ class Reads(Watch):
                     return self.special_operation(f, operands)
                 given, operands = operands, self.operands(f.__name__, operands)
                 self.refuse_runtime(f, operands)
-                any(map(self.contents_deep, operands))
+                for v in operands:
+                    self.contents_deep(v)
                 return keep_numbers(f(*operands), given, operands)
             elif not all(map(constant, operands)):
                 if any(map(self.is_runtime, operands)):
