@@ -232,6 +232,20 @@ def fully_sharded():
     loss_of(out.float(), y).backward()
     assert out.dtype is torch.bfloat16
     assert {p.grad.dtype for p in narrow.parameters()} == {torch.float32}
+    for use_orig_params in (False, True):
+        sharded, alone = made(kinds[0], use_orig_params), model()
+        sharded(torch.ones(2, 6)).sum().backward()
+        before = [*sharded.parameters()]
+        for net in (sharded, alone):
+            net.double()
+            net(torch.ones(2, 6, dtype=torch.float64)).square().sum().backward()
+            net.zero_grad()
+            net(torch.ones(2, 6, dtype=torch.float64)).square().sum().backward()
+            torch.optim.SGD(net.parameters(), 0.1).step()
+        assert all(p is q for p, q in zip(sharded.parameters(), before))
+        assert {p.grad.dtype for p in before if p.grad is not None} == {torch.float64}
+        for name, value in sharded.state_dict().items():
+            torch.testing.assert_close(value, alone.state_dict()[name])
     with pytest.raises(ValueError, match="Must flatten tensors with uniform dtype"):
         FSDP(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()))
 

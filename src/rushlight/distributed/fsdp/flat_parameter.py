@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import rushlight
@@ -140,6 +141,25 @@ class FlatParameter(ShardedParameter):
                     module._parameters.pop(name, None)
             self.module._parameters[NAME] = self.sharded
         self.place(self.sharded)
+
+    @contextmanager
+    def converted(self, fn: Callable[[Tensor], Tensor]) -> Iterator[None]:
+        """A block in which modules convert what they have by `fn`; their parts of the row are converted with the row."""
+        if not self.use_orig_params:
+            yield
+            return
+        for original in self.originals:
+            self._give(original, None)
+        try:
+            yield
+            with rushlight.no_grad():
+                self.sharded.data = fn(self.sharded.data)
+                for original, part in zip(self.originals, self._parts):
+                    gradient, part.grad = part.grad, None
+                    part.data = self.part(self.sharded.data, original)
+                    part.grad = None if gradient is None else fn(gradient)
+        finally:
+            self.place(self.sharded)
 
     # -- what the sharded parameter has ------------------------------------------------------------
 

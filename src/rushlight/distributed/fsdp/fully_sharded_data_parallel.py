@@ -238,11 +238,10 @@ class FullyShardedDataParallel(Module):
         with self.summon_full_params(self):
             return super().apply(fn)  # type: ignore[return-value]
 
-    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         self._group.reshard()
-        if self._flat is not None and self._flat.use_orig_params:
-            raise NotImplementedError("to() of FullyShardedDataParallel with use_orig_params")
-        return super()._apply(*args, **kwargs)
+        with contextlib.nullcontext() if self._flat is None else self._flat.converted(fn):
+            return super()._apply(fn, recurse)
 
     # -- whole parameters --------------------------------------------------------------------------
 
