@@ -800,7 +800,7 @@ def test_workers_take_part(bodies):
 
 @pytest.mark.skipif(not LINUX, reason="workers are for Linux")
 def test_small_jobs_are_not_shared_while_workers_are_far(bodies):
-    """Where no answer is soon enough, a job of few chunks has one runner, but for each that follows on the question."""
+    """Where no answer is soon enough, a job of a grain of NEAR more has one runner, but for each that follows on the question."""
     settings.set_num_threads(2)
     of = threads._native()
     spins, ticks = of._pace()
@@ -811,7 +811,7 @@ def test_small_jobs_are_not_shared_while_workers_are_far(bodies):
             run(bodies["count"], a, 2, 1)
         found = []
         for _ in range(100):
-            run(bodies["runner"], a, 4, 1)
+            run(bodies["runner"], a, 4, 1 + NEAR)
             found.append(len({*a[:4].tolist()}))
         assert found.count(1) >= 98
         a[:] = 0

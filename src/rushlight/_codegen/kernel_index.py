@@ -201,9 +201,9 @@ FUNCTIONS = {
         "OPERANDS:constant:2 PLACES:constant:3 SIZES:constant:5 "
         "fused:kernel:address=i64,items=Header,kind=Header,plan=Ptr[i64],numbers=Ptr[i64],refused=Ptr[i64] "
         "row:entry:CHAIN,at=Ptr[i64],steps=Ptr[i64],numbers=Ptr[i64],start=i64,end=i64 value:inline: ",
-    "gemm": "ADD:constant:1 BIAS:constant:2 CHUNKS:constant:8 DEPTH:constant:512 FAR:constant:262144 "
-        "FEW:constant:524288 HIGH:constant:192 LAST:constant:4 PANELS:constant:262144 SCALE:constant:3 "
-        "SET:constant:0 SMALL:constant:131072 added:inline: block:routine: block_packed:routine: "
+    "gemm": "ADD:constant:1 BIAS:constant:2 BRIEF:constant:2097152 CHUNKS:constant:8 DEPTH:constant:512 "
+        "FAR:constant:262144 FEW:constant:524288 HIGH:constant:192 LAST:constant:4 PANELS:constant:262144 "
+        "SCALE:constant:3 SET:constant:0 SMALL:constant:131072 added:inline: block:routine: block_packed:routine: "
         "convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: finish:routine: "
         "joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 matrix_at:routine: pack:routine: "
         "pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
@@ -531,7 +531,7 @@ FUNCTIONS = {
     "unchanged": "FIRST:constant:3 ITEM:constant:3 ITEMS:constant:1 NO:constant:0 TWIN:constant:3 TWINS:constant:2 "
         "WORD:constant:2 WORDS:constant:0 YES:constant:1 holds:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
         "spread:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 table_of:inline: ",
-    "update": "FEW:constant:65536 GRAIN:constant:16384 SHARE:constant:4096 "
+    "update": "GRAIN:constant:16384 SHARE:constant:4096 "
         "lengths:kernel:T,items=Header,kind=Header,dtype=Header,parts=Ptr[R],out=Ptr[R],n=i64 plain:inline: "
         "update:kernel:RULE,T,items=Header,kind=Header,dtype=Header,constants=Ptr[C],refused=Ptr[i64],n=i64 ",
     "winograd": "AHEAD:constant:8 GAP:constant:16 ROOM:constant:491520 add_products:routine: combined:inline: "

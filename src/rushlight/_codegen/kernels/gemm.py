@@ -26,6 +26,7 @@ PANELS = 1 << 18  # bytes of panels of B that are packed at once: they lie in th
 CHUNKS = 8  # that a large product is cut into at least
 SMALL = 131072  # multiplications from which a product is cut in two
 FEW = 524288  # and from which in several
+BRIEF = 1 << 21  # with fewer it is over before a thread that sleeps comes
 HIGH = 192  # bytes of a column of A that are packed at once: three lines of the cache
 FAR = 1 << 18  # bytes from which a row of A spreads over more pages than a processor finds at once
 SET, ADD, BIAS, SCALE = 0, 1, 2, 3  # C: the product; C or a row + alpha * it; alpha * it
@@ -394,7 +395,9 @@ def cut(m, n, k, batch, spans, a_far, W, MR, GROUP):
     down = rounded_up(m, height) // height
     grain = max(SMALL * (pieces * down * spans) // (m * n * k), 1)
     if work < FEW:
-        grain = max(grain // 2, 1) + NEAR
+        grain = max(grain // 2, 1)
+    if work < BRIEF:
+        grain += NEAR
     return group, pieces, height, down, grain
 
 

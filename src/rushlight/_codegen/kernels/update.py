@@ -42,7 +42,7 @@ from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64, of
 
 GRAIN = 16384  # elements in a chunk
-FEW, SHARE = 65536, 4096  # a parameter of so many elements; how many a thread takes at a time
+SHARE = 4096  # elements of a parameter of no more than GRAIN that a thread takes at a time
 WHOLE = abi.C_CONTIGUOUS | abi.ALIGNED | abi.WRITEABLE
 
 
@@ -247,7 +247,7 @@ def update(
         refused[1 + j] = i64(0)
         if fits:
             data = [bits(a, Ptr[T]) for a in at]
-            grain = i64(SHARE) if sizes[0] >= FEW else i64(SHARE + NEAR)
+            grain = i64(GRAIN) if sizes[0] > GRAIN else i64(SHARE + NEAR)
             for lo, hi in parallel(sizes[0], grain):
                 known = [constants[k] for k in range(RULE.constants)]
                 for i in lanes(lo, hi):
