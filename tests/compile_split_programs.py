@@ -824,3 +824,22 @@ def split_in_blocks_that_an_error_ends():
         return y, modes_that_are_on()
 
     return f, [(R(n, 4),) for n in (3, 3, 7, 3, 8, 8, 7, 3)]
+
+
+@program
+def split_in_passes_of_many_ways():
+    net, loader = nn.Linear(4, 8), batches(40)
+
+    def f(x):
+        total = 0.0
+        for batch, _ in loader:
+            y = net(batch).sin().sum(0)
+            if y[0] > 0:
+                total += 1
+            if y[1] > 0:
+                total -= y[2].item()
+            if y[2] > 0:
+                x = x + y.detach()[:3]
+        return total, x
+
+    return f, [(R(3),) for _ in range(4)]

@@ -45,7 +45,7 @@ from rushlight.core.tensor import Tensor
 if TYPE_CHECKING:
     from rushlight.compiler.capture import Capture
 
-MOST_ALIKE = 3  # programs of a rest for one size of its values
+MOST_ALIKE = 8  # programs of a rest for one size of its values
 MOST_INTERPRETED = 16  # calls of rests without a program, of one function; and one of 64 of all
 
 
