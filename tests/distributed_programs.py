@@ -516,6 +516,32 @@ def optimizers_in_backward():
         hooks._OptimizerHookState(torch.optim.Adam)
 
 
+def converted_after_wrapping():
+    """Averages have the dtype that parameters have now, all their bits; of some parameters alone it is refused."""
+    from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    rank, size = start()
+    for view, hook in ((False, False), (True, False), (False, True)):
+        torch.manual_seed(0)
+        inside = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+        parallel = torch.nn.parallel.DistributedDataParallel(inside, gradient_as_bucket_view=view)
+        if hook:
+            parallel.register_comm_hook(None, default_hooks.allreduce_hook)
+        parallel(torch.ones(1, 3)).sum().backward()
+        parallel.double().zero_grad()
+        parallel(torch.full((1, 3), rank + 1 / 3, dtype=torch.float64)).sum().backward()
+        mean = (size - 1) / 2 + 1 / 3
+        expected = inside[1].weight.detach().sum(0)[:, None].expand(4, 3) * mean
+        torch.testing.assert_close(inside[0].weight.grad, expected, rtol=1e-14, atol=0)
+    pair = torch.nn.ParameterList([torch.ones(2), torch.ones(2)])
+    module = torch.nn.Module()
+    module.pair, module.forward = pair, lambda x: (pair[0] * x).sum() + (pair[1] * x).sum()
+    parallel = torch.nn.parallel.DistributedDataParallel(module)
+    pair[0].data = pair[0].data.double()
+    with pytest.raises(RuntimeError, match="the same other dtype"):
+        parallel(torch.ones(2)).backward()
+
+
 def bits_of_averages():
     """Averages are the sums of shares in the order of ranks, bit for bit, with machine code and without; what users' hooks
     do to a gradient counts, whenever they were registered; what is done to it between is lost, as messages would."""

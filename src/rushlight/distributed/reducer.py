@@ -44,6 +44,7 @@ class GradBucket:
     def __init__(self, index: int, parameters: list[Tensor], last: bool, sparse: bool) -> None:
         self._index, self._parameters, self._last = index, parameters, last
         self.sparse = sparse  # it has one gradient, a sparse tensor, which is its row
+        self.dtype = parameters[0].dtype
         count = 0 if sparse else sum(p.numel() for p in parameters)
         self._buffer = rushlight.zeros(count, dtype=parameters[0].dtype)
         self._gradients = self.views(self._buffer)
@@ -148,15 +149,15 @@ class Reducer:
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.buckets: list[GradBucket] = []
         self.place: dict[int, tuple[GradBucket, int, int]] = {}
-        for row in bucket_indices:
-            members, last = [params[k] for k in row], len(self.buckets) == len(bucket_indices) - 1
-            if any(each.dtype is not members[0].dtype for each in members):
-                raise RuntimeError("All parameters in a bucket must have the same dtype.")
-            sparse = bool(expect_sparse_gradients) and expect_sparse_gradients[row[0]]
-            bucket = GradBucket(len(self.buckets), members, last, sparse)
-            for k, each in enumerate(members):
-                self.place[id(each)] = (bucket, k, len(self.place))
-            self.buckets.append(bucket)
+        self.shared: SharedRows | None = None
+        self.turn = 0
+        self.read: Any = (
+            None  # where rows have one turn: a request that is done when all have read them
+        )
+        self._make([
+            ([params[k] for k in row], bool(expect_sparse_gradients) and expect_sparse_gradients[row[0]])
+            for row in bucket_indices
+        ])  # fmt: skip
         self.hook: tuple[Any, Callable] | None = None
         self.averaged: Callable[[Sequence[Tensor]], None] | None = (
             None  # is told the parameters of each bucket whose averages have become their gradients
@@ -165,13 +166,6 @@ class Reducer:
         # forwards of a module that trains since the last reduction, and of those before it how many had no backward
         self.forwards = self.ahead = 0
         self.iterations, self.error = 0, ""
-        self.shared: SharedRows | None = None
-        self.turn = 0
-        self.read: Any = (
-            None  # where rows have one turn: a request that is done when all have read them
-        )
-        if not gradient_as_bucket_view and isinstance(self.group, MPIProcessGroup):
-            self.shared = share(self.buckets, self.group)  # views stay, and are reduced in place
         self.divisor = self.group.size()
         self.used = rushlight.zeros(len(self.place), dtype=rushlight.int32)
         self.used_before: set[int] = set()  # what had a gradient in backwards without reduction
@@ -180,6 +174,21 @@ class Reducer:
             if id(each) in self.place:
                 leaf = edge_of(each)
                 leaf.reduced = (*leaf.reduced, self.ready)
+
+    def _make(self, rows: Sequence[tuple[list[Tensor], bool]]) -> None:
+        """Make the buckets: their parameters, and whether the gradient is sparse."""
+        self.buckets, self.place = [], {}
+        for members, sparse in rows:
+            if any(each.dtype is not members[0].dtype for each in members):
+                raise RuntimeError("All parameters in a bucket must have the same dtype.")
+            last = len(self.buckets) == len(rows) - 1
+            bucket = GradBucket(len(self.buckets), members, last, sparse)
+            for k, each in enumerate(members):
+                self.place[id(each)] = (bucket, k, len(self.place))
+            self.buckets.append(bucket)
+        self.shared, self.turn, self.read = None, 0, None
+        if not self.gradient_as_bucket_view and isinstance(self.group, MPIProcessGroup):
+            self.shared = share(self.buckets, self.group)  # views stay, and are reduced in place
 
     def failed(self, text: str, kind: type[Exception] = RuntimeError) -> Exception:
         """An error, whose text is kept."""
@@ -215,6 +224,8 @@ class Reducer:
                 "participate in calculating loss."
             )
         self.wait_for_readers()
+        if any(b._parameters[0].dtype is not b.dtype for b in self.buckets):  # module.double()
+            self._make([(b._parameters, b.sparse) for b in self.buckets])
         self.active, self.next = True, 0
         self.ahead = 0
         if self.find_unused_parameters:
@@ -237,6 +248,10 @@ class Reducer:
 
     def put(self, gradient: Tensor, place: Tensor) -> None:
         """Write this process's share of the average into its bucket; all of a gradient for a communication hook."""
+        if gradient._array.dtype != place._array.dtype:
+            raise self.failed(
+                f"a gradient of {gradient.dtype} in a bucket of {place.dtype}: give all parameters of a module the same other dtype"
+            )
         if self.hook is None:
             with np.errstate(all="ignore"):
                 np.multiply(gradient._array, 1 / self.divisor, out=place._array, casting="unsafe")

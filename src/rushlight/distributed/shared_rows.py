@@ -116,6 +116,10 @@ class SharedGradients:
             )
         for j in left:
             k = numbers[j]
+            if gradients[j]._array.dtype != self.dtype:
+                raise RuntimeError(
+                    f"a gradient of {gradients[j].dtype} in a bucket of {self.dtype}: give all parameters of a module the same other dtype"
+                )
             with np.errstate(all="ignore"):
                 np.multiply(gradients[j]._array, factor, out=self.own[k], casting="unsafe")
             self.items[k * self.count + self.rank], self.versions[k] = self.own[k], None
