@@ -276,6 +276,19 @@ def test_arguments_of_other_kinds(call, said):
         call()
 
 
+def test_names_of_parameters_are_those_of_2_13(tmp_path):
+    layer, x = torch.nn.Linear(3, 2), torch.ones(1, 3)
+    zero = {"weight": torch.zeros(2, 3), "bias": torch.zeros(2)}
+    assert not torch.func.functional_call(layer, parameter_and_buffer_dicts=zero, args=x).any()
+    program = torch.export.export(layer, (x,), prefer_deferred_runtime_asserts_over_guards=True)
+    torch.export.save(program, tmp_path / "p.pt2", opset_version=None, pickle_protocol=2)
+    torch.export.load(tmp_path / "p.pt2", expected_opset_version=None)
+    torch.profiler.tensorboard_trace_handler(str(tmp_path), use_python_export=True)
+    assert not torch.nn.parameter.is_lazy(param=x)
+    assert torch.nn.ModuleList([layer]).pop(key=0) is layer
+    assert not torch.no_grad(orig_func=torch.is_grad_enabled)()
+
+
 def test_split_has_its_own_name_for_sizes():
     assert [p.shape for p in X.split(split_size=2, dim=1)] == [(2, 2), (2, 1)]
     assert [p.shape for p in torch.split(X, split_size_or_sections=[1, 2], dim=1)] == [

@@ -80,9 +80,9 @@ class no_grad(Switch):
     False
     """
 
-    def __new__(cls, function: Callable | None = None) -> Any:
+    def __new__(cls, orig_func: Callable | None = None) -> Any:
         self = object.__new__(cls)
-        return self if function is None else self(function)
+        return self if orig_func is None else self(orig_func)
 
     def __init__(self) -> None:
         self.before: list[bool] = []

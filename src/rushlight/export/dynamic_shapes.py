@@ -179,4 +179,12 @@ def fit(values: list, sizes: dict[str, list[int]]) -> Expression | None:
     return None
 
 
+declare(
+    "no-op", "Sizes are found by comparison, without asserts.", "torch.export",
+    "export(prefer_deferred_runtime_asserts_over_guards=)",
+)  # fmt: skip
+declare(
+    "no-op", "There is one format of files.", "torch.export",
+    "save(opset_version=) save(pickle_protocol=) load(expected_opset_version=)",
+)  # fmt: skip
 declare("emulated", "It is dynamic, or static where that fails.", "torch.export", "Dim.AUTO")

@@ -46,8 +46,18 @@ _REFUSED = frozenset(
 )
 
 
-def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = None) -> None:
-    """Write a program to a file (a path or a file object), by custom with the ending `.pt2`."""
+def save(
+    ep: ExportedProgram,
+    f: Any,
+    *,
+    extra_files: dict[str, Any] | None = None,
+    opset_version: dict[str, int] | None = None,
+    pickle_protocol: int = 2,
+) -> None:
+    """Write a program to a file (a path or a file object), by custom with the ending `.pt2`.
+
+    `opset_version` and `pickle_protocol` are accepted and have no effect.
+    """
     if not isinstance(ep, ExportedProgram):
         raise TypeError(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
@@ -84,8 +94,16 @@ def save(ep: ExportedProgram, f: Any, *, extra_files: dict[str, Any] | None = No
     )
 
 
-def load(f: Any, *, extra_files: dict[str, Any] | None = None) -> ExportedProgram:
-    """Read a program that `save` wrote. RuntimeError for a file that is none."""
+def load(
+    f: Any,
+    *,
+    extra_files: dict[str, Any] | None = None,
+    expected_opset_version: dict[str, int] | None = None,
+) -> ExportedProgram:
+    """Read a program that `save` wrote. RuntimeError for a file that is none.
+
+    `expected_opset_version` is accepted and has no effect.
+    """
     content = rushlight.load(f, weights_only=True)
     if not isinstance(content, dict) or not isinstance(content.get("program"), str):
         raise RuntimeError("this file holds no exported program")

@@ -45,6 +45,7 @@ __all__ = ["export"]
 def export(
     mod: Module, args: tuple, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
     strict: bool = False, preserve_module_call_signature: tuple = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:  # fmt: skip
     """The graph of what a module does for inputs like these, with all that it needs.
 

@@ -25,10 +25,13 @@ from rushlight.dispatch.captures import Captures, Unwatched, alias, allow, remem
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
 from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
 from rushlight.func.batching import vmap
-from rushlight.func.modules import replace_all_batch_norm_modules_, stack_module_state
+from rushlight.func.modules import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
 from rushlight.func.rearrangement import rearrange
 from rushlight.func.writes import functionalize
-from rushlight.nn.utils.stateless import functional_call
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [

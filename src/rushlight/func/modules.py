@@ -1,4 +1,4 @@
-"""Modules for function transforms: the state of several stacked, and batch norms without state."""
+"""Modules for function transforms: called with other state, the state of several stacked, and batch norms without state."""
 
 from __future__ import annotations
 
@@ -6,8 +6,31 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
+from rushlight.nn.utils import stateless
 
-__all__ = ["replace_all_batch_norm_modules_", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
+
+
+def functional_call(
+    module: torch.nn.Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with the tensors of a dictionary, or of several, in place of its parameters and buffers.
+
+    >>> import rushlight as torch
+    >>> layer = torch.nn.Linear(2, 1)
+    >>> weights = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+    >>> torch.func.functional_call(layer, weights, (torch.ones(1, 2),))
+    tensor([[2.]])
+    """
+    return stateless.functional_call(
+        module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
 
 
 def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -97,10 +97,10 @@ class _Numbered(Module):
         self._modules = {str(i): module for i, module in enumerate(modules)}
         return self
 
-    def pop(self, index: Any = -1) -> Module:
+    def pop(self, key: Any = -1) -> Module:
         """Take a module out and return it."""
-        module = self[index]
-        del self[index]
+        module = self[key]
+        del self[key]
         return module
 
 

@@ -232,9 +232,9 @@ def clear_grad(param: Tensor, set_to_none: bool) -> None:
     grad.zero_()
 
 
-def is_lazy(tensor: Any) -> bool:
+def is_lazy(param: Any) -> bool:
     """True if a parameter or buffer has no shape yet."""
-    return isinstance(tensor, UninitializedTensorMixin)
+    return isinstance(param, UninitializedTensorMixin)
 
 
 _plain_classes.update((Parameter, Buffer))

@@ -71,7 +71,10 @@ def schedule(
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str,
+    worker_name: str | None = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
 ) -> Callable:
     """An `on_trace_ready` handler that writes each trace to a new file in `dir_name`."""
 
@@ -93,6 +96,10 @@ declare(
 )  # fmt: skip
 declare(
     "no-op", "Modules are not in the table.", "torch.profiler", "profile(with_modules=)",
+)  # fmt: skip
+declare(
+    "no-op", "There is one way to write a trace.", "torch.profiler",
+    "tensorboard_trace_handler(use_python_export=)",
 )  # fmt: skip
 
 
