@@ -791,11 +791,10 @@ def test_a_job_inside_of_a_job(bodies):
 def test_workers_take_part(bodies):
     """Two threads that both count to see each other: without a second one nobody would."""
     settings.set_num_threads(2)
-    before = len(os.listdir("/proc/self/task"))
     a = np.zeros(1, np.int64)
     run(bodies["slow"], a, 8, 1)
     assert a[0] == 8 * 20_000
-    assert len(os.listdir("/proc/self/task")) >= max(before, 2)
+    assert len(os.listdir("/proc/self/task")) >= 2  # threads of others may have ended meanwhile
 
 
 @pytest.mark.skipif(not LINUX, reason="workers are for Linux")
