@@ -27,7 +27,7 @@ def atan2_rule(
     g: Tensor, input: Tensor, other: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     size = input * input + other * other
-    inverse = size.reciprocal().where(size != 0, 0)
+    inverse = size.reciprocal().masked_fill(size == 0, 0)
     return (
         g * other * inverse if needs[0] else None,
         g * -input * inverse if needs[1] else None,
