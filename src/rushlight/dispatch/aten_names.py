@@ -197,6 +197,7 @@ GRADIENTS = {
     "copysign": "mul",
     "cummax": "cummaxmin_backward",
     "cummin": "cummaxmin_backward",
+    "internal.c2r": "_fft_r2c",
     "relu": "threshold_backward",
     **dict.fromkeys(
         "_dim.max _dim.median _dim.min _dim.nanmedian kthvalue mode topk".split(),
