@@ -5,8 +5,8 @@ import threading
 import pytest
 
 import rushlight as torch
-from rushlight.compiler import call_lists
-from rushlight.compiler.lowering import build
+from rushlight.compiler.lowering import call_lists
+from rushlight.compiler.lowering.lowering import build
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, make_fx
 
 F = torch.nn.functional

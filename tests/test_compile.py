@@ -30,11 +30,11 @@ import rushlight as torch
 from compile_programs import PROGRAMS
 from rushlight import nn
 from rushlight.compiler import compiled
+from rushlight.compiler.capture.interpreter import Watch, frame_of, run
+from rushlight.compiler.capture.native_guards import Walk
+from rushlight.compiler.capture.reads import state
 from rushlight.compiler.compiled import Compiled
-from rushlight.compiler.interpreter import Watch, frame_of, run
 from rushlight.compiler.program import Program
-from rushlight.compiler.reads import state
-from rushlight.compiler.walked import Walk
 from rushlight.nn import functional as F
 from rushlight.utils._pytree import tree_flatten
 

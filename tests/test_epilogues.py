@@ -5,7 +5,7 @@ import copy
 import pytest
 
 import rushlight as torch
-from rushlight.compiler.lowering import build
+from rushlight.compiler.lowering.lowering import build
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, make_fx
 
 F, nn = torch.nn.functional, torch.nn

@@ -6,7 +6,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import rushlight as torch
-from rushlight.compiler.lowering import build
+from rushlight.compiler.lowering.lowering import build
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, make_fx
 
 UNARY = (

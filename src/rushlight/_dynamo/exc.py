@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from rushlight.compiler import InvalidBackend
-from rushlight.compiler.steps import FailOnRecompileLimitHit, RecompileError, Unsupported
+from rushlight.compiler.capture.steps import FailOnRecompileLimitHit, RecompileError, Unsupported
 
 __all__ = [
     "FailOnRecompileLimitHit", "InvalidBackend", "RecompileError", "TorchDynamoException", "Unsupported", "UserError",

@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     import rushlight
-    from rushlight.compiler.object_file import NotBuilt
+    from rushlight.compiler.lowering.object_file import NotBuilt
 
     try:
         program = rushlight.export.load(options.program)

@@ -1,4 +1,8 @@
-"""`torch.compiler` and `torch.compile`: functions as programs, see capture.py, guards.py, program.py, lowering.py."""
+"""`torch.compiler` and `torch.compile`: functions as programs.
+
+`capture/` interprets the first call of a function, `lowering/` makes machine code of the graphs, program.py joins both,
+compiled.py chooses the program of a call, and splits.py has what follows a call that no program holds.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +211,7 @@ def build(
         const float *input_1 /* [4][3] */,
         float *output0 /* [4][2] */)
     """
-    from rushlight.compiler import object_file
+    from rushlight.compiler.lowering import object_file
 
     return object_file.build(program, path, name=name, weights=weights, picture=picture)
 

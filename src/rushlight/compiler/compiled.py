@@ -21,15 +21,14 @@ from typing import Any
 
 from rushlight.amp import autocast_mode
 from rushlight.autograd.state import active, thread
-from rushlight.compiler import (  # noqa: F401 - the interpreter finds them
+from rushlight.compiler.capture import (  # noqa: F401 - the interpreter finds them
     instructions,
     instructions_objects,
 )
-from rushlight.compiler.capture import Capture, is_operator
-from rushlight.compiler.interpreter import Frame, frame_of, run
-from rushlight.compiler.program import Program
-from rushlight.compiler.reads import state
-from rushlight.compiler.steps import (
+from rushlight.compiler.capture.capture import Capture, is_operator
+from rushlight.compiler.capture.interpreter import Frame, frame_of, run
+from rushlight.compiler.capture.reads import state
+from rushlight.compiler.capture.steps import (
     FailOnRecompileLimitHit,
     Onward,
     RecompileError,
@@ -38,8 +37,9 @@ from rushlight.compiler.steps import (
     Unsupported,
     plain,
 )
+from rushlight.compiler.program import Program
+from rushlight.compiler.rollback import UNSEEN
 from rushlight.compiler.switches import switches
-from rushlight.compiler.taking_back import UNSEEN
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.transforms import opened
 from rushlight.nn.module import Module
@@ -269,7 +269,7 @@ class Compiled:
 
     def captured(self, args: tuple, kwargs: dict, sizes: Any) -> Any:
         """Carry out the call, and make a program of it."""
-        from rushlight.compiler import rest  # a Rest is a Compiled
+        from rushlight.compiler import splits  # a Rest is a Compiled
 
         carry_out = self.beginning(args, kwargs)
         if carry_out is None or not self.lock.acquire(blocking=False):
@@ -285,7 +285,7 @@ class Compiled:
             try:
                 result = carry_out(c)
             except Split as s:
-                go_on = rest.split(self, c, s, alike, sizes)
+                go_on = splits.split(self, c, s, alike, sizes)
             except Exception:
                 self.raised += 1
                 if self.raised >= MOST_RAISED:

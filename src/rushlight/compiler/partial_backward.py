@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.compiler.calls import call_of
-from rushlight.compiler.steps import Stop
+from rushlight.compiler.capture.steps import Stop
+from rushlight.compiler.lowering.calls import call_of
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node, map_arg
 

@@ -14,14 +14,11 @@ from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Node, Output, freed, node_and_output, stale, version_of
 from rushlight.autograd.state import thread, unreached
 from rushlight.autograd.views import edge_of
-from rushlight.compiler import lowering
-from rushlight.compiler.consumed import consumed, ended_at, kind_of, saving_nodes
-from rushlight.compiler.guards import Apart, evaluate, sharing
-from rushlight.compiler.partial_backward import Backward
-from rushlight.compiler.recording import Segment
-from rushlight.compiler.steps import Decision, Onward, Step, Stop
-from rushlight.compiler.taking_back import TakesBack
-from rushlight.compiler.templates import (
+from rushlight.compiler.capture.consumed import consumed, ended_at, kind_of, saving_nodes
+from rushlight.compiler.capture.guards import Apart, evaluate, sharing
+from rushlight.compiler.capture.recording import Segment
+from rushlight.compiler.capture.steps import Decision, Onward, Step, Stop
+from rushlight.compiler.capture.templates import (
     Constant,
     Container,
     Made,
@@ -31,6 +28,9 @@ from rushlight.compiler.templates import (
     made_in,
     template,
 )
+from rushlight.compiler.lowering import lowering
+from rushlight.compiler.partial_backward import Backward
+from rushlight.compiler.rollback import TakesBack
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.fx import Graph
 from rushlight.nn.module import Module
@@ -38,9 +38,9 @@ from rushlight.nn.module import Module
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rushlight.compiler.capture import Capture
-    from rushlight.compiler.recording import Recorder
-    from rushlight.compiler.rest import Rest
+    from rushlight.compiler.capture.capture import Capture
+    from rushlight.compiler.capture.recording import Recorder
+    from rushlight.compiler.splits import Rest
 
 
 class CompiledBackward(Node):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import rushlight
-from rushlight.compiler import lowering
-from rushlight.compiler.fusion import Loop
-from rushlight.compiler.kernel_calls import arranged
-from rushlight.compiler.lowered_steps import named_by
+from rushlight.compiler.lowering import lowering
+from rushlight.compiler.lowering.fusion import Loop
+from rushlight.compiler.lowering.kernel_calls import arranged
+from rushlight.compiler.lowering.lowered_steps import named_by
 from rushlight.fx import Graph, Node
 from rushlight.fx.names import target_name
 from rushlight.viz.memory_plan import Block, memory

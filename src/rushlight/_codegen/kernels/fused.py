@@ -1,6 +1,6 @@
 """Chains of elementwise functions as one loop each, over arrays of any strides.
 
-A chain is traced by `compiler/fusion.py`; its lines are calls of the functions that the kernels of the operators
+A chain is traced by `compiler/lowering/fusion.py`; its lines are calls of the functions that the kernels of the operators
 have for one element. Intermediate results stay in registers. The numbers of a chain are not part of the kernel: they
 come in an array, so that another learning rate compiles nothing.
 """

@@ -4,7 +4,7 @@ Note [Capture]
     The first call of a compiled function is carried out by the interpreter of its bytecode (interpreter.py). Every
     operator runs as always and gives its real result, so that a capture does nothing twice and takes nothing back:
     where something turns up that a program cannot hold (`Capture.stop`), the call simply goes on to its end as it is
-    written; at a call that none can hold it is split instead, see Note [Splits] in rest.py. Meanwhile
+    written; at a call that none can hold it is split instead, see Note [Splits] in splits.py. Meanwhile
 
     - reads of outside objects become guards (guards.py);
     - operators below autograd, backward passes included, become the nodes of a graph (recording.py);
@@ -34,16 +34,16 @@ from rushlight.autograd.engine import as_tuple
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
-from rushlight.compiler.bytecode import INLINED, is_interpreted, module_of
-from rushlight.compiler.changes import Changes, method_of
-from rushlight.compiler.consumed import keep_numbers
-from rushlight.compiler.decisions import has_runtime, is_stream
-from rushlight.compiler.guards import constant
-from rushlight.compiler.handlers import HANDLED, again, made_module
-from rushlight.compiler.interpreter import CALLS, Frame, frame_of, in_frame, looks, run
-from rushlight.compiler.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
-from rushlight.compiler.steps import RUNTIME, is_code, plain
-from rushlight.compiler.templates import PLAIN_NEWS
+from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, module_of
+from rushlight.compiler.capture.changes import Changes, method_of
+from rushlight.compiler.capture.consumed import keep_numbers
+from rushlight.compiler.capture.decisions import has_runtime, is_stream
+from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.handlers import HANDLED, again, made_module
+from rushlight.compiler.capture.interpreter import CALLS, Frame, frame_of, in_frame, looks, run
+from rushlight.compiler.capture.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
+from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
+from rushlight.compiler.capture.templates import PLAIN_NEWS
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.library import CustomOpDef

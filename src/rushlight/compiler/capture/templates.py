@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import rushlight
 from rushlight.autograd.graph import version_of
 from rushlight.autograd.views import View
-from rushlight.compiler.guards import constant
-from rushlight.compiler.steps import RUNTIME, Stop, is_code
+from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.steps import RUNTIME, Stop, is_code
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.compiler.recording import Recorder, Value
+    from rushlight.compiler.capture.recording import Recorder, Value
 
 
 class Outside:

@@ -28,9 +28,9 @@ from rushlight._backends import llvm
 from rushlight._codegen import native
 from rushlight._codegen.kernels.fused import row
 from rushlight._codegen.object_text import ALIGNED, FAR, Buffer, NotBuilt, ObjectText
-from rushlight.compiler import lowering
-from rushlight.compiler.fusion import Loop
-from rushlight.compiler.kernel_calls import KernelCalls, others
+from rushlight.compiler.lowering import lowering
+from rushlight.compiler.lowering.fusion import Loop
+from rushlight.compiler.lowering.kernel_calls import KernelCalls, others
 from rushlight.core.tensor import Tensor
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import InputKind, OutputKind

@@ -24,7 +24,7 @@ from numpy.lib.array_utils import byte_bounds
 from rushlight._backends import llvm
 from rushlight._codegen.kernels import unchanged
 from rushlight.autograd.views import edge_of
-from rushlight.compiler.walked import Walk
+from rushlight.compiler.capture.native_guards import Walk
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.size import Size

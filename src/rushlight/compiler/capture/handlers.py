@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import rushlight
 from rushlight import library
 from rushlight._higher_order_ops.control_flow import asked_of_modes
-from rushlight.compiler.changes import own_setattr_of
-from rushlight.compiler.guards import constant
-from rushlight.compiler.reads import CONTAINERS, changes, has_methods, is_value
-from rushlight.compiler.steps import RUNTIME, is_code, plain
-from rushlight.compiler.templates import plain_instance
+from rushlight.compiler.capture.changes import own_setattr_of
+from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.reads import CONTAINERS, changes, has_methods, is_value
+from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
+from rushlight.compiler.capture.templates import plain_instance
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.nn import hooks
@@ -28,7 +28,7 @@ from rushlight.optim import fused, optimizer
 from rushlight.utils import checkpoint
 
 if TYPE_CHECKING:
-    from rushlight.compiler.capture import Capture
+    from rushlight.compiler.capture.capture import Capture
 
 
 def named(c: Capture, args: tuple) -> tuple:

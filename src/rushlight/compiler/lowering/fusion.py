@@ -30,11 +30,11 @@ from rushlight._codegen import language
 from rushlight._codegen.kernels.fused import FAR, MOST, SIZES, Chain, Line, Operand, row
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.types import Type, b1, bf16, f16, of
-from rushlight.compiler.calls import Call, nodes_in
+from rushlight.compiler.lowering.calls import Call, nodes_in
 from rushlight.fx import Node
 
 if TYPE_CHECKING:
-    from rushlight.compiler.lowering import Layout, Program
+    from rushlight.compiler.lowering.lowering import Layout, Program
 
 MOST_CALLS = 64
 WAITING = 1 << 16  # bytes of inputs that wait for the last call of a group, from which they count

@@ -25,15 +25,15 @@ import numpy as np
 from rushlight._codegen.kernels import call_list
 from rushlight._codegen.kernels.fused import fused
 from rushlight._codegen.object_text import Place
-from rushlight.compiler.calls import NESTED, Call, nodes_in
-from rushlight.compiler.fusion import Loop, dense
-from rushlight.compiler.kernel_calls import arranged, function_of, places_in, room
-from rushlight.compiler.lowered_steps import View, named_by
-from rushlight.compiler.lowering import LARGE, address
-from rushlight.compiler.step_calls import Refused, StepCalls, found_calls, operands
+from rushlight.compiler.lowering.calls import NESTED, Call, nodes_in
+from rushlight.compiler.lowering.fusion import Loop, dense
+from rushlight.compiler.lowering.kernel_calls import arranged, function_of, places_in, room
+from rushlight.compiler.lowering.lowered_steps import View, named_by
+from rushlight.compiler.lowering.lowering import LARGE, address
+from rushlight.compiler.lowering.step_calls import Refused, StepCalls, found_calls, operands
 
 if TYPE_CHECKING:
-    from rushlight.compiler.lowering import Layout, Program
+    from rushlight.compiler.lowering.lowering import Layout, Program
     from rushlight.fx import Node
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.compiler.decisions import Decisions
-from rushlight.compiler.reads import CONTAINERS, is_key
+from rushlight.compiler.capture.decisions import Decisions
+from rushlight.compiler.capture.reads import CONTAINERS, is_key
 from rushlight.core.tensor import Tensor
 
 IN_PLACE = frozenset([

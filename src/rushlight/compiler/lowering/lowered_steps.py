@@ -11,11 +11,11 @@ import numpy as np
 
 from rushlight._codegen import view_entry
 from rushlight._codegen.view_entry import DIMS
-from rushlight.compiler.calls import Call, nodes_in
-from rushlight.compiler.fusion import Groups, Loop, target
+from rushlight.compiler.lowering.calls import Call, nodes_in
+from rushlight.compiler.lowering.fusion import Groups, Loop, target
 
 if TYPE_CHECKING:
-    from rushlight.compiler.lowering import Program
+    from rushlight.compiler.lowering.lowering import Program
     from rushlight.fx import Node
 
 

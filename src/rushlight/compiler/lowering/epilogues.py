@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight._backends import cpu as xp
-from rushlight.compiler.calls import TRAINING, Call, dtype_of
+from rushlight.compiler.lowering.calls import TRAINING, Call, dtype_of
 from rushlight.core.dtype_sets import FULL
 from rushlight.fx import Node
 

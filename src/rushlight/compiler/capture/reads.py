@@ -14,12 +14,12 @@ from typing import Any
 import rushlight
 from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
-from rushlight.compiler import recording
-from rushlight.compiler.blocks import modes as modes_of_blocks
-from rushlight.compiler.consumed import keep_numbers
-from rushlight.compiler.guards import Guards, constant, derivable
-from rushlight.compiler.interpreter import CALLS, Frame, Watch, sites
-from rushlight.compiler.steps import RUNTIME, Split, Stop, Unsupported, is_code
+from rushlight.compiler.capture import recording
+from rushlight.compiler.capture.blocks import modes as modes_of_blocks
+from rushlight.compiler.capture.consumed import keep_numbers
+from rushlight.compiler.capture.guards import Guards, constant, derivable
+from rushlight.compiler.capture.interpreter import CALLS, Frame, Watch, sites
+from rushlight.compiler.capture.steps import RUNTIME, Split, Stop, Unsupported, is_code
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 

@@ -9,7 +9,7 @@ Note [One step]
     step stays a line, too. So do steps that draw random numbers, those whose sizes follow from elements (the largest
     number would ask for all memory), and those of large arrays, which take far longer than their line.
 
-    What was found of a step is kept on disk (`known_steps.py`). Where another process finds it, the step runs once, on
+    What was found of a step is kept on disk (`step_cache.py`). Where another process finds it, the step runs once, on
     zeros and without its kernels, and must make the same calls.
 """
 
@@ -21,8 +21,9 @@ import numpy as np
 
 from rushlight._codegen.object_text import Buffer, KernelCall, Place
 from rushlight._codegen.recording import recording
-from rushlight.compiler.calls import NESTED, Call
-from rushlight.compiler.kernel_calls import (
+from rushlight.compiler.capture.recording import DYNAMIC
+from rushlight.compiler.lowering.calls import NESTED, Call
+from rushlight.compiler.lowering.kernel_calls import (
     OTHER_NUMBERS,
     Run,
     function_of,
@@ -31,12 +32,11 @@ from rushlight.compiler.kernel_calls import (
     placed,
     places_in,
 )
-from rushlight.compiler.known_steps import KnownStep, known_step
-from rushlight.compiler.lowering import LARGE, address, arrays_in, call_key, renamed
-from rushlight.compiler.recording import DYNAMIC
+from rushlight.compiler.lowering.lowering import LARGE, address, arrays_in, call_key, renamed
+from rushlight.compiler.lowering.step_cache import KnownStep, known_step
 
 if TYPE_CHECKING:
-    from rushlight.compiler.lowering import Program
+    from rushlight.compiler.lowering.lowering import Program
     from rushlight.fx import Node
 
 # What a step is tried with where kernels do not run: which numbers it reads, and the bytes that stand for what kernels

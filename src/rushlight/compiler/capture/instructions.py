@@ -6,8 +6,8 @@ import operator
 import types
 from typing import Any
 
-from rushlight.compiler.bytecode import VERSION, Instruction
-from rushlight.compiler.interpreter import NULL, UNBOUND, Frame, Watch, instruction
+from rushlight.compiler.capture.bytecode import VERSION, Instruction
+from rushlight.compiler.capture.interpreter import NULL, UNBOUND, Frame, Watch, instruction
 
 BINARY = (
     operator.add, operator.and_, operator.floordiv, operator.lshift, operator.matmul, operator.mul,

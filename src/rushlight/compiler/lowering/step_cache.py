@@ -21,7 +21,7 @@ from rushlight._codegen.object_text import FAR, Place
 from rushlight.core.settings import get_num_threads
 
 if TYPE_CHECKING:
-    from rushlight.compiler.step_calls import StepCalls
+    from rushlight.compiler.lowering.step_calls import StepCalls
 
 
 class KnownStep:

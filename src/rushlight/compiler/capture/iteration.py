@@ -5,11 +5,11 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from rushlight.compiler.attributes import Attributes
-from rushlight.compiler.bytecode import is_interpreted
-from rushlight.compiler.guards import constant
-from rushlight.compiler.reads import CONTAINERS, VIEWS, is_iterator
-from rushlight.compiler.steps import END
+from rushlight.compiler.capture.attributes import Attributes
+from rushlight.compiler.capture.bytecode import is_interpreted
+from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.reads import CONTAINERS, VIEWS, is_iterator
+from rushlight.compiler.capture.steps import END
 from rushlight.core.tensor import Tensor
 
 

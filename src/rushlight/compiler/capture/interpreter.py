@@ -16,8 +16,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rushlight.compiler.bytecode import Instruction, Plan, plan_of
-from rushlight.compiler.steps import Split
+from rushlight.compiler.capture.bytecode import Instruction, Plan, plan_of
+from rushlight.compiler.capture.steps import Split
 
 NULL: Any = type("NULL", (), {"__repr__": lambda self: "NULL"})()
 UNBOUND: Any = type("UNBOUND", (), {"__repr__": lambda self: "UNBOUND"})()

@@ -26,10 +26,10 @@ import numpy as np
 from rushlight._codegen.kernels.fused import fused
 from rushlight._codegen.object_text import ALIGNED, Buffer, KernelCall, NotBuilt, Place
 from rushlight._codegen.recording import recording
-from rushlight.compiler.calls import Call
-from rushlight.compiler.fusion import Loop
-from rushlight.compiler.lowered_steps import fused_steps, needed
-from rushlight.compiler.lowering import Program, address, arrays_in
+from rushlight.compiler.lowering.calls import Call
+from rushlight.compiler.lowering.fusion import Loop
+from rushlight.compiler.lowering.lowered_steps import fused_steps, needed
+from rushlight.compiler.lowering.lowering import Program, address, arrays_in
 
 if TYPE_CHECKING:
     from rushlight._codegen.kernel import Kernel

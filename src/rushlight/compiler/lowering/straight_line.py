@@ -13,10 +13,10 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._codegen.kernels.call_list import runner
 from rushlight._codegen.kernels.fused import fused
-from rushlight.compiler.call_lists import CallList, with_call_lists
-from rushlight.compiler.calls import MAKERS, Call, Cast, nodes_in
-from rushlight.compiler.fusion import Loop
-from rushlight.compiler.lowered_steps import (
+from rushlight.compiler.lowering.call_lists import CallList, with_call_lists
+from rushlight.compiler.lowering.calls import MAKERS, Call, Cast, nodes_in
+from rushlight.compiler.lowering.fusion import Loop
+from rushlight.compiler.lowering.lowered_steps import (
     View,
     fused_steps,
     named_by,
@@ -24,12 +24,12 @@ from rushlight.compiler.lowered_steps import (
     relaid_natively,
     viewing,
 )
-from rushlight.compiler.lowering import LARGE
+from rushlight.compiler.lowering.lowering import LARGE
 from rushlight.core.tensor import Tensor
 from rushlight.fx import Node
 
 if TYPE_CHECKING:
-    from rushlight.compiler.lowering import Layout, Program
+    from rushlight.compiler.lowering.lowering import Layout, Program
 
 _numbers = count(1)
 LITERALS = frozenset((int, bool, str, type(None)))

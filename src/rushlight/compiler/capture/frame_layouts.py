@@ -1,4 +1,4 @@
-"""The frames of a call that is split, and what stands for the values in them (Note [Splits] in rest.py)."""
+"""The frames of a call that is split, and what stands for the values in them (Note [Splits] in splits.py)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rushlight.compiler.blocks import BLOCKS, Modes, grad_around
-from rushlight.compiler.bytecode import Plan
-from rushlight.compiler.guards import constant
-from rushlight.compiler.interpreter import NULL, UNBOUND, Frame
-from rushlight.compiler.reads import CONTAINERS, is_iterator
-from rushlight.compiler.steps import RUNTIME, Stop, is_code
-from rushlight.compiler.templates import Container, fill, instance, plain_instance
+from rushlight.compiler.capture.blocks import BLOCKS, Modes, grad_around
+from rushlight.compiler.capture.bytecode import Plan
+from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.interpreter import NULL, UNBOUND, Frame
+from rushlight.compiler.capture.reads import CONTAINERS, is_iterator
+from rushlight.compiler.capture.steps import RUNTIME, Stop, is_code
+from rushlight.compiler.capture.templates import Container, fill, instance, plain_instance
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.compiler.capture import Capture
+    from rushlight.compiler.capture.capture import Capture
 
 LOOK_AROUND = frozenset("locals vars dir eval exec".split())  # they see all local variables
 

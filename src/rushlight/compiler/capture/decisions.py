@@ -24,12 +24,12 @@ import numpy as np
 
 import rushlight
 from rushlight._higher_order_ops.control_flow import truth_of
-from rushlight.compiler.consumed import consumed, kind_of
-from rushlight.compiler.guards import constant
-from rushlight.compiler.interpreter import Frame, sites
-from rushlight.compiler.iteration import Iteration
-from rushlight.compiler.reads import DICTIONARIES, is_value
-from rushlight.compiler.steps import (
+from rushlight.compiler.capture.consumed import consumed, kind_of
+from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.interpreter import Frame, sites
+from rushlight.compiler.capture.iteration import Iteration
+from rushlight.compiler.capture.reads import DICTIONARIES, is_value
+from rushlight.compiler.capture.steps import (
     RUNTIME,
     RUNTIME_CLASSES,
     Decision,

@@ -7,8 +7,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rushlight.compiler.bytecode import VERSION, Instruction
-from rushlight.compiler.interpreter import NULL, Frame, Watch, instruction
+from rushlight.compiler.capture.bytecode import VERSION, Instruction
+from rushlight.compiler.capture.interpreter import NULL, Frame, Watch, instruction
 
 # -- making things ---------------------------------------------------------------------------------
 

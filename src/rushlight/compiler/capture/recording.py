@@ -22,9 +22,9 @@ from rushlight._backends.math_bits import Marked
 from rushlight._codegen.native_entry import in_python
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import edge_of
-from rushlight.compiler.guards import constant, derivable, span
-from rushlight.compiler.steps import Decision, Step
-from rushlight.compiler.templates import containers_in, takes_tensors, template
+from rushlight.compiler.capture.guards import constant, derivable, span
+from rushlight.compiler.capture.steps import Decision, Step
+from rushlight.compiler.capture.templates import containers_in, takes_tensors, template
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.fx.graph import Graph
@@ -34,7 +34,7 @@ from rushlight.rng.generator import Generator, before_draw
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
 if TYPE_CHECKING:
-    from rushlight.compiler.capture import Capture
+    from rushlight.compiler.capture.capture import Capture
 
 # Operators whose results have shapes, or are Python values, that depend on the elements.
 DYNAMIC = frozenset(

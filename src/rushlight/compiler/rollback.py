@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.autograd.graph import version_of
-from rushlight.compiler.decisions import MOST_BYTES
-from rushlight.compiler.recording import Recorder, Segment
-from rushlight.compiler.steps import Decision, Step, Stop
+from rushlight.compiler.capture.decisions import MOST_BYTES
+from rushlight.compiler.capture.recording import Recorder, Segment
+from rushlight.compiler.capture.steps import Decision, Step, Stop
 from rushlight.core.tensor import Tensor
 from rushlight.rng.generator import Generator
 

@@ -10,8 +10,8 @@ import pytest
 
 import rushlight as torch
 from rushlight._codegen import cache
-from rushlight.compiler import known_steps, step_calls
-from rushlight.compiler.recording import Recorder
+from rushlight.compiler.capture.recording import Recorder
+from rushlight.compiler.lowering import step_cache, step_calls
 from test_call_lists import built, check, given, layers, lists_in
 
 
@@ -97,11 +97,11 @@ def test_steps_that_are_no_kernel_calls_stay_lines(folder, trials):
 
 
 def test_what_no_other_process_knows_has_no_entry():
-    assert known_steps.told((object(), 1)) is None
-    assert known_steps.told(np.zeros(1)) is None
-    assert known_steps.told(1 << 50) == known_steps.told(1 << 51)
-    assert known_steps.told(1 << 50, exact=True) != known_steps.told(1 << 51, exact=True)
-    assert known_steps.told((1, True, 1.0)) != known_steps.told((True, 1, 1))
+    assert step_cache.told((object(), 1)) is None
+    assert step_cache.told(np.zeros(1)) is None
+    assert step_cache.told(1 << 50) == step_cache.told(1 << 51)
+    assert step_cache.told(1 << 50, exact=True) != step_cache.told(1 << 51, exact=True)
+    assert step_cache.told((1, True, 1.0)) != step_cache.told((True, 1, 1))
 
 
 def test_arrays_of_the_first_calls_are_let_go():

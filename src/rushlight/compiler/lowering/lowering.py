@@ -23,7 +23,7 @@ from rushlight._backends import llvm
 from rushlight._codegen.native_entry import in_python
 from rushlight._codegen.runtime import memory
 from rushlight.autograd.state import thread
-from rushlight.compiler.calls import (
+from rushlight.compiler.lowering.calls import (
     MAKERS,
     NESTED,
     SAME,
@@ -35,8 +35,8 @@ from rushlight.compiler.calls import (
     nodes_in,
     tupled,
 )
-from rushlight.compiler.epilogues import joined
-from rushlight.compiler.rewrites import rewrite
+from rushlight.compiler.lowering.epilogues import joined
+from rushlight.compiler.lowering.rewrites import rewrite
 from rushlight.core import geometry
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.fx import Graph, Node
@@ -255,7 +255,7 @@ class Program:
                     values[n] = nowhere.like(values[n])
         self._running = None
         memory.empty_cache()  # what ran until now kept memory in other sizes than the program will ask for
-        from rushlight.compiler.straight_line import write
+        from rushlight.compiler.lowering.straight_line import write
 
         self.source, self.loops, self._run = write(self, values)
         return tuple([values[o] if isinstance(o, Node) else o for o in self.outputs])

@@ -30,20 +30,20 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
-from rushlight.compiler.blocks import modes, set_modes
+from rushlight.compiler.capture.blocks import modes, set_modes
+from rushlight.compiler.capture.frame_layouts import Layout, alike, is_bound, reached
+from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.instructions import end_loop
+from rushlight.compiler.capture.interpreter import NULL, Frame, Watch, resume, sites
+from rushlight.compiler.capture.reads import CONTAINERS
+from rushlight.compiler.capture.steps import END, Onward, Split, Stop, is_code, plain
+from rushlight.compiler.capture.templates import plain_instance
 from rushlight.compiler.compiled import Compiled, recorded
-from rushlight.compiler.guards import constant
-from rushlight.compiler.instructions import end_loop
-from rushlight.compiler.interpreter import NULL, Frame, Watch, resume, sites
-from rushlight.compiler.layouts import Layout, alike, is_bound, reached
 from rushlight.compiler.program import Program
-from rushlight.compiler.reads import CONTAINERS
-from rushlight.compiler.steps import END, Onward, Split, Stop, is_code, plain
-from rushlight.compiler.templates import plain_instance
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.compiler.capture import Capture
+    from rushlight.compiler.capture.capture import Capture
 
 MOST_ALIKE = 8  # programs of a rest for one size of its values
 MOST_INTERPRETED = 16  # calls of rests without a program, of one function; and one of 64 of all
