@@ -121,7 +121,7 @@ def part_3() -> None:
     net = nn.Sequential(
         nn.Linear(20, 50), nn.Tanh(), nn.Linear(50, 50), nn.Tanh(), nn.Linear(50, 1)
     )
-    x, norms = torch.randn(64, 20), []
+    x, norms = torch.randn(64, 20, requires_grad=True), []
 
     def norm_of_gradient(module: nn.Module, grad_input: Any, grad_output: Any) -> None:
         norms.append(grad_output[0].norm().item())
