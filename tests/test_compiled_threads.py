@@ -153,3 +153,14 @@ def test_same_bits_of_an_optimizer(kind):
             optimizer.step()
         found.append(bits(p))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128])
+@pytest.mark.parametrize("name", "det inv qr cholesky_ex lu_factor solve".split())
+def test_stacks_of_matrices(name, dtype):
+    def function(a):
+        f = getattr(torch.linalg, name)
+        return f(a, a[..., :2]) if name == "solve" else f(a @ a.mH + torch.eye(6, dtype=dtype))
+
+    one, two = (run(([normal(400, 6, 6)], function), n, dtype) for n in (1, 2))
+    assert one == two

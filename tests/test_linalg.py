@@ -925,3 +925,34 @@ print(found[0].item(), torch.linalg.solve(a / 1e35, a).isinf().any().item())
 """
     done = finished("-c", program, RUSHLIGHT_COMPILED=compiled)
     assert (done.stdout, done.stderr) == ("inf False\n", "")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+@pytest.mark.parametrize("shape", [(300, 4, 4), (2, 70, 3, 3), (90, 1, 1), (0, 4, 4), (3, 0, 0)])
+def test_a_stack_has_the_bits_of_its_matrices(shape, dtype):
+    """Also where its matrices are transposed, or lie apart."""
+    a = torch.tensor(array(*shape, dtype=dtype))
+    wide = torch.zeros(*shape[:-1], 2 * shape[-1], dtype=a.dtype)
+    wide[..., ::2] = a
+    for b in (a, wide[..., ::2], a.mT.contiguous().mT):
+        for f in (torch.linalg.det, torch.linalg.inv, lambda x: torch.linalg.qr(x).R):
+            found = f(b)
+            for at in [*np.ndindex(shape[:-2])][::50]:
+                assert (found[at] == f(a[at])).all()
+        close(torch.linalg.det(b), np.linalg.det(a.numpy()), 1e-4)
+        unit = np.broadcast_to(np.eye(shape[-1]), shape)
+        close(torch.linalg.inv(b) @ a, unit.astype(dtype), 3e-2 if a.dtype.itemsize == 4 else 1e-2)
+
+
+def test_determinants_are_products_of_pivots():
+    assert torch.linalg.det(torch.tensor([[0.0, 3.0], [7.0, 0.0]])).item() == -21
+    big = torch.diag_embed(torch.tensor([[1e30, 1e30], [0.0, 5.0], [float("nan"), 1]]))
+    assert str(torch.linalg.det(big).tolist()) == "[inf, 0.0, nan]"
+    one = torch.eye(3).repeat(200, 1, 1)
+    one[150, 2, 2] = 0
+    assert torch.linalg.det(one).argmin() == 150
+    with pytest.raises(
+        torch.linalg.LinAlgError, match=r"\(Batch element 150\): The diagonal element 3"
+    ):
+        torch.linalg.inv(one)
+    assert torch.linalg.inv_ex(one).info.nonzero().tolist() == [[150]]

@@ -193,7 +193,7 @@ LLVM = {
         "laid_out "
     ),
     "linalg": (
-        "cholesky cholesky_inverse cholesky_solve eig eigh eigvals eigvalsh geqrf "
+        "cholesky cholesky_inverse cholesky_solve det eig eigh eigvals eigvalsh geqrf "
         "householder_product inv ldl_factor ldl_solve lu_factor lu_solve lu_unpack ormqr qr "
         "solve solve_triangular svd svdvals "
     ),

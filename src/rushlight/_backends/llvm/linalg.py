@@ -8,6 +8,7 @@ another library), and all that is empty.
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from rushlight.core.dtype_sets import F32, F64, I32, I64
 from rushlight.core.geometry import broadcast_shapes
 
 BLOCK = 64  # columns that LAPACK works on together, at most
+CHUNKS = 16  # of a stack of matrices, at most: each has memory to work in
+GRAIN = 1 << 16  # multiplications of a chunk, at least
+CALL = 1000  # multiplications that take as long as a call of LAPACK for a small matrix
 REFLECTORS = 65 * 64  # elements that applying reflections takes besides
 PREFIXES = {
     F32: ("s", F32),
@@ -36,22 +40,25 @@ PREFIXES = {
 class Routine(dict):
     """dtype -> the kernel that calls a routine of LAPACK for matrices of it; None where there is none.
 
-    The routine for complex matrices may have a name of its own. A kernel without a name calls none.
+    The routine for complex matrices may have a name of its own; `then`, a second routine. A kernel without a name
+    calls none.
     """
 
-    def __init__(self, kernel: Kernel, name: str = "", of_complex: str = "") -> None:
-        self.kernel, self.names = kernel, (name, of_complex or name)
+    def __init__(
+        self, kernel: Kernel, name: str = "", of_complex: str = "", then: str = ""
+    ) -> None:
+        self.kernel, self.names, self.then = kernel, (name, of_complex or name), then
 
     def __missing__(self, dtype: np.dtype) -> Any:
         found = None
         if dtype in PREFIXES:
             prefix, real = PREFIXES[dtype]
             parts = dtype.itemsize // real.itemsize
-            name = self.names[parts - 1]
-            address = blas.fortran(prefix + name) if name else 0
-            if address is not None:
+            names = [name for name in (self.names[parts - 1], self.then) if name]
+            addresses = [blas.fortran(prefix + name) for name in names]
+            if None not in addresses:
                 kernel = self.kernel.compiled(PARTS=parts, T=of(real))
-                found = partial(kernel, address) if name else kernel
+                found = partial(kernel, *addresses) if names else kernel
         self[dtype] = found
         return found
 
@@ -71,7 +78,8 @@ _ldl_factor = {
 }
 _ldl_solve = {False: Routine(lapack.ldl_solve, "sytrs"), True: Routine(lapack.ldl_solve, "hetrs")}
 _solve = Routine(lapack.solve, "gesv")
-_lu_inverse = Routine(lapack.lu_inverse, "getri")
+_det = Routine(lapack.det, "getrf")
+_inverse = Routine(lapack.inverse, "getrf", then="getri")
 _eigh = Routine(lapack.eigh, "syevd", "heevd")
 _svd = Routine(lapack.svd, "gesdd")
 _eig = Routine(lapack.eig, "geev")
@@ -90,6 +98,14 @@ def fits(run: Any, a: np.ndarray, *others: np.ndarray, square: bool = True) -> b
 def stack(a: np.ndarray) -> np.ndarray:
     """As a matrix, or as a stack of three dimensions."""
     return a if a.ndim <= 3 else a.reshape(-1, *a.shape[-2:])
+
+
+def chunks(a: np.ndarray) -> tuple[int, int]:
+    """(matrices in a chunk, how many chunks) for threads that share a stack."""
+    *lead, m, n = a.shape
+    count = prod(lead)
+    grain = max(GRAIN // (CALL + m * n * min(m, n)), -(-count // CHUNKS), 1)
+    return grain, -(-count // grain)
 
 
 def by_columns(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -123,7 +139,7 @@ def cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
     if not fits(run, a):
         return reference.cholesky(a, upper)
     out, info = by_columns(a.shape, a.dtype), np.empty(a.shape[:-2], I32)
-    run(stack(a), out, info, lapack.UPPER if upper else lapack.LOWER)
+    run(stack(a), out, info, lapack.UPPER if upper else lapack.LOWER, chunks(a)[0])
     return out, info
 
 
@@ -155,8 +171,8 @@ def lu_factor(a: Any) -> tuple[Any, Any, Any]:
         return reference.lu_factor(a)
     lead, least = a.shape[:-2], min(a.shape[-2:])
     out, pivots = by_columns(a.shape, a.dtype), np.empty((*lead, least), I32)
-    info = np.empty(lead, I32)
-    run(stack(a), out, pivots, info, np.empty(least, I64))
+    info, (grain, count) = np.empty(lead, I32), chunks(a)
+    run(stack(a), out, pivots, info, np.empty((count, least), I64), grain)
     return out, pivots, info
 
 
@@ -213,19 +229,19 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     if not fits(run, a, square=False):
         return reference.geqrf(a)
     *lead, m, n = a.shape
-    room = BLOCK * n
+    room, (grain, count) = BLOCK * n, chunks(a)
     out, tau = by_columns(a.shape, a.dtype), np.empty((*lead, min(m, n)), a.dtype)
-    run(stack(a), out, tau, np.empty(room, a.dtype), room)
+    run(stack(a), out, tau, np.empty((count, room), a.dtype), room, grain)
     return out, tau
 
 
 def product_of(a: Any, tau: Any, wide: int) -> Any:
     """The first columns of the product of the reflections of `geqrf`."""
-    room = BLOCK * wide
+    room, (grain, count) = BLOCK * wide, chunks(a)
     out = by_columns((*a.shape[:-1], wide), a.dtype)
     tau = np.ascontiguousarray(tau)
-    run = _orgqr[a.dtype]
-    run(stack(a), tau, out, np.empty(room, a.dtype), room, wide, tau.shape[-1])
+    run, space = _orgqr[a.dtype], np.empty((count, room), a.dtype)
+    run(stack(a), tau, out, space, room, wide, tau.shape[-1], grain)
     return out
 
 
@@ -317,22 +333,33 @@ def solve(a: Any, b: Any) -> tuple[Any, Any]:
         return reference.solve(a, b)
     x, y = broadcast(a, b)
     out, info = by_columns(y.shape, b.dtype), np.empty(y.shape[:-2], I32)
-    run(stack(x), stack(y), np.empty((n, n), a.dtype), np.empty(n, I64), out, info)
+    grain, count = chunks(x)
+    space, places = np.empty((count, n, n), a.dtype), np.empty((count, n), I64)
+    run(stack(x), stack(y), space, places, out, info, grain)
     return reference.solve(a, b) if np.count_nonzero(info) else (out, info)
 
 
 @implements("inv")
 def inv(a: Any) -> tuple[Any, Any]:
-    run = _lu_inverse[a.dtype]
-    if not fits(run, a) or _lu_factor[a.dtype] is None:
+    run = _inverse[a.dtype]
+    if not fits(run, a):
         return reference.inv(a)
-    n = a.shape[-1]
-    room = BLOCK * n
-    lu, pivots, info = lu_factor(a)
-    if np.count_nonzero(info):
-        return reference.inv(a)
-    run(lu, pivots, np.empty(n, I64), np.empty(room, a.dtype), room, n, info.size)
-    return lu, info
+    n, (grain, count) = a.shape[-1], chunks(a)
+    out, info = by_columns(a.shape, a.dtype), np.empty(a.shape[:-2], I32)
+    places, space = np.empty((count, n), I64), np.empty((count, BLOCK * n), a.dtype)
+    run(stack(a), out, info, places, space, BLOCK * n, grain)
+    return reference.inv(a) if np.count_nonzero(info) else (out, info)
+
+
+@implements("det")
+def det(a: Any) -> Any:
+    run = _det[a.dtype]
+    if not fits(run, a):
+        return reference.det(a)
+    n, (grain, count) = a.shape[-1], chunks(a)
+    out, places = np.empty(a.shape[:-2], a.dtype), np.empty((count, n), I64)
+    run(stack(a), out, np.empty((count, n, n), a.dtype), places, grain)
+    return out
 
 
 @implements("eigh")

@@ -41,7 +41,8 @@ def cholesky(plan: Plan, input: np.ndarray, upper: bool, check_errors: bool) -> 
     if check_errors or input.ndim < 2 or not linalg.fits(run, input):
         return None
     out, info = columns(plan, input.shape, input.dtype), plan.new(input.shape[:-2], I32)
-    lapack_call(plan, run, stacked(plan, input), out, info, lapack.UPPER if upper else lapack.LOWER)
+    triangle, grain = lapack.UPPER if upper else lapack.LOWER, linalg.chunks(input)[0]
+    lapack_call(plan, run, stacked(plan, input), out, info, triangle, grain)
     return out, info
 
 
@@ -51,8 +52,10 @@ def lu_factor(plan: Plan, a: np.ndarray, pivot: bool, check_errors: bool) -> Any
         return None
     lead, least = a.shape[:-2], min(a.shape[-2:])
     out, pivots = columns(plan, a.shape, a.dtype), plan.new((*lead, least), I32)
-    info = plan.new(lead, I32)
-    lapack_call(plan, run, stacked(plan, a), out, pivots, info, plan.new((least,), I64))
+    info, (grain, count) = plan.new(lead, I32), linalg.chunks(a)
+    lapack_call(
+        plan, run, stacked(plan, a), out, pivots, info, plan.new((count, least), I64), grain
+    )
     return out, pivots, info
 
 
@@ -73,9 +76,9 @@ def ldl_factor(plan: Plan, a: np.ndarray, hermitian: bool, check_errors: bool) -
 
 def product_of(plan: Plan, a: np.ndarray, tau: np.ndarray, wide: int) -> np.ndarray:
     """The first columns of the product of reflections."""
-    size = linalg.BLOCK * wide
+    size, (grain, count) = linalg.BLOCK * wide, linalg.chunks(a)
     out = columns(plan, (*a.shape[:-1], wide), a.dtype)
-    space = plan.new((size,), a.dtype)
+    space = plan.new((count, size), a.dtype)
     lapack_call(
         plan,
         linalg._orgqr[a.dtype],
@@ -86,6 +89,7 @@ def product_of(plan: Plan, a: np.ndarray, tau: np.ndarray, wide: int) -> np.ndar
         size,
         wide,
         tau.shape[-1],
+        grain,
     )
     return out
 
@@ -104,9 +108,10 @@ def qr(plan: Plan, a: np.ndarray, mode: str) -> Any:
     if not all(linalg.fits(run, a, square=False) for run in runs):
         return None
     *lead, m, n = a.shape
-    size = linalg.BLOCK * n
+    size, (grain, count) = linalg.BLOCK * n, linalg.chunks(a)
     h, tau = columns(plan, a.shape, a.dtype), plan.new((*lead, min(m, n)), a.dtype)
-    lapack_call(plan, runs[0], stacked(plan, a), h, tau, plan.new((size,), a.dtype), size)
+    space = plan.new((count, size), a.dtype)
+    lapack_call(plan, runs[0], stacked(plan, a), h, tau, space, size, grain)
     wide = m if mode == "complete" else min(m, n)
     r = columns(plan, (*lead, wide, n), a.dtype)
     lapack_call(plan, linalg._upper_triangle[a.dtype], stacked(plan, h), r, wide)

@@ -5,7 +5,8 @@ A routine is the address of a function of LAPACK's Fortran interface with intege
 end. T is a real type; an element of a matrix is PARTS of them, two for complex numbers.
 
 Inputs are arrays of two or three dimensions with any strides, as they are (Header). They are copied into the
-memory of the results, column by column, where LAPACK works. Of three dimensions the first counts matrices.
+memory of the results, column by column, where LAPACK works. Of three dimensions the first counts matrices:
+where `grain` is given, threads share them, each chunk of that many with memory of its own to work in.
 """
 
 from __future__ import annotations
@@ -124,16 +125,17 @@ def numbers(values):
 
 
 @kernel
-def cholesky(PARTS, potrf: i64, a: Header, out: Ptr[T], info: Ptr[i32], uplo: i64):
+def cholesky(PARTS, potrf: i64, a: Header, out: Ptr[T], info: Ptr[i32], uplo: i64, grain: i64):
     """The factor in the triangle `uplo`, and zeros in the other."""
     p, count, _, n, step, s1, s2 = stack(a, T, PARTS)
-    which, ints = texts([uplo]), numbers([n, i64(0)])
-    for k in range(count):
-        w = out + k * n * n * PARTS
-        columns(PARTS, p + k * step, s1, s2, w, n, n)
-        call(potrf, None, which, ints, w, ints, ints + 1, i64(LENGTH))
-        clear(PARTS, w, n, n, uplo == LOWER)
-        info[k] = i32(ints[1])
+    for lo, hi in parallel(count, grain):
+        which, ints = texts([uplo]), numbers([n, i64(0)])
+        for k in range(lo, hi):
+            w = out + k * n * n * PARTS
+            columns(PARTS, p + k * step, s1, s2, w, n, n)
+            call(potrf, None, which, ints, w, ints, ints + 1, i64(LENGTH))
+            clear(PARTS, w, n, n, uplo == LOWER)
+            info[k] = i32(ints[1])
 
 
 @kernel
@@ -175,18 +177,47 @@ def cholesky_solve(PARTS, potrs: i64, a: Header, b: Header, space: Ptr[T], out: 
 
 @kernel
 def lu_factor(
-    PARTS, getrf: i64, a: Header, out: Ptr[T], pivots: Ptr[i32], info: Ptr[i32], space: Ptr[i64]
-):
+    PARTS, getrf: i64, a: Header, out: Ptr[T], pivots: Ptr[i32], info: Ptr[i32], space: Ptr[i64],
+    grain: i64,
+):  # fmt: skip
     """L and U in one matrix; exchanges of rows, counted from 1."""
     p, count, m, n, step, s1, s2 = stack(a, T, PARTS)
-    ints, least = numbers([m, n, i64(0)]), min(m, n)
-    for k in range(count):
-        w = out + k * m * n * PARTS
-        columns(PARTS, p + k * step, s1, s2, w, m, n)
-        call(getrf, None, ints, ints + 1, w, ints, space, ints + 2)
-        for i in range(least):
-            pivots[k * least + i] = i32(space[i])
-        info[k] = i32(ints[2])
+    least = min(m, n)
+    for lo, hi in parallel(count, grain):
+        ints, places = numbers([m, n, i64(0)]), space + lo // grain * least
+        for k in range(lo, hi):
+            w = out + k * m * n * PARTS
+            columns(PARTS, p + k * step, s1, s2, w, m, n)
+            call(getrf, None, ints, ints + 1, w, ints, places, ints + 2)
+            for i in range(least):
+                pivots[k * least + i] = i32(places[i])
+            info[k] = i32(ints[2])
+
+
+@kernel
+def det(PARTS, getrf: i64, a: Header, out: Ptr[T], space: Ptr[T], places: Ptr[i64], grain: i64):
+    """The products of the diagonals of U, negative after an odd number of exchanges."""
+    p, count, _, n, step, s1, s2 = stack(a, T, PARTS)
+    for lo, hi in parallel(count, grain):
+        ints, chunk = numbers([n, i64(0)]), lo // grain
+        w, at = space + chunk * n * n * PARTS, places + chunk * n
+        for k in range(lo, hi):
+            columns(PARTS, p + k * step, s1, s2, w, n, n)
+            call(getrf, None, ints, ints, w, ints, at, ints + 1)
+            real, imaginary, odd = T(1), T(0), i64(0)
+            for i in range(n):
+                odd = odd + i64(at[i] != i + 1)
+                u = w + i * (n + 1) * PARTS
+                if PARTS == 1:
+                    real = real * u[0]
+                else:
+                    old = real + 0
+                    real = old * u[0] - imaginary * u[1]
+                    imaginary = old * u[1] + imaginary * u[0]
+            sign = T(1 - 2 * (odd % 2))
+            out[k * PARTS] = real * sign
+            if PARTS == 2:
+                out[k * PARTS + 1] = imaginary * sign
 
 
 @kernel
@@ -246,35 +277,34 @@ def solve_triangular(
 
 
 @kernel
-def geqrf(PARTS, routine: i64, a: Header, out: Ptr[T], tau: Ptr[T], space: Ptr[T], room: i64):
+def geqrf(
+    PARTS, routine: i64, a: Header, out: Ptr[T], tau: Ptr[T], space: Ptr[T], room: i64, grain: i64
+):
     """Reflections below R, and their factors."""
     p, count, m, n, step, s1, s2 = stack(a, T, PARTS)
-    ints, least = numbers([m, n, room, i64(0)]), min(m, n)
-    for k in range(count):
-        w, t = out + k * m * n * PARTS, tau + k * least * PARTS
-        columns(PARTS, p + k * step, s1, s2, w, m, n)
-        call(routine, None, ints, ints + 1, w, ints, t, space, ints + 2, ints + 3)
+    least = min(m, n)
+    for lo, hi in parallel(count, grain):
+        ints, mine = numbers([m, n, room, i64(0)]), space + lo // grain * room * PARTS
+        for k in range(lo, hi):
+            w, t = out + k * m * n * PARTS, tau + k * least * PARTS
+            columns(PARTS, p + k * step, s1, s2, w, m, n)
+            call(routine, None, ints, ints + 1, w, ints, t, mine, ints + 2, ints + 3)
 
 
 @kernel
 def orgqr(
-    PARTS,
-    routine: i64,
-    a: Header,
-    tau: Ptr[T],
-    out: Ptr[T],
-    space: Ptr[T],
-    room: i64,
-    wide: i64,
-    reflections: i64,
-):
+    PARTS, routine: i64, a: Header, tau: Ptr[T], out: Ptr[T], space: Ptr[T], room: i64, wide: i64,
+    reflections: i64, grain: i64,
+):  # fmt: skip
     """The first `wide` columns of the product of reflections."""
     p, count, m, n, step, s1, s2 = stack(a, T, PARTS)
-    ints = numbers([m, wide, reflections, room, i64(0)])
-    for k in range(count):
-        w, t = out + k * m * wide * PARTS, tau + k * reflections * PARTS
-        columns(PARTS, p + k * step, s1, s2, w, m, min(n, wide))
-        call(routine, None, ints, ints + 1, ints + 2, w, ints, t, space, ints + 3, ints + 4)
+    for lo, hi in parallel(count, grain):
+        ints = numbers([m, wide, reflections, room, i64(0)])
+        mine = space + lo // grain * room * PARTS
+        for k in range(lo, hi):
+            w, t = out + k * m * wide * PARTS, tau + k * reflections * PARTS
+            columns(PARTS, p + k * step, s1, s2, w, m, min(n, wide))
+            call(routine, None, ints, ints + 1, ints + 2, w, ints, t, mine, ints + 3, ints + 4)
 
 
 @kernel
@@ -410,49 +440,43 @@ def lu_unpack(
 
 @kernel
 def solve(
-    PARTS,
-    gesv: i64,
-    a: Header,
-    b: Header,
-    space: Ptr[T],
-    places: Ptr[i64],
-    out: Ptr[T],
-    info: Ptr[i32],
-):
+    PARTS, gesv: i64, a: Header, b: Header, space: Ptr[T], places: Ptr[i64], out: Ptr[T], info: Ptr[i32],
+    grain: i64,
+):  # fmt: skip
     """X of A X = B."""
     p, _, _, n, step, s1, s2 = stack(a, T, PARTS)
     q, count, _, columns_of_b, b_step, b1, b2 = stack(b, T, PARTS)
-    ints = numbers([n, columns_of_b, i64(0)])
-    for k in range(count):
-        w = out + k * n * columns_of_b * PARTS
-        columns(PARTS, p + k * step, s1, s2, space, n, n)
-        columns(PARTS, q + k * b_step, b1, b2, w, n, columns_of_b)
-        call(gesv, None, ints, ints + 1, space, ints, places, w, ints, ints + 2)
-        info[k] = i32(ints[2])
+    for lo, hi in parallel(count, grain):
+        ints, chunk = numbers([n, columns_of_b, i64(0)]), lo // grain
+        factors, at = space + chunk * n * n * PARTS, places + chunk * n
+        for k in range(lo, hi):
+            w = out + k * n * columns_of_b * PARTS
+            columns(PARTS, p + k * step, s1, s2, factors, n, n)
+            columns(PARTS, q + k * b_step, b1, b2, w, n, columns_of_b)
+            call(gesv, None, ints, ints + 1, factors, ints, at, w, ints, ints + 2)
+            info[k] = i32(ints[2])
 
 
 @kernel
-def lu_inverse(
-    PARTS,
-    getri: i64,
-    lu: Ptr[T],
-    pivots: Ptr[i32],
-    places: Ptr[i64],
-    space: Ptr[T],
-    room: i64,
-    n: i64,
-    count: i64,
-):
-    """The inverses of what `lu_factor` found, in its memory. Above the diagonal getri leaves -0 where it finds
-    nothing to subtract from; a sum with 0 makes it 0."""
-    ints = numbers([n, room, i64(0)])
-    for k in range(count):
-        inverse = lu + k * n * n * PARTS
-        for i in range(n):
-            places[i] = i64(pivots[k * n + i])
-        call(getri, None, ints, inverse, ints, places, space, ints + 1, ints + 2)
-        for i in lanes(0, n * n * PARTS):
-            inverse[i] = inverse[i] + T(0)
+def inverse(
+    PARTS, getrf: i64, getri: i64, a: Header, out: Ptr[T], info: Ptr[i32], places: Ptr[i64], space: Ptr[T],
+    room: i64, grain: i64,
+):  # fmt: skip
+    """The inverses; the factors of a singular matrix. Above the diagonal getri leaves -0 where it finds nothing to
+    subtract from; a sum with 0 makes it 0."""
+    p, count, _, n, step, s1, s2 = stack(a, T, PARTS)
+    for lo, hi in parallel(count, grain):
+        ints, chunk = numbers([n, room, i64(0)]), lo // grain
+        at, mine = places + chunk * n, space + chunk * room * PARTS
+        for k in range(lo, hi):
+            w = out + k * n * n * PARTS
+            columns(PARTS, p + k * step, s1, s2, w, n, n)
+            call(getrf, None, ints, ints, w, ints, at, ints + 2)
+            info[k] = i32(ints[2])
+            if ints[2] == 0:
+                call(getri, None, ints, w, ints, at, mine, ints + 1, ints + 2)
+                for i in lanes(0, n * n * PARTS):
+                    w[i] = w[i] + T(0)
 
 
 @kernel
