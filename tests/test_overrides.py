@@ -241,6 +241,9 @@ def test_names_of_functions():
     assert overrides.resolve_name(torch.add) == "torch.add"
     assert overrides.resolve_name(torch.nn.functional.relu) == "torch.nn.functional.relu"
     assert overrides.resolve_name(torch.Tensor.shape.__get__) == "torch.Tensor.shape.__get__"
+    for name in ("is_cuda", "is_mps", "is_xpu", "is_quantized", "is_nested", "is_mkldnn"):
+        getter = getattr(torch.Tensor, name).__get__
+        assert overrides.resolve_name(getter) == f"torch.Tensor.{name}.__get__"
     assert overrides.resolve_name(lambda: 1) is None
     assert overrides.is_tensor_method_or_property(torch.Tensor.shape.__get__)
     assert overrides.is_tensor_method_or_property(torch.Tensor.tolist)

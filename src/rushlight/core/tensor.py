@@ -142,9 +142,9 @@ class Tensor:
     _cdata = property(id)  # a number for this object
     is_cpu = property(lambda self: self.device.type == "cpu")
     is_meta = property(lambda self: self.device.type == "meta")
-    is_cuda = property(lambda self: False)
-    is_mps = is_xpu = is_xla = is_ipu = is_hpu = is_mtia = is_vulkan = is_cuda
-    is_mkldnn = is_quantized = is_nested = is_cuda
+    is_cuda, is_mps, is_xpu, is_xla, is_ipu = (property(lambda self: False) for _ in range(5))
+    is_hpu, is_mtia, is_vulkan = (property(lambda self: False) for _ in range(3))
+    is_mkldnn, is_quantized, is_nested = (property(lambda self: False) for _ in range(3))
     is_sparse = property(lambda self: self._array.__class__ is sparse.Coo)
     is_sparse_csr = property(lambda self: self.layout is dtypes.sparse_csr)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def sizes(a: Any, dim: int) -> tuple[int, int, int] | None:
     do not take."""
     if a.__class__ is not np.ndarray or a.dtype not in FLOATING or not a.flags.carray:
         return None
-    shape, size = a.shape, a.size
+    shape, size, dim = a.shape, a.size, index(dim)  # TypeError for 1.0, which equals 1
     last = len(shape) - 1
     if not size or last < 0:
         return None
