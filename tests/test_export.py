@@ -380,7 +380,7 @@ def test_values_of_constants_may_be_read():
 def test_wrong_arguments_of_export():
     with pytest.raises(ValueError, match="torch.nn.Module"):
         export(lambda x: x, (torch.ones(1),))
-    with pytest.raises(ValueError, match="tuple"):
+    with pytest.raises(torch._dynamo.exc.UserError, match="tuple"):
         export(nn.ReLU(), torch.ones(1))
     with pytest.raises(ExportError, match="no entry"):
         export(nn.ReLU(), (torch.ones(1),), dynamic_shapes={"other": None})

@@ -18,6 +18,25 @@ torch.ones(2, 3) + torch.ones(4)                          | size of tensor a (3)
 torch.ones(2, 3) @ torch.ones(4, 5)                       | mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)
 torch.ones(6).view(2.0, 3)                                | view()
 torch.ones(6).view()                                      | view() received an invalid combination of arguments - got ()
+torch.ones(6).view((3.0, 2))                              | view()
+torch.ones(6).reshape()                                   | reshape() missing 1 required positional arguments: "shape"
+torch.ones(6).reshape(2.0)                                | reshape(): argument 'shape' (position 1) must be tuple of ints, not float
+torch.ones(6).reshape(2.0, 3)                             | reshape()
+torch.ones(6).reshape(3, 2.0)                             | reshape(): argument 'shape' failed to unpack the object at pos 2
+torch.ones(6).reshape((3, 2.0))                           | reshape(): argument 'shape'
+torch.ones(2, 3).t().reshape(2.0)                         | reshape(): argument 'shape'
+torch.reshape(torch.ones(6), (3, 2.0))                    | reshape(): argument 'shape'
+~torch.ones(2)                                            | ~ (operator.invert) is only implemented on integer and Boolean-type tensors
+~torch.ones(2, dtype=torch.complex64)                     | ~ (operator.invert) is only implemented on integer and Boolean-type tensors
+torch.ones(2).to(torch.float32, torch.float64)            | to() received an invalid combination of arguments - got (
+torch.ones(2).to(torch.float32, dtype=torch.float64)      | to() received an invalid combination of arguments - got (
+torch.ones(2).to(torch.float32, "cpu")                    | to() received an invalid combination of arguments - got (
+torch.ones(2).to(torch.ones(2), torch.float64)            | to() received an invalid combination of arguments - got (
+torch.ones(2).to("cpu", "cpu")                            | to() received an invalid combination of arguments - got (
+torch.ones(2, 3).sum(axis=0, dim=0)                       | sum() got an unexpected keyword argument 'axis'
+torch.ones(2, 3).cumsum(0, axis=0)                        | cumsum() got an unexpected keyword argument 'axis'
+torch.softmax(torch.ones(2, 3), dim=0, axis=0)            | softmax() got an unexpected keyword argument 'axis'
+torch.ones(2, 3).sum(0, keepdim=True, keepdims=True)      | sum() got an unexpected keyword argument 'keepdims'
 torch.ones(6).expand(2, 6.0)                              | expand(): argument 'size'
 torch.ones(2, 3).permute(1, 0.0)                          | permute(): argument 'dims'
 torch.ones(2, 3).repeat(2, 1.0)                           | repeat(): argument 'repeats'

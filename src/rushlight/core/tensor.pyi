@@ -86,18 +86,17 @@ class Tensor:
     def is_cpu(self) -> Any: ...
     @property
     def is_meta(self) -> Any: ...
-    @property
-    def is_cuda(self) -> Any: ...
-    is_mps = is_cuda
-    is_xpu = is_cuda
-    is_xla = is_cuda
-    is_ipu = is_cuda
-    is_hpu = is_cuda
-    is_mtia = is_cuda
-    is_vulkan = is_cuda
-    is_mkldnn = is_cuda
-    is_quantized = is_cuda
-    is_nested = is_cuda
+    is_cuda: Any
+    is_mps: Any
+    is_xpu: Any
+    is_xla: Any
+    is_ipu: Any
+    is_hpu: Any
+    is_mtia: Any
+    is_vulkan: Any
+    is_mkldnn: Any
+    is_quantized: Any
+    is_nested: Any
     @property
     def is_sparse(self) -> Any: ...
     @property
@@ -196,6 +195,8 @@ class Tensor:
         """`input / other`; with `rounding_mode` "floor" or "trunc" the rounded quotient, of their dtype."""
     def __idiv__(self, other: Any) -> Tensor:
         """`self /= other`, by its former name."""
+    def __invert__(self) -> Tensor:
+        """`~self`: TypeError for numbers with a point, where `bitwise_not` has no kernel."""
     def __rdiv__(self, other: Any) -> Tensor:
         """`other / self` where `other` is a number: PyTorch's `reciprocal() * other`."""
     def __rtruediv__(self, other: Any) -> Tensor:
@@ -1031,7 +1032,7 @@ class Tensor:
         """The tensor laid side by side `repeats[d]` times along each dimension; new ones in front."""
     def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Every slice along `dim` repeated, all `repeats` times or each its own number of times."""
-    def reshape(self, *sizes_or_shape: Any, shape: Any = ...) -> Tensor:
+    def reshape(self, *sizes_or_shape: Any, shape: Any = None) -> Tensor:
         """`reshape`, also with the sizes one by one."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """`self.reshape(other.shape)`."""
@@ -1205,7 +1206,7 @@ class Tensor:
         """Views of `n` parts as equal as can be, or of the parts between the given indices."""
     def tile(self, *dims: Any) -> Tensor:
         """`repeat`, where missing counts in front are 1."""
-    def to(self, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = None) -> Tensor:
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, tensor: Any = None, non_blocking: Any = None, copy: Any = None, memory_format: Any = None) -> Tensor:
         """The tensor as another dtype, on another device: `to(dtype)`, `to(device, dtype)`, `to(other)`."""
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
         """The dense tensor; a strided one is returned as it is, in another dtype where asked."""
@@ -1356,6 +1357,5 @@ class Tensor:
     def __neg__(self) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
-    def __invert__(self) -> Tensor: ...
     def __getitem__(self, index: Any) -> Tensor: ...
     def __setitem__(self, index: Any, value: Any) -> None: ...

@@ -81,14 +81,23 @@ def bind_lines(op: Op, mark: str = "") -> list[str]:
             "    if dim is missing:",
             "        if axis is None: lacks(op, 'dim')",
             "        dim = axis",
+            "    elif axis is not None: twice(op, 'axis')",
         ]
         lines += [
             f"    if {p} is missing: lacks(op, '{p}')" for p in late if p not in ("dim", *op.inputs)
         ]
     elif has_axis(op):
-        lines.append("    if axis is not None: dim = axis")
+        lines += [
+            "    if axis is not None:",
+            "        if dim is not d_dim: twice(op, 'axis')",
+            "        dim = axis",
+        ]
     if "keepdim" in op.statics:
-        lines.append("    if keepdims is not None: keepdim = keepdims")
+        lines += [
+            "    if keepdims is not None:",
+            "        if keepdim is not d_keepdim: twice(op, 'keepdims')",
+            "        keepdim = keepdims",
+        ]
     return lines
 
 

@@ -82,6 +82,11 @@ def lacks(op: Op, p: str) -> NoReturn:
     )
 
 
+def twice(op: Op, name: str) -> NoReturn:
+    """Raise: a call names a parameter by NumPy's `name` beside PyTorch's own."""
+    raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
+
+
 def call_bound(op: Op, args: tuple, kwargs: dict) -> Any:
     """Call an operator that only has the general way."""
     values, out = bind(op, args, kwargs)

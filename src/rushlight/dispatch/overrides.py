@@ -147,7 +147,9 @@ NUMPY_NAMES = {
 def renamed(kwargs: dict, params: Sequence[str]) -> dict:
     """Keyword arguments of a function of these parameters, under PyTorch's names."""
     return {
-        NUMPY_NAMES[k] if k not in params and NUMPY_NAMES.get(k) in params else k: v
+        to
+        if k not in params and (to := NUMPY_NAMES.get(k)) in params and to not in kwargs
+        else k: v
         for k, v in kwargs.items()
     }
 

@@ -321,6 +321,7 @@ def scope_of(op: Op) -> dict[str, Any]:
         "Since": Since,
         "missing": general.missing,
         "lacks": general.lacks,
+        "twice": general.twice,
         "floats": keys.FLOATING,
         "overflows": keys.overflows,
         "variant": op.variant,

@@ -62,8 +62,11 @@ def export(
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
-        raise ValueError(
-            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
+        from rushlight._dynamo.exc import UserError, UserErrorType
+
+        raise UserError(
+            UserErrorType.INVALID_INPUT,
+            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}",
         )
     kwargs = kwargs or {}
     inputs = Inputs(mod, args, kwargs)

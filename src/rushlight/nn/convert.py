@@ -11,6 +11,7 @@ from rushlight import __future__
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.nn.parameter import Parameter, is_lazy
+from rushlight.ops.factories.arguments import of_conversion
 
 if TYPE_CHECKING:
     from rushlight.nn.module import Module
@@ -132,47 +133,9 @@ def like_to(*args: Any, **kwargs: Any) -> Convert:
     return convert
 
 
-FORMS = (  # of the arguments of `to`
-    ("device", "dtype", "non_blocking", "copy"),
-    ("dtype", "non_blocking", "copy"),
-    ("tensor", "non_blocking", "copy"),
-)
-NOTHING = type(None)
-TAKES: dict[str, tuple[type, ...]] = {
-    "device": (rushlight.device, str, int, NOTHING),
-    "dtype": (rushlight.dtype, type, NOTHING),
-    "tensor": (Tensor,),
-    "non_blocking": (bool,),
-    "copy": (bool,),
-    "memory_format": (rushlight.memory_format, NOTHING),
-}
-
-
-def fits(form: tuple[str, ...], given: dict[str, Any]) -> bool:
-    """Whether arguments by name are those of a form of `to`."""
-    return (form is FORMS[0] or given.get(form[0]) is not None) and all(
-        name in (*form, "memory_format")
-        and isinstance(value, TAKES[name])
-        and not (name == "device" and isinstance(value, bool))
-        for name, value in given.items()
-    )
-
-
 def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """The device, dtype, non_blocking and memory_format in any of the forms of `to`."""
-    for form in FORMS:
-        given = dict(zip(form, args))
-        if len(args) <= len(form) and not given.keys() & kwargs and fits(form, given | kwargs):
-            given |= kwargs
-            break
-    else:
-        got = [type(a).__name__ for a in args] + [
-            f"{k}={type(v).__name__}" for k, v in kwargs.items()
-        ]
-        raise TypeError(
-            f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected "
-            "(device, dtype, non_blocking, copy), (dtype, non_blocking, copy) or (tensor, ...)"
-        )
+    given = of_conversion(args, kwargs)
     if "copy" in given:
         raise RuntimeError(".to() does not accept copy argument")
     device, dtype, other = given.get("device"), given.get("dtype"), given.get("tensor")

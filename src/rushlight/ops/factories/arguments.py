@@ -17,11 +17,13 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import sparse
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, modes
+from rushlight.core.device import device as Device
 from rushlight.core.dtype_sets import C32, FULL, I64, REDUCED
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, new
 from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import public
+from rushlight.dispatch.results import kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -392,3 +394,46 @@ def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
     if -most < value < most or (d is not I64 and value in (inf, -inf)):
         return xp.asarray(value, d)
     return None
+
+
+# -- the arguments of `to` ---------------------------------------------------------------------------
+
+FORMS = (  # of the arguments of `to`
+    ("device", "dtype", "non_blocking", "copy"),
+    ("dtype", "non_blocking", "copy"),
+    ("tensor", "non_blocking", "copy"),
+)
+NOTHING = type(None)
+TAKES: dict[str, tuple[type, ...]] = {
+    "device": (Device, str, int, NOTHING),
+    "dtype": (dtypes.dtype, type, NOTHING),
+    "tensor": (Tensor,),
+    "non_blocking": (bool,),
+    "copy": (bool,),
+    "memory_format": (dtypes.memory_format, NOTHING),
+}
+
+
+def fits(form: tuple[str, ...], given: dict[str, Any]) -> bool:
+    """Whether arguments by name are those of a form of `to`."""
+    return (form is FORMS[0] or given.get(form[0]) is not None) and all(
+        name in (*form, "memory_format")
+        and isinstance(value, TAKES[name])
+        and not (name == "device" and isinstance(value, bool))
+        for name, value in given.items()
+    )
+
+
+def of_conversion(args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `to` by name, in the form that takes them; TypeError where none does."""
+    for form in FORMS:
+        given = dict(zip(form, args))
+        if len(args) <= len(form) and not given.keys() & kwargs and fits(form, given | kwargs):
+            return given | kwargs
+    got = [kind(a) for a in args] + [f"{k}={kind(v)}" for k, v in kwargs.items()]
+    raise TypeError(
+        f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:\n"
+        " * (torch.device device, torch.dtype dtype, bool non_blocking, bool copy, *, torch.memory_format memory_format)\n"
+        " * (torch.dtype dtype, bool non_blocking, bool copy, *, torch.memory_format memory_format)\n"
+        " * (Tensor tensor, bool non_blocking, bool copy, *, torch.memory_format memory_format)\n"
+    )

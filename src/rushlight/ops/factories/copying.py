@@ -217,32 +217,22 @@ def by_place(args: tuple, kwargs: dict) -> bool:
     )
 
 
-def converted(self, *args, device=None, dtype=None, other=None, non_blocking=False, copy=False,
+def converted(self, *args, device=None, dtype=None, tensor=None, non_blocking=None, copy=None,
               memory_format=None):  # fmt: skip
     """`to`, of all its arguments."""
-    if args:
-        first, *rest = args
-        if isinstance(first, Tensor):
-            other = first
-        elif isinstance(first, (dtypes.dtype, type)):
-            dtype = first
-        else:
-            if first is not None and not isinstance(first, (str, int, Device)):
-                raise TypeError(
-                    f"to() received an invalid combination of arguments - got ({type(first).__name__})"
-                )
-            device = first
-            if rest:
-                dtype, *rest = rest
-        for value in rest[1:]:
-            copy = value
-            if len(rest) > 2:
-                raise TypeError("to() received an invalid combination of arguments: too many")
-    if other is not None:
-        dtype, device = other.dtype, other.device
-    return convert(self, dtype, device, copy, memory_format)
+    named = {
+        "device": device, "dtype": dtype, "tensor": tensor, "non_blocking": non_blocking, "copy": copy,
+        "memory_format": memory_format,
+    }  # fmt: skip
+    named = {k: v for k, v in named.items() if v is not None}
+    given = arguments.of_conversion(args, named)
+    device, dtype = given.get("device"), given.get("dtype")
+    if "tensor" in given:
+        dtype, device = given["tensor"].dtype, given["tensor"].device
+    return convert(self, dtype, device, given.get("copy", False), memory_format)
 
 
+converted.__qualname__ = "to"
 to.__wrapped__ = converted  # whose signature is to's
 
 

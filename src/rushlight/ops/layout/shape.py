@@ -13,6 +13,7 @@ from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.registry import Array, Dims, DType, composite, op, public
+from rushlight.ops.factories.arguments import checked_sizes
 
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
@@ -90,13 +91,27 @@ def reshape(input: Tensor, shape: Sizes) -> Tensor:
         got = overrides.call_overrides(reshape, (input, shape), {})
         if got is not overrides.NOTHING:
             return got
-    if not a.flags.c_contiguous:
-        plain = shape.__class__ is tuple and INTS.issuperset(map(type, shape))
-        find = shown_as if plain else shown_as.__wrapped__
-        shape, copied = find(a.shape, a.strides, a.itemsize, shape)
-        if copied:
-            return reshape_copy(input, shape)
-    return view_as_sizes(input, shape if shape.__class__ is tuple else tuple(shape))
+    try:
+        if not a.flags.c_contiguous:
+            plain = shape.__class__ is tuple and INTS.issuperset(map(type, shape))
+            find = shown_as if plain else shown_as.__wrapped__
+            shape, copied = find(a.shape, a.strides, a.itemsize, shape)
+            if copied:
+                return reshape_copy(input, shape)
+        return view_as_sizes(input, shape if shape.__class__ is tuple else tuple(shape))
+    except (TypeError, RuntimeError) as error:
+        raise refused(shape, error) from None
+
+
+def refused(shape: Any, error: Exception) -> Exception:
+    """What `reshape` raises for `shape`: TypeError in its own name where something is no size, else `error`."""
+    try:
+        checked_sizes("reshape", shape if isinstance(shape, (tuple, list)) else (shape,), "shape")
+    except TypeError as found:
+        return found
+    except RuntimeError:
+        pass
+    return error
 
 
 @lru_cache(maxsize=1024)
@@ -113,12 +128,19 @@ public()(reshape)
 
 
 @public("Tensor", name="reshape")
-def reshape_method(self: Tensor, *sizes_or_shape: Any, shape: Any = ()) -> Tensor:
+def reshape_method(self: Tensor, *sizes_or_shape: Any, shape: Any = None) -> Tensor:
     """`reshape`, also with the sizes one by one."""
-    shape = sizes_or_shape or tuple(shape)
+    if sizes_or_shape:
+        shape = sizes_or_shape
+    elif shape is None:
+        raise TypeError('reshape() missing 1 required positional arguments: "shape"')
     a = self._array
-    if a.__class__ is ndarray and shape and shape[0].__class__ is int and a.flags.c_contiguous:
-        return view_as_sizes(self, shape)
+    if a.__class__ is ndarray and sizes_or_shape and shape[0].__class__ is int:
+        if a.flags.c_contiguous:
+            try:
+                return view_as_sizes(self, shape)
+            except (TypeError, RuntimeError):  # which `reshape` raises in its own name
+                pass
     return reshape(self, shape if len(shape) != 1 else sizes(shape))
 
 

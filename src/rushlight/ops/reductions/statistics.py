@@ -388,7 +388,7 @@ def quantiles(
         shape = [1] * ndim if dim is None else [*input.shape]
         if dim is not None:
             shape[dim] = 1
-        values = values.reshape(*several, *shape)
+        values = values.reshape((*several, *shape))
     elif dim is not None and not ndim:
         values = values.reshape(several)
     return values
