@@ -680,6 +680,29 @@ def test_a_result_that_is_written_to_before_the_backward_pass(part):
     assert compiled.programs
 
 
+@pytest.mark.parametrize("taken", [(0,), (1,), (0, 1)])
+def test_a_written_value_is_refused_where_a_gradient_reads_it(taken):
+    """A backward pass from results whose gradients do not read it goes on, as without `torch.compile`."""
+
+    def f(x, w):
+        return x * w, x.exp() + 1
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        passed = []
+        for g in (f, compiled):
+            x, w = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+            found = g(x, w)
+            w.add_(1)
+            try:
+                sum(found[k].sum() for k in taken).backward()
+                passed.append(x.grad.tolist())
+            except RuntimeError as e:
+                passed.append(str(e).partition("modified by an inplace operation")[1])
+        assert passed[0] == passed[1] != "" and isinstance(passed[0], str) == (0 in taken)
+    assert compiled.programs
+
+
 def test_a_function_is_split_at_calls_that_no_program_holds():
     def f(x):
         y = x.sin() * 2

@@ -112,18 +112,18 @@ class Pruned:
 
 
 class Backward:
-    """The programs of a backward pass, one for each set of results that have gradients.
+    """The programs of a backward pass, one for each set of results that have gradients, each with the numbers of the
+    placeholders that it reads.
 
-    `build` makes a function of a graph; `whole`: the one for all; `given`: the numbers of the placeholders of their gradients, None for those that it does not read.
+    `build` makes a function of a graph; `given`: the numbers of the placeholders of their gradients, None for those that it does not read.
     """
 
     def __init__(self, graph: Graph, given: list[int | None], build: Callable) -> None:
         self.given, self.build = given, build
         self.graph = Pruned(graph, set(), set()).graph if len(given) > 1 else graph
-        self.whole = build(graph)
-        self.programs: dict[tuple, Callable] = {}
+        self.programs = {(): (build(graph), placeholders_read(graph))}
 
-    def without(self, absent: tuple[int, ...]) -> Callable:
+    def without(self, absent: tuple[int, ...]) -> tuple[Callable, frozenset[int]]:
         """The program where these results have no gradient; where it cannot do without, it takes zeros."""
         found = self.programs.get(absent)
         if found is None:
@@ -131,8 +131,21 @@ class Backward:
             given = [None if k is None else ahead[k] for k in self.given]
             try:
                 graph = Pruned(self.graph, {*given}, {given[k] for k in absent}).graph
-                found = self.build(graph)
+                found = self.build(graph), placeholders_read(graph)
             except Stop:
-                found = self.whole
+                found = self.programs[()]
             self.programs[absent] = found
         return found
+
+
+def placeholders_read(graph: Graph) -> frozenset[int]:
+    """The numbers of the placeholders that the results of a graph, or what it writes in place, depend on."""
+    calls = [n for n in graph.nodes if n.op == "call_function"]
+    written = [n for n in calls if call_of(n).writes is not None or call_of(n).fills]
+    ahead, met = [*graph.find_nodes(op="output"), *written], set()
+    while ahead:
+        n = ahead.pop()
+        if n not in met:
+            met.add(n)
+            ahead += n.all_input_nodes
+    return frozenset(k for k, n in enumerate(graph.find_nodes(op="placeholder")) if n in met)

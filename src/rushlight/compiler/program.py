@@ -55,6 +55,9 @@ class CompiledBackward(Node):
         frozenset[int]
     ]  # what the history of each result, as it is written, frees: numbers of nodes
     over: frozenset[int]  # and what was freed so far
+    watching: list[
+        set[int]
+    ]  # for each of `versions`, the placeholders of the graph that its memory is in
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         if record:
@@ -69,8 +72,9 @@ class CompiledBackward(Node):
         )
         if frees & self.over:
             freed(self)
-        for t, n in self.versions:
-            if version_of(t).n != n:
+        program, read = self.backward.without(absent)
+        for (t, n), places in zip(self.versions, self.watching, strict=True):
+            if version_of(t).n != n and not places.isdisjoint(read):
                 stale(self, "input", t.shape, t.dtype, version_of(t).n, n)
         given = [
             x._array
@@ -78,7 +82,8 @@ class CompiledBackward(Node):
             else laid_out(x, *like)
             for x, like in zip(many, self.likes, strict=True)
         ]
-        gradients = self.run(absent, [*self.saved, *given])
+        values = [*self.saved, *given]
+        gradients = program(*[values[k] for k in self.places])
         if not keep:
             self.over |= frees
             if all(s & self.over for s in self.saving):
@@ -88,11 +93,6 @@ class CompiledBackward(Node):
             gradients = tuple([a if t else None for a, t in zip(gradients, there, strict=True)])
             unreached(e for e, t in zip(edges, there, strict=True) if not t)
         return tuple([None if a is None else _wrap(a) for a in gradients])
-
-    def run(self, absent: tuple[int, ...], values: list) -> tuple:
-        """The gradients of the sources, as arrays."""
-        program = self.backward.without(absent) if absent else self.backward.whole
-        return program(*[values[k] for k in self.places])
 
 
 def reached_from(s: Segment, given: list) -> list[set[int]]:
@@ -222,7 +222,8 @@ class Program:
         for held in (recorder.capture.keep, recorder.values, recorder.steps):
             held.clear()  # type: ignore[attr-defined]
         self.results, self.segments, self.made, self.ended = [], [], {}, {}
-        self.sources = self.given = self.saved = self.saving = []
+        self.sources = self.given = self.saving = self.watching = []
+        self.saved = {}
 
     def guard_memory(self, recorder: Recorder) -> None:
         """Guard that arrays which are written to share no memory with arguments, and that containers which are changed
@@ -351,22 +352,22 @@ class Program:
 
     def add_backward(self, s: Segment) -> None:
         """Make the results differentiable: one node, which saves what the graph of the backward pass takes."""
-        saved = self.saved = [v for v in s.inputs if v not in self.given]
+        inputs = [*s.inputs]
+        saved = self.saved = {v: k for k, v in enumerate(inputs) if v not in self.given}
         order = [*saved, *self.given]
         reached = reached_from(s, self.given)
-        inputs = [*s.inputs]
+        tensors = [v for v in saved if v.tensor is not None]
+        self.watching = [{saved[v]} for v in tensors]
         given = [inputs.index(v) if v in s.inputs else None for v in self.given]
         kind = type("CompiledFunctionBackward", (CompiledBackward,), {
             "__slots__": (), "n_outputs": len(self.results), "reached": reached,
             "backward": Backward(s.graph, given, self.built),
             "places": [order.index(v) for v in inputs],
-            "likes": self.likes, "saving": self.saving,
+            "likes": self.likes, "saving": self.saving, "watching": self.watching,
         })  # fmt: skip
         self.names |= {"Backward": kind, "begin": begin, "Output": Output}
         edges = ", ".join(f"edge_of({v.expression})" for v in self.sources)
-        versions = ", ".join(
-            f"({v.expression}, version_of({v.expression}).n)" for v in saved if v.tensor is not None
-        )
+        versions = ", ".join(f"({v.expression}, version_of({v.expression}).n)" for v in tensors)
         self.names |= {"edge_of": edge_of, "version_of": version_of}
         self.lines.append(
             f"node = begin(Backward, [{edges}], [{', '.join(map(self.array, saved))}], [{versions}])"
@@ -374,12 +375,15 @@ class Program:
 
     def watch_results(self, templates: list) -> None:
         """Let the backward pass refuse results that were written to since, in whose memory it has saved values."""
-        arrays = [v.array for v in self.saved if v.array.__class__ is np.ndarray]
+        arrays = [(v.array, k) for v, k in self.saved.items() if v.array.__class__ is np.ndarray]
         for made in {id(m.tensor): m for t in templates for m in made_in(t)}.values():
             a = made.tensor._array
-            if a.__class__ is np.ndarray and any(np.may_share_memory(a, saved) for saved in arrays):
+            if a.__class__ is not np.ndarray:
+                continue
+            if places := {k for saved, k in arrays if np.may_share_memory(a, saved)}:
                 name = self.made[id(made.tensor)]
                 self.names["watched"] = watched
+                self.watching.append(places)
                 self.lines.append(f"node.versions.append(watched({name}))")
 
     def finish(self, recorder: Any) -> None:
