@@ -15,6 +15,7 @@ from guard import guarded
 from rushlight._backends import llvm as back_end
 from rushlight._backends.llvm import indexing as compiled
 from rushlight._backends.llvm import masks, scatter
+from rushlight._backends.llvm import whole as whole_operators
 from rushlight._backends.reference import indexing as reference
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
@@ -239,6 +240,30 @@ def test_two_threads_give_the_same_bits():
     finally:
         torch.set_num_threads(before)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("alpha", [1, -1, 3])
+@pytest.mark.parametrize("shape", [(), (5,), (3, 5), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("dtype", whole_operators.ADDED, ids=str)
+def test_entry_of_index_add_takes_any_factor(dtype, shape, alpha):
+    rng = np.random.default_rng(0)
+    d = len(shape) // 2
+    z, values = (rng.normal(0, 9, (*shape, 1)).astype(dtype)[..., 0] for _ in range(2))
+    index = np.zeros(shape[d] if shape else 1, np.int64)
+    factor = 0.1 * alpha if alpha != 1 and dtype.kind not in "iu" else alpha
+    expected = np.atleast_1d(z.copy())
+    for part in np.split(np.atleast_1d(values), len(index), d):
+        at = (*(slice(None),) * d, slice(0, 1))
+        expected[at] += part * dtype.type(factor)
+    taken = whole_operators.ENTRIES["index_add"][dtype](z, d, index, values, factor)
+    if (
+        alpha == 1 and dtype in whole_operators.REDUCED and len(shape) == 2
+    ):  # which are rounded once
+        assert taken is None
+    else:
+        assert taken and z.tobytes() == expected.tobytes()
+    large = -(1 << 62) if dtype.kind == "i" else 1e300 if dtype.itemsize < 8 else 1j
+    assert whole_operators.ENTRIES["index_add"][dtype](z, d, index, values, large) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

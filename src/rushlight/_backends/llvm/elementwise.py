@@ -216,8 +216,8 @@ left_shift = implements("left_shift")(
 right_shift = implements("right_shift")(
     Elementwise(arithmetic.right_shift, 2, 0, CHEAP, types=(i64, i32))
 )
-_round_up = Elementwise(arithmetic.round_up, 1, 1, CHEAP, types=(f32, f64))
-_round_down = Elementwise(arithmetic.round_down, 1, 1, CHEAP, types=(f32, f64))
+_round_up = Elementwise(arithmetic.round_up, 1, 1, CHEAP)
+_round_down = Elementwise(arithmetic.round_down, 1, 1, CHEAP)
 
 
 def _entry(how: Elementwise, back: Callable) -> Callable:
@@ -244,7 +244,7 @@ def logit(a: Any, eps: float | None) -> Any:
 @implements("round_to")
 def round_to(a: Any, decimals: int) -> Any:
     """Rounded half to even at `decimals` digits."""
-    if a.__class__ is np.ndarray and a.size and a.dtype in FULL and abs(decimals) < 30:
+    if a.__class__ is np.ndarray and a.size and a.dtype in FLOATING and abs(decimals) < 30:
         return _round_by[decimals > 0](a, 10.0 ** abs(decimals))
     return numpy_elementwise.round_to(a, decimals)
 

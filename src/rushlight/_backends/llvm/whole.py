@@ -42,6 +42,14 @@ def writing(infer: Any, run: tuple, how: str, types: Mapping[Any, Type]) -> ByDt
     return entries(make, types)
 
 
+def adding_slices(d: np.dtype, t: Type) -> Any:
+    """A sum at indices with the slices of an array, or with these times a number."""
+    kernel, known = SLICES
+    number = {"T": t, "V": f64 if t.is_float else i64}
+    runs = *both(kernel, **known, HOW="add", T=t, V=t), (kernels.add_products, number)
+    return bind((index_calls.index_add, number), [d, I64, d], [], *runs)
+
+
 def reducing(infer: Any, run: tuple, mean: Any, words: tuple[str, ...]) -> ByDtype:
     """Writes of one array into another by the reduction that a word names; those of integers have no mean here, those of
     half types neither mean nor sum, which are of float32."""
@@ -78,7 +86,7 @@ def of_parts(infer: Any, run: Any) -> ByDtype:
 
 
 ENTRIES = {
-    "index_add": writing(index_calls.index_add, SLICES, "add", WIDE_ADDED),
+    "index_add": entries(adding_slices, ADDED),
     "index_copy": writing(index_calls.index_copy, SLICES, "put", UNITS),
     "index_reduce": reducing(
         index_calls.index_reduce, SLICES, kernels.mean_slices, ("prod", "amax", "amin")

@@ -220,6 +220,21 @@ def put_slices(HOW, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
 
 
 @kernel
+def add_products(z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
+                 outer: i64, n: i64, k: i64, inner: i64, step: i64, parts: i64, alpha: V):  # fmt: skip
+    """z[o, index[j]] += alpha * values[o, j], where products are rounded before they are added, for one j after the other.
+    bad[0] = 1, and nothing is written, where an index is out of range."""
+    look_through(index, bad, k, n, i64)
+    if bad[0] == 0:
+        a = T.loaded(T(T.loaded(alpha)))
+        for o in range(outer):
+            for j in range(k):
+                to, p = z + (o * n + index[j]) * inner, values + (o * k + j) * inner
+                for c in lanes(0, inner):
+                    to[c] = to[c] + T.loaded(T(p[c] * a))
+
+
+@kernel
 def mean_slices(z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
                 outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
     """z[o, index[j]] becomes the mean of itself and of all values[o, j] with this index. bad[0] = 1, and nothing is

@@ -15,10 +15,10 @@ from rushlight._codegen.kernels.header import (
 from rushlight._codegen.kernels.shape_inference import apart, like, note
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
-from rushlight._codegen.types import Header, Ptr, b1, bf16, f16, f32, i64
+from rushlight._codegen.types import Header, Ptr, b1, bf16, f16, f32, i32, i64
 
 # Runs where elements (inner = 1) or slices are moved.
-ELEMENTS, SLICES = 1, 2
+ELEMENTS, SLICES, PRODUCTS = 1, 2, 3
 
 
 @kernel
@@ -227,10 +227,17 @@ def slices_written(SIZE, z, dim, index, source, first, plan):
 
 
 @kernel
-def index_add(SIZE, input: Header, dim: i64, index: Header, source: Header, alpha: i64, plan: Ptr[i64]):  # fmt: skip
-    slices_written(SIZE, input, dim, index, source, ELEMENTS, plan)
+def index_add(T, input: Header, dim: i64, index: Header, source: Header, alpha: V, plan: Ptr[i64]):
+    """The third run multiplies by `alpha`. Sums of half types along the first or the last dimension of several are rounded
+    once, which is left to the operator, unless they are of products."""
+    slices_written(T.size, input, dim, index, source, ELEMENTS, plan)
+    plan[NUMBERS + 6] = bits(alpha, i64)
     if alpha != 1:
-        plan[RUN] = 0
+        plan[RUN] = i64((plan[RUN] != 0) & holds(T, alpha)) * PRODUCTS
+    elif T.size == 2:
+        nd = dims_of(input)
+        if (nd > 1) & ((plan[NUMBERS] == 1) | (plan[NUMBERS + 3] == 1)):
+            plan[RUN] = 0
 
 
 @kernel
@@ -261,6 +268,8 @@ def holds(T, value):
     fits = b1(1)
     if T is i64:
         fits = value != NONE
+    elif T is i32:
+        fits = (value >= -(1 << 31)) & (value < 1 << 31)
     elif T in MOST:
         fits = (abs(value) <= MOST[T]) | (value - value != 0)  # or infinite, or NaN
     return fits
