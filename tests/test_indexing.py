@@ -9,6 +9,7 @@ import pytest
 
 import rushlight as torch
 from rushlight._backends import llvm
+from rushlight.ops.indexing import gather
 
 A = np.arange(24.0).reshape(2, 3, 4)
 I, J = np.array([1, 0, -1]), np.array([[0], [2]])
@@ -172,6 +173,16 @@ def test_where_promotes_and_broadcasts():
     assert torch.where(c, 1, 2.5).dtype is torch.float32
     assert torch.where(c, torch.ones(1, dtype=torch.float64), torch.zeros(1)).dtype is torch.float64
     assert [i.tolist() for i in torch.where(c)] == [[0], [0]]
+
+
+def test_where_of_a_number_beside_a_tensor_is_a_choice(monkeypatch):
+    """Of one without dimensions, too: nothing is left for the general way."""
+    monkeypatch.setattr(gather.general, "call", None)
+    c = torch.tensor([True, False])
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        x = torch.tensor(3, dtype=dtype)
+        for y, values in ((torch.where(c, x, 2), [3, 2]), (torch.where(c, 2, x), [2, 3])):
+            assert y.dtype is dtype and y.tolist() == values
 
 
 def test_joining_promotes_and_skips_what_is_empty():

@@ -116,16 +116,16 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     if (low, high) != (0.0, 1.0):
         _check_bounds(out.dtype, low, high)
     out = as_it_lies(out)
-    double, single = out.dtype == np.float64, out.dtype == np.float32
-    direct = (double or single) and out.flags.c_contiguous
+    double, half, unit = out.dtype is F64, out.dtype in REDUCED, low == 0.0 and high == 1.0
+    direct = out.flags.c_contiguous and (unit or not half)
     u = out.reshape(-1) if direct else np.empty(out.size, np.float64 if double else np.float32)
-    if low == 0.0 and high == 1.0:
+    if unit:
         (generator.doubles if double else generator.floats)(out.size, u)
     else:
         xp.random_uniform(generator, u, low, high)
     if direct:
         return
-    if not (double or single):
+    if half:
         reached = u >= _rounded_to(high, out.dtype)
         if reached.any():
             u[reached] = np.float32(low).astype(out.dtype)
@@ -200,7 +200,7 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
 def _scalar_normals(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Normal numbers one after the other, as scalar code draws them: in pairs of float64."""
     out = as_it_lies(out)
-    if out.flags.c_contiguous and (out.dtype is F32 or out.dtype is F64):
+    if out.flags.c_contiguous:
         xp.random_scalar_normals(generator, out.reshape(-1), mean, std)
     else:
         z = np.empty(out.size)

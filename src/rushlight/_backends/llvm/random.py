@@ -19,9 +19,10 @@ from rushlight._backends.reference import random as reference
 from rushlight._codegen.kernels import libm, math
 from rushlight._codegen.kernels import random as kernels
 from rushlight._codegen.language import external
-from rushlight._codegen.types import f64, of
-from rushlight.core.dtype_sets import F32, F64, FLOATING, FULL, I64, compute_dtype
+from rushlight._codegen.types import bf16, f16, f32, f64, of
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, FULL, I64, compute_dtype
 
+NARROW = {F32: f32, F16: f16, BF16: bf16}
 CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
 SMALL = 1  # who draws nothing starts nothing
 
@@ -79,13 +80,14 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
 
 @implements("random_floats")
 def random_floats(generator: Any, out: np.ndarray) -> None:
-    """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
-    if out.dtype is not F32 or not out.size or not out.flags.carray:
+    """Numbers in [0, 1) into `out`, float32 or a half type; see `reference`."""
+    d = out.dtype
+    if d not in NARROW or not out.size or not out.flags.carray:
         return reference.random_floats(generator, out)
     acquire, release, state = generator.native_state()
     acquire()
     try:
-        floats()(state, out, out.size)
+        floats(T=NARROW[d])(state, out, out.size)
     finally:
         release()
     return None
@@ -158,7 +160,7 @@ def random_normals(
 @cache
 def pairwise(dtype: np.dtype) -> Any:
     """The kernel of `random_scalar_normals`; None where the C library's functions are not Python's."""
-    if dtype not in FULL or not all(map(libm.each, ("log1p", "cos", "sin"))):
+    if dtype not in FLOATING or not all(map(libm.each, ("log1p", "cos", "sin"))):
         return None
     used = {name.upper(): external(name, f64, f64) for name in ("log1p", "cos", "sin")}
     return kernels.scalar_normals.compiled(T=of(dtype), **used)
@@ -166,7 +168,7 @@ def pairwise(dtype: np.dtype) -> Any:
 
 @implements("random_scalar_normals")
 def random_scalar_normals(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
-    """Normal numbers into `out`, float32 or float64, in pairs; see `reference`."""
+    """Normal numbers into `out`, of a floating type, in pairs; see `reference`."""
     kernel = pairwise(out.dtype)
     if kernel is None or not out.size or not out.flags.carray:
         return reference.random_scalar_normals(generator, out, mean, std)

@@ -315,12 +315,12 @@ SEARCHES = {(right, to.np): searches(right, to) for right in (False, True) for t
 @implements("searchsorted")
 def searchsorted(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
     """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
-    found = SEARCHES[right, dtype][seq.dtype](seq, a)
-    if found is not None:
-        return found
     if a.dtype in REDUCED and seq.dtype is a.dtype:
         seq, a = cpu.cast(seq, F32), cpu.cast(a, F32)
-    found = SEARCHES[right, dtype][seq.dtype](contiguous(seq), contiguous(a))
+    entry = SEARCHES[right, dtype][seq.dtype]
+    found = entry(seq, a)
+    if found is None:
+        found = entry(contiguous(seq), contiguous(a))
     return reference.searchsorted(seq, a, right, dtype) if found is None else found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight.core.dtype_sets import REDUCED
 from rushlight.rng import box_muller
 from rushlight.rng.fma import fused, fused_float32
 
@@ -51,8 +52,13 @@ def random_seeded(key: np.ndarray, seed: int) -> None:
 
 
 def random_floats(generator: Generator, out: np.ndarray) -> None:
-    """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
+    """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24. Those of half types are rounded, and 0
+    where that gives 1."""
     out, n = out.reshape(-1), out.size
+    if out.dtype in REDUCED:
+        out[...] = generator.floats(n).astype(out.dtype)
+        out[out == 1] = 0
+        return
     for at in range(0, n, _CHUNK):
         some = generator.words(min(_CHUNK, n - at)).astype(np.uint32).view(np.int32)
         some &= _LOW_24
@@ -150,7 +156,7 @@ def random_wide_normals(
 
 @np.errstate(all="ignore")
 def random_scalar_normals(generator: Generator, out: np.ndarray, mean: float, std: float) -> None:
-    """Normal numbers into `out`, float32 or float64 [n], one after the other: two uniform numbers make two.
+    """Normal numbers into `out`, floating [n], one after the other: two uniform numbers make two.
 
     The second of the last pair is kept in the generator where `out` has no place for it, and is the first of
     the next call.
@@ -169,7 +175,8 @@ def random_scalar_normals(generator: Generator, out: np.ndarray, mean: float, st
         z[waiting : waiting + 2 * pairs : 2] = radius * by_c_library("cos", angle)
         z[waiting + 1 : waiting + 1 + 2 * pairs : 2] = radius * by_c_library("sin", angle)
     generator.spare = float(z[n]) if waiting + 2 * pairs > n else None
-    out.reshape(-1)[...] = fused(z[:n], std, mean)
+    z = fused(z[:n], std, mean)
+    out.reshape(-1)[...] = z.astype(np.float32).astype(out.dtype) if out.dtype in REDUCED else z
 
 
 def by_c_library(name: str, x: np.ndarray) -> np.ndarray:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, b1, f32, f64, i32, i64, u32, u64
+from rushlight._codegen.types import Ptr, b1, bf16, f16, f32, f64, i32, i64, u32, u64
 from rushlight.rng.box_muller import _COS, _LOG, _LOG2_HIGH, _LOG2_LOW, _QUARTER_PI, _SIN
 
 N, M = 624, 397
 L = 16
+ROUNDED_UP = {bf16: 1 - 2.0**-9, f16: 1 - 2.0**-12}  # what is rounded to 1, and more
 LOW_53 = (1 << 53) - 1
 
 # -- words -----------------------------------------------------------------------------------------
@@ -130,9 +131,18 @@ def unit_wide(w):
     return f64(i64(w & LOW_53)) * 2.0**-53
 
 
+@inline
+def below_one(u, T):
+    """0 where the half type T rounds a number to 1."""
+    if T in ROUNDED_UP:
+        return select(u < ROUNDED_UP[T], u, 0.0)
+    else:
+        return u
+
+
 @kernel
-def floats(state: i64, out: Ptr[f32], n: i64):
-    each_word(state, n, lambda i, w: store(out + i, unit(w)))
+def floats(state: i64, out: Ptr[T], n: i64):
+    each_word(state, n, lambda i, w: store(out + i, below_one(unit(w), T)))
 
 
 @kernel
@@ -300,16 +310,16 @@ def scalar_normals(
     key = bits(state, Ptr[u32])
     i = i64(0)
     if spare[1] != 0:
-        out[0] = T(fma(spare[0], std, mean))
+        out[0] = T.loaded(fma(spare[0], std, mean))
         spare[1] = 0.0
         i = i64(1)
     while i < n:
         angle = next_wide(key) * TWO_PI
         radius = sqrt(LOG1P(-next_wide(key)) * -2)
-        out[i] = T(fma(radius * COS(angle), std, mean))
+        out[i] = T.loaded(fma(radius * COS(angle), std, mean))
         second = radius * SIN(angle)
         if i + 1 < n:
-            out[i + 1] = T(fma(second, std, mean))
+            out[i + 1] = T.loaded(fma(second, std, mean))
         else:
             spare[0] = second
             spare[1] = 1.0

@@ -15,7 +15,7 @@ from rushlight._backends import devices
 from rushlight.autograd.graph import version_of
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, geometry
-from rushlight.core.dtype_sets import BF16, F16, F32, F64, FULL, I32, I64
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, FULL, I32, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
@@ -82,17 +82,18 @@ def drawn(
 
 
 def _uniform(a: np.ndarray) -> None:
-    if a.dtype is F32 and a.flags.c_contiguous:
-        xp.random_floats(generators.default_generator, a)
+    if a.flags.c_contiguous and a.dtype in FLOATING:
+        draw = xp.random_doubles if a.dtype is F64 else xp.random_floats
+        draw(generators.default_generator, a)
     else:
         sampling.uniform_(a, 0.0, 1.0, generators.default_generator)
 
 
 def _normal(a: np.ndarray) -> None:
-    if a.dtype is not F32 or not a.flags.c_contiguous:
-        sampling.normal_(a, 0.0, 1.0, generators.default_generator)
-    elif a.size < 16:
+    if a.flags.c_contiguous and a.dtype in FLOATING and a.size < 16:
         xp.random_scalar_normals(generators.default_generator, a, 0.0, 1.0)
+    elif a.dtype is not F32 or not a.flags.c_contiguous:
+        sampling.normal_(a, 0.0, 1.0, generators.default_generator)
     else:
         xp.random_normal_floats(generators.default_generator, a, 0.0, 1.0)
 

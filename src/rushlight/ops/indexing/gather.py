@@ -348,11 +348,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         and input._array.dtype is other._array.dtype
     ):
         return choose(condition, input, other)
-    if out is None:  # a number next to a floating tensor takes its dtype
-        if input.__class__ is Tensor and input._array.ndim:
+    if out is None:  # a number of no higher kind takes the dtype of the tensor beside it
+        if input.__class__ is Tensor:
             if (number := arguments.quick_number(other, input._array.dtype)) is not None:
                 return choose(condition, input, number_beside(input, number))
-        elif other.__class__ is Tensor and other._array.ndim:
+        elif other.__class__ is Tensor:
             if (number := arguments.quick_number(input, other._array.dtype)) is not None:
                 return choose(condition, number_beside(other, number), other)
     for number, beside in ((input, other), (other, input)):
