@@ -452,6 +452,36 @@ def test_results_that_no_wanted_rule_reads_have_a_version():
     assert y.detach().add_(1).item() == 3 and y._version == 1
 
 
+@pytest.mark.parametrize(
+    "op",
+    [torch.addmm, torch.addmv, torch.baddbmm, torch.addbmm, torch.addr, torch.addcmul, torch.fmod,
+     torch.remainder, torch.nn.functional.linear],
+)  # fmt: skip
+@pytest.mark.parametrize("compiled", [False, True])
+def test_nodes_that_saved_no_tensor_run_again(op, compiled):
+    """No gradient that is wanted reads an input; where one does, a second backward pass is refused."""
+    shapes = {"addmv": [3, (3, 3), 3], "baddbmm": [(2, 3, 3)] * 3, "addr": [(3, 3), 3, 3],
+              "addbmm": [(3, 3), (2, 3, 3), (2, 3, 3)], "linear": [(3, 3), (3, 3), 3]}.get(op.__name__, [(3, 3)] * 3)  # fmt: skip
+    shapes = shapes[: 2 if op in (torch.fmod, torch.remainder) else 3]
+    summand = 2 if op.__name__ == "linear" else 0
+    f = torch.compile(lambda *inputs: op(*inputs)) if compiled else op
+    for wanted, refused in ([summand], False), ([1], True), ([*range(len(shapes))], True):
+        for _ in range(3):
+            inputs = [torch.full(s if isinstance(s, tuple) else (s,), 0.5) for s in shapes]
+            for k in wanted:
+                inputs[k].requires_grad_()
+            y = f(*inputs)
+            y.sum().backward()
+            once = inputs[wanted[0]].grad.clone()
+            if refused:
+                with pytest.raises(RuntimeError, match="a second time"):
+                    y.sum().backward()
+            else:
+                inputs[0 if summand else 1].add_(1)
+                y.sum().backward()
+                assert torch.equal(inputs[summand].grad, 2 * once)
+
+
 def test_requires_grad_is_a_bool():
     x = torch.ones(2)
     for value in (1, None, "yes", x):

@@ -219,7 +219,7 @@ def printed_apply(
     op: Op, ins: tuple[str, ...], want: tuple[str, ...], tensors: list[str], statics: list[str]
 ) -> Callable:
     """`apply` of a node of plain arrays: what it saved to gradients."""
-    lines = ["def apply(self, g, edges, keep, record):", *unpack_lines(op, tensors, statics)]
+    lines = ["def apply(self, g, edges, keep, record):", *unpack_lines(op, want, tensors, statics)]
     lines += gradient_lines(op)
     rules = {i: op.rules[i] for i in want if i in op.rules}
     if op.rule_all:
@@ -263,19 +263,31 @@ def printed_apply(
     return evaluate(op, "\n".join(lines), "apply", names, " backward" + str(len(ins)))
 
 
-def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:
-    """Lines that read what the node saved, and raise if it is gone or was written to."""
+def may_save_none(op: Op, want: tuple[str, ...], name: str) -> bool:
+    """Whether a node saves None for an input: it may not be given, or no gradient that is wanted reads it."""
+    readers = op.saved_names(want)[name]
+    return name in op.inputs and (optional(op, name) or len(want) > 1 and {*readers} != {*want})
+
+
+def unpack_lines(
+    op: Op, want: tuple[str, ...], tensors: list[str], statics: list[str]
+) -> list[str]:
+    """Lines that read what the node saved, and raise if it is gone or was written to. A node that saved no tensor is
+    never freed."""
     lines = []
     if tensors:
         texts = {"result": "r"} | {n: f"{n}, v_{n}" for n in op.inputs}
         texts |= {n: f"s_{n}" for n in tensors if output_number(op, n) is not None}
         kept = [texts.get(n, n) for n in tensors]
+        some = ""
+        if all(may_save_none(op, want, n) for n in tensors):
+            some = f" and ({' or '.join(f'{n} is not None' for n in tensors)})"
         lines += [
             "    try:",
             f"        {', '.join(kept)}, = self.saved",
             "    except TypeError:",
             "        freed(self)",
-            "    if not keep: self.saved = None",
+            f"    if not keep{some}: self.saved = None",
         ]
     if statics:
         read = f"{', '.join(statics)}, = self.statics"

@@ -60,7 +60,10 @@ def saves(node: Node) -> bool:
         return node.statics[1]
     if isinstance(node, OpNode):
         tensors, statics = node.saved_layout
-        return bool(tensors) or "at" in statics
+        kept = node.saved is None or any(
+            v is not None and v.__class__ is not int for v in node.saved
+        )
+        return bool(tensors) and kept or "at" in statics
     return False
 
 
