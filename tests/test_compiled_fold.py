@@ -28,7 +28,7 @@ FLOATS = [np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), dtypes.bfloat16.np]
 DTYPES = [*FLOATS, *map(np.dtype, ("i8", "i4", "u1", "?"))]
 SHAPES = [
     (70,), (5, 70), (33, 129), (4, 5, 6), (2, 3, 20, 17), (1, 1), (40000,), (3, 20000), (5000, 3), (1, 300, 1),
-    (12, 40, 40),
+    (12, 40, 40), (4, 333, 5), (2, 1100, 2),
 ]  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_what_is_not_dense_is_the_references():
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 def test_stays_inside_of_arrays(dtype):
-    for shape in ((7, 37), (37, 7), (3, 5, 9)):
+    for shape in ((7, 37), (37, 7), (3, 5, 9), (197, 3)):
         for side in ("after", "before"):
             a = guarded(values(shape, dtype), side)
             for axis in (None, 0, 1, len(shape) - 1, -1):

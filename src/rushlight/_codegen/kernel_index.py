@@ -191,12 +191,12 @@ FUNCTIONS = {
         "together:inline: weighted:inline: write:inline: ",
     "fold": "FEW:constant:32 LONG:constant:16384 PART:constant:1024 PARTS:constant:1024 PIECE:constant:32 "
         "ROWS:constant:8 SHORT:constant:131072 SIDE:constant:8 STRIP:constant:1024 alone:inline: as_type:inline: "
-        "averaged:inline: columns:inline: "
+        "averaged:inline: columns:inline: few_columns:inline: "
         "fold_columns:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64,part=i64 "
         "fold_parts:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64 "
         "fold_rows:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,part=i64 folded_row:inline: "
-        "joined:inline: larger:inline: plus:inline: plus_number:inline: plus_one:inline: plus_square:inline: "
-        "root:inline: smaller:inline: take_rows:inline: taken:inline: times:inline: ",
+        "joined:inline: larger:inline: many_columns:inline: plus:inline: plus_number:inline: plus_one:inline: "
+        "plus_square:inline: root:inline: smaller:inline: take_rows:inline: taken:inline: times:inline: ",
     "fused": "ARRAYS:constant:0 CHECKS:constant:4 DIMS:constant:1 FAR:constant:2 GRAIN:constant:16384 MOST:constant:64 "
         "OPERANDS:constant:2 PLACES:constant:3 SIZES:constant:5 "
         "fused:kernel:address=i64,items=Header,kind=Header,plan=Ptr[i64],numbers=Ptr[i64],refused=Ptr[i64] "

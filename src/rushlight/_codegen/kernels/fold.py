@@ -200,6 +200,42 @@ def joined(JOIN, END, found, out, tiles, pieces, across, n, inner):
 def columns(STEP, JOIN, START, A, whole, piece, p, first, last, inner, m):
     """whole[c] of the rows [first, last) of m columns, PIECE rows at a time."""
     L = lanes_of(A)
+    if (2 * inner <= L) & (last - first >= ROWS * ROWS):
+        few_columns(STEP, JOIN, START, A, whole, piece, p, first, last, inner, L)
+    else:
+        many_columns(STEP, JOIN, START, A, whole, piece, p, first, last, inner, m, L)
+
+
+@inline
+def few_columns(STEP, JOIN, START, A, whole, piece, p, first, last, inner, L):
+    """ROWS rows side by side are folded as one, which is cut again at the end: a vector takes all of its lanes."""
+    m, here = ROWS * inner, iota(i64, L) < inner
+    for c in range(0, m, L):
+        store(whole + c, splat(A(START), L))
+    start = first + 0
+    while start < last:
+        end = min(start + PIECE * ROWS, last)
+        for c in range(0, m, L):
+            store(piece + c, splat(A(START), L))
+        far, side = end - (end - start) % (ROWS * ROWS), end - (end - start) % ROWS
+        for i in range(start, far, ROWS * ROWS):
+            take_rows(ROWS, STEP, piece, p + i * inner, m, m, L)
+        for i in range(far, side, ROWS):
+            take_rows(1, STEP, piece, p + i * inner, m, m, L)
+        for i in range(side, end):
+            s = load(piece, L)
+            store(piece, taken(STEP, s, p + i * inner, L, here, True))
+        for c in range(0, m, L):
+            store(whole + c, JOIN(load(whole + c, L), load(piece + c, L)))
+        start += PIECE * ROWS
+    for r in range(1, ROWS):
+        for c in range(inner):
+            whole[c] = JOIN(whole[c], whole[r * inner + c])
+
+
+@inline
+def many_columns(STEP, JOIN, START, A, whole, piece, p, first, last, inner, m, L):
+    """As `columns`."""
     for c in range(0, m, L):
         store(whole + c, splat(A(START), L))
     start = first + 0
