@@ -80,3 +80,20 @@ def test_a_loss_of_certain_rows_is_zero_without_a_sign(reduction):
         F.nll_loss(F.log_softmax(x, 1), target, reduction=reduction),
     )
     assert [str(each) for each in losses] == ["tensor(0.)"] * 2
+
+
+def test_nodes_of_margin_losses():
+    """The nodes that PyTorch prints with losses of single elements."""
+    x = torch.rand(3, 4, requires_grad=True)
+    far, sign = torch.rand(3, 4), torch.ones(3)
+    for loss in (
+        F.margin_ranking_loss(x, far, torch.ones(3, 4), reduction="none"),
+        F.triplet_margin_loss(x, far, far + 1, reduction="none"),
+        F.triplet_margin_with_distance_loss(x, far, far + 1, reduction="none"),
+    ):
+        assert type(loss.grad_fn).__name__ == "ClampMinBackward0"
+    for loss in (
+        F.hinge_embedding_loss(x, torch.ones(3, 4), reduction="none"),
+        F.cosine_embedding_loss(x, far, sign, reduction="none"),
+    ):
+        assert type(loss.grad_fn).__name__ == "AddBackward0"

@@ -18,7 +18,7 @@ def hinge_embedding_loss(
 ):  # fmt: skip
     """x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    far = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
+    far = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
     near = input.masked_fill(target == -1, 0)
     return reduced(far + near, reduction)
 
@@ -40,7 +40,7 @@ def margin_ranking_loss(
 
 def ranking(input1: Any, input2: Any, target: Any, margin: float) -> Any:
     """`margin_ranking_loss` of each pair."""
-    return (-target * (input1 - input2) + margin).clamp(min=0)
+    return (-target * (input1 - input2) + margin).clamp_min(0)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -258,7 +258,7 @@ def cosine_embedding_loss(
     dot = (input1 * input2).sum(dim)
     cos = dot / (((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)).sqrt()
     near = (1 - cos).masked_fill(target != 1, 0)
-    far = (cos - margin).clamp(min=0).masked_fill(target != -1, 0)
+    far = (cos - margin).clamp_min(0).masked_fill(target != -1, 0)
     return reduced(near + far, reduction)
 
 
@@ -294,4 +294,4 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return reduced((margin + near - far).clamp(min=0), reduction)
+    return reduced((margin + near - far).clamp_min(0), reduction)
