@@ -12,6 +12,7 @@ from processes import finished
 from rushlight import nn
 from rushlight.utils import collect_env, cpp_extension
 from rushlight.utils.flop_counter import FlopCounterMode
+from rushlight.utils.module_tracker import ModuleTracker
 from rushlight.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakTensorKeyDictionary
 
 # -- operations -----------------------------------------------------------------------------------------
@@ -236,3 +237,38 @@ def test_checkpoints_of_functions_that_differentiate():
         results.append((first.item(), torch.autograd.grad(first, x)[0].item()))
     assert results[1] == pytest.approx(results[0])
     assert results[2] == pytest.approx(results[0])
+
+
+def test_module_tracker():
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU()))
+    seen: list = []
+    x = torch.ones(1, 2, requires_grad=True)
+    with ModuleTracker() as tracker:
+
+        def note(*_):
+            seen.append((sorted(tracker.parents), tracker.is_bw))
+
+        hook = model[1][0].register_forward_pre_hook(note)
+        out = model(x)
+        hook.remove()
+        x.register_hook(note)
+        out.register_hook(note)
+        out.sum().backward()
+        assert tracker.parents == {"Global"}
+        note()
+    names = ["Global", "Sequential", "Sequential.1", "Sequential.1.0"]
+    assert seen == [(names, False), (names, True), (["Global"], True), (["Global"], False)]
+    model(x)
+    assert tracker.parents == {"Global"}
+
+
+def test_module_tracker_where_inputs_want_no_gradient():
+    model = torch.nn.Linear(2, 2)
+    with ModuleTracker() as tracker:
+        out = model(torch.ones(1, 2))
+        inside: list = []
+        model.weight.register_hook(lambda g: inside.append(sorted(tracker.parents)))
+        out.sum().backward()
+    assert inside == [["Global", "Linear"]]
+    assert tracker.parents == {"Global"}
