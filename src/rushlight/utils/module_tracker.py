@@ -23,7 +23,7 @@ class ModuleTracker:
     >>> import rushlight as torch
     >>> model = torch.nn.Sequential(torch.nn.ReLU())
     >>> with ModuleTracker() as tracker:
-    ...     hook = model[0].register_forward_hook(lambda *_: print(sorted(tracker.parents)))
+    ...     hook = model[0].register_forward_pre_hook(lambda *_: print(sorted(tracker.parents)))
     ...     x = model(torch.ones(1))
     ['Global', 'Sequential', 'Sequential.0']
     """
