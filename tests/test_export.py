@@ -684,3 +684,24 @@ def test_a_program_that_does_something_else_with_small_sizes_is_refused():
         conv, (torch.ones(1, 6),), dynamic_shapes={"input": {1: torch.export.Dim("m")}}
     )
     assert program.module()(torch.ones(1, 9)).shape == (1, 6)
+
+
+class SumOfNested(nn.Module):
+    def forward(self, x, y):
+        return x[0] + y["a"]
+
+
+def test_shapes_collection():
+    a, b = torch.ones(3, 4), torch.ones(3, 4)
+    shapes, d = torch.export.ShapesCollection(), torch.export.Dim("d")
+    shapes[a], shapes[b] = {0: d}, (d, None)
+    args = ([a], {"a": b})
+    said = shapes.dynamic_shapes(SumOfNested(), args)
+    assert said == {"x": [{0: d}], "y": {"a": (d, None)}} and len(shapes) == 2
+    program = export(SumOfNested(), args, dynamic_shapes=shapes)
+    assert program.module()([torch.ones(6, 4)], {"a": torch.ones(6, 4)}).shape == (6, 4)
+    with pytest.raises(AssertionError, match="do not match"):
+        shapes[a] = {0: None}
+    shapes[torch.ones(2)] = {0: d}
+    with pytest.raises(ValueError, match="not found in args"):
+        export(SumOfNested(), args, dynamic_shapes=shapes)

@@ -16,6 +16,7 @@ from rushlight.export.errors import ExportError
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
 from rushlight.export.serialization import load, save
+from rushlight.export.shapes_collection import ShapesCollection
 from rushlight.export.tracing import export
 from rushlight.export.unflatten import UnflattenedModule, unflatten
 from rushlight.utils._pytree import register_dataclass
@@ -25,6 +26,7 @@ __all__ = [
     "ExportError",
     "ExportGraphSignature",
     "ExportedProgram",
+    "ShapesCollection",
     "UnflattenedModule",
     "dims",
     "export",

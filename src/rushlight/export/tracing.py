@@ -23,6 +23,7 @@ from rushlight.export.graph_signature import (
     TensorArgument,
 )
 from rushlight.export.recorder import Recorder, Traced
+from rushlight.export.shapes_collection import ShapesCollection
 from rushlight.export.unify import SMALLEST, Symbols, resized, unified
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -69,6 +70,8 @@ def export(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}",
         )
     kwargs = kwargs or {}
+    if isinstance(dynamic_shapes, ShapesCollection):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     inputs = Inputs(mod, args, kwargs)
     symbols = Symbols()
     if isinstance(dynamic_shapes, (tuple, list)):  # by position
