@@ -220,6 +220,9 @@ def by_place(args: tuple, kwargs: dict) -> bool:
 def converted(self, *args, device=None, dtype=None, tensor=None, non_blocking=None, copy=None,
               memory_format=None):  # fmt: skip
     """`to`, of all its arguments."""
+    if not args and dtype.__class__ is dtypes.dtype:
+        if device is tensor is non_blocking is copy is None:  # the commonest names
+            return convert(self, dtype, None, False, memory_format)
     named = {
         "device": device, "dtype": dtype, "tensor": tensor, "non_blocking": non_blocking, "copy": copy,
         "memory_format": memory_format,
