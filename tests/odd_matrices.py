@@ -84,6 +84,7 @@ EXAMPLES = {
     "lu_unpack": lambda rng, d: factored(rng, d, reference.lu_factor)[:2],
     "solve_triangular": triangular,
     "solve": with_right_side,
+    "det": one(square),
     "inv": one(square),
     "eigh": one(positive, "L"),
     "eigvalsh": one(positive, "U"),

@@ -26,8 +26,6 @@ torch.ones(6).reshape(3, 2.0)                             | reshape(): argument 
 torch.ones(6).reshape((3, 2.0))                           | reshape(): argument 'shape'
 torch.ones(2, 3).t().reshape(2.0)                         | reshape(): argument 'shape'
 torch.reshape(torch.ones(6), (3, 2.0))                    | reshape(): argument 'shape'
-~torch.ones(2)                                            | ~ (operator.invert) is only implemented on integer and Boolean-type tensors
-~torch.ones(2, dtype=torch.complex64)                     | ~ (operator.invert) is only implemented on integer and Boolean-type tensors
 torch.ones(2).to(torch.float32, torch.float64)            | to() received an invalid combination of arguments - got (
 torch.ones(2).to(torch.float32, dtype=torch.float64)      | to() received an invalid combination of arguments - got (
 torch.ones(2).to(torch.float32, "cpu")                    | to() received an invalid combination of arguments - got (

@@ -334,8 +334,8 @@ FUNCTIONS = {
         "lcm ldexp lerp logaddexp logaddexp2 nextafter "
     ),
     "pointwise.bitwise": (
-        "Tensor.__invert__ bitwise_and bitwise_left_shift bitwise_not bitwise_or "
-        "bitwise_right_shift bitwise_xor "
+        "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
+        "bitwise_xor "
     ),
     "pointwise.bounds": (
         "_clamp_max_tensor _clamp_min_tensor _clamp_tensors clamp clamp_max clamp_min clip "

@@ -24,7 +24,7 @@ OPERATORS = {
     "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
     "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
 }  # fmt: skip
-UNARY = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs"}
+UNARY = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not"}
 # In-place methods that are functions of the top namespace too.
 WRITING = frozenset(
     "abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ "

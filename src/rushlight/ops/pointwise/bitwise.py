@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.tensor import Tensor
-from rushlight.dispatch.registry import Array, elementwise, public
+from rushlight.dispatch.registry import Array, elementwise
 
 for name, kernel, accepts, meaning in (
     ("bitwise_and", "bitwise_and", "bi", "`input & other`."),
@@ -28,16 +27,3 @@ def bitwise_not(input: Array):
     >>> ~torch.tensor([0, 1, -1])
     tensor([-1, -2,  0])
     """
-
-
-@public("Tensor", name="__invert__", overridable=True)
-def invert(self: Tensor) -> Tensor:
-    """`~self`: TypeError for numbers with a point, where `bitwise_not` has no kernel."""
-    if self.dtype.is_floating_point or self.dtype.is_complex:
-        raise TypeError(
-            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
-        )
-    return bitwise_not(self)
-
-
-invert.__name__ = "__invert__"
