@@ -812,7 +812,9 @@ def test_small_jobs_are_not_shared_while_workers_are_far(bodies):
         for _ in range(100):
             run(bodies["runner"], a, 4, 1 + NEAR)
             found.append(len({*a[:4].tolist()}))
-        assert found.count(1) >= 98
+        assert (
+            found.count(1) >= 92
+        )  # where all sleep, a question that is due is asked by one job in sixteen
         a[:] = 0
         run(bodies["count"], a, 8, 1)
         assert a.tolist() == [1] * 8

@@ -51,13 +51,11 @@ class CompiledBackward(Node):
     places: list[int]  # of what its graph takes, among what was saved and is given
     likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
     reached: list[set[int]]  # the results that each source of a gradient is reached from
-    saving: list[
-        frozenset[int]
-    ]  # what the history of each result, as it is written, frees: numbers of nodes
-    over: frozenset[int]  # and what was freed so far
-    watching: list[
-        set[int]
-    ]  # for each of `versions`, the placeholders of the graph that its memory is in
+    # What the history of each result, as it is written, frees: numbers of nodes; and what was freed so far.
+    saving: list[frozenset[int]]
+    over: frozenset[int]
+    # For each of `versions`, the placeholders of the graph that its memory is in.
+    watching: list[set[int]]
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         if record:
@@ -258,7 +256,7 @@ class Program:
         line = 1 << 62 if at is None else at.tb_lineno - 2  # the first line is `def`
         handled, saved = self.handled
         if self.unchanged <= line < handled:
-            done = at.tb_frame.f_locals  # type: ignore[union-attr]
+            done = at.tb_frame.f_locals  # type: ignore[union-attr]  # `line` says that it is there
             for b in saved:
                 done.get(b, int)()
         return line < max(self.unchanged, handled)

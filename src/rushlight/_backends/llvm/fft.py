@@ -20,9 +20,8 @@ from rushlight._codegen.native_entry import bind
 from rushlight._codegen.types import f32, f64, width
 from rushlight.core.dtype_sets import C64, C128, F32, F64
 
-LONG = (
-    1 << 20
-)  # numbers of a line that is written as a matrix, at most: the table of its roots is as long
+# Numbers of a line that is written as a matrix, at most: the table of its roots is as long.
+LONG = 1 << 20
 REALS = {F32: f32, C64: f32, F64: f64, C128: f64}
 
 

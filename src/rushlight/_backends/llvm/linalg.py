@@ -357,9 +357,7 @@ def det(a: Any) -> Any:
     if not fits(run, a):
         return reference.det(a)
     if a.flags.c_contiguous and a.dtype.kind == "f":
-        a = a.swapaxes(
-            -2, -1
-        )  # as PyTorch, whose determinants so have the same last bits more often
+        a = a.swapaxes(-2, -1)  # as in PyTorch: more determinants have its last bits
     n, (grain, count) = a.shape[-1], chunks(a)
     out, places = np.empty(a.shape[:-2], a.dtype), np.empty((count, n), I64)
     run(stack(a), out, np.empty((count, n, n), a.dtype), places, grain)

@@ -68,13 +68,13 @@ class BroadcastingTorchSaveReader(StorageReader):
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future:
         """All processes get all tensors, also those of which they have no part."""
-        state: dict[str, Tensor] = planner.state_dict  # type: ignore[attr-defined]
+        state: dict[str, Tensor] = planner.state_dict  # type: ignore[attr-defined]  # a DefaultLoadPlanner
         found: dict[str, Any] = {}
         problem: list[Any] = [None]
         if self.is_coordinator:
             try:
                 found = rushlight.load(self.checkpoint_id, map_location="cpu", weights_only=True)
-                if planner.flatten_state_dict:  # type: ignore[attr-defined]
+                if planner.flatten_state_dict:  # type: ignore[attr-defined]  # the same
                     found, _ = flatten_state_dict(found)
                 problem[0] = _problem(found, state)
             except Exception as error:  # the others wait

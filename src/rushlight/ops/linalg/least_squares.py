@@ -37,8 +37,9 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     """(solution, residuals, rank, singular_values) of min ||A X - B||, A [..., m, n], B [..., m, k].
 
     The solution of least norm where there are several; singular values up to rcond * the largest
-    count as zero ("gels": none; "gelsd": with the usual rcond where it is not between 0 and 1). `residuals` are filled for m > n where every rank is full; `singular_values` and
-    `rank` as PyTorch's driver of that name fills them.
+    count as zero ("gels": none; "gelsd": with the usual rcond where it is not between 0 and 1).
+    `residuals` are filled for m > n where every rank is full; `singular_values` and `rank` as PyTorch's
+    driver of that name fills them. RuntimeError for shapes, dtypes or drivers that do not fit.
     """
     name = "torch.linalg.lstsq"
     if input.ndim < 2:
