@@ -742,16 +742,26 @@ def test_workers_end_with_their_parent(how, busy, tmp_path):
             sys.exit(0)
         if how == "raise":
             raise ValueError
-        threading.Timer(0.5, lambda: os.killpg(0, signal.SIGINT)).start()
+
+        def interrupt():
+            time.sleep(0.5)
+            while True:  # Python drops one that comes in a destructor or a fork's hook: a user repeats it
+                os.killpg(0, signal.SIGINT)
+                time.sleep(15)
+
+        threading.Thread(target=interrupt, daemon=True).start()
         while True:
             for batch in it:
                 pass
             it = iter(t.DataLoader(Slow(2000), 2, num_workers=2))
     """
     with start(tmp_path, code) as process:
-        pids = process.stdout.readline()
-        process.stdout.close()
-        process.wait(60)
+        try:
+            pids = process.stdout.readline()
+            process.stdout.close()
+            process.wait(60)
+        finally:
+            process.kill()
     pids = [int(pid) for pid in pids.split()]
     assert len(pids) == 2, (tmp_path / "errors").read_text()
     for _ in range(1000):
