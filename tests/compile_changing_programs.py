@@ -942,3 +942,47 @@ def nothing_to_take_out():
         return x, told
 
     return f, [(R(3),) for _ in range(4)]
+
+
+@program
+def tensors_that_are_read_before_they_are_replaced():
+    class Kept:
+        pass
+
+    c = Kept()
+    c.state, c.before = torch.zeros(3), None
+    memory = {"h": torch.zeros(3)}
+
+    def f(x):
+        old, h = c.state, memory["h"]
+        c.state, memory["h"] = x * 2, h + x
+        c.before, memory["before"] = old, h
+        return old, h, c.before
+
+    return f, [(R(3),) for _ in range(5)]
+
+
+@program
+def items_of_arguments_that_are_exchanged():
+    def f(d, pair):
+        d["a"], d["b"] = d["b"], d["a"]
+        d["l"], d["m"] = d["m"], d["l"]
+        pair[0], pair[1] = pair[1], pair[0]
+        d["l"][0] = d["a"] + 1
+        return d["l"], pair[0] * 2, d
+
+    return f, [
+        ({"a": R(3), "b": R(3), "l": [R(3)], "m": [R(3)]}, [R(3), R(3)]) for _ in range(4)
+    ]
+
+
+@program
+def items_of_arguments_that_are_taken_out():
+    def f(d, x):
+        kept = d["l"]
+        d.clear()
+        kept.append(x)
+        d["kept"] = kept
+        return kept, d
+
+    return f, [({"l": [R(3)]}, R(3)) for _ in range(4)]

@@ -144,7 +144,6 @@ class Program:
         self.in_inference = capture.state[1]
         self.guards = capture.guards
         self.names = capture.guards.names
-        self.lines: list[str] = [*capture.recorder.reads]
         self.unchanged = 1 << 62  # the number of the first line that may change something
         self.made: dict[
             int, str
@@ -167,6 +166,7 @@ class Program:
             raise Stop("two results with a history share memory")
         backward = self.differentiate(recorder) if self.results else None
         self.finish(recorder)
+        self.lines: list[str] = [*recorder.reads]
         takes_back = TakesBack(self, recorder)
         for k, step in enumerate(recorder.steps[: len(recorder.steps) - len(last)]):
             takes_back.before(k, step)

@@ -144,6 +144,7 @@ class Recorder(TorchDispatchMode):
         ] = {}  # tensors whose gradient an optimizer set or kept in this call
         self.escaped: set[int] = set()  # objects that the function made, which steps gave away
         self.reads: list[str] = []  # the lines with which a run begins
+        self.first: dict[str, str] = {}  # the variables of expressions that they read
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
         self.entries = in_python()  # what runs once needs no native entries
@@ -213,6 +214,13 @@ class Recorder(TorchDispatchMode):
         self.values.append(v)
         return v
 
+    def read_first(self, expression: str) -> str:
+        """The variable that a run reads an expression into before it changes anything."""
+        if expression not in self.first:
+            self.first[expression] = f"x{len(self.first)}"
+            self.reads.append(f"{self.first[expression]} = {expression}")
+        return self.first[expression]
+
     def add_outside(self, t: Tensor, expression: str, constant: bool) -> None:
         """Take a tensor that was there before as a value; `constant`: it is always this object."""
         c = self.capture
@@ -234,9 +242,7 @@ class Recorder(TorchDispatchMode):
         v = self.new_value(t._array)
         v.place = expression
         if not constant:  # another tensor in each call: it is read before anything is changed
-            name = f"x{v.number}"
-            self.reads.append(f"{name} = {expression}")
-            expression = name
+            expression = self.read_first(expression)
         v.expression, v.tensor, v.edge = expression, t, edge_of(t)
         if t._counter is not INFERENCE:
             self.counters[id(version_of(t))] = v

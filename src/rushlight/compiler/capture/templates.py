@@ -124,7 +124,8 @@ def template(r: Recorder, v: Any) -> Any:
     if constant(v):
         return Constant(v)
     if id(v) in c.outside and c.outside[id(v)][0] is v:
-        return Outside(c.outside[id(v)][1])
+        found = c.outside[id(v)][1]
+        return Outside(found if found in c.guards.names else r.read_first(found))
     if isinstance(v, Tensor):
         found = r.value_of(v)
         if found is None:
