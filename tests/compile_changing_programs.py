@@ -986,3 +986,59 @@ def items_of_arguments_that_are_taken_out():
         return kept, d
 
     return f, [({"l": [R(3)]}, R(3)) for _ in range(4)]
+
+
+class Scaled(torch.autograd.Function):
+    by = 1.0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * Scaled.by
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * Scaled.by
+
+
+class Inherited(Scaled):
+    pass
+
+
+class WithSetup(torch.autograd.Function):
+    @staticmethod
+    def forward(x, y, more=1.0):
+        return x * y * Scaled.by + more
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[:2])
+        ctx.by = Scaled.by
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y * ctx.by, g * x * Scaled.by, None
+
+
+def calls_of_scaled(f, n=1):
+    def calls():
+        for k in range(6):
+            Scaled.by = 1.0 + k // 2
+            yield tuple([R(3).requires_grad_() for _ in range(n)])
+        Scaled.by = 1.0
+
+    return f, calls
+
+
+@program
+def inherited_methods_of_custom_functions():
+    return calls_of_scaled(lambda x: Inherited.apply(x).sin())
+
+
+@program
+def custom_functions_with_a_setup():
+    def f(x, y):
+        z = WithSetup.apply(x, y)
+        return z, WithSetup.apply(x, z, 2.0)
+
+    return calls_of_scaled(f, 2)

@@ -559,3 +559,27 @@ def numbers_that_raise_behind_draws_and_writes():
         return y * k, torch.rand(1)
 
     return f, [(torch.full((2,), k),) for k in (1.0, 1.0, -1.0, 1.0, -1.0, 2.0)]
+
+
+@program
+def sorted_by_values_of_tensors():
+    l = nn.Linear(3, 3)
+
+    def f(a, b, c):
+        down = sorted([a, b, c], key=lambda t: t.sum().item(), reverse=True)
+        scored = sorted([(a, a.mean().item()), (b, 0.5), (c, 1)], key=lambda p: -p[1])
+        first = min((l(a), l(b)), key=lambda t: t.norm())
+        return down, max(a, b, key=lambda t: t.sum()), scored[0][0], first, max(1, 5, 3, key=lambda v: -v)
+
+    return f, [(R(3), R(3), R(3)) for _ in range(30)]
+
+
+@program
+def sorted_by_what_cannot_be_compared():
+    def f(a, b):
+        try:
+            return max([a, b], key=lambda t: t * 2)
+        except RuntimeError as e:
+            return str(e)
+
+    return f, [(R(k), R(k)) for k in (2, 2, 1, 1, 1, 2)]

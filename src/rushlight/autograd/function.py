@@ -281,13 +281,8 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` on the arguments and record it."""
-        with_setup = cls.setup_context is not Function.setup_context
-        if with_setup and (kwargs or getattr(cls.forward, "__defaults__", None)):
-            import inspect
-
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, {}
+        with_setup = has_setup(cls)
+        args, kwargs = arguments_of(cls, args, kwargs)
         if not opened and not thread.transforms:
             return recorded(cls, args, kwargs, with_setup)[1]
         if not with_setup and cls._needs_setup_context and thread.transforms:
@@ -297,6 +292,22 @@ class Function(metaclass=FunctionMeta):
                 "https://pytorch.org/docs/main/notes/extending.func.html"
             )
         return transformed(cls, args, kwargs, with_setup)[1]
+
+
+def has_setup(cls: type[Function]) -> bool:
+    """Whether `forward` takes no context, which `setup_context` gets behind it."""
+    return cls.setup_context is not Function.setup_context
+
+
+def arguments_of(cls: type[Function], args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of a call as `forward` is called with them: by place where `setup_context` gets them, too."""
+    if not has_setup(cls) or not (kwargs or getattr(cls.forward, "__defaults__", None)):
+        return args, kwargs
+    import inspect
+
+    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args, {}
 
 
 def transformed(cls: type[Function], args: tuple, kwargs: dict, with_setup: bool) -> tuple:

@@ -31,7 +31,7 @@ import numpy as np
 
 import rushlight
 from rushlight.autograd.engine import as_tuple
-from rushlight.autograd.function import Function
+from rushlight.autograd.function import Function, FunctionCtx, arguments_of
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
 from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, module_of
@@ -185,23 +185,29 @@ class Capture(Changes):
     def apply_function(self, args: tuple, kwargs: dict) -> Any:
         """A call of a custom autograd function: its methods are interpreted, its backward where a gradient runs."""
         cls = args[0]
+        if self.reason is not None:
+            return cls.apply(*args[1:], **kwargs)
 
         def interpreted(name: str) -> Any:
             method = self.attribute(cls, name)
 
-            def call(ctx: Any, *given: Any) -> Any:
-                return self.call(None, method, (self.new(ctx), *given), {})
+            def call(*given: Any) -> Any:
+                for v in given[:1]:
+                    if isinstance(v, FunctionCtx):
+                        self.new(v)
+                return self.call(None, method, given, {})
 
             return staticmethod(call)
 
-        named = [n for n in ("forward", "backward", "vjp", "setup_context") if n in vars(cls)]
-        if "setup_context" in named or self.reason is not None:
-            self.stop(f"a call of {cls.__name__}.apply")
-            return cls.apply(*args[1:], **kwargs)
+        named = [
+            n for n in ("forward", "backward", "vjp", "setup_context")
+            if self.attribute(cls, n) is not getattr(Function, n)
+        ]  # fmt: skip
         for v in (*args[1:], *kwargs.values()):
             self.contents_deep(v)
+        given, kwargs = arguments_of(cls, args[1:], kwargs)
         found = type(cls.__name__, (cls,), {n: interpreted(n) for n in named})
-        return found.apply(*args[1:], **kwargs)
+        return found.apply(*given, **kwargs)
 
     def remembered(self, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a function that remembers its results: guards ask it for the same object."""

@@ -290,17 +290,27 @@ def of_filter(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
 def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """`sorted`, `min` and `max`; of these with `key=` its calls are interpreted."""
     key = kwargs.get("key")
-    if key is None or len(args) != 1:
-        return c.call_pure(f, args, {k: v for k, v in kwargs.items() if k != "key"})
-    values = list(c.iterator(args[0]))
+    several = len(args) > 1
+    if key is None or not args or several and (f is sorted or len(kwargs) > 1):  # or that raises
+        return c.call_pure(f, args, kwargs if several else {k: v for k, v in kwargs.items() if k != "key"})
+    values = [*args] if several else list(c.iterator(args[0]))
     keys = [c.call(None, key, (v,), {}) for v in values]
-    if not constant(tuple(keys)):
-        c.stop(f"{f.__name__} by keys that are no constants")
     if f is not sorted and not values:
         return f(values, **{k: v for k, v in kwargs.items() if k != "key"})
     given = {k: v for k, v in kwargs.items() if k == "reverse"}
-    found = f(range(len(values)), key=keys.__getitem__, **given)
+    if not constant(tuple(keys)) and is_value(keys):
+        found = c.decided(order_of, (f, *keys), given, f"{f.__name__} by values of tensors")
+    else:
+        if not constant(tuple(keys)):
+            c.stop(f"{f.__name__} by keys that are no constants")
+        found = order_of(f, *keys, **given)
     return c.new([values[k] for k in found]) if f is sorted else values[found]
+
+
+def order_of(f: Callable, *keys: Any, **given: Any) -> Any:
+    """The places of sorted keys, or the place of the least or the greatest one."""
+    found = f(range(len(keys)), key=keys.__getitem__, **given)
+    return tuple(found) if f is sorted else found
 
 
 def of_tolist(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
