@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.testing import assert_close, make_tensor
+from rushlight.testing import FileCheck, assert_close, make_tensor
 
 
 def message(actual, expected, **options) -> str:
@@ -136,3 +136,71 @@ def test_sparse_tensors_are_compared_as_they_are_stored():
 
 def test_unsigned_integers_are_compared_with_signed_ones():
     assert_close(torch.tensor([5], dtype=torch.uint64), torch.tensor([5]), check_dtype=False)
+
+
+# -- FileCheck -------------------------------------------------------------------------------------------
+
+PROGRAM = """def f(x):
+  y = add(x, 1)
+  z = mul(y, 2)
+  w = add(z, 1)
+  return w
+"""
+
+# a check of a text, and the key phrase of its error, or None
+FILE_CHECKS = [
+    (lambda c: c.check("add").check("mul").run(PROGRAM), None),
+    (lambda c: c.check("mul").check("sub").run(PROGRAM), 'Expected to find "sub"'),
+    (lambda c: c.check_not("sub").run(PROGRAM), None),
+    (lambda c: c.check_not("mul").run(PROGRAM), 'Expected to not find "mul"'),
+    (lambda c: c.check("mul").check_not("mul").check("return").run(PROGRAM), None),
+    (
+        lambda c: c.check("add").check_not("mul").check("return").run(PROGRAM),
+        'Expected to not find "mul"',
+    ),
+    (lambda c: c.check_not("add").check("def").run(PROGRAM), None),
+    (lambda c: c.check("y = add").check_same("x, 1").run(PROGRAM), None),
+    (lambda c: c.check("y = add").check_same("mul").run(PROGRAM), "Expected to not find"),
+    (lambda c: c.check("y = add").check_next("mul").run(PROGRAM), None),
+    (lambda c: c.check("y = add").check_next("return").run(PROGRAM), "Expected to not find"),
+    (lambda c: c.check("y =").check_next("x, 1").run(PROGRAM), "Expected to find"),
+    (lambda c: c.check_count("add", 2).run(PROGRAM), None),
+    (lambda c: c.check_count("add", 3).run(PROGRAM), 'Expected to find "add"'),
+    (lambda c: c.check_count("add", 1, exactly=True).run(PROGRAM), 'Expected to not find "add"'),
+    (lambda c: c.check_count("add", 2, exactly=True).run(PROGRAM), None),
+    (lambda c: c.check_count("sub", 0, exactly=True).run(PROGRAM), None),
+    (lambda c: c.check_dag("mul").check_dag("add").run(PROGRAM), None),
+    (lambda c: c.check_dag("mul").check_dag("sub").run(PROGRAM), 'Expected to find "sub"'),
+    (
+        lambda c: c.check_dag("return").check_not("sub").check_dag("mul").run(PROGRAM),
+        'Expected to find "mul"',
+    ),
+    (lambda c: c.check_regex(r"w = a..\(").run(PROGRAM), None),
+    (lambda c: c.check_regex(r"w = q..\(").run(PROGRAM), "Expected to find regex"),
+    (lambda c: c.run(PROGRAM), "No checks have been added"),
+    (
+        lambda c: c.run(
+            "# CHECK: add\n# CHECK-NEXT: mul\n# CHECK-NOT: sub\n# CHECK-COUNT-1: return", PROGRAM
+        ),
+        None,
+    ),
+    (lambda c: c.run("# CHECK-COUNT-EXACTLY-1: add", PROGRAM), 'Expected to not find "add"'),
+    (lambda c: c.run("  # CHECK-DAG: mul\n  # CHECK-DAG: y = add", PROGRAM), None),
+    (lambda c: c.run("nothing", PROGRAM), "No checks have been added"),
+    (lambda c: c.check_source_highlighted("add").run("x = add(1)\n    ~~~ <--- HERE\n"), None),
+    (
+        lambda c: c.check_source_highlighted("add").run("x = add(1)\n    ~~ <--- HERE\n"),
+        "but it is not",
+    ),
+    (lambda c: c.check_source_highlighted("add").run("x = add(1)"), "but it is not"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FILE_CHECKS)))
+def test_file_check(number):
+    run, phrase = FILE_CHECKS[number]
+    if phrase is None:
+        run(FileCheck())
+    else:
+        with pytest.raises(RuntimeError, match=phrase):
+            run(FileCheck())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 
 import pytest
@@ -179,22 +180,90 @@ def test_model_zoo(tmp_path):
 # -- checkpoints' settings ------------------------------------------------------------------------------
 
 
-def test_selective_checkpoints_give_the_same():
-    import functools
-
+@pytest.mark.parametrize("how", ["list", "policy", "bool"])
+def test_selective_checkpoints_run_no_kept_operator_again(how):
     from rushlight.utils import checkpoint as cp
 
-    def policy(ctx, op, *args, **kwargs):
-        return cp.CheckpointPolicy.MUST_SAVE
+    class Log(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is not torch.ops.aten.detach.default:
+                ran.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    def policy(context, op, *args, **kwargs):
+        asked.append((str(op), context.is_recompute, context.op_output.shape))
+        save = op is torch.ops.aten.mm.default
+        if how == "bool":
+            return save
+        return cp.CheckpointPolicy.MUST_SAVE if save else cp.CheckpointPolicy.PREFER_RECOMPUTE
+
+    asked, ran = [], []
+    x = torch.randn(3, 3, requires_grad=True)
+    given = [torch.ops.aten.mm.default] if how == "list" else policy
+    contexts = functools.partial(cp.create_selective_checkpoint_contexts, given)
+    with Log():
+        y = cp.checkpoint(
+            lambda x: (x @ x).sin().cos(), x, use_reentrant=False, context_fn=contexts
+        )
+        names = ["aten.mm.default", "aten.sin.default", "aten.cos.default"]
+        assert ran == names
+        assert how == "list" or asked == [(name, False, (3, 3)) for name in names]
+        ran.clear()
+        (got,) = torch.autograd.grad(y.sum(), x, retain_graph=True)
+    assert ran.count("aten.mm.default") == 2  # those of the gradient
+    assert ran.count("aten.sin.default") == 2  # once for the gradient, once again
+    (want,) = torch.autograd.grad((x @ x).sin().cos().sum(), x)
+    assert torch.equal(got, want)
+    with pytest.raises(RuntimeError, match="Trying to backward an extra time"):
+        y.sum().backward()
+
+
+def test_selective_checkpoints_ask_the_policy_in_the_forward_alone():
+    from rushlight.utils import checkpoint as cp
+
+    asked = []
+    contexts = functools.partial(
+        cp.create_selective_checkpoint_contexts, lambda context, op, *args: not asked.append(op)
+    )
+    x = torch.randn(3, requires_grad=True)
+    y = cp.checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False, context_fn=contexts)
+    y.sum().backward()
+    assert [str(op) for op in asked] == ["aten.exp.default", "aten.sin.default"]
+    assert torch.allclose(x.grad, x.exp() * x.exp().cos())
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_selective_checkpoints_notice_that_a_kept_tensor_was_written_to(allowed):
+    from rushlight.utils import checkpoint as cp
+
+    def f(x):
+        y = x.mm(x)
+        z = y.sin()
+        y.add_(1)
+        return z * z
 
     x = torch.randn(3, 3, requires_grad=True)
-    contexts = functools.partial(cp.create_selective_checkpoint_contexts, policy)
-    y = cp.checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=contexts)
-    (got,) = torch.autograd.grad(y.sum(), x)
-    (want,) = torch.autograd.grad((x @ x).sin().sum(), x)
-    assert torch.equal(got, want)
-    with pytest.raises(TypeError, match="a function or a list"):
-        cp.create_selective_checkpoint_contexts(5)
+    products = [torch.ops.aten.mm.default]
+    contexts = functools.partial(cp.create_selective_checkpoint_contexts, products, allowed)
+    y = cp.checkpoint(f, x, use_reentrant=False, context_fn=contexts)
+    if allowed:
+        y.sum().backward()
+    else:
+        with pytest.raises(RuntimeError, match="has been mutated"):
+            y.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "given, error, text",
+    [
+        (5, TypeError, "a function or a list"),
+        ([1], ValueError, "an OpOverload but got: 1"),
+        ([torch.ops.aten.mm], ValueError, "torch.ops.aten.mm.default"),
+    ],
+)
+def test_selective_checkpoints_refuse_other_policies(given, error, text):
+    with pytest.raises(error, match=text):
+        torch.utils.checkpoint.create_selective_checkpoint_contexts(given)
 
 
 def test_early_stop():

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import rushlight
+from test_testing import FILE_CHECKS
 
 INF, NAN = float("inf"), float("nan")
 
@@ -104,3 +105,14 @@ def test_make_tensor(arguments):
         return repr(t), t.stride()
 
     assert made(rushlight) == made(torch)
+
+
+@pytest.mark.parametrize("number", range(len(FILE_CHECKS)))
+def test_file_check(number):
+    run, phrase = FILE_CHECKS[number]
+    for check in (torch.testing.FileCheck(), rushlight.testing.FileCheck()):
+        if phrase is None:
+            run(check)
+        else:
+            with pytest.raises(RuntimeError, match=phrase):
+                run(check)

@@ -1,11 +1,12 @@
-"""Functions for tests: `assert_close` and `make_tensor`."""
+"""What tests use: `assert_close`, `make_tensor`, `FileCheck`."""
 
 from __future__ import annotations
 
 from rushlight.testing.comparison import assert_close
 from rushlight.testing.creation import make_tensor
+from rushlight.testing.file_check import FileCheck
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_close", "make_tensor"]
 
 
 def assert_allclose(

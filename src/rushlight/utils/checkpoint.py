@@ -7,7 +7,6 @@ part for the memory of everything it would keep.
 from __future__ import annotations
 
 import contextlib
-import enum
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +17,12 @@ from rushlight.autograd.saved_hooks import saved_tensors_hooks
 from rushlight.autograd.state import thread
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
+from rushlight.utils.selective_checkpoint import (  # noqa: F401 - PyTorch has them here
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 DEFAULT_DETERMINISM_MODE = "default"
 _early_stop: bool | None = None  # what set_checkpoint_early_stop says for all
@@ -304,38 +309,6 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 def noop_context_fn() -> tuple[Any, Any]:
     """Two contexts that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
-
-
-class CheckpointPolicy(enum.Enum):
-    """The policy for an operator's result: keep it, recompute it, or move it to the CPU."""
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-    MUST_CPU_OFFLOAD = 4
-    PREFER_CPU_OFFLOAD = 5
-
-
-class SelectiveCheckpointContext:
-    """The context that a policy gets besides the operator and its arguments."""
-
-    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
-        self.is_recompute, self.op_output = is_recompute, op_output
-
-
-@stub("emulated", "The policy is not asked: every operator is computed again.")
-def create_selective_checkpoint_contexts(
-    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
-) -> tuple[Any, Any]:
-    """The two contexts of a policy, which is not asked: every operator is computed again.
-
-    Results are the same, memory is less and time is more than with the policy. TypeError unless it is a function or a list
-    of operators.
-    """
-    if not (callable(policy_fn_or_list) or isinstance(policy_fn_or_list, (list, tuple))):
-        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    return noop_context_fn()
 
 
 def check_backward_validity(inputs: Any) -> None:
