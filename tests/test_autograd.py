@@ -888,6 +888,26 @@ def test_retain_grad_stays_with_a_tensor_that_is_written_to():
         assert a.grad.tolist() == [5, 5, 5, 5]
 
 
+def test_retain_grad_of_one_of_several_outputs_stays_with_the_tensor_too():
+    var, mean = torch.var_mean(torch.rand(3, 3, requires_grad=True), 0)
+    var.retain_grad()
+    mean.retain_grad()
+    var.mul_(2)
+    (var * 3 + mean).sum().backward()
+    assert (var.grad.tolist(), mean.grad.tolist()) == ([3] * 3, [1] * 3)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_tensor_that_becomes_its_view_where_nothing_is_recorded_keeps_its_history(mode):
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 2
+    with mode():
+        y.transpose_(0, 1)
+        assert y.requires_grad and not y.is_inference()
+    (y * torch.arange(6.0).view(3, 2)).sum().backward()
+    assert x.grad.tolist() == [[0, 4, 8], [2, 6, 10]]
+
+
 def test_index_tensors_are_freed_with_the_graph():
     x = torch.ones(3, requires_grad=True)
     y = x[[1, 1]]

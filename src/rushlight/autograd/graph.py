@@ -241,10 +241,14 @@ class Output:
     """The edge of a tensor that is output number `nr` of a node with several."""
 
     __slots__ = ("node", "nr")
-    hooks = None
 
     def __init__(self, node: Node, nr: int) -> None:
         self.node, self.nr = node, nr
+
+    @property
+    def hooks(self) -> Hooks | None:
+        """The hooks of the node."""
+        return self.node.hooks
 
     @property
     def edges(self) -> tuple[Node]:

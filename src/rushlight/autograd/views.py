@@ -302,7 +302,7 @@ def rebase(t: Tensor, node: Node | None, self_at: int = 0) -> None:
 def keep_retaining(before: Any, after: Any) -> None:
     """Move the `retain_grad` of a tensor from its edge before a write to the one after it: `.grad` becomes the
     gradient of what the tensor holds last."""
-    if before is None or before.hooks is None or after is None:
+    if before is None or after is None:
         return
     (node, nr), (new_node, new_nr) = node_and_output(before), node_and_output(after)
     if node.hooks is not None and nr in node.hooks.retain:

@@ -456,13 +456,14 @@ def in_place(name: str, function: Any) -> None:
             return self
         before = new(Tensor)  # the tensor as it was: what the view is a view of
         before._array, before._edge, before._counter = self._array, self._edge, self._counter
-        recording, e = thread.grad, self._edge
+        modes, e = (thread.grad, thread.inference), self._edge
         if e is not None and (e.__class__ is not View or e.node is not None):
-            thread.grad = True  # the history of the tensor goes on, also where nothing is recorded
+            # the history of the tensor goes on, also where nothing is recorded
+            thread.grad, thread.inference = True, False
         try:
             made = function(before, *args, **kwargs)
         finally:
-            thread.grad = recording
+            thread.grad, thread.inference = modes
         if self._counter is None:
             self._counter = before._counter
         _bump(self)
