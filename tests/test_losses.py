@@ -97,3 +97,59 @@ def test_nodes_of_margin_losses():
         F.cosine_embedding_loss(x, far, sign, reduction="none"),
     ):
         assert type(loss.grad_fn).__name__ == "AddBackward0"
+
+
+NODES = {
+    "binary_cross_entropy": "BinaryCrossEntropyBackward0",
+    "binary_cross_entropy_with_logits": "BinaryCrossEntropyWithLogitsBackward0",
+    "huber_loss": "HuberLossBackward0",
+    "smooth_l1_loss": "SmoothL1LossBackward0",
+    "soft_margin_loss": "SoftMarginLossBackward0",
+}
+LOSSES = {
+    "binary_cross_entropy": lambda x, y: -(y * x.log() + (1 - y) * (1 - x).log()),
+    "binary_cross_entropy_with_logits": lambda x, y: (1 + x.exp()).log() - x * y,
+    "huber_loss": lambda x, y: torch.where((x - y).abs() < 1, (x - y) ** 2 / 2, (x - y).abs() - 0.5),
+    "smooth_l1_loss": lambda x, y: torch.where((x - y).abs() < 1, (x - y) ** 2 / 2, (x - y).abs() - 0.5),
+    "soft_margin_loss": lambda x, y: (1 + (-x * y).exp()).log(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", NODES)
+def test_a_loss_is_one_node_whatever_its_reduction_is(name, reduction):
+    torch.manual_seed(0)
+    x, y = (torch.rand(3, 4, dtype=torch.double, requires_grad=k == 0) for k in range(2))
+    loss = getattr(F, name)(x, y, reduction=reduction)
+    assert loss.grad_fn.name() == NODES[name]
+    wanted = LOSSES[name](x, y)
+    if reduction != "none":
+        wanted = getattr(wanted, reduction)()
+    torch.testing.assert_close(loss, wanted)
+    (ours,) = torch.autograd.grad(loss.sum(), x, create_graph=True)
+    (theirs,) = torch.autograd.grad(wanted.sum(), x, create_graph=True)
+    torch.testing.assert_close(ours, theirs)
+    if name not in ("huber_loss", "smooth_l1_loss"):  # whose second derivative has a step
+        torch.testing.assert_close(
+            *(torch.autograd.grad(g.square().sum(), x)[0] for g in (ours, theirs))
+        )
+
+
+@pytest.mark.parametrize("number, reduction", [(0, "none"), (1, "mean"), (2, "sum")])
+@pytest.mark.parametrize(
+    "name, weights, more",
+    [
+        ("binary_cross_entropy", 1, {}),
+        ("binary_cross_entropy_with_logits", 2, {}),
+        ("huber_loss", 0, {"delta": 0.5}),
+        ("l1_loss", 0, {}),
+        ("smooth_l1_loss", 0, {"beta": 0.5}),
+        ("soft_margin_loss", 0, {}),
+    ],
+)
+def test_the_inner_operator_takes_a_number_for_the_reduction(
+    name, weights, more, number, reduction
+):
+    x, y = torch.tensor([0.3, 0.9, 0.4]), torch.tensor([0.5, 0.1, 1.0])
+    got = getattr(torch.ops.aten, name)(x, y, *[None] * weights, number, *more.values())
+    assert got.tolist() == getattr(F, name)(x, y, reduction=reduction, **more).tolist()

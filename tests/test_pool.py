@@ -112,6 +112,22 @@ def test_adaptive_pool(out):
     check_derivatives(lambda t: F.adaptive_max_pool2d(t, out) ** 2, [x])
 
 
+NODES = {
+    "MaxPool2DWithIndicesBackward0": lambda x, n: getattr(F, f"max_pool{n}d")(x, 2),
+    "AvgPool2DBackward0": lambda x, n: getattr(F, f"avg_pool{n}d")(x, 2),
+    "AdaptiveAvgPool2DBackward0": lambda x, n: getattr(F, f"adaptive_avg_pool{n}d")(x, 2),
+    "AdaptiveMaxPool2DBackward0": lambda x, n: getattr(F, f"adaptive_max_pool{n}d")(x, 2),
+}
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_nodes_of_pooling(node):
+    """Lines are images of one row in PyTorch: what users see is that the row is squeezed."""
+    pool, x = NODES[node], torch.rand(1, 2, 4, 4, requires_grad=True)
+    assert pool(x, 2).grad_fn.name() == node
+    assert pool(x[0], 1).grad_fn.name() == "SqueezeBackward1"
+
+
 def test_unpool_puts_maxima_back():
     x = torch.tensor(RNG.standard_normal((1, 2, 4, 6)))
     y, places = F.max_pool2d(x, 2, return_indices=True)

@@ -145,6 +145,43 @@ def reduced(path: str) -> tuple[Callable, Callable]:
     return arguments, call
 
 
+def numbered(name: str, *params: str) -> Callable:
+    """PyTorch's operator of a loss, with a number for its reduction; `params`: the parameters behind the target."""
+
+    def call(input: Tensor, target: Tensor, *args: Any, **named: Any) -> Tensor:
+        named.update(zip(params, args, strict=False))
+        named["reduction"] = REDUCTIONS[named.get("reduction", 1)]
+        return getattr(torch().nn.functional, name)(input, target, **named)
+
+    return call
+
+
+NUMBERED = {
+    "binary_cross_entropy": "weight reduction",
+    "binary_cross_entropy_with_logits": "weight pos_weight reduction",
+    "huber_loss": "reduction delta",
+    "l1_loss": "reduction",
+    "multi_margin_loss": "p margin weight reduction",
+    "multilabel_margin_loss": "reduction",
+    "smooth_l1_loss": "reduction beta",
+    "soft_margin_loss": "reduction",
+}
+
+
+def loss_arguments(weights: int) -> Callable:
+    """The arguments of a loss of elements, and of its reduced form; PyTorch's takes this many weights in between."""
+
+    def arguments(
+        input: Tensor, target: Tensor, reduction: str = "none", settings: tuple = (), **own: Any
+    ) -> tuple:
+        more = [v for v in (*settings, *own.values()) if v != 1.0]
+        if more or reduction != "mean":
+            more = [*[None] * weights, REDUCTIONS.index(reduction), *more]
+        return (input, target, *more), {}
+
+    return arguments
+
+
 def likelihood(
     input: Tensor, target: Tensor, weight: Any, reduction: str, ignore_index: int
 ) -> tuple:
@@ -262,6 +299,15 @@ ARGUMENTS: dict[str, tuple] = {
     "nn.functional._nll_loss": ("nll_loss_forward", likelihood, 0),
     "sort": ("sort", sorting),
 }
+for own, name, weights in (
+    ("bce_with_logits", "binary_cross_entropy_with_logits", 2),
+    ("binary_cross_entropy", "binary_cross_entropy", 1),
+    ("huber_loss", "huber_loss", 0),
+    ("smooth_l1_loss", "smooth_l1_loss", 0),
+    ("soft_margin_loss", "soft_margin_loss", 0),
+):
+    for form in ("_", "_reduced_"):
+        ARGUMENTS[f"nn.functional.{form}{own}"] = (name, loss_arguments(weights))
 
 
 def max_pool(n: int) -> Callable:
@@ -416,6 +462,7 @@ CALLS: dict[str, Callable | str] = {
     "max_pool3d_with_indices": max_pool(3),
     "max_pool3d_with_indices_backward": max_pool_backward(3),
     "mse_loss": MSE_CALL,
+    **{name: numbered(name, *params.split()) for name, params in NUMBERED.items()},
     "native_dropout_backward": lambda grad, mask, scale: grad * (mask.to(grad.dtype) * scale),
     "nll_loss_forward": nll_loss,
     "select_backward": placed,

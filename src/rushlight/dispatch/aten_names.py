@@ -149,6 +149,10 @@ NAMES = {
     "nn.functional._cross_entropy_loss": "cross_entropy_loss nll_loss nll_loss_forward",
     "nn.functional._nll_loss": "nll_loss nll_loss_forward",
     "nn.functional._reduced_bce_with_logits": "binary_cross_entropy_with_logits",
+    **{
+        f"nn.functional._reduced_{name}": name
+        for name in "binary_cross_entropy huber_loss smooth_l1_loss soft_margin_loss".split()
+    },
     "nn.functional.cross_entropy": "cross_entropy_loss",
     # sparse tensors
     "_sparse.add_dense": "add",

@@ -249,12 +249,13 @@ FUNCTIONS = {
     ),
     "nn.margin_losses": (
         "cosine_similarity nn.functional._multi_margin_loss "
-        "nn.functional._multilabel_margin_loss nn.functional.cosine_embedding_loss "
-        "nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss "
-        "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss "
-        "nn.functional.multilabel_soft_margin_loss nn.functional.pairwise_distance "
-        "nn.functional.soft_margin_loss nn.functional.triplet_margin_loss "
-        "nn.functional.triplet_margin_with_distance_loss pairwise_distance "
+        "nn.functional._multilabel_margin_loss nn.functional._soft_margin_loss "
+        "nn.functional.cosine_embedding_loss nn.functional.hinge_embedding_loss "
+        "nn.functional.margin_ranking_loss nn.functional.multi_margin_loss "
+        "nn.functional.multilabel_margin_loss nn.functional.multilabel_soft_margin_loss "
+        "nn.functional.pairwise_distance nn.functional.soft_margin_loss "
+        "nn.functional.triplet_margin_loss nn.functional.triplet_margin_with_distance_loss "
+        "pairwise_distance "
     ),
     "nn.normalize": (
         "_group_norm _layer_norm _native_group_norm _native_layer_norm _rms_norm group_norm "
@@ -295,7 +296,9 @@ FUNCTIONS = {
     "nn.regression_losses": (
         "nn.functional._bce_with_logits nn.functional._binary_cross_entropy "
         "nn.functional._huber_loss nn.functional._mse_loss "
-        "nn.functional._reduced_bce_with_logits nn.functional._smooth_l1_loss "
+        "nn.functional._reduced_bce_with_logits nn.functional._reduced_binary_cross_entropy "
+        "nn.functional._reduced_huber_loss nn.functional._reduced_smooth_l1_loss "
+        "nn.functional._reduced_soft_margin_loss nn.functional._smooth_l1_loss "
         "nn.functional.binary_cross_entropy nn.functional.binary_cross_entropy_with_logits "
         "nn.functional.gaussian_nll_loss nn.functional.huber_loss nn.functional.kl_div "
         "nn.functional.l1_loss nn.functional.mse_loss nn.functional.poisson_nll_loss "

@@ -177,11 +177,15 @@ def _reduction(value: Any) -> str:
     return value if isinstance(value, str) else ("none", "mean", "sum")[value]
 
 
-@rule("mse_loss", "nn_functional__reduced_bce_with_logits")
+@rule(
+    "mse_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "huber_loss", "smooth_l1_loss",
+    "soft_margin_loss",
+)  # fmt: skip
 def mse_loss(call: SpreadCall) -> list[Strategy]:
     """The mean of the parts' means, where parts have one size."""
     a, b = call.specs[:2]
-    how = _reduction(call.arg(2, "mean"))
+    behind = call.args[2:]
+    how = _reduction(next((v for v in behind if v.__class__ in (int, str)), "mean"))
     if len(call.specs) != 2 or a.shape != b.shape:
         return []
     p = {"none": None, "sum": P, "mean": type(P)("avg")}[how]
@@ -190,7 +194,10 @@ def mse_loss(call: SpreadCall) -> list[Strategy]:
     ]
 
 
-@rule("nn_functional__mse_loss_backward_input", "nn_functional__mse_loss_backward_target")
+REDUCED = "mse_loss reduced_bce_with_logits reduced_binary_cross_entropy reduced_huber_loss reduced_smooth_l1_loss".split()
+
+
+@rule(*(f"nn_functional__{name}_backward_{of}" for name in REDUCED for of in ("input", "target")))
 def mse_loss_backward(call: SpreadCall) -> list[Strategy]:
     """Of a mean, that of the sum divided by the number of all elements."""
     _, a, b = call.specs

@@ -199,13 +199,26 @@ def reduced(y: Tensor, reduction: str, b: Batched) -> Tensor:
     return y.mean(1) if reduction == "mean" else y.sum(1)
 
 
-@rule("nn.functional._mse_loss", "nn.functional._reduced_bce_with_logits")
-def regression(b: Batched) -> Any:
+def pair(b: Batched) -> Any:
+    """The input and the target of one shape, behind the batch."""
     n = max(b.ndim("input"), b.ndim("target"))
     x, t = in_front(b.expanded("input"), n), in_front(b.expanded("target"), n)
-    x, t = torch.broadcast_tensors(x, t)
-    function = F.mse_loss if b.op.name == "_mse_loss" else F.binary_cross_entropy_with_logits
-    return reduced(function(x, t, reduction="none"), b.named["reduction"], b)
+    return torch.broadcast_tensors(x, t)
+
+
+@rule("nn.functional._mse_loss")
+def regression(b: Batched) -> Any:
+    return reduced(F.mse_loss(*pair(b), reduction="none"), b.named["reduction"], b)
+
+
+@rule(
+    "nn.functional._reduced_bce_with_logits", "nn.functional._reduced_binary_cross_entropy",
+    "nn.functional._reduced_huber_loss", "nn.functional._reduced_smooth_l1_loss",
+    "nn.functional._reduced_soft_margin_loss",
+)  # fmt: skip
+def reduced_form(b: Batched) -> Any:
+    elements = OPS[b.op.path.replace("_reduced_", "_")].function
+    return reduced(elements(*pair(b), *b.named["settings"]), b.named["reduction"], b)
 
 
 @rule("nn.functional._cross_entropy_loss")

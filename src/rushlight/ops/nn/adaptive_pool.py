@@ -22,6 +22,7 @@ from rushlight.ops.nn.pool import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    last_node,
     max_pool1d,
     max_pool2d,
     max_pool3d,
@@ -68,7 +69,7 @@ def declare_adaptive(n: int) -> tuple:
     """The operators of adaptive pooling in `n` dimensions: averages, and maxima with places."""
     name = f"adaptive_avg_pool{n}d"
 
-    @op(where="internal", name=name, node=f"AdaptiveAvgPool{max(n, 2)}DBackward0")
+    @op(where="internal", name=name, node=last_node(f"AdaptiveAvgPool{n}D", n))
     def averages(xp, input: Array, output_size: Ints):
         x, last = regular(xp, input, n < 3, n == 1)
         return placed(xp, xp.adaptive_averages(x, output_size), last)
@@ -85,7 +86,7 @@ def declare_adaptive(n: int) -> tuple:
     @op(
         where="internal",
         name=f"adaptive_max_pool{n}d",
-        node=f"AdaptiveMaxPool{max(n, 2)}DBackward0",
+        node=last_node(f"AdaptiveMaxPool{n}D", n),
         outputs=("output", "indices"),
     )
     def maxima(xp, input: Array, output_size: Ints):
@@ -259,7 +260,7 @@ lp_pool3d = declare_lp_pool(3, max_pool3d, avg_pool3d)
 
 
 def declare_unpool(n: int) -> Any:
-    @op(where="internal", name=f"max_unpool{n}d", node=f"MaxUnpool{max(n, 2)}DBackward0")
+    @op(where="internal", name=f"max_unpool{n}d", node=last_node(f"MaxUnpool{n}D", n))
     def unpool(xp, input: Array, indices: Array, output_size: Ints):
         out = output_size
         if indices.dtype.name != "int64":

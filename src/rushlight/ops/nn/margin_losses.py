@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core import dtypes
-from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.ops.nn.inputs import check_dtype
 from rushlight.ops.nn.loss import reduced, reduction_of
-from rushlight.ops.nn.regression_losses import in_dtype_of, paired
+from rushlight.ops.nn.regression_losses import in_dtype_of, loss_of, paired, reduced_form
 
 
 @composite(where="nn.functional", inplace=False)
@@ -43,6 +43,24 @@ def ranking(input1: Any, input2: Any, target: Any, margin: float) -> Any:
     return (-target * (input1 - input2) + margin).clamp_min(0)
 
 
+@elementwise(
+    where="nn.functional", name="_soft_margin_loss", promote="float", inplace=False, out=False
+)
+def soft_margin(xp, input: Array, target: Array):
+    return xp.log1p(xp.exp(xp.multiply(input, xp.negative(target))))
+
+
+def soft_margin_rule(g: Any, input: Any, target: Any) -> Any:
+    z = (input * -target).exp()
+    return -target * z * g / (z + 1)
+
+
+soft_margin.grad(
+    input=soft_margin_rule, target=lambda g, input, target: soft_margin_rule(g, target, input)
+)
+reduced_soft_margin = reduced_form(soft_margin)
+
+
 @composite(where="nn.functional", inplace=False)
 def soft_margin_loss(
     input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
@@ -50,7 +68,9 @@ def soft_margin_loss(
 ):  # fmt: skip
     """log(1 + exp(-y x))."""
     reduction = reduction_of(size_average, reduce, reduction)
-    return reduced(in_dtype_of(input, (input * -target).exp().log1p()), reduction)
+    if input.dtype is target.dtype and input.dtype.is_floating_point:
+        return loss_of(soft_margin, reduced_soft_margin, input, target, reduction)
+    return reduced(in_dtype_of(input, soft_margin(input, target)), reduction)
 
 
 @composite(where="nn.functional", inplace=False)

@@ -202,10 +202,15 @@ pick_places.grad(
 # -- maxima ----------------------------------------------------------------------------------------
 
 
+def last_node(name: str, n: int) -> str:
+    """The node of pooling in `n` dimensions: PyTorch pools lines as images of one row, and squeezes these."""
+    return f"{name}Backward0" if n > 1 else "SqueezeBackward1"
+
+
 def declare_max_pool(n: int) -> tuple:
     """The operators of max pooling in `n` dimensions: the maxima alone, and with their places."""
     name = f"max_pool{n}d"
-    node = f"MaxPool{max(n, 2)}DWithIndicesBackward0"
+    node = last_node(f"MaxPool{n}DWithIndices", n)
 
     @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
     def indexed(xp, input: Array, windows: Windows):
@@ -343,7 +348,7 @@ def declare_avg_pool(n: int) -> Any:
     name = f"avg_pool{n}d"
     node = f"AvgPool{max(n, 2)}DBackward"
 
-    @op(where="internal", name=name, node=f"{node}0")
+    @op(where="internal", name=name, node=last_node(f"AvgPool{n}D", n))
     def forward(xp, input: Array, windows: Windows, divisor: tuple):
         x, last = regular(xp, input, n < 3, n == 1)
         return placed(xp, xp.window_averages(x, windows, divisor), last)

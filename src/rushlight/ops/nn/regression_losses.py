@@ -1,7 +1,7 @@
 """Losses that compare numbers with numbers: squared and absolute errors, divergences.
 
-Most are compositions of operators; those with a node of their own in PyTorch (`MseLossBackward0`...)
-are one operator that gives the elements' losses, reduced by a second one.
+Most are compositions of operators; those with a node of their own in PyTorch (`HuberLossBackward0`...)
+are one operator that gives the elements' losses, and its `reduced_form`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,64 @@ def in_dtype_of(input: Any, loss: Any) -> Any:
     return loss.to(input.dtype)
 
 
+def scaled(g: Any, input: Any, reduction: str) -> Any:
+    return g / input.numel() if reduction == "mean" else g
+
+
+def scaled_array(xp: Any, g: Any, n: int, reduction: str) -> Any:
+    """`scaled` of arrays; half types are divided in float32."""
+    if reduction != "mean":
+        return g
+    half = g.dtype.itemsize < 4
+    return xp.asarray(xp.with_wide_number(xp.divide, g, n) if half else xp.divide(g, n))
+
+
+def reduced_form(elements: Any) -> Any:
+    """The operator that gives the mean or the sum of an operator's losses of elements, which is one node in PyTorch.
+
+    It takes floating tensors of one shape and dtype. `settings`: what `elements` takes after the tensors.
+    """
+    inner = elements.op
+
+    @op(where="nn.functional", name=f"_reduced{inner.name}", node=inner.node_name(), out=False)
+    def total(xp, input: Array, target: Array, reduction: str, settings: tuple):
+        losses = inner.declared(xp, input, target, *settings)
+        return xp.asarray((xp.mean if reduction == "mean" else xp.sum)(losses, None, False))
+
+    def declare(wrt: str, of_elements: Any) -> None:
+        def arguments(names: Any, g: Any, input: Any, target: Any, settings: tuple) -> list:
+            values = {"g": g, "input": input, "target": target}
+            values.update(zip(inner.statics, settings, strict=True))
+            return [values[n] for n in names]
+
+        def rule(g: Any, input: Any, target: Any, reduction: str, settings: tuple) -> Any:
+            g = scaled(g, input, reduction)
+            return of_elements.function(*arguments(of_elements.names, g, input, target, settings))
+
+        def kernel(
+            xp: Any, g: Any, input: Any, target: Any, reduction: str, settings: tuple
+        ) -> Any:
+            found, g = of_elements.kernel, scaled_array(xp, g, input.size, reduction)
+            values = arguments(of_elements.kernel_names, g, input, target, settings)
+            return found(xp, *values) if callable(found) else getattr(xp, found)(*values)
+
+        total.grad(**{wrt: rule}, kernel=kernel if of_elements.kernel else None)
+
+    for wrt, of_elements in inner.rules.items():
+        declare(wrt, of_elements)
+    return total
+
+
+def loss_of(
+    elements: Any, total: Any, input: Any, target: Any, reduction: str, *numbers: Any
+) -> Any:
+    """The losses of the elements as they are, or reduced, where they can be by their `reduced_form`, `total`."""
+    alike = input.dtype is target.dtype and input.shape == target.shape
+    if reduction == "none" or not (alike and input.dtype.is_floating_point and input.numel()):
+        return reduced(elements(input, target, *numbers), reduction)
+    return total(input, target, reduction, numbers)
+
+
 # -- squared error ---------------------------------------------------------------------------------
 
 
@@ -54,10 +112,6 @@ def squared_error(xp, input: Array, target: Array, reduction: str):
     if reduction == "mean":
         total = total / total.dtype.type(input.size) if input.size else total.dtype.type("nan")
     return xp.asarray(total, d)
-
-
-def scaled(g: Any, input: Any, reduction: str) -> Any:
-    return g / input.numel() if reduction == "mean" else g
 
 
 def squared_error_rule(g: Any, input: Any, target: Any, reduction: str) -> Any:
@@ -139,6 +193,7 @@ smooth_error.grad(
     target=lambda g, target, input, beta: smooth_rule(g, target, input, beta),
     kernel="smooth_l1_gradient",
 )
+reduced_smooth_error = reduced_form(smooth_error)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -153,7 +208,7 @@ def smooth_l1_loss(
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
-    return reduced(smooth_error(input, target, beta), reduction)
+    return loss_of(smooth_error, reduced_smooth_error, input, target, reduction, beta)
 
 
 @elementwise(
@@ -173,6 +228,7 @@ huber_error.grad(
     target=lambda g, target, input, delta: huber_rule(g, target, input, delta),
     kernel="huber_gradient",
 )
+reduced_huber_error = reduced_form(huber_error)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -184,6 +240,8 @@ def huber_loss(
     same_sizes(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if weight is None and input.dtype is target.dtype:
+        return loss_of(huber_error, reduced_huber_error, input, target, reduction, delta)
     return weighted(in_dtype_of(input, huber_error(input, target, delta)), weight, reduction)
 
 
@@ -210,6 +268,7 @@ binary_entropy.grad(
     target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
     kernel=lambda xp, g, input: xp.binary_cross_entropy_target_gradient(input, g),
 )
+reduced_binary_entropy = reduced_form(binary_entropy)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -228,10 +287,10 @@ def binary_cross_entropy(
         raise RuntimeError(
             f"Found dtype {target.dtype.scalar_name} but expected {input.dtype.scalar_name}"
         )
+    if weight is None:
+        return loss_of(binary_entropy, reduced_binary_entropy, input, target, reduction)
     loss = binary_entropy(input, target)
-    if weight is not None:
-        loss = loss * weight.expand(loss.shape)
-    return reduced(loss, reduction)
+    return reduced(loss * weight.expand(loss.shape), reduction)
 
 
 @elementwise(
@@ -249,35 +308,7 @@ def bce_with_logits_loss_rule(g: Any, input: Any, target: Any) -> Any:
 
 bce_with_logits_loss.grad(input=bce_with_logits_loss_rule, kernel="bce_with_logits_gradient")
 bce_with_logits_loss.grad(target=lambda g, input: -g * input)
-
-
-@op(
-    where="nn.functional", name="_reduced_bce_with_logits",
-    node="BinaryCrossEntropyWithLogitsBackward0", out=False,
-)  # fmt: skip
-def reduced_bce_with_logits(xp, input: Array, target: Array, reduction: str):
-    wide = input.astype("f") if input.dtype.itemsize < 4 else input
-    losses = xp.bce_with_logits(wide, target.astype(wide.dtype, copy=False))
-    total = (xp.mean if reduction == "mean" else xp.sum)(losses, None, False)
-    return xp.asarray(total).astype(input.dtype)
-
-
-def reduced_bce_with_logits_gradient(xp, g, input, target, reduction):
-    if reduction == "mean":
-        half, n = g.itemsize < 4, input.size
-        g = xp.asarray(xp.with_wide_number(xp.divide, g, n) if half else xp.divide(g, n))
-    return xp.bce_with_logits_gradient(g, input, target)
-
-
-reduced_bce_with_logits.grad(
-    input=lambda g, input, target, reduction: bce_with_logits_loss_rule(
-        scaled(g, input, reduction), input, target
-    ),
-    kernel=reduced_bce_with_logits_gradient,
-)
-reduced_bce_with_logits.grad(
-    target=lambda g, input, reduction: -scaled(g, input, reduction) * input,
-)
+reduced_bce_with_logits = reduced_form(bce_with_logits_loss)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -301,9 +332,7 @@ def binary_cross_entropy_with_logits(
             f"\"log_sigmoid_cpu\" not implemented for '{input.dtype.scalar_name}'"
         )
     if weight is None and pos_weight is None:
-        if reduction != "none" and input.dtype is target.dtype and input.numel():
-            return reduced_bce_with_logits(input, target, reduction)
-        return reduced(bce_with_logits_loss(input, target), reduction)
+        return loss_of(bce_with_logits_loss, reduced_bce_with_logits, input, target, reduction)
     from rushlight.ops.nn.activation import log_sigmoid
 
     softened = -log_sigmoid(input)  # log(1 + exp(-x))
