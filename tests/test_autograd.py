@@ -390,6 +390,36 @@ def test_hooks_run_in_order_and_replace():
     assert y.grad.tolist() == [10.0, 10.0] and y.retains_grad
 
 
+@pytest.mark.parametrize("hooked", [(), ("b",), ("a", "b", "c", "d")], ids=["no hooks", "one hook", "hooks"])
+@pytest.mark.parametrize("anomaly", [False, True], ids=["plain", "anomaly"])
+def test_backwards_of_functions_run_from_the_last_call_back(hooked, anomaly):
+    """They may draw random numbers or print: users see their order, whatever leads to them."""
+    ran = []
+
+    class Named(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, name):
+            ctx.name = name
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            ran.append(ctx.name)
+            return g, None
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.set_detect_anomaly(anomaly):
+        made = {"a": Named.apply(x, "a")}
+        made["b"] = Named.apply(x * 2, "b")
+        made["c"] = Named.apply(made["a"].exp().sin() + 1, "c")
+        made["d"] = Named.apply(x, "d")
+        for name in hooked:
+            made[name].register_hook(lambda g: None)
+        (made["d"] * 3 + made["c"] * made["b"]).sum().backward()
+        torch.stack([made["b"], made["d"]])  # later nodes change nothing
+    assert ran == ["d", "c", "b", "a"]
+
+
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 def test_hooks_of_modules_run_from_the_last_call_back():
     """Per-sample gradients put what each call gets on a stack, and take it off in backward hooks."""

@@ -77,7 +77,7 @@ def explain(node: Node) -> None:
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{at}",
     )
     parent = node.hooks.parent
-    while parent is not None and parent.hooks is not None:
+    while parent is not None and parent.hooks is not None and parent.hooks.trace is not None:
         say(
             "\n\nPrevious calculation was induced by "
             f"{parent.name()}. Traceback of forward call that induced the previous calculation:\n"

@@ -70,7 +70,7 @@ def run(
     try:
         while ready or watched:
             node = ready.pop() if ready else None
-            if node is None or node.hooks.__class__ is Hooks:
+            if node is None or node.hooks is not None:
                 if (node := in_turn(node, ready, watched)) is None:
                     continue
             g = flowing.pop(node, None)
@@ -87,7 +87,7 @@ def run(
                     ready.append(target)
                 continue
             edges = node.edges if pruned is None else pruned.get(node, ())
-            if g is None or special or node.hooks is not None or captures and node in captures:
+            if g is None or special or node.hooks.__class__ is Hooks or captures and node in captures:
                 gradients = run_special(
                     node, g, edges, keep, create_graph, anomaly, captures, accumulate_into
                 )  # fmt: skip

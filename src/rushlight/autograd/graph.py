@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import weakref
 from itertools import count as count_from
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -63,8 +64,21 @@ class InferenceVersion:
 INFERENCE: Any = InferenceVersion()
 
 
+class Turn:
+    """In the place of a node's `Hooks`, where it has none and its backward is a user's function: only its number counts."""
+
+    __slots__ = ("number",)
+    made = count_from(0)
+    users = True
+    tensor_pre = retain = pre = post = accumulated = MappingProxyType({})  # type: ignore[var-annotated]
+    trace = parent = None
+
+    def __init__(self) -> None:
+        self.number = next(Turn.made)  # greater of later nodes, see Note [The order of hooks]
+
+
 class Hooks:
-    """The hooks that users registered on one node. A node without hooks has None instead."""
+    """The hooks that users registered on one node. A node without hooks has None instead, or its `Turn`."""
 
     __slots__ = (
         "tensor_pre",
@@ -76,11 +90,12 @@ class Hooks:
         "trace",
         "parent",
         "number",
+        "users",
     )
-    made = count_from(0)
 
-    def __init__(self) -> None:
-        self.number = next(Hooks.made)  # greater of later nodes, see Note [The order of hooks]
+    def __init__(self, turn: Turn | None = None) -> None:
+        self.users = turn is not None  # the node's backward is a user's function
+        self.number = next(Turn.made) if turn is None else turn.number
         self.tensor_pre: dict[int, HookTable] = {}  # output number -> hooks on a tensor
         self.retain: dict[int, Any] = {}  # output number -> weak reference to the tensor
         self.pre: dict[int, Callable] = HookTable()
@@ -148,7 +163,7 @@ class Node:
     """One recorded operation: where gradients go and how to compute them.
 
     `edges`: one entry for each input. `saved`: what the gradient rules read. `unbroadcast_to`: None, or for each
-    input the (shape, dtype) that its gradient must have. `hooks`: None, or `Hooks`.
+    input the (shape, dtype) that its gradient must have. `hooks`: None, `Hooks` or a `Turn`.
     `apply(g, edges, keep, record)` returns one gradient (or None) for each edge. `keep`: what was saved stays
     for another backward; `record`: the backward itself is recorded.
     """
@@ -232,8 +247,8 @@ def _register(hooks: HookTable, fn: Callable) -> RemovableHandle:
 
 
 def hooks_of(node: Node) -> Hooks:
-    if node.hooks is None:
-        node.hooks = Hooks()
+    if node.hooks.__class__ is not Hooks:
+        node.hooks = Hooks(node.hooks)
     return node.hooks
 
 

@@ -2,9 +2,10 @@
 None or as many tensors of the same kind.
 
 Note [The order of hooks]
-    Users see in which order hooks run: what a module's forward put on a stack, its backward hook takes off again. So of the
-    nodes with hooks the one that was recorded last runs first. They wait in a heap until no node without hooks is ready, for
-    one of these may lead to a later node with hooks. Which is later is told by when a node got its first hook; hooks on modules
+    Users see in which order their code runs: what a module's forward put on a stack, its backward hook takes off again; a
+    custom function's backward draws random numbers. So of the nodes with hooks and those of custom functions the one that was
+    recorded last runs first. They wait in a heap until no other node is ready, for one of these may lead to a later one
+    that waits. Which is later is told by when a node got its first hook, where it is not of a custom function; hooks on modules
     are set as the node is recorded.
 """
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def in_turn(node: Any, ready: list, watched: list) -> Any:
-    """The node to run when `node` with its `Hooks` (or None, where `ready` is empty) came up; None: another first."""
+    """The node to run when `node` with its `Hooks` or `Turn` (or None, where `ready` is empty) came up; None: another first."""
     if node is not None:
         hooks = node.hooks
-        if not (node.edges and (hooks.tensor_pre or hooks.pre or hooks.post)):
+        if not (node.edges and (hooks.users or hooks.tensor_pre or hooks.pre or hooks.post)):
             return node  # leaves run at once, see the engine
         heappush(watched, (-hooks.number, node))
     return None if ready else heappop(watched)[1]

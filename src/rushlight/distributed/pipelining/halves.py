@@ -14,7 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.autograd import backward, grad
-from rushlight.autograd.graph import GradientEdge, followers, get_gradient_edge, node_and_output
+from rushlight.autograd.graph import (
+    GradientEdge,
+    Hooks,
+    followers,
+    get_gradient_edge,
+    node_and_output,
+)
 from rushlight.core.tensor import Tensor
 
 __all__ = ["first_half"]
@@ -72,7 +78,7 @@ def _cuts(roots: list, ends: list) -> Cuts | None:
     first = [edge for beside in cuts.values() for edge in beside]
     behind = {node for each, _ in first for node in _that_lead_to(followers(each), [])}
     alone = len(set(first)) == len(first) and not any(node in behind for node, _ in first)
-    return cuts if alone and all(node.hooks is None for node in cuts) else None
+    return cuts if alone and all(node.hooks.__class__ is not Hooks for node in cuts) else None
 
 
 def _that_lead_to(roots: list, ends: list) -> dict[Any, bool]:
