@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import random
 
@@ -583,3 +584,20 @@ def sorted_by_what_cannot_be_compared():
             return str(e)
 
     return f, [(R(k), R(k)) for k in (2, 2, 1, 1, 1, 2)]
+
+
+@program
+def functions_that_are_mapped_later():
+    told = []
+
+    def f(a, b):
+        n = 1
+        scaled = map(lambda t: t * n, [a, b])
+        large = filter(lambda k: k > n, [1, 2, 3])
+        notes = map(told.append, [1, 2])
+        told.append(9)
+        n = 2
+        endless = map(lambda k: a * k, itertools.count(3))
+        return list(scaled), list(large), list(notes), next(endless), [*filter(None, (0, n))]
+
+    return f, [(R(3), R(3)) for _ in range(4)]

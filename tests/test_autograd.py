@@ -200,6 +200,14 @@ def test_accumulation_keeps_the_gradient_object():
     assert x.grad is g and g.tolist() == [5.0, 5.0]
 
 
+def test_accumulation_keeps_the_gradient_object_where_gradients_are_views():
+    x = torch.ones(2, 3, requires_grad=True)
+    x.t().tanh().sum().backward()
+    g, once = x.grad, x.grad.clone()
+    x.t().tanh().sum().backward()
+    assert x.grad is g and torch.equal(g, once * 2)
+
+
 # -- leaves and modes ----------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import rushlight
@@ -18,6 +18,7 @@ from rushlight import library
 from rushlight._higher_order_ops.control_flow import asked_of_modes
 from rushlight.compiler.capture.changes import own_setattr_of
 from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.interpreter import frame_of, run
 from rushlight.compiler.capture.reads import CONTAINERS, changes, has_methods, is_value
 from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
 from rushlight.compiler.capture.templates import plain_instance
@@ -64,9 +65,22 @@ def of_delattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any
 
 
 def of_map(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    if len(args) < 2 or kwargs:
+        return c.call_class(frame, f, args, kwargs)
     function, *lists = args
-    iterators = [c.iterator(v) for v in lists]
-    return iter([c.call(None, function, each, {}) for each in zip(*iterators, strict=False)])
+    return generated(c, mapped, function, *map(c.iterator, lists))
+
+
+def mapped(function: Callable, *iterators: Iterator) -> Iterator:
+    for each in zip(*iterators, strict=False):
+        yield function(*each)
+
+
+def generated(c: Capture, f: types.FunctionType, *args: Any) -> Iterator:
+    """The generator of a function of this file, which is interpreted as those of users are: each element when it is asked for."""
+    called = frame_of(f, args, {})
+    assert called is not None
+    return run(called, c)
 
 
 def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
@@ -280,11 +294,15 @@ def following(c: Capture, it: Any) -> Any:
 
 
 def of_filter(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    function, items = args
-    values = list(c.iterator(items))
-    return iter(
-        [v for v in values if c.truth(v if function is None else c.call(None, function, (v,), {}))]
-    )
+    if len(args) != 2 or kwargs:
+        return c.call_class(frame, f, args, kwargs)
+    return generated(c, filtered, args[0], c.iterator(args[1]))
+
+
+def filtered(function: Callable | None, iterator: Iterator) -> Iterator:
+    for v in iterator:
+        if v if function is None else function(v):
+            yield v
 
 
 def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
