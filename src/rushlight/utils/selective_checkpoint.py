@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rushlight import _ops, ops
+from rushlight import ops
 from rushlight.core.tensor import Tensor
+from rushlight.dispatch.overloads import OpOverload, OpOverloadPacket
 from rushlight.utils._python_dispatch import TorchDispatchMode
 from rushlight.utils._pytree import tree_map
 
@@ -147,9 +148,9 @@ def create_selective_checkpoint_contexts(
     """
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
-            if not isinstance(op, (_ops.OpOverload, _ops.HigherOrderOperator)):
+            if not isinstance(op, OpOverload) and getattr(op, "namespace", "") != "higher_order":
                 hint = ""
-                if isinstance(op, _ops.OpOverloadPacket):
+                if isinstance(op, OpOverloadPacket):
                     hint = (
                         " Please update the OpOverloadPacket to a specific OpOverload. For example, if you have "
                         "`torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
