@@ -599,3 +599,28 @@ def test_the_two_states_of_an_lstm_may_be_a_list():
     net, cell = nn.LSTM(3, 4), nn.LSTMCell(3, 4)
     assert torch.equal(net(x, [h, c])[0], net(x, (h, c))[0])
     assert torch.equal(cell(x[0], [h[0], c[0]])[0], cell(x[0], (h[0], c[0]))[0])
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_weights_given_to_a_recurrent_network_are_computed_with(kind):
+    """Dropout of weights, and networks whose parameters are functions, assign `_flat_weights`."""
+    import copy
+    import pickle
+
+    torch.manual_seed(0)
+    net, x = getattr(nn, kind)(3, 4), torch.rand(2, 1, 3)
+    usual = net(x)[0]
+    given = [w.detach() * 0.5 for w in net._flat_weights]
+    halved = copy.deepcopy(net)
+    for w in halved.parameters():
+        w.data *= 0.5
+    net._flat_weights = list(given)
+    assert all(a is b for a, b in zip(net._flat_weights, given, strict=True))
+    assert torch.equal(net(x)[0], halved(x)[0]) and not torch.equal(usual, halved(x)[0])
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert torch.equal(other(x)[0], halved(x)[0])
+    assert "_given_weights" not in net.__getstate__()
+    net.weight_hh_l0 = nn.Parameter(torch.zeros_like(net.weight_hh_l0))  # takes its place in the list
+    assert net._flat_weights[1] is net.weight_hh_l0 and net._flat_weights[0] is given[0]
+    net.to(torch.float64)  # the parameters are the list again
+    assert all(a is b for a, b in zip(net._flat_weights, net.parameters(), strict=True))

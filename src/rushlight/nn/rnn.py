@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import rushlight
@@ -135,18 +136,41 @@ class RNNBase(Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # PyTorch keeps the list: its classes need it in what they load
-        return {**self.__dict__, "_flat_weights": self._flat_weights}
+        rest = {k: v for k, v in self.__dict__.items() if k != "_given_weights"}
+        return {**rest, "_flat_weights": self._flat_weights}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
+        weights = saved.get("_flat_weights")
         super().__setstate__({k: v for k, v in saved.items() if k != "_flat_weights"})
+        if weights is not None and list(map(id, weights)) != list(map(id, self._flat_weights)):
+            self._flat_weights = weights
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        given = self.__dict__.get("_given_weights")
+        if given is not None and name in self._flat_weights_names:
+            given[self._flat_weights_names.index(name)] = value
+        super().__setattr__(name, value)
+
+    def _apply(self, fn: Callable[[Tensor], Any], recurse: bool = True) -> RNNBase:
+        super()._apply(fn, recurse)
+        self.__dict__.pop("_given_weights", None)
+        return self
 
     @property
     def _flat_weights(self) -> list[Tensor]:
+        """The weights to compute with: the parameters, or a list that was assigned in their place."""
+        given = self.__dict__.get("_given_weights")
+        if given is not None:
+            return given
         own: dict[str, Any] = self._parameters
         names = self._flat_weights_names
         if all(name in own for name in names):  # else a parametrization has moved some elsewhere
             return [own[name] for name in names]
         return [getattr(self, name) for name in names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor]) -> None:
+        self.__dict__["_given_weights"] = weights
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
