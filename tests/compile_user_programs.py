@@ -588,3 +588,23 @@ def containers_behind_what_stops_a_capture():
         )
 
     return f, w()
+
+
+@program
+def the_default_dtype_changes_inside():
+    def f(x, d):
+        torch.set_default_dtype(d)
+        y = torch.ones(2) * 1.5
+        torch.set_default_dtype(torch.float32)
+        return y.dtype, y + x.to(y.dtype)
+
+    return f, [(R(2), d) for d in (torch.float64, torch.float32, torch.float64, torch.float64)]
+
+
+@program
+def the_cache_of_autocast_is_switched():
+    def f(x, on):
+        torch.set_autocast_cache_enabled(on)
+        return x * 2, torch.is_autocast_cache_enabled()
+
+    return f, [(R(2), on) for on in (False, True, False, True)]

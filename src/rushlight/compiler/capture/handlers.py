@@ -421,6 +421,11 @@ def of_namespace(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> A
     return c.held(f"{c.guards.name(o)}.{name}", getattr(o, name))
 
 
+def of_setting(c: Capture, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
+    """A change of a setting that a program neither holds nor makes again: it is lowered later, with the setting of then."""
+    return c.as_written(frame, f"a call of {f.__name__}", f, args, kwargs)
+
+
 HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     rushlight.jit.is_scripting: lambda *_: False,
@@ -436,4 +441,6 @@ HANDLED: dict[Any, Callable] = {
     # What handles many arrays in one call: operators do the same.
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,
     asked_of_modes: lambda *_: NOTHING,
+    rushlight.set_default_dtype: of_setting, rushlight.set_default_tensor_type: of_setting,
+    rushlight.set_autocast_cache_enabled: of_setting,
 }  # fmt: skip
