@@ -422,7 +422,7 @@ def of_namespace(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> A
 
 
 def of_setting(c: Capture, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
-    """A change of a setting that a program neither holds nor makes again: it is lowered later, with the setting of then."""
+    """A call that changes or reads a setting that no program holds: it would be lowered with the setting of later."""
     return c.as_written(frame, f"a call of {f.__name__}", f, args, kwargs)
 
 
@@ -442,5 +442,5 @@ HANDLED: dict[Any, Callable] = {
     fused.lengths: lambda *_: None, fused.changed: lambda *_: False,
     asked_of_modes: lambda *_: NOTHING,
     rushlight.set_default_dtype: of_setting, rushlight.set_default_tensor_type: of_setting,
-    rushlight.set_autocast_cache_enabled: of_setting,
+    rushlight.set_autocast_cache_enabled: of_setting, rushlight.is_autocast_cache_enabled: of_setting,
 }  # fmt: skip
