@@ -16,6 +16,8 @@ import linecache
 import operator
 import re
 from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -173,8 +175,8 @@ class Guards:
         )
 
     def source(self) -> str:
-        """The generated functions: `holds(args, kwargs)`, True if the program is right for a call; what a walk tests stands
-        only in `every`."""
+        """The generated function `holds(args, kwargs)`: True if the program is right for a call. What a walk tests is in
+        `every` alone."""
         for place, names in self.absent.items():
             if len(names) == 1:
                 self.add(f"{min(names)!r} not in {place}")
@@ -186,8 +188,26 @@ class Guards:
         if len(rest) == len(self.conditions):
             return function_of("holds", rest)
         self.names |= {"walk": unchanged.walks()[0], "walked": walk.table(), "_held": walk.held}
+        self.names["every"] = Every(self)
         walks = "    if not walk(walked):\n        return every(args, kwargs)\n"
-        return function_of("holds", rest, walks) + function_of("every", [*self.conditions])
+        return function_of("holds", rest, walks)
+
+
+class Every:
+    """All guards of a program, as a function that is made when it is first called: for a large model Python needs several
+    MiB to compile it, and most walks succeed."""
+
+    def __init__(self, guards: Guards) -> None:
+        self.guards = guards
+
+    @cached_property
+    def function(self) -> Callable[[tuple, dict], bool]:
+        return evaluate(
+            function_of("every", [*self.guards.conditions]), "every", self.guards.names
+        )
+
+    def __call__(self, args: tuple, kwargs: dict) -> bool:
+        return self.function(args, kwargs)
 
 
 def function_of(name: str, conditions: list[str], first: str = "") -> str:

@@ -258,6 +258,7 @@ class Program:
         from rushlight.compiler.lowering.straight_line import write
 
         self.source, self.loops, self._run = write(self, values)
+        memory.empty_cache()  # nor for what single steps were tried with
         return tuple([values[o] if isinstance(o, Node) else o for o in self.outputs])
 
     def _right(self, call: Call, a: Any, values: dict) -> Any:
