@@ -9,7 +9,7 @@ the others wait; the median of the stretches counts.
 Columns: milliseconds of a step of each side, then how often as long as ours compiled each other side takes (above 1: the
 compiled step is ahead). Behind them, of our compiled side and of our side as written: the seconds by which the first
 three steps took longer than later ones, which is what compiling takes; then, compared with our side as written, the most
-that the process held beyond the import, code included, and the most that large arrays held in a later step.
+that the process held beyond the import, code included, and the most that arrays of all sizes held in a later step.
 
 Sides: `rushlight`, `compiled`, `torch`, `torch.compile` (needs a C++ compiler), `jax` (`jax.jit` with donated arguments;
 `--jax` names a Python that has it).
@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -76,14 +77,17 @@ def work(side: str, case: str, threads: int) -> None:
 
 
 def arrays_of(side: str, step: Callable[[], Any]) -> int:
-    """The most bytes that large arrays of ours held in a step."""
+    """The most bytes that a step held of what it and the step before it made: arrays of all sizes, Python's objects."""
     if side not in ("rushlight", "compiled"):
         return 0
-    from rushlight._codegen.runtime import memory
-
-    memory.empty_cache()  # forgets the peak, too
+    tracemalloc.start()
     step()
-    return memory.memory_stats()["peak"]
+    step()
+    tracemalloc.reset_peak()
+    step()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 def say(value: Any) -> None:

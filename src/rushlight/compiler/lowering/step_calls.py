@@ -21,6 +21,7 @@ import numpy as np
 
 from rushlight._codegen.object_text import Buffer, KernelCall, Place
 from rushlight._codegen.recording import recording
+from rushlight._codegen.runtime import memory
 from rushlight.compiler.capture.recording import DYNAMIC
 from rushlight.compiler.lowering.calls import NESTED, Call
 from rushlight.compiler.lowering.kernel_calls import (
@@ -75,6 +76,8 @@ def found_calls(program: Program, steps: list, values: dict[Node, Any]) -> dict[
             calls = tried(step, values, block, None if key.__class__ is int else known_step(key))
             if calls is not None:
                 found |= dict.fromkeys(numbers, calls)
+            if memory.memory_stats()["cached"] > LARGE:
+                memory.empty_cache()  # the next step has arrays of other sizes
     return found
 
 
@@ -222,6 +225,7 @@ def calls_of(call: Call, values: dict[Node, Any], block: recording) -> StepCalls
             if run.touched:
                 raise Refused  # NumPy writes, too
             run.forget()
+            del given
     finally:
         block.dry, block.note = False, nothing
     for k in fixed:
