@@ -202,9 +202,7 @@ class Every:
 
     @cached_property
     def function(self) -> Callable[[tuple, dict], bool]:
-        return evaluate(
-            function_of("every", [*self.guards.conditions]), "every", self.guards.names
-        )
+        return evaluate(function_of("every", [*self.guards.conditions]), "every", self.guards.names)
 
     def __call__(self, args: tuple, kwargs: dict) -> bool:
         return self.function(args, kwargs)
