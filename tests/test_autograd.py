@@ -428,6 +428,26 @@ def test_backwards_of_functions_run_from_the_last_call_back(hooked, anomaly):
     assert ran == ["d", "c", "b", "a"]
 
 
+@pytest.mark.parametrize("hooked", [False, True])
+def test_several_outputs_of_one_node_with_hooks_or_of_a_function(hooked):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return 2 * g + 3 * h
+
+    x = torch.ones(2, requires_grad=True)
+    a, b = x.unbind() if hooked else Twice.apply(x)
+    if hooked:
+        a.register_hook(lambda g: g * 2)
+        b.register_hook(lambda g: g * 3)
+    ((a * a).sum() + (b * b * a).sum()).backward()
+    assert x.grad.tolist() == ([6.0, 6.0] if hooked else [62.0, 62.0])
+
+
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 def test_hooks_of_modules_run_from_the_last_call_back():
     """Per-sample gradients put what each call gets on a stack, and take it off in backward hooks."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from rushlight.autograd.graph import Output
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 def in_turn(node: Any, ready: list, watched: list) -> Any:
     """The node to run when `node` with its `Hooks` or `Turn` (or None, where `ready` is empty) came up; None: another first."""
     if node is not None:
+        if node.__class__ is Output:
+            return node  # which only hands a gradient on to its node
         hooks = node.hooks
         if not (node.edges and (hooks.users or hooks.tensor_pre or hooks.pre or hooks.post)):
             return node  # leaves run at once, see the engine
