@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import enum
 import functools
 import gc
 import itertools
@@ -1258,3 +1259,35 @@ def test_logs_tell_what_becomes_of_calls(capsys):
     ):
         with pytest.raises(error, match=match):
             torch._logging.set_logs(**logs)
+
+
+SIZED = {
+    "size": lambda x, n: x.size(dim=n),
+    "sum": lambda x, n: x.sum(dim=n),
+    "cat": lambda x, n: torch.cat([x, x], dim=n),
+    "roll": lambda x, n: x.roll(shifts=n, dims=0),
+    "full": lambda x, n: torch.full((n, 2), 1.5) + x[0, 0, 0],
+    "new_zeros": lambda x, n: x.new_zeros(size=(n, 2)),
+    "new": lambda x, n: x.new(n, 2).fill_(x[0, 0, 0]),
+    "view": lambda x, n: x.expand((n, 2, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("case", SIZED)
+def test_integers_that_change_are_arguments_by_name_and_parts_of_sizes(case):
+    compiled, x = torch.compile(SIZED[case], fullgraph=True), torch.rand(2, 3, 4)
+    for n in (1, 2, 0, 1):
+        assert torch.equal(*(torch.as_tensor(f(x, n)) for f in (compiled, SIZED[case])))
+
+
+def test_dictionaries_among_the_arguments_may_have_keys_of_any_constant():
+    class Key(enum.Enum):
+        FIRST = 1
+
+    @torch.compile(fullgraph=True)
+    def f(d):
+        return d[Key.FIRST] * 2 + d[torch.float32] + d[1.5]
+
+    for k in range(3):
+        x = torch.full((2,), float(k))
+        assert f({Key.FIRST: x, torch.float32: x, 1.5: x}).tolist() == [4.0 * k] * 2

@@ -271,6 +271,7 @@ class Capture(Changes):
         if f.__name__ == "__getitem__":
             args = (args[0], self.index(args[1]))
         given, args = args, self.operands(f.__name__, args)
+        kwargs = dict(zip(kwargs, self.decided_integers(f.__name__, kwargs.values()), strict=True))
         if self.variables and f.__name__ not in TEXTS:
             if any(map(has_runtime, (*args, *kwargs.values()))):
                 reason = f"{f.__name__} of values that were read from tensors"

@@ -17,7 +17,7 @@ import functools
 import operator
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -337,20 +337,25 @@ class Decisions(Iteration):
 
         Integers in other places than those of numbers, such as sizes, are decided.
         """
-        if self.reason is not None or not any(v.__class__ in RUNTIME for v in args):
+        if self.reason is not None or not any(map(has_runtime, args)):
             return args
         like = next((v for v in args if isinstance(v, Tensor)), None)
         number = like is not None and name.strip("_") in ARITHMETIC and like.dtype not in HALVES
-        found: list[Any] = []
-        for v in args:
-            if v.__class__ is RuntimeInt and not number:
-                v = self.settled(
-                    v, f"a number that was read from a tensor as an argument of {name}"
-                )
-            elif v.__class__ in (RuntimeInt, RuntimeFloat) and number:
-                v = self.operand(v, like)
-            found.append(v)
-        return tuple(found)
+        if not number:
+            return self.decided_integers(name, args)
+        return tuple(
+            self.operand(v, like) if v.__class__ in (RuntimeInt, RuntimeFloat) else v for v in args
+        )
+
+    def decided_integers(self, name: str, args: Iterable) -> tuple:
+        """Arguments of a function of tensors, whose integers that each run computes anew are decided."""
+        reason = f"a number that was read from a tensor as an argument of {name}"
+        return tuple(
+            self.settled(v, reason)
+            if v.__class__ is RuntimeInt or v.__class__ is tuple and has_runtime(v)
+            else v
+            for v in args
+        )
 
     def operand(self, v: Any, like: Any) -> Any:
         """A tensor for a number that each run computes anew, in an operation with another tensor."""

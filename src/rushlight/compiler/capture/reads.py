@@ -252,7 +252,7 @@ class Reads(Watch):
             )
             self.given(expression, v)
             for k, x in v.items():
-                self.argument(f"{expression}[{k!r}]", x)
+                self.argument(f"{expression}[{self.key(k)}]", x)
         else:
             self.hold(expression, v)
 

@@ -80,6 +80,9 @@ def new(self, *args, **kwargs):
         import rushlight
 
         return getattr(rushlight.sparse, f"{self.dtype.scalar_name}Tensor")(*args, **kwargs)
+    sizes = args[0] if len(args) == 1 and args[0].__class__ is Size else args
+    if sizes and not kwargs and all(n.__class__ is int for n in sizes):
+        return self.new_empty(sizes)
     return made(self._array.dtype, args, kwargs).to(self.device)
 
 
