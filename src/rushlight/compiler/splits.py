@@ -102,7 +102,8 @@ class Rest(Compiled):
         """The rest, behind a call that was split."""
         self.root.rests += 1
         grad = thread.grad = self.layout.grad
-        self.layout.modes.enter()
+        if self.layout.modes.some:
+            self.layout.modes.enter()
         try:
             r = o.f(*o.args, **o.kwargs)
         except BaseException as e:
@@ -114,7 +115,7 @@ class Rest(Compiled):
             if thread.grad == grad:
                 thread.grad = self.layout.grad_after
             inside = (self.layout.modes.inside, nesting) == (modes(), autocast_mode._state.nesting)
-            if inside and self.layout.modes.told[2:] != (0, 0):
+            if inside and self.layout.modes.some:
                 self.layout.modes.leave()
             raise
 
@@ -130,7 +131,7 @@ class Rest(Compiled):
             c.grad_after = self.layout.grad_after
             c.outside_modes = self.layout.modes.outside
             c.modes_after = c.outside_modes[:3]
-            c.leaves = self.layout.modes if self.layout.modes.told[2:] != (0, 0) else None
+            c.leaves = self.layout.modes if self.layout.modes.some else None
             frames = self.layout.frames_of(given[1:], c.new)
             for o in self.layout.iterated(given[1:]):
                 c.guard_contents(o)

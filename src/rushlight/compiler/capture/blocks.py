@@ -59,6 +59,11 @@ class Modes:
         """All that tells them from others."""
         return self.inside, self.outside, self.inferences, self.casts
 
+    @property
+    def some(self) -> bool:
+        """Whether there are blocks."""
+        return bool(self.inferences or self.casts)
+
     def enter(self) -> None:
         """Be inside of the blocks."""
         self._count(+1)

@@ -421,7 +421,7 @@ def of_namespace(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> A
     return c.held(f"{c.guards.name(o)}.{name}", getattr(o, name))
 
 
-def of_setting(c: Capture, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
+def of_setting(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """A call that changes or reads a setting that no program holds: it would be lowered with the setting of later."""
     return c.as_written(frame, f"a call of {f.__name__}", f, args, kwargs)
 
