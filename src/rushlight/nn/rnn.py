@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -140,16 +141,7 @@ class RNNBase(Module):
         return {**rest, "_flat_weights": self._flat_weights}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        weights = saved.get("_flat_weights")
         super().__setstate__({k: v for k, v in saved.items() if k != "_flat_weights"})
-        if weights is not None and list(map(id, weights)) != list(map(id, self._flat_weights)):
-            self._flat_weights = weights
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        given = self.__dict__.get("_given_weights")
-        if given is not None and name in self._flat_weights_names:
-            given[self._flat_weights_names.index(name)] = value
-        super().__setattr__(name, value)
 
     def _apply(self, fn: Callable[[Tensor], Any], recurse: bool = True) -> RNNBase:
         super()._apply(fn, recurse)
@@ -158,19 +150,25 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        """The weights to compute with: the parameters, or a list that was assigned in their place."""
-        given = self.__dict__.get("_given_weights")
-        if given is not None:
-            return given
+        """The weights to compute with: the parameters, or a list that was assigned while they were these parameters."""
         own: dict[str, Any] = self._parameters
         names = self._flat_weights_names
         if all(name in own for name in names):  # else a parametrization has moved some elsewhere
-            return [own[name] for name in names]
-        return [getattr(self, name) for name in names]
+            found = [own[name] for name in names]
+        else:
+            found = [getattr(self, name) for name in names]
+        given = self.__dict__.get("_given_weights")
+        if given is not None:
+            weights, parameters = given
+            if all(map(operator.is_, parameters, found)):
+                return weights
+            del self.__dict__["_given_weights"]
+        return found
 
     @_flat_weights.setter
     def _flat_weights(self, weights: list[Tensor]) -> None:
-        self.__dict__["_given_weights"] = weights
+        self.__dict__.pop("_given_weights", None)
+        self.__dict__["_given_weights"] = weights, self._flat_weights
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
