@@ -160,7 +160,8 @@ def test_any_number_of_threads_gives_the_same_bits():
 
 @pytest.mark.parametrize("side", ["after", "before"])
 @pytest.mark.parametrize(
-    "length, s, width, values", [(1, 1, 1, 1), (50, 61, 13, 21), (49, 257, 64, 64)]
+    "length, s, width, values",
+    [(1, 1, 1, 1), (2, 61, 13, 21), (3, 61, 13, 14), (50, 61, 13, 21), (49, 257, 64, 64)],
 )
 def test_nothing_outside_of_arrays_is_touched(length, s, width, values, side):
     q, k, v, g, mask = (

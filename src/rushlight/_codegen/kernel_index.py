@@ -19,8 +19,9 @@ FUNCTIONS = {
         "attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64 "
         "exp_down:inline: few_scores:routine: "
         "gradients:kernel:MASK,g=Header,q=Header,k=Header,v=Header,mask=Header,out=Header,sums=Ptr[T],means=Ptr[T],gq=Header,gk=Header,gv=Header,scale=T,reach=i64 "
-        "head_of:inline: multiply:inline: pack_keys:routine: scaled_rows:routine: seen_only:inline: "
-        "seen_products:inline: slopes_of:routine: softmax_of:routine: with_mask:inline: zeroed:routine: ",
+        "head_of:inline: multiply:inline: multiply_packed:inline: pack_keys:routine: pack_rows:routine: "
+        "scaled_rows:routine: seen_only:inline: seen_products:inline: slopes_of:routine: softmax_of:routine: "
+        "with_mask:inline: zeroed:routine: ",
     "attributes": "ARRAY:constant:3 ARRAY_AT:constant:0 BEHIND:constant:4 EDGE_AT:constant:1 FOURTH:constant:8 "
         "OTHER:constant:6 TENSOR:constant:2 THIRD:constant:7 VALUE:constant:5 "
         "_address:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "

@@ -30,11 +30,18 @@ SIDE = 4  # rows that are worked on side by side
 
 
 @inline
-def multiply(a, ars, aks, b, panel, bks, c, ldc, k, rows, columns, begin, T, MR, V, L):
+def multiply(a, ars, aks, b, panel, bks, c, ldc, k, rows, columns, begin, back, T, MR, V, L):
     """As `block`; a panel of B stays in the first cache while all rows of A pass by."""
     for w in range(0, columns, V * L):
         block(a, ars, aks, b + w * panel, panel, bks, c + w, ldc, c, k, rows,
-              min(i64(V * L), columns - w), begin, T=T, MR=MR, V=V, L=L)  # fmt: skip
+              min(i64(V * L), columns - w), begin, T=T, MR=MR, V=V, L=L, back=back)  # fmt: skip
+
+
+@inline
+def multiply_packed(a, ars, aks, b, panel, c, ldc, k, rows, columns, begin, T, MR, V, L):
+    """`multiply` with packed panels."""
+    multiply(a, ars, aks, b, panel, i64(V * L), c, ldc, k, rows, columns, begin, i64(0),
+             T=T, MR=MR, V=V, L=L)  # fmt: skip
 
 
 @inline
@@ -45,7 +52,7 @@ def seen_products(a, ars, b, panel, c, k, rows, columns, above, T, MR, V, L):
         r = max(i64(0), w + above) // MR * MR
         block(a + r * ars, ars, i64(1), b + w * panel, panel, i64(V * L), c + (r * COLUMNS + w),
               i64(COLUMNS), c, k, rows - r, min(i64(V * L), columns - w), i64(SET),
-              T=T, MR=MR, V=V, L=L)  # fmt: skip
+              T=T, MR=MR, V=V, L=L, back=i64(0))  # fmt: skip
 
 
 @inline
@@ -61,6 +68,17 @@ def pack_keys(k, step, to, keys, width, deep, W, L):
     """Keys [keys, width] as panels of their transpose: W keys side by side, `deep` rows a panel."""
     for j in range(0, keys, W):
         pack_columns(k + j * step, step, to + j * deep, width, min(keys - j, W), W=W, L=L)
+
+
+@routine
+def pack_rows(x, step, to, rows, width, W, L):
+    """Rows of `width` as panels of W elements side by side, `rows` rows a panel; what is beyond the width is 0."""
+    for r in range(rows):
+        for e in range(0, width, W):
+            prefetch(x + ((r + 8) * step + e))  # rows may lie far apart
+            for w in range(0, W, L):
+                here = iota(i32, L) < i32(width - e - w)
+                store(to + (e * rows + r * W + w), load(x + (r * step + e + w), L, here))
 
 
 @routine
@@ -131,6 +149,7 @@ def attention(
     grain = max(1, worth // (height * s * (width + values)))
     for lo, hi in parallel(shape[0] * heads * down, grain):
         keys = array(T, KEYS * WIDEST)
+        packed = array(T, KEYS * WIDEST)
         scaled = array(T, QUERIES * WIDEST)
         scores = array(T, QUERIES * KEYS)
         for t in range(lo, hi):
@@ -149,24 +168,27 @@ def attention(
                 there = min(i64(KEYS), seen - j)
                 if height > FEW:
                     pack_keys(k_at + j * k_step, k_step, keys, there, width, deep, W=W, L=L)
+                v_here, v_panel, v_row, v_back = v_at + j * v_step, i64(1), v_step, i64(1)
+                if height > FEW or (values < W and values % L != 0):
+                    pack_rows(v_here, v_step, packed, there, values, W=W, L=L)
+                    v_here, v_panel, v_row, v_back = packed, there, i64(W), i64(0)
                 for i in range(first, last, QUERIES):
                     rows = min(i64(QUERIES), last - i)
                     columns = min(there, i + rows - j + reach)
                     if columns > 0:
                         scaled_rows(q_at + i * q_step, q_step, scaled, rows, width, scale, T=T, L=L)
                         if height > FEW:
-                            multiply(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
-                                     i64(KEYS), width, rows, columns, i64(SET), T=T, MR=MR, V=V,
-                                     L=L)  # fmt: skip
+                            multiply_packed(scaled, i64(WIDEST), i64(1), keys, deep, scores, i64(KEYS),
+                                     width, rows, columns, i64(SET), T=T, MR=MR, V=V, L=L)  # fmt: skip
                         else:
                             few_scores(scaled, k_at + j * k_step, k_step, scores, rows, columns,
                                        width, T=T, L=L)  # fmt: skip
                         softmax_of(scores, rows, columns, i, j, m_at + (i * m_step + j), m_step,
                                    top + i, sum + i, o_at + i * o_step, o_step, values,
                                    reach, MASK=MASK, T=T, L=L)  # fmt: skip
-                        multiply(scores, i64(KEYS), i64(1), v_at + j * v_step, i64(1),
-                                 v_step, o_at + i * o_step, o_step, columns, rows, values,
-                                 i64(SET) if j == 0 else i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        multiply(scores, i64(KEYS), i64(1), v_here, v_panel, v_row,
+                                 o_at + i * o_step, o_step, columns, rows, values,
+                                 i64(SET) if j == 0 else i64(ADD), v_back, T=T, MR=MR, V=V, L=L)  # fmt: skip
             for i in range(first, last):
                 l = sum[i]
                 by = 1 / (l if l != 0 else T(1))
@@ -249,7 +271,10 @@ def gradients(
     for lo, hi in parallel(shape[0] * heads, grain):
         keys = array(T, COLUMNS * WIDEST)
         turned = array(T, COLUMNS * WIDEST)
+        straight = array(T, COLUMNS * WIDEST)
         scaled = array(T, ROWS * WIDEST)
+        queries = array(T, ROWS * WIDEST)
+        given = array(T, ROWS * WIDEST)
         scores = array(T, ROWS * COLUMNS)
         slopes = array(T, ROWS * COLUMNS)
         for z in range(lo, hi):
@@ -269,12 +294,15 @@ def gradients(
                 zeroed(gv_at + j * gv_step, gv_step, there, values, T=T, L=L)
                 pack_keys(k_at + j * k_step, k_step, keys, there, width, deep, W=W, L=L)
                 pack_keys(v_at + j * v_step, v_step, turned, there, values, v_deep, W=W, L=L)
+                pack_rows(k_at + j * k_step, k_step, straight, there, width, W=W, L=L)
                 for i in range(max(0, j - reach) // ROWS * ROWS, length, ROWS):
                     rows = min(i64(ROWS), length - i)
                     columns = min(there, i + rows - j + reach)
                     if columns > 0:
                         q_here, g_here = q_at + i * q_step, g_at + i * g_step
                         scaled_rows(q_here, q_step, scaled, rows, width, scale, T=T, L=L)
+                        pack_rows(q_here, q_step, queries, rows, width, W=W, L=L)
+                        pack_rows(g_here, g_step, given, rows, values, W=W, L=L)
                         above = j - reach - i  # rows that do not see the first key
                         seen_products(scaled, i64(WIDEST), keys, deep, scores, width, rows, columns,
                                       above, T=T, MR=MR, V=V, L=L)  # fmt: skip
@@ -289,11 +317,11 @@ def gradients(
                         while w < columns:  # keys, and the queries that see them
                             r, some_keys, at = max(i64(0), above + w), min(side, columns - w), j + w
                             here = r * COLUMNS + w
-                            multiply(scores + here, i64(1), i64(COLUMNS), g_here + r * g_step, i64(1),
-                                     g_step, gv_at + at * gv_step, gv_step, rows - r, some_keys, values,
+                            multiply_packed(scores + here, i64(1), i64(COLUMNS), given + r * W, rows,
+                                     gv_at + at * gv_step, gv_step, rows - r, some_keys, values,
                                      i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
-                            multiply(slopes + here, i64(1), i64(COLUMNS), q_here + r * q_step, i64(1),
-                                     q_step, gk_at + at * gk_step, gk_step, rows - r, some_keys, width,
+                            multiply_packed(slopes + here, i64(1), i64(COLUMNS), queries + r * W, rows,
+                                     gk_at + at * gk_step, gk_step, rows - r, some_keys, width,
                                      i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
                             w += side
                         w = i64(0)
@@ -301,10 +329,9 @@ def gradients(
                             some_rows = min(side, rows - w)
                             seen = min(columns, w + some_rows - above)
                             if seen > 0:
-                                multiply(slopes + w * COLUMNS, i64(COLUMNS), i64(1), k_at + j * k_step,
-                                         i64(1), k_step, gq_at + (i + w) * gq_step, gq_step, seen,
-                                         some_rows, width, i64(SET) if j == 0 else i64(ADD),
-                                         T=T, MR=MR, V=V, L=L)  # fmt: skip
+                                multiply_packed(slopes + w * COLUMNS, i64(COLUMNS), i64(1), straight, there,
+                                         gq_at + (i + w) * gq_step, gq_step, seen, some_rows, width,
+                                         i64(SET) if j == 0 else i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
                             w += side
 
 
