@@ -1039,6 +1039,21 @@ def inherited_methods_of_custom_functions():
 def custom_functions_with_a_setup():
     def f(x, y):
         z = WithSetup.apply(x, y)
-        return z, WithSetup.apply(x, z, 2.0)
+        return z, WithSetup.apply(x, z, 2.0), WithSetup.apply(x, y=z)
 
     return calls_of_scaled(f, 2)
+
+
+@program
+def keywords_of_partial_functions():
+    g = functools.partial(torch.add, alpha=2)
+    kept = functools.partial(lambda x, y, by: x * y * by, R(3), by=2.0)
+
+    def calls():
+        for k in range(6):
+            g.keywords["alpha"] = 2 + k // 2
+            if k == 4:
+                kept.keywords["by"] = 5.0
+            yield R(3), R(3)
+
+    return (lambda x, y: (g(x, y), kept(y))), calls

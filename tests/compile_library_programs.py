@@ -371,6 +371,23 @@ def generators_of_their_own():
 
 
 @program
+def generators_of_their_own_in_place():
+    g = torch.Generator().manual_seed(3)
+
+    def f(x):
+        drawn = [
+            torch.ones(3).normal_(1, 2, generator=g),
+            x.clone().uniform_(generator=g),
+            torch.zeros(3).random_(2, 9, generator=g),
+            torch.zeros(3).bernoulli_(torch.full((3,), 0.5), generator=g),
+            nn.init.trunc_normal_(torch.empty(3), generator=g),
+        ]
+        return drawn, torch.rand(2)
+
+    return f, [(R(3),) for _ in range(4)]
+
+
+@program
 def items_taken_out():
     queue, d = [], {}
 

@@ -122,6 +122,30 @@ def test_nothing_is_left_after_an_error():
     assert torch.is_grad_enabled()
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x, g: x.normal_(0, 2, generator=g),
+        lambda x, g: x.uniform_(generator=g),
+        lambda x, g: x.random_(7, generator=g),
+        lambda x, g: x.random_(2, 7, generator=g),
+        lambda x, g: x.exponential_(generator=g),
+        lambda x, g: x.bernoulli_(0.5, generator=g),
+        lambda x, g: x.bernoulli_(torch.full((4,), 0.5), generator=g),
+        lambda x, g: x.geometric_(0.5, generator=g),
+        lambda x, g: x.cauchy_(generator=g),
+        lambda x, g: x.log_normal_(generator=g),
+    ],
+)
+def test_draws_in_place_are_those_of_their_generator(draw):
+    want = draw(torch.empty(4), torch.Generator().manual_seed(3))
+    before = torch.get_rng_state()
+    with Names():
+        found = draw(torch.empty(4), torch.Generator().manual_seed(3))
+    assert found.tolist() == want.tolist()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_a_mode_that_declines():
     class Declining(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.graph import AccumulateGrad, Node, Output, Turn, freed, hooks_of, new
+from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, NO_GRAD, View, check_writable, edge_of, rebase
 from rushlight.core.tensor import Tensor
@@ -109,7 +109,7 @@ class FunctionNode(Node, FunctionCtx):
     def __init__(self, function: type[Function], args: tuple) -> None:
         self.edges: tuple = ()
         self.saved: Any = None
-        self.unbroadcast_to, self.hooks = None, Turn()
+        self.unbroadcast_to = self.hooks = None
         self.result_version = None
         self.outputs: list = []
         self._function = function
@@ -281,8 +281,13 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` on the arguments and record it."""
-        with_setup = has_setup(cls)
-        args, kwargs = arguments_of(cls, args, kwargs)
+        with_setup = cls.setup_context is not Function.setup_context
+        if with_setup and (kwargs or getattr(cls.forward, "__defaults__", None)):
+            import inspect
+
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, {}
         if not opened and not thread.transforms:
             return recorded(cls, args, kwargs, with_setup)[1]
         if not with_setup and cls._needs_setup_context and thread.transforms:
@@ -292,22 +297,6 @@ class Function(metaclass=FunctionMeta):
                 "https://pytorch.org/docs/main/notes/extending.func.html"
             )
         return transformed(cls, args, kwargs, with_setup)[1]
-
-
-def has_setup(cls: type[Function]) -> bool:
-    """Whether `forward` takes no context, which `setup_context` gets behind it."""
-    return cls.setup_context is not Function.setup_context
-
-
-def arguments_of(cls: type[Function], args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """The arguments of a call as `forward` is called with them: by place where `setup_context` gets them, too."""
-    if not has_setup(cls) or not (kwargs or getattr(cls.forward, "__defaults__", None)):
-        return args, kwargs
-    import inspect
-
-    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return bound.args, {}
 
 
 def transformed(cls: type[Function], args: tuple, kwargs: dict, with_setup: bool) -> tuple:
@@ -362,7 +351,7 @@ def recorded(
         if thread.anomaly:
             from rushlight.autograd import anomaly_mode
 
-            hooks_of(ctx)
+            ctx.hooks = Hooks()
             anomaly_mode.trace(ctx)
     return ctx, tuple(finished) if several else finished[0]
 

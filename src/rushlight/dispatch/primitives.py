@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.dispatch.handlers import Undispatched, ask
+from rushlight.rng.generator import Generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,6 +124,9 @@ def write(t: Tensor, label: str, given: tuple) -> None:
     name = "int" if label == "transpose_" else "default"
     label += "_" * (label[-1] != "_")  # what `fill` does with a copy
     given = tuple([*v] if v.__class__ is tuple else v for v in given)
+    kwargs = {}
+    if given and isinstance(given[-1], Generator):
+        *given, kwargs["generator"] = given
     if label == "fill_":
         name = "Tensor" if isinstance(given[0], Tensor) else "Scalar"
     elif label == "set_":
@@ -133,7 +137,7 @@ def write(t: Tensor, label: str, given: tuple) -> None:
         low, to = given[:2]
         name = "default" if to is None else "from" if low else "to"
         given = () if to is None else (low, to) if low else (to,)
-    count_write(t, aten(label, name), (t, *given), {})
+    count_write(t, aten(label, name), (t, *given), kwargs)
 
 
 def count_write(t: Tensor, func: Any, args: tuple, kwargs: dict) -> None:

@@ -31,7 +31,7 @@ import numpy as np
 
 import rushlight
 from rushlight.autograd.engine import as_tuple
-from rushlight.autograd.function import Function, FunctionCtx, arguments_of
+from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
 from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, module_of
@@ -143,6 +143,10 @@ class Capture(Changes):
         if isinstance(f, functools._lru_cache_wrapper):
             return self.remembered(frame, f, args, kwargs)
         if isinstance(f, functools.partial):
+            if id(f) in self.outside:
+                for name in ("func", "args", "keywords"):
+                    self.hold(f"{self.outside[id(f)][1]}.{name}", getattr(f, name))
+                self.guard_contents(f.keywords)
             self.contents_deep(f.args)
             return self.call(frame, f.func, (*f.args, *args), {**f.keywords, **kwargs})
         if isinstance(f, rushlight.compiler.compiled.Compiled):
@@ -197,6 +201,8 @@ class Capture(Changes):
                         self.new(v)
                 return self.call(None, method, given, {})
 
+            call.__wrapped__ = method  # type: ignore[attr-defined]  # `apply` asks for its signature
+            call.__defaults__ = getattr(method, "__defaults__", None)
             return staticmethod(call)
 
         named = [
@@ -205,9 +211,8 @@ class Capture(Changes):
         ]  # fmt: skip
         for v in (*args[1:], *kwargs.values()):
             self.contents_deep(v)
-        given, kwargs = arguments_of(cls, args[1:], kwargs)
         found = type(cls.__name__, (cls,), {n: interpreted(n) for n in named})
-        return found.apply(*given, **kwargs)
+        return found.apply(*args[1:], **kwargs)
 
     def remembered(self, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a function that remembers its results: guards ask it for the same object."""

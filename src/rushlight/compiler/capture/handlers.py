@@ -310,7 +310,9 @@ def of_order(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     key = kwargs.get("key")
     several = len(args) > 1
     if key is None or not args or several and (f is sorted or len(kwargs) > 1):  # or that raises
-        return c.call_pure(f, args, kwargs if several else {k: v for k, v in kwargs.items() if k != "key"})
+        return c.call_pure(
+            f, args, kwargs if several else {k: v for k, v in kwargs.items() if k != "key"}
+        )
     values = [*args] if several else list(c.iterator(args[0]))
     keys = [c.call(None, key, (v,), {}) for v in values]
     if f is not sorted and not values:

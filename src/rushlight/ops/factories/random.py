@@ -283,13 +283,16 @@ log_normal_node = overwriting("log_normal", "LogNormalBackward0")
 geometric_node = overwriting("geometric", "GeometricBackward0")
 
 
-def redrawn(t: Tensor, sampler: Callable, node: Any, generator: Any, *numbers: Any) -> Tensor:
-    """Overwrite `t` by what a sampler draws."""
+def redrawn(
+    t: Tensor, sampler: Callable, node: Any, generator: Any, *numbers: Any, told: tuple = ()
+) -> Tensor:
+    """Overwrite `t` by what a sampler draws. `told`: the numbers as a tensor, for who watches calls."""
     if free(t) and t._array.flags.c_contiguous:
         sampler(t._array, *numbers, source(generator))
         (t._counter or version_of(t)).n += 1
         return t
-    given = numbers if generator is None else (*numbers, generator)
+    given = told or numbers
+    given = given if generator is None else (*given, generator)
     return overwrite(t, sampler.__name__, drawing(sampler, generator, *numbers), node, given)
 
 
@@ -338,7 +341,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     if isinstance(p, Tensor):
         array, node = devices.of(p._array).to_numpy(p._array), bernoulli_tensor_node
         geometry.expand_strides(array.shape, array.strides, self._array.shape)  # raises its error
-        return redrawn(self, sampling.bernoulli_, node, generator, array)
+        return redrawn(self, sampling.bernoulli_, node, generator, array, told=(p,))
     return redrawn(self, sampling.bernoulli_, bernoulli_node, generator, p)
 
 
