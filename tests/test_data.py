@@ -106,6 +106,7 @@ def test_distributed_sampler_divides_and_pads():
         (lambda: data.BatchSampler(TEN, 2, 3), ValueError, "drop_last should be a boolean"),
         (lambda: data.WeightedRandomSampler([[1.0]], 1), ValueError, "1d sequence"),
         (lambda: data.DistributedSampler(TEN, 3, 5), ValueError, "Invalid rank 5"),
+        (lambda: data.Sampler(TEN), TypeError, "takes no arguments"),
     ],
 )
 def test_sampler_errors(make, error, words):
@@ -234,6 +235,40 @@ def test_loader_errors(options, words):
     with pytest.raises(ValueError) as caught:
         data.DataLoader(TEN, **options)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"num_workers": 1, "prefetch_factor": 0}, "prefetch_factor must be greater than 0"),
+        ({"timeout": 1}, "requires timeout == 0"),
+    ],
+)
+def test_iterator_errors(options, words):
+    with pytest.raises(AssertionError, match=words):
+        iter(data.DataLoader(TEN, **options))
+
+
+def test_names_that_libraries_ask_for():
+    assert data.DataLoader(TEN)._dataset_kind == data._DatasetKind.Map
+    assert data.DataLoader(Stream())._dataset_kind == data._DatasetKind.Iterable
+    loader = data.DataLoader(TEN, num_workers=1, worker_method="thread")
+    assert type(iter(loader)).__name__ == "_MultiProcessingDataLoaderIter"
+    with pytest.warns(FutureWarning, match="is renamed to `cumulative_sizes`"):
+        assert data.ConcatDataset([TEN, TEN]).cummulative_sizes == [10, 20]
+
+
+@pytest.mark.parametrize(
+    "sample, words",
+    [
+        (torch.eye(2).to_sparse(), "Batches of sparse tensors are not currently supported"),
+        (torch.eye(2).to_sparse_csr(), "Batches of sparse tensors are not currently supported"),
+        (torch.nested.nested_tensor([torch.ones(2)]), "Batches of nested tensors are not"),
+    ],
+)
+def test_collate_refuses_layouts(sample, words):
+    with pytest.raises(RuntimeError, match=words):
+        data.default_collate([sample, sample])
 
 
 def test_loader_refuses_late_changes_and_iterable_orders():

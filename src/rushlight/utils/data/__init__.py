@@ -7,7 +7,7 @@ from types import ModuleType
 
 from rushlight.utils.data import collate, fetch, worker
 from rushlight.utils.data.collate import default_collate, default_convert
-from rushlight.utils.data.dataloader import DataLoader, get_worker_info
+from rushlight.utils.data.dataloader import DataLoader, _DatasetKind, get_worker_info
 from rushlight.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,

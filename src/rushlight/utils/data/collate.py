@@ -66,7 +66,14 @@ def default_convert(data: Any) -> Any:
 
 
 def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: Any = None) -> Tensor:
-    """Tensors of one shape, stacked along a new first dimension."""
+    """Strided tensors of one shape, stacked along a new first dimension."""
+    nested = batch[0].is_nested
+    if nested or batch[0].layout is not rushlight.strided:
+        kind = "nested" if nested else "sparse"
+        raise RuntimeError(
+            f"Batches of {kind} tensors are not currently supported by the default collate_fn: give the loader one that "
+            "returns them as a list"
+        )
     if arena is not None and (stacked := arena.stack(batch)) is not None:
         return stacked
     return rushlight.stack(batch, 0)

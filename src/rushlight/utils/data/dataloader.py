@@ -102,6 +102,13 @@ def check_order(
         )
 
 
+class _DatasetKind:
+    """What a data set is read by, as libraries ask: 0 by indices, 1 by going through it."""
+
+    Map = 0
+    Iterable = 1
+
+
 class DataLoader(Generic[T_co]):
     """Iterates over a data set in batches.
 
@@ -246,8 +253,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _dataset_kind(self) -> int:
-        """0 for a dataset with indices, 1 for one that is gone through, as libraries ask."""
-        return int(self._iterable)
+        return _DatasetKind.Iterable if self._iterable else _DatasetKind.Map
 
     @property
     def _auto_collation(self) -> bool:
@@ -281,9 +287,9 @@ class DataLoader(Generic[T_co]):
     def _get_iterator(self) -> Any:
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
-        from rushlight.utils.data.parallel import WorkerIterator
+        from rushlight.utils.data.parallel import _MultiProcessingDataLoaderIter
 
-        return WorkerIterator(self)
+        return _MultiProcessingDataLoaderIter(self)
 
     def _fetcher(self) -> Callable[[Any], Any]:
         return make_fetcher(
@@ -356,7 +362,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         if loader.timeout != 0:
-            raise AssertionError("timeout needs num_workers > 0")
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0: only workers can be late")
         self._fetch = loader._fetcher()
 
     def _next_data(self) -> Any:
@@ -367,7 +373,7 @@ def __getattr__(name: str) -> Any:
     if (
         name == "_MultiProcessingDataLoaderIter"
     ):  # for isinstance; loaded with the workers' code only
-        from rushlight.utils.data.parallel import WorkerIterator
+        from rushlight.utils.data.parallel import _MultiProcessingDataLoaderIter
 
-        return WorkerIterator
+        return _MultiProcessingDataLoaderIter
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,14 +11,14 @@ from rushlight.utils.data.dataloader import _BaseDataLoaderIter
 from rushlight.utils.data.worker import END, ERROR, Again, Job
 from rushlight.utils.data.worker_pool import Answer, Processes, Threads
 
-__all__ = ["WorkerIterator"]
+__all__ = ["_MultiProcessingDataLoaderIter"]
 
 # Seconds between two checks whether the workers are alive while no answer arrives. A killed worker closes
 # its connection, unless a process that it started holds it open.
 LOOK = 1.0
 
 
-class WorkerIterator(_BaseDataLoaderIter):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Batches that workers load ahead, `prefetch_factor` each.
 
     Tasks are numbered in the sampler's order and go to the workers in turn; a worker whose part of
@@ -29,7 +29,9 @@ class WorkerIterator(_BaseDataLoaderIter):
         super().__init__(loader)
         ahead = loader.prefetch_factor
         if ahead < 1:
-            raise ValueError(f"prefetch_factor should be positive with workers, but got {ahead}")
+            raise AssertionError(
+                f"prefetch_factor must be greater than 0 with workers, but got {ahead}"
+            )
         self._most = ahead * self._num_workers
         self._in_order, self._timeout = loader.in_order, loader.timeout
         self._persistent = loader.persistent_workers

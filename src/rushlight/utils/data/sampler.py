@@ -26,9 +26,6 @@ def _check_count(num_samples: Any) -> None:
 class Sampler(Generic[T_co]):
     """Yields indices (or lists of them): a subclass defines `__iter__`."""
 
-    def __init__(self, data_source: Any = None) -> None:
-        pass
-
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
