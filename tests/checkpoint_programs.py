@@ -130,6 +130,45 @@ def loads():
     )
 
 
+def sharded_optimizer():
+    """The state of an optimizer of a wrapped model, spread as its parameters are."""
+    from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP
+    from rushlight.distributed.fsdp import StateDictType
+
+    rank, size = start()
+
+    def trained(steps):
+        net = FSDP(model(), use_orig_params=True)
+        FSDP.set_state_dict_type(net, StateDictType.SHARDED_STATE_DICT)
+        optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+        for k in range(steps):
+            step(net, optimizer, k)
+        return net, optimizer
+
+    net, optimizer = trained(2)
+    expected = FSDP.optim_state_dict(net, optimizer)
+    state = {"model": net.state_dict(), "optim": expected, "steps": 2}
+    state["rows"] = {"state": {"0.weight": {"sums": torch.arange(8.0)}}}
+    dcp.save(state, checkpoint_id=FOLDER / "wrapped")
+
+    net, optimizer = trained(1)
+    reader = dcp.FileSystemReader(FOLDER / "wrapped")
+    found = dcp.load_sharded_optimizer_state_dict(net.state_dict(), "optim", reader)
+    assert found.keys() == {"optim"} and found["optim"].keys() == expected.keys()
+    assert found["optim"]["param_groups"] == expected["param_groups"]
+    for name, values in expected["state"].items():
+        for key, value in values.items():
+            got = found["optim"]["state"][name][key]
+            assert type(got) is type(value) and torch.equal(whole(got), whole(value)), (name, key)
+            assert key == "step" or got.placements == (Shard(0),)
+    optimizer.load_state_dict(FSDP.optim_state_dict_to_load(net, optimizer, found["optim"]))
+    # a tensor that has not the size of its parameter
+    rows = dcp.load_sharded_optimizer_state_dict(net.state_dict(), "rows", reader)
+    sums = rows["rows"]["state"]["0.weight"]["sums"]
+    assert sums.placements == (Shard(0),) and sums.full_tensor().tolist() == [*range(8)]
+    assert dcp.load_sharded_optimizer_state_dict({}, "none", reader) == {}
+
+
 def listed_parts():
     """ShardedTensor: parts of any boxes, several on one process."""
     from rushlight.distributed._shard import sharded_tensor

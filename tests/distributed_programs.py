@@ -636,6 +636,48 @@ def functional():
     assert [len(each) for each in pair] == [2 * size, 2 * size * size]
 
 
+def parts_of_wrappers():
+    """What wrappers by other people use: shapes compared, states sent, arguments mapped, errors sent."""
+    from rushlight.distributed import collective_utils as told
+    from rushlight.distributed import utils
+
+    rank, size = start()
+    world = dist.group.WORLD
+    layer = torch.nn.BatchNorm1d(2)
+    for each in (*layer.parameters(), *layer.buffers()):
+        each.detach().fill_(rank)
+    utils._sync_module_states(layer, world, 1 << 20, 1, {"bias"}, broadcast_buffers=False)
+    assert layer.weight.tolist() == [1, 1] and layer.bias.tolist() == [rank] * 2
+    assert layer.running_mean.tolist() == [rank] * 2
+    utils._verify_param_shape_across_processes(world, list(layer.parameters()))
+    with pytest.raises(RuntimeError, match="appears not to match"):
+        utils._verify_param_shape_across_processes(world, [torch.zeros(rank + 1)])
+    args, names = utils._pack_kwargs(1, a=2, b=3)
+    assert (args, names) == ((1, 2, 3), ("a", "b"))
+    assert utils._unpack_kwargs(args, names) == ((1,), {"a": 2, "b": 3})
+    halves, _ = utils._cast_forward_inputs(torch.half, [torch.ones(1), {"n": torch.tensor(1)}])
+    assert halves[0][0].dtype is torch.half and halves[0][1]["n"].dtype is torch.int64
+    inputs, named = utils._to_kwargs((torch.ones(1),), {"a": 1}, torch.device("cpu"), False)
+    assert len(inputs) == 1 and isinstance(inputs[0], tuple) and named == ({"a": 1},)
+    state = {"old.a": 1, "older": 2}
+    utils._replace_by_prefix(state, "old.", "new.")
+    assert state == {"older": 2, "new.a": 1}
+    pair = torch.nn.Sequential(layer)
+    assert utils._get_root_modules([layer, pair]) == [pair]
+
+    assert told.broadcast(lambda: rank + 5, rank=1, pg=world) == 6
+    assert told.all_gather(lambda: rank, "made", world) == [*range(size)]
+    with pytest.raises(RuntimeError, match="Rank 1 failed: stage made: exception .*by zero"):
+        told.broadcast(lambda: 1 / 0, stage_name="made", rank=1, pg=world)
+    with pytest.raises(RuntimeError) as caught:
+        told.all_gather(lambda: 1 // rank, pg=world)
+    assert [k for k, _ in caught.value.args[1]] == [0]
+    with pytest.raises(RuntimeError, match="Unexpected stage name received from rank 1: b"):
+        told.all_gather(1, "ab"[min(rank, 1)], world)
+    with pytest.raises(TypeError, match="Object type at index 1 is <class 'str'>"):
+        told.all_gather_object_enforce_type(world, [None] * size, "x" if rank == 1 else 1)
+
+
 class Branches(torch.nn.Module):
     def __init__(self):
         super().__init__()

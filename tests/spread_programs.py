@@ -614,6 +614,27 @@ def prepared():
         parallelize_module(torch.nn.Sequential(), mesh, {"none": ColwiseParallel()})
 
 
+def kept_in_parts():
+    """What backward needs is kept in parts, even and uneven, and the gradients are those of the whole."""
+    from rushlight.distributed.tensor.parallel.input_reshard import input_reshard
+
+    rank, size = start()
+    mesh = init_device_mesh("cpu", (size,))
+    for rows in (2 * size, 2 * size + 1):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+        other, x = copy.deepcopy(net), torch.randn(rows, 3)
+        assert input_reshard(net, mesh, None) is net and not net._forward_hooks
+        other(x).square().sum().backward()
+        input_reshard(net, mesh, 0)(x).square().sum().backward()
+        for a, b in zip(net.parameters(), other.parameters()):
+            close(a.grad, b.grad)
+    a = distribute_tensor(torch.ones(4, 2 * size), mesh, [Replicate()]).requires_grad_()
+    activation = input_reshard(torch.nn.Tanh(), mesh, 1)
+    activation(a).sum().backward()
+    close(a.grad, 1 - torch.ones(4, 2 * size).tanh().square())
+
+
 def counted():
     """CommDebugMode knows the collectives of a tensor-parallel, of a sharded and of a plain program."""
     from rushlight.distributed.fsdp import fully_shard

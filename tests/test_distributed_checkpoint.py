@@ -52,6 +52,12 @@ def test_other_numbers_of_ranks(saving, loading, tmp_path):
 
 
 @needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_states_of_optimizers_of_wrapped_models(ranks, tmp_path):
+    check(job("sharded_optimizer", ranks, tmp_path))
+
+
+@needs_mpi
 def test_a_killed_job_goes_on_from_the_last_whole_checkpoint(tmp_path):
     run = [
         sys.executable,

@@ -17,7 +17,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "spread_programs.py"
     "names",
     [
         "operators",
-        "placements,prepared,tensor_parallel,counted,saved,sums,unused_results,mapped,registered,hooked,shown,converted",
+        "placements,prepared,kept_in_parts,tensor_parallel,counted,saved,sums,unused_results,mapped,registered,hooked,shown,converted",
     ],
 )
 def test_job(names, ranks):

@@ -56,8 +56,8 @@ _FILES = {
     "work": "Work record_comm",
 }  # fmt: skip
 _MODULES = (
-    "_composable _functional_collectives _shard algorithms checkpoint debug device_mesh distributed_c10d elastic fsdp launcher nn optim "
-    "pipelining rpc run tensor"
+    "_composable _functional_collectives _shard algorithms checkpoint collective_utils debug device_mesh distributed_c10d elastic fsdp launcher nn optim "
+    "pipelining rpc run tensor utils"
 ).split()
 
 __all__ += [name for name in lazy.by_name(_FILES) if name[0] != "_"]

@@ -65,7 +65,7 @@ class DistributedDataParallel(Module, Joinable):
                 raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
             process_group = device_mesh.get_group(0)
         self.process_group = _get_default_group() if process_group is None else process_group
-        if device_ids or output_device is not None:
+        if device_ids:  # output_device alone means nothing on the CPU
             raise ValueError(
                 "DistributedDataParallel device_ids and output_device arguments only work with single-device/"
                 f"multiple-device GPU modules or CPU modules, but got device_ids {device_ids}, output_device "

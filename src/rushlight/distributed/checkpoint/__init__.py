@@ -14,6 +14,7 @@ _FILES = {
     "filesystem": "FileSystemReader FileSystemWriter",
     "hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "metadata": "BytesStorageMetadata ChunkStorageMetadata Metadata TensorStorageMetadata",
+    "optimizer": "load_sharded_optimizer_state_dict",
     "planner": "LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem",
     "state_dict_loader": "load load_state_dict",
     "state_dict_saver": "async_save save save_state_dict",
