@@ -104,14 +104,14 @@ def compared(schedule, stages, last, steps):
 
 def one_stage_each():
     rank, size = start()
-    for kind, steps in ((ScheduleGPipe, 10), (Schedule1F1B, 50)):
+    for kind, steps, count in ((ScheduleGPipe, 10, 4), (ScheduleGPipe, 2, 1), (Schedule1F1B, 50, 4)):
         stage = cut(size).build_stage(rank)
-        compared(kind(stage, n_microbatches=4, loss_fn=loss_of), [stage], size - 1, steps)
+        compared(kind(stage, n_microbatches=count, loss_fn=loss_of), [stage], size - 1, steps)
     schedule = ScheduleGPipe(cut(size).build_stage(rank), 4)  # without a loss
     got = schedule.step(*((batch(0)[0],) if rank == 0 else ()))
     assert rank < size - 1 or got.requires_grad
     with pytest.raises(ValueError, match="Number of microbatches"):
-        ScheduleGPipe(stage, 1)
+        Schedule1F1B(stage, 1)
     pipe = cut(size)
     wrapped = torch.nn.Sequential(pipe.get_stage_module(rank))
     stage = build_stage(wrapped, rank, pipe.info(), "cpu")

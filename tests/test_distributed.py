@@ -220,6 +220,32 @@ def launch(*arguments: str) -> tuple[int, str]:
 
 
 @needs_mpi
+def test_the_debugger_in_one_process():
+    """The first call is passed over; the second stops one process, which the other waits for."""
+    code = (
+        "import rushlight.distributed as dist, sys\n"
+        "dist.init_process_group('mpi')\n"
+        "for seen in (7, 8):\n"
+        "    dist.breakpoint(rank=1, skip=1)\n"
+        "print('went on', dist.get_rank())\n"
+        "dist.destroy_process_group()\n"
+    )
+    shared = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], env=environment(RANK=k, **shared), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        )
+        for k in range(2)
+    ]  # fmt: skip
+    processes[1].stdin.write("up\np 'saw', seen\nc\n")
+    processes[1].stdin.flush()
+    (first, one), (second, two) = ended(processes)
+    assert first == second == 0 and one == "went on 0\n", (one, two)
+    assert "('saw', 8)" in two and two.endswith("went on 1\n"), two
+
+
+@needs_mpi
 def test_launcher():
     status, text = launch("run", "--nproc", "2", str(PROGRAMS), "moves")
     assert status == 0 and "[rank0] done 0" in text and "[rank1] done 1" in text, text

@@ -32,6 +32,8 @@ _RENAMED = {
     "torch._C._profiler": "rushlight._C._profiler",
     "torch._prims": "rushlight.compat.prims",
     "torch._prims_common": "rushlight.compat.prims_common",
+    "torch.multiprocessing.pool": "multiprocessing.pool",
+    "torch.multiprocessing.queue": "multiprocessing.queues",
     "torch._refs._conversions": "rushlight._refs._conversions",
     "torch.fx._symbolic_trace": "rushlight.fx._symbolic_trace",
     "torch.fx._pytree": "rushlight.fx._pytree",

@@ -282,12 +282,6 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-class _DatasetKind:
-    """Whether a DataLoader asks its dataset for an index, or goes through it."""
-
-    Map, Iterable = 0, 1
-
-
 def _default_schedule_fn(_: int) -> torch.profiler.ProfilerAction:
     """The schedule of a profiler that was given none: it records every step."""
     return torch.profiler.ProfilerAction.RECORD

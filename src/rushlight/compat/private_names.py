@@ -43,7 +43,6 @@ NAMES = {
         "_stack_if_compiling _to_scalar _use_grad_for_differentiable _view_as_real ParamsT "
         "_get_capturable_supported_devices"
     ),
-    "torch.utils.data.dataloader": "_DatasetKind",
     "torch._functorch.vmap": "_add_batch_dim _broadcast_to_and_flatten _get_name _maybe_remove_batch_dim",
     "torch.profiler.profiler": "_default_schedule_fn",
     "torch.amp.grad_scaler": "OptState",

@@ -33,6 +33,7 @@ __all__ = [
 
 _FILES = {
     "backends": "_Work",
+    "breakpoints": "breakpoint",
     "collectives": "P2POp _coalescing_manager _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced all_gather_into_tensor all_gather_single all_reduce "
     "all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast gather irecv isend monitored_barrier "
     "recv reduce reduce_scatter reduce_scatter_single reduce_scatter_tensor scatter send",

@@ -8,6 +8,7 @@ from rushlight.distributed.fsdp.fully_shard import (
     UnshardHandle,
     fully_shard,
     register_fsdp_forward_method,
+    share_comm_ctx,
 )
 from rushlight.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
 from rushlight.distributed.fsdp.policies import (
@@ -37,4 +38,5 @@ __all__ = [
     "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType",
     "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig",
     "StateDictSettings", "StateDictType", "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
+    "share_comm_ctx",
 ]  # fmt: skip

@@ -20,7 +20,9 @@ from rushlight.distributed.tensor.spec import DTensorSpec, spec_of
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 
-__all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
+__all__ = [
+    "FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method", "share_comm_ctx",
+]  # fmt: skip
 
 MIXED, OFFLOAD = MixedPrecisionPolicy(), OffloadPolicy()
 
@@ -343,3 +345,10 @@ def register_fsdp_forward_method(module: Any, method_name: str) -> None:
         return after(module, args, method(*args, **kwargs))
 
     setattr(module, method_name, wrapped)
+
+
+def share_comm_ctx(modules: Sequence[FSDPModule]) -> None:
+    """ValueError for modules that are not of `fully_shard`. Nothing else: there are no streams of a device to share."""
+    for module in modules:
+        if not isinstance(module, FSDPModule):
+            raise ValueError(f"Expects list of FSDPModules but got {module}")

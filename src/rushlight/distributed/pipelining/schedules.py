@@ -122,11 +122,6 @@ class PipelineScheduleSingle(PipelineSchedule):
             raise ValueError(
                 f"the group has {self.size} processes, and there are {stage.num_stages} stages: each needs one of its own"
             )
-        if n_microbatches < stage.num_stages:
-            raise ValueError(
-                f"Number of microbatches ({n_microbatches}) must be greater than or equal to the number of stages "
-                f"({stage.num_stages})."
-            )
 
 
 class ScheduleGPipe(PipelineScheduleSingle):
@@ -138,6 +133,20 @@ class ScheduleGPipe(PipelineScheduleSingle):
 
 class Schedule1F1B(PipelineScheduleSingle):
     """One forward, one backward, in turn: a stage keeps no more microbatches than there are stages from it to the end."""
+
+    def __init__(
+        self,
+        stage: PipelineStage,
+        n_microbatches: int,
+        loss_fn: Callable[..., Tensor] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(stage, n_microbatches, loss_fn, **options)
+        if n_microbatches < stage.num_stages:
+            raise ValueError(
+                f"Number of microbatches ({n_microbatches}) must be greater than or equal to the number of stages "
+                f"({stage.num_stages})."
+            )
 
     def actions(self) -> list[Action]:
         ahead = min(self.n, self.size - self.rank)
