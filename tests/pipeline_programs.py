@@ -104,7 +104,11 @@ def compared(schedule, stages, last, steps):
 
 def one_stage_each():
     rank, size = start()
-    for kind, steps, count in ((ScheduleGPipe, 10, 4), (ScheduleGPipe, 2, 1), (Schedule1F1B, 50, 4)):
+    for kind, steps, count in (
+        (ScheduleGPipe, 10, 4),
+        (ScheduleGPipe, 2, 1),
+        (Schedule1F1B, 50, 4),
+    ):
         stage = cut(size).build_stage(rank)
         compared(kind(stage, n_microbatches=count, loss_fn=loss_of), [stage], size - 1, steps)
     schedule = ScheduleGPipe(cut(size).build_stage(rank), 4)  # without a loss

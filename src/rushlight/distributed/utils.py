@@ -13,7 +13,11 @@ from rushlight.distributed.reducer import _broadcast_coalesced
 from rushlight.nn.module import Module
 from rushlight.nn.utils.rnn import PackedSequence
 
-__all__: list[str] = []
+__all__ = [
+    "_apply_to_tensors", "_cast_forward_inputs", "_get_root_modules", "_p_assert", "_pack_kwargs", "_recursive_to",
+    "_replace_by_prefix", "_sync_module_states", "_sync_params_and_buffers", "_to_kwargs", "_unpack_kwargs",
+    "_verify_param_shape_across_processes",
+]  # fmt: skip
 
 
 def _verify_param_shape_across_processes(

@@ -36,9 +36,7 @@ def load_sharded_optimizer_state_dict(
         if isinstance(entry, BytesStorageMetadata):
             state[key] = None  # it is exchanged for what is read
         else:
-            state[key] = _room(
-                entry, model_state_dict.get(path[2]) if path[1] == "state" else None
-            )
+            state[key] = _room(entry, model_state_dict.get(path[2]) if path[1] == "state" else None)
     _load_state_dict(state, storage_reader, planner=planner)
     return unflatten_state_dict(state, {key: paths[key] for key in state})
 

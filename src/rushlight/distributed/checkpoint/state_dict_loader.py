@@ -46,7 +46,9 @@ def reader_for(reader: StorageReader | None, checkpoint_id: Any) -> StorageReade
     """The reader that is given, or one of the folder."""
     if reader is None:
         if checkpoint_id is None:
-            raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
+            raise RuntimeError(
+                "`checkpoint_id` must be specified if storage_reader/storage_writer is None."
+            )
         reader = FileSystemReader(checkpoint_id)
     reader.reset(checkpoint_id)
     return reader

@@ -61,7 +61,9 @@ def writer_for(writer: StorageWriter | None, checkpoint_id: Any) -> StorageWrite
     """The writer that is given, or one of the folder."""
     if writer is None:
         if checkpoint_id is None:
-            raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
+            raise RuntimeError(
+                "`checkpoint_id` must be specified if storage_reader/storage_writer is None."
+            )
         writer = FileSystemWriter(checkpoint_id)
     writer.reset(checkpoint_id)
     return writer

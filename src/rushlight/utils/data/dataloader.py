@@ -362,7 +362,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         if loader.timeout != 0:
-            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0: only workers can be late")
+            raise AssertionError(
+                "_SingleProcessDataLoaderIter requires timeout == 0: only workers can be late"
+            )
         self._fetch = loader._fetcher()
 
     def _next_data(self) -> Any:
