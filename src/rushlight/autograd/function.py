@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
+from rushlight.autograd.graph import AccumulateGrad, Node, Output, Turn, freed, hooks_of, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, NO_GRAD, View, check_writable, edge_of, rebase
 from rushlight.core.tensor import Tensor
@@ -109,7 +109,7 @@ class FunctionNode(Node, FunctionCtx):
     def __init__(self, function: type[Function], args: tuple) -> None:
         self.edges: tuple = ()
         self.saved: Any = None
-        self.unbroadcast_to = self.hooks = None
+        self.unbroadcast_to, self.hooks = None, Turn()
         self.result_version = None
         self.outputs: list = []
         self._function = function
@@ -351,7 +351,7 @@ def recorded(
         if thread.anomaly:
             from rushlight.autograd import anomaly_mode
 
-            ctx.hooks = Hooks()
+            hooks_of(ctx)
             anomaly_mode.trace(ctx)
     return ctx, tuple(finished) if several else finished[0]
 
