@@ -28,11 +28,13 @@ from torch.nn.init import _no_grad_trunc_normal_
 from torch.nn.functional import _canonical_mask
 from torch.optim.optimizer import Optimizer, required, _use_grad_for_differentiable
 from torch.optim.adamw import AdamW
+from torch._jit_internal import _copy_to_script_wrapper
 from torch._utils import ExceptionWrapper, _flatten_dense_tensors, _rebuild_tensor_v2
 import torch.nn as nn
 
 assert MultiheadAttention is nn.MultiheadAttention and AdamW is torch.optim.AdamW
 assert _ntuple(3)(1) == (1, 1, 1) and nn.functional._canonical_mask is _canonical_mask
+assert _copy_to_script_wrapper(nn.Linear) is nn.Linear and torch._C._is_tracing() is False
 assert isinstance(nn.MaxPool1d(2), _MaxPoolNd) and not isinstance(nn.AvgPool2d(2), _MaxPoolNd)
 print("ok")
 """

@@ -340,6 +340,16 @@ def _is_torch_function_mode_enabled() -> bool:
     return bool(thread.function_modes)
 
 
+def _is_tracing() -> bool:
+    """False: `torch.jit.trace` does not trace."""
+    return False
+
+
+def _copy_to_script_wrapper(fn: Callable) -> Callable:
+    """`fn`: there is no TorchScript that it would be copied to."""
+    return fn
+
+
 def _get_privateuse1_backend_name() -> str:
     """The name of the device type for back ends of others."""
     return "privateuseone"

@@ -23,7 +23,11 @@ NAMES = {
         "MultiheadAttention NonDynamicallyQuantizableLinear constant_ xavier_normal_ xavier_uniform_"
     ),
     "torch._C._profiler": "ProfilerActivity",
-    "torch._C": "Generator _VariableFunctionsClass _is_alias_of _is_torch_function_mode_enabled _get_privateuse1_backend_name",
+    "torch._C": (
+        "Generator _VariableFunctionsClass _is_alias_of _is_torch_function_mode_enabled _get_privateuse1_backend_name "
+        "_is_tracing"
+    ),
+    "torch._jit_internal": "_copy_to_script_wrapper",
     "torch.nn.modules.loss": "LinearCrossEntropyLoss PairwiseDistance",
     "torch.nn.modules.batchnorm": "LazyModuleMixin",
     "torch.nn.modules.conv": "LazyModuleMixin",
