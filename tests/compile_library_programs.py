@@ -500,3 +500,38 @@ def leaves_on_the_memory_of_arguments():
         return x + 1, y.requires_grad
 
     return f, [(R(3), R(3)) for _ in range(3)] + [(R(3), R(3).requires_grad_())] * 2
+
+
+@program
+def steps_through_other_parameters():
+    """Model-agnostic meta-learning: the gradient of a loss after a step, by `functional_call`."""
+    m = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(m.parameters(), lr=0.1)
+
+    def f(x):
+        p = dict(m.named_parameters())
+        loss = torch.func.functional_call(m, p, (x,)).square().mean()
+        g = torch.autograd.grad(loss, list(p.values()), create_graph=True)
+        q = {k: v - 0.1 * d for (k, v), d in zip(p.items(), g, strict=True)}
+        after = torch.func.functional_call(m, q, (x + 1,)).square().mean()
+        optimizer.zero_grad()
+        after.backward()
+        optimizer.step()
+        return after.detach(), [v.detach().clone() for v in m.parameters()]
+
+    return f, [(R(2, 3),), (R(2, 3),), (R(2, 3),)]
+
+
+@program
+def sparse_gradients():
+    e = nn.Embedding(5, 3, sparse=True)
+    optimizer = torch.optim.SparseAdam(e.parameters(), lr=0.1)
+
+    def f(i):
+        loss = e(i).square().sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach(), e.weight.detach().clone()
+
+    return f, [(torch.tensor([0, 1]),), (torch.tensor([1, 4]),), (torch.tensor([1, 1]),)]

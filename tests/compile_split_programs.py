@@ -7,6 +7,7 @@ import copy
 import itertools
 import json
 import math
+import threading
 
 import numpy as np
 
@@ -843,3 +844,18 @@ def split_in_passes_of_many_ways():
         return total, x
 
     return f, [(R(3),) for _ in range(4)]
+
+
+@program
+def second_derivatives_through_parts():
+    w, lock = torch.ones(3, requires_grad=True), threading.Lock()
+
+    def f(x):
+        y = (w * x).sin().sum()
+        lock.acquire()
+        lock.release()
+        (g,) = torch.autograd.grad(y, w, create_graph=True)
+        (h,) = torch.autograd.grad((g * g).sum(), w)
+        return g.detach(), h
+
+    return f, [(R(3),), (R(3),), (R(3),)]

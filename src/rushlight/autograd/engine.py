@@ -282,7 +282,8 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     if (active.modes or g.__class__ is not Tensor) and dispatched(g):
         if thread.grad and g._edge is not None:
             return g.clone()
-        return g.detach() if a.strides == like.strides else laid_out_like(g, t)
+        kept = isinstance(a, sparse.Sparse) or a.strides == like.strides
+        return g.detach() if kept else laid_out_like(g, t)
     recorded = thread.grad and g._edge is not None
     if g.__class__ is not Tensor and hasattr(g, "_as_gradient"):  # a masked one
         return g.clone() if recorded else g._as_gradient()

@@ -26,8 +26,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+import rushlight
 from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
 from rushlight.compiler.capture.blocks import modes, set_modes
@@ -46,6 +48,10 @@ if TYPE_CHECKING:
     from rushlight.compiler.capture.capture import Capture
 
 MOST_ALIKE = 8  # programs of a rest for one size of its values
+BACKWARDS = {
+    f: signature(f).parameters
+    for f in (rushlight.autograd.grad, rushlight.autograd.backward, Tensor.backward)
+}
 MOST_INTERPRETED = 16  # calls of rests without a program, of one function; and one of 64 of all
 
 
@@ -178,6 +184,10 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
 
     def make() -> Program:
         try:
+            if records_gradients(s):
+                reason = "a gradient that may be differentiated again"
+                before.root.split_no_more(f"{reason}, through what other parts recorded")
+                raise Stop(reason)
             call = *unbound(s.f, s.args), s.kwargs
             steps = [(x.args, x.kwargs) for x in c.recorder.waiting_steps()]
             away = reached([call, steps], c.inside)
@@ -216,6 +226,14 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
         return go_on(s.frames, Watch(), r)
 
     return as_written
+
+
+def records_gradients(s: Split) -> bool:
+    """Whether the call at which a capture ended is a backward pass with `create_graph`: programs have one derivative."""
+    if s.f not in BACKWARDS:
+        return False
+    given = dict(zip(BACKWARDS[s.f], s.args, strict=False)) | s.kwargs
+    return bool(given.get("create_graph"))
 
 
 def rest_of(before: Compiled, layout: Layout) -> Rest:
