@@ -98,7 +98,7 @@ AS_WRITTEN = frozenset(
     "namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture numpy_use "
     "split_in_loops_over_iterators_of_others "
     "split_where_an_object_is_in_a_list_that_is_needed lists_that_hold_themselves results_that_hold_themselves "
-    "second_derivatives_through_parts".split()
+    "second_derivatives_through_parts sparse_gradients".split()
 )
 
 
