@@ -401,6 +401,11 @@ def placements():
     assert total.full_tensor().item() == 12 * size
     assert total.item() == float(total.detach()) == 12  # this process's summand, as in PyTorch
     assert (total > 12).item() and [1, 2][(x.sum() < 0).long()] == 1
+    one_each = distribute_tensor(torch.ones(size), mesh, [Shard(0)])
+    with pytest.raises(RuntimeError, match=f"a Tensor with {size} elements cannot be conv"):
+        one_each.item()
+    with pytest.raises(RuntimeError, match="more than one value is ambiguous"):
+        bool(one_each)
     made = torch.distributed.tensor.zeros(4, 5, device_mesh=mesh, placements=[Shard(1)])
     made[1] = 3.0
     made += 1

@@ -442,6 +442,8 @@ def _is_view(func: Any) -> bool:
 
 def value_of(kind: type, func: Any, args: tuple, kwargs: dict) -> Any:
     """The number in this process's part, as in PyTorch: where it is a summand, `full_tensor()` has the sum."""
+    if (count := args[0].numel()) != 1:
+        raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
     return func(args[0]._local_tensor)
 
 
