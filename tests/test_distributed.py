@@ -791,10 +791,31 @@ def test_store(store):
     assert store.queue_len("q") == 1 and store.queue_pop("q") == b"1"
     with pytest.raises(dist.QueueEmptyError):
         store.queue_pop("q", block=False)
-    assert {"a", "b", "n"} == {key.removeprefix("front/") for key in store.list_keys()}
+    assert {"a", "b", "n"} == {*store.list_keys()}
+    for write in (
+        lambda: store.set("number", 3),
+        lambda: store.set(3, "x"),
+        lambda: store.append("b", 1),
+        lambda: store.add(3, 1),
+        lambda: store.compare_set("k", "", 3),
+        lambda: store.queue_push("q", 3),
+    ):
+        with pytest.raises(TypeError, match="of a store is a str|holds str and bytes"):
+            write()
+    assert {"a", "b", "n"} == {*store.list_keys()} and store.get("b") == b"\x00\xff"
     with pytest.raises(dist.DistStoreError, match="wait timeout after 20ms, keys: /c"):
         store.wait(["c"], timedelta(milliseconds=20))
     assert issubclass(dist.DistStoreError, RuntimeError)
+
+
+def test_keys_of_a_prefix():
+    """Each prefix has keys of its own; those of the store behind are not among them."""
+    below = dist.HashStore()
+    below.set("x", "1")
+    inner = dist.PrefixStore("a", dist.PrefixStore("b", below))
+    inner.set("y", "2")
+    assert inner.list_keys() == ["y"] and dist.PrefixStore("b", below).list_keys() == ["a/y"]
+    assert {*below.list_keys()} == {"x", "b/a/y"} and dist.PrefixStore("c", below).list_keys() == []
 
 
 def test_who_waits_hears_who_did_not_come():

@@ -99,13 +99,13 @@ def is_backend_available(backend: str) -> bool:
 
 
 def _engine(backend: Any) -> str:
-    """The name that was asked for. ValueError for one that is not known."""
+    """The name that was asked for. AssertionError for one that is not known."""
     name = Backend(Backend.UNDEFINED if backend is None else backend)
     for each in name.split(","):
         known = each.split(":")[-1]
         if known not in _TAKEN and known.upper() not in Backend._plugins:
-            raise ValueError(
-                f"Distributed package doesn't have {each.upper()} built in: Rushlight has mpi; gloo and nccl mean the same"
+            raise AssertionError(
+                f"Unknown backend type {known}: Rushlight has mpi; gloo and nccl mean the same"
             )
     return name
 

@@ -44,7 +44,18 @@ class QueueEmptyError(DistStoreError):
 
 def as_bytes(value: Any) -> bytes:
     """The bytes of a value that is given to a store."""
-    return value.encode() if isinstance(value, str) else bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(f"a store holds str and bytes, got a value of {type(value).__name__}")
+    return bytes(value)
+
+
+def as_key(key: Any) -> str:
+    """The key itself; TypeError for what is no str."""
+    if not isinstance(key, str):
+        raise TypeError(f"a key of a store is a str, got {type(key).__name__}")
+    return key
 
 
 class Table:
@@ -136,7 +147,7 @@ class Store:
 
     def set(self, key: str, value: str | bytes) -> None:
         """Set a key."""
-        self._call("set", key, as_bytes(value))
+        self._call("set", as_key(key), as_bytes(value))
 
     def get(self, key: str) -> bytes:
         """The value of a key; waits until it is set."""
@@ -153,16 +164,19 @@ class Store:
 
     def add(self, key: str, amount: int) -> int:
         """Add to a counter, which starts at 0. Returns the sum."""
-        return int(self._call("add", key, b"%d" % amount) or 0)
+        return int(self._call("add", as_key(key), b"%d" % amount) or 0)
 
     def append(self, key: str, value: str | bytes) -> None:
         """Append to the value of a key."""
-        self._call("append", key, as_bytes(value))
+        self._call("append", as_key(key), as_bytes(value))
 
     def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
         """Set a key if it has the expected value (or is not set, and "" is expected). Returns its value afterwards."""
         return (
-            self._call("compare_set", key, as_bytes(expected_value), as_bytes(desired_value)) or b""
+            self._call(
+                "compare_set", as_key(key), as_bytes(expected_value), as_bytes(desired_value)
+            )
+            or b""
         )
 
     def delete_key(self, key: str) -> bool:
@@ -189,7 +203,7 @@ class Store:
 
     def queue_push(self, key: str, value: str | bytes) -> None:
         """Append to a queue."""
-        self._call("queue_push", key, as_bytes(value))
+        self._call("queue_push", as_key(key), as_bytes(value))
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         """Take the first value out of a queue; waits for one, or raises QueueEmptyError with `block=False`."""
@@ -313,6 +327,11 @@ class PrefixStore(Store):
         if arguments:
             arguments = (f"{self.prefix}/{arguments[0]}", *arguments[1:])
         return self._store._call(name, *arguments)
+
+    def list_keys(self) -> list[str]:
+        """All keys with the prefix, without it."""
+        start = f"{self.prefix}/"
+        return [key.removeprefix(start) for key in self._store.list_keys() if key.startswith(start)]
 
     def clone(self) -> Store:
         """A store on the same table that another thread can use."""
