@@ -41,7 +41,7 @@ THIN_SUMS = llvm.threshold(16)  # of sums along rows of a matrix with several ve
 
 # What `GemmTransposed` takes: rows at most, products a sum at least, elements of the matrix at least. Shorter sums
 # gain less than the transposed copy of the result costs (3.6 times as slow for sums of two products).
-TRANSPOSED_ROWS, TRANSPOSED_SUMS, TRANSPOSED_SIZE = 64, 256, 256 * 256
+TRANSPOSED_ROWS, TRANSPOSED_SUMS, TRANSPOSED_SIZE = 64, 128, 128 * 256
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
