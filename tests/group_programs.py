@@ -467,6 +467,8 @@ def local_steps():
         assert ddp.module.weight.grad.item() == expected
     with pytest.raises(ValueError, match="must be a positive value"):
         PeriodicModelAverager(0)
+    with pytest.raises(ValueError, match="expected a non-empty list of Tensors"):
+        PeriodicModelAverager(2).average_parameters(module().parameters())  # without gradients
 
 
 def averaged_in_groups():

@@ -24,6 +24,10 @@ def average_parameters(params: Iterator[Tensor], process_group: Any) -> None:
     rows: dict[Any, list[Tensor]] = {}
     for p in params:
         rows.setdefault(p.dtype, []).append(p.detach())
+    if not rows:  # as PyTorch, which joins them
+        raise ValueError(
+            "torch.cat(): expected a non-empty list of Tensors: no parameter has a gradient"
+        )
     with rushlight.no_grad():
         for alike in rows.values():
             flat = rushlight.cat([p.reshape(-1) for p in alike]).div_(group.size())
