@@ -1042,6 +1042,23 @@ def test_arrays_get_the_memory_of_arrays_that_are_gone(pool):
     assert pool.memory_stats()["allocated"] == before["allocated"]
 
 
+@pytest.mark.parametrize(
+    ("kept", "asked", "gets"), [(8, 8, 8), (8, 7, 8), (8, 6, 8), (8, 5, 5), (7, 8, 8), (12, 8, 12)]
+)
+def test_arrays_get_kept_memory_of_the_next_two_sizes(pool, kept, asked, gets):
+    """In MiB, of which sizes are 5, 6, 7, 8, 10, 12."""
+    before = pool.memory_stats()
+    x = np.empty(kept << 20, np.uint8)
+    del x
+    y = np.empty(asked << 20, np.uint8)
+    found = pool.memory_stats()
+    assert found["allocated"] == before["allocated"] + (gets << 20)
+    assert found["hits"] == before["hits"] + (gets == kept)
+    assert not np.zeros(asked << 20, np.uint8).any()
+    del y
+    assert pool.memory_stats()["allocated"] == before["allocated"]
+
+
 def test_a_steady_loop_touches_no_new_page(pool):
     import resource
 

@@ -8,6 +8,7 @@ on arrays of 1 MiB, one after the other, take a tenth of the time.
 * Arrays of up to 32 KiB go to NumPy's own allocator as ever.
 * Others are rounded up to a size of four per power of two, and aligned to 64 bytes. Blocks from 2 MiB
   are mapped from the system in huge pages as far as the array reaches, others come from `malloc`.
+* Where no block of an array's size is kept, it gets one of the next two sizes before the system is asked for more.
 * What is kept is bounded: blocks in use and kept together to 5/4 of the most that was in use at one
   time lately (while the last 16,000 to 32,000 arrays came and went), and 64 MiB, and what is kept to
   half of the memory of the machine. What was unused for longest goes first.
@@ -39,6 +40,7 @@ SMALL = 32768  # bytes up to which memory is NumPy's own, with 16 bytes before i
 PAGE = 1 << 21  # a huge page: blocks from this size on are mapped
 LARGEST = 1 << 46
 CLASSES = 160
+WIDER = 2  # larger classes whose kept blocks an array may get
 WINDOW = (
     1 << 15
 )  # arrays that came or went: what was in use twice as long ago does not count any more
@@ -159,6 +161,14 @@ def pooled(pool, size, ZERO):
     lock(pool)
     ends = touch(pool, kind)
     block = pop(pool, kind)
+    other = i64(0)
+    while (block == 0) & (other < WIDER):
+        other += 1
+        block = pop(pool, kind + other)
+        if block != 0:
+            kind += other
+            length = capacity(kind)
+            pool[USED + kind] = pool[CLOCK]
     known = block != 0
     if known:
         pool[HITS] += 1
