@@ -124,6 +124,7 @@ def test_results_that_are_not_complex():
         (lambda x: x.expand(3, 3).tril(), lambda a: np.tril(np.stack([a, a, a]))),
         (lambda x: x.masked_fill(torch.tensor([True, False, False]), 2j), lambda a: np.array([2j, *a[1:]])),
         (lambda x: x.index_add(0, torch.tensor([0, 0]), x[1:]), lambda a: half(np.array([a.sum(), *a[1:]], np.complex64))),
+        (lambda x: torch.squeeze_copy(x[None]), lambda a: a),
         (lambda x: torch.nn.functional.pad(x, (1, 0)), lambda a: np.array([0, *a])),
     ],
 )  # fmt: skip

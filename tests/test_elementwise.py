@@ -122,6 +122,19 @@ def test_division_rounds_as_asked():
         torch.div(x, 2, rounding_mode="up")
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_rounded_quotients_of_half_types(dtype):
+    """By a number in float32, as it is given; of two tensors the rounded quotient is rounded again."""
+    x, y = (torch.arange(1, 4001) * f / 100 for f in (1.0, 0.3))
+    x, y = x.to(dtype), y.to(dtype)
+    for mode in ("trunc", "floor"):
+        got = torch.div(x, 0.3, rounding_mode=mode)
+        assert torch.equal(got, torch.div(x.float(), 0.3, rounding_mode=mode).to(dtype))
+        assert torch.equal(x.clone().div_(0.3, rounding_mode=mode), got)
+    assert torch.equal(x // 0.3, got)
+    assert torch.equal(torch.div(x, y, rounding_mode="trunc"), torch.trunc(x / y))
+
+
 def test_remainder_keeps_the_sign_of_zero():
     assert math.copysign(1, (f64(-4.0) % 2.0).item()) == -1
 

@@ -386,12 +386,16 @@ def _div_half(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | N
     """`div` of a half type by one number."""
 def _div_rounded(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None = None, out: Any = None) -> Tensor:
     """`div` with a rounding mode."""
+def _div_rounded_half(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None = None, out: Any = None) -> Tensor:
+    """`div` of a half type by one number, with a rounding mode."""
 def _embedding(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
     """weight[indices], checked."""
 def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None, scale_grad_by_freq: _bool, mode: _int, n_bags: _int, padding_idx: _int, sparse: _bool) -> _result_bags_sizes_places:
     """(bags reduced, bag of each index, indices in each bag, of a maximum the row it is in)."""
 def _embedding_sparse(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
     """As `_embedding`; the gradient is sparse."""
+def _floor_divide_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`floor_divide` of a half type by one number."""
 def _foreach_abs(self: Any, *others: Any, **kwargs: Any) -> Any:
     """`abs` of every tensor of a list."""
 def _foreach_abs_(self: Any, *others: Any, **kwargs: Any) -> Any:

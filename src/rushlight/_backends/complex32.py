@@ -33,7 +33,7 @@ MOVING = frozenset(
     "Tensor.repeat Tensor.zero _sparse.assemble _sparse.assemble_compressed _sparse.coalesce _sparse.coo_of _sparse.compress _sparse.permute "
     "_sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of _to_copy _to_device aten._unsafe_view aten.block_diag aten.diagonal_place aten.index "
     "aten.index_fill_tensor aten.index_fill_value aten.laid_out aten.masked_fill aten.masked_fill_tensor "
-    "aten.masked_place aten.nonzero aten.place aten.repeat_each aten.restride aten.where cat clone constant_pad_nd "
+    "aten.masked_place aten.nonzero aten.place aten.repeat_each aten.restride aten.row_major aten.where cat clone constant_pad_nd "
     "diag_embed diagonal_scatter index_copy index_select masked_select roll select_scatter slice_scatter stack tril "
     "triu".split()
 )

@@ -50,6 +50,8 @@ NAMES = {
     "_conjugates": "conj_physical",
     "_div_half": "div",
     "_div_rounded": "div",
+    "_div_rounded_half": "div",
+    "_floor_divide_half": "floor_divide",
     "_lerp_half": "lerp",
     "_load_exponent": "ldexp",
     "_mul_half": "mul",

@@ -352,9 +352,10 @@ FUNCTIONS = {
     ),
     "pointwise.elementwise": (
         "Tensor.__div__ Tensor.__idiv__ Tensor.__rdiv__ Tensor.__rtruediv__ "
-        "Tensor.float_power_ _add_scaled _div_half _div_rounded _mul_half _rsub_scaled "
-        "_square_bool _sub_scaled add div divide float_power floor_divide fmod mul multiply "
-        "neg negative positive pow reciprocal remainder rsub square sub subtract true_divide "
+        "Tensor.float_power_ _add_scaled _div_half _div_rounded _div_rounded_half "
+        "_floor_divide_half _mul_half _rsub_scaled _square_bool _sub_scaled add div divide "
+        "float_power floor_divide fmod mul multiply neg negative positive pow reciprocal "
+        "remainder rsub square sub subtract true_divide "
     ),
     "pointwise.foreach": (
         "_foreach_abs _foreach_abs_ _foreach_acos _foreach_acos_ _foreach_add _foreach_add_ "

@@ -197,7 +197,7 @@ def rounded(input: Any, other: Any, rounding_mode: str | None) -> Any:
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"'{rounding_mode}'"
         )
-    return _div_rounded
+    return _div_rounded_half if half_by_number(input, other) else _div_rounded
 
 
 @elementwise(kernel="divide", promote="float", variant=rounded)
@@ -240,18 +240,48 @@ true_divide.grad(**{i: rule.function for i, rule in div.op.rules.items()})
 @elementwise(name="_div_rounded", node="DivBackward2", accepts="if", method=False, inplace=False)
 def _div_rounded(xp, input: Array, other: Array, *, rounding_mode: str | None = None):
     """`div` with a rounding mode."""
-    return (xp.floor_divide if rounding_mode == "floor" else xp.trunc_divide)(input, other)
+    if rounding_mode == "floor":
+        return xp.floor_divide(input, other)
+    if input.dtype.kind not in "iub" and input.dtype.itemsize < 4:
+        return xp.trunc(xp.divide(input, other))  # PyTorch rounds quotients of half types first
+    return xp.trunc_divide(input, other)
 
 
 _div_rounded.grad(input=zero, other=zero)
 
 
-@elementwise(kernel="floor_divide", accepts="if", node="NotImplemented", numbers=("input", "other"))
+@elementwise(
+    name="_div_rounded_half", promote=None, node="DivBackward2", method=False, inplace=False
+)
+def _div_rounded_half(xp, input: Array, other: Array, *, rounding_mode: str | None = None):
+    """`div` of a half type by one number, with a rounding mode."""
+    divide = xp.floor_divide if rounding_mode == "floor" else xp.trunc_divide
+    return xp.with_wide_number(divide, input, other)
+
+
+_div_rounded_half.grad(input=zero, other=zero)
+
+
+@elementwise(
+    kernel="floor_divide", accepts="if", node="NotImplemented", numbers=("input", "other"), keyed="bifc",
+    variant=lambda input, other: _floor_divide_half if half_by_number(input, other) else None,
+)  # fmt: skip
 def floor_divide(input: Array, other: Array):
     """The quotient rounded down; RuntimeError for an integer division by zero."""
 
 
 floor_divide.grad(input=no_gradients("floor_divide"), other=no_gradients("floor_divide"))
+
+
+@elementwise(
+    name="_floor_divide_half", promote=None, node="NotImplemented", method=False, inplace=False
+)
+def _floor_divide_half(xp, input: Array, other: Array):
+    """`floor_divide` of a half type by one number."""
+    return xp.with_wide_number(xp.floor_divide, input, other)
+
+
+_floor_divide_half.grad(input=no_gradients("floor_divide"), other=no_gradients("floor_divide"))
 
 
 @elementwise(
