@@ -1292,3 +1292,14 @@ def test_dictionaries_among_the_arguments_may_have_keys_of_any_constant():
     for k in range(3):
         x = torch.full((2,), float(k))
         assert f({Key.FIRST: x, torch.float32: x, 1.5: x}).tolist() == [4.0 * k] * 2
+
+
+def test_a_full_graph_may_assert_what_tensors_hold():
+    # as text: pytest makes something else of an assert in a test
+    text = "def f(x):\n    y = x * 2\n    assert (y > 0).all(), f'not positive: {x.shape}'\n    return y + 1"
+    exec(text, space := {})
+    f = torch.compile(space["f"], fullgraph=True)
+    for _ in range(2):
+        assert f(torch.ones(2)).tolist() == [3.0, 3.0]
+        with pytest.raises(AssertionError, match=r"not positive: torch.Size\(\[2\]\)"):
+            f(-torch.ones(2))

@@ -239,8 +239,14 @@ class Decisions(Iteration):
         self.note(variable, v, reason)
 
     def in_control_flow(self) -> bool:
-        """Whether `cond` or `while_loop` reads a value: they may, other branches end a capture of a full graph."""
-        return bool(self.frames) and self.frames[-1].plan.code is truth_of.__code__
+        """Whether `cond`, `while_loop` or an `assert` reads a value: they may, other branches end a capture of a full
+        graph."""
+        if not self.frames:
+            return False
+        frame = self.frames[-1]
+        # the jump over what an `assert` raises; newer Pythons make a bool before it
+        behind = frame.plan.instructions[frame.at + (frame.instruction == "TO_BOOL")]
+        return frame.plan.code is truth_of.__code__ or behind.name == "LOAD_ASSERTION_ERROR"
 
     def note(self, variable: str, v: Any, reason: str) -> None:
         """Write down a decision."""
