@@ -237,6 +237,65 @@ def test_autocast_casts_the_arguments(ns):
         kept.register_autocast("nowhere", torch.bfloat16)
 
 
+def test_functions_for_dispatch_keys(ns):
+    library = torch.library.Library(ns, "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    ops = getattr(torch.ops, ns)
+    casts = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch._C._AutoDispatchBelowAutograd():
+                return ops.twice(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 20
+
+    def in_bfloat16(x):
+        casts.append(x.dtype)
+        with torch.autocast("cpu", enabled=False):
+            return ops.twice(x.bfloat16())
+
+    library.impl("twice", lambda x: x * 2, "CPU")
+    library.impl("twice", Twice.apply, "Autograd")
+    library.impl("twice", in_bfloat16, "AutocastCPU")
+    for key in ("AutocastCUDA", "SparseCPU", "AutogradCUDA"):
+        library.impl("twice", lambda x: 1 / 0, key)
+    x = torch.ones(2, requires_grad=True)
+    for call in (ops.twice, torch.compile(lambda x: ops.twice(x.sin()).sin())):
+        for _ in range(3):
+            x.grad = None
+            y = call(x)
+            y.sum().backward()
+            inner = torch.ones(2) if call is ops.twice else torch.tensor(1.0).sin() * 2
+            slope = 1.0 if call is ops.twice else inner.cos() * torch.tensor(1.0).cos()
+            assert torch.allclose(x.grad, 20.0 * slope * torch.ones(2))
+    with torch.autocast("cpu"):
+        assert ops.twice(x).dtype == torch.bfloat16 and casts == [torch.float32]
+    with torch.inference_mode():
+        assert ops.twice(x).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "key", ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Autograd"]
+)
+def test_a_declared_operator_without_a_gradient_has_that_of_its_kernel(ns, key):
+    library = torch.library.Library(ns, "DEF")
+    library.define("cube(Tensor x) -> Tensor")
+    library.impl("cube", lambda x: x**3, key)
+    x = torch.full((2,), 2.0, requires_grad=True)
+    y = getattr(torch.ops, ns).cube(x)
+    y.sum().backward()
+    assert x.grad.tolist() == [12.0, 12.0] and type(y.grad_fn).__name__ == "PowBackward0"
+    sparse = torch.library.Library(ns, "FRAGMENT")
+    sparse.define("none(Tensor x) -> Tensor")
+    sparse.impl("none", lambda x: x, "SparseCPU")
+    with pytest.raises(NotImplementedError, match="from the 'CPU' backend"):
+        getattr(torch.ops, ns).none(x.detach())
+
+
 def test_a_rule_for_a_mode(ns):
     op = sine(ns)
 

@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
+from rushlight._ops import below
 from rushlight.amp.autocast_mode import autocast, is_autocast_enabled
 from rushlight.autograd.function import Function
 from rushlight.autograd.saved_hooks import increment_version
@@ -56,11 +57,10 @@ class CustomOpDef:
         self._backward: Callable | None = None
         self._setup_context: Callable | None = None
         self._vmap: Callable | None = None
-        self._autocast: dict[str, Any] = {}  # device type -> dtype of floating arguments
+        self._above: Callable | None = None  # the function for autograd: asked before the kernel
+        self._autocast: dict[str, Any] = {}  # device type -> dtype of floating arguments, or what is called
         self._alone = False  # results may share memory with nothing
-        self._composite = (
-            False  # its kernel is made of operators, which stand for it where graphs are made
-        )
+        self._composite = False  # of operators, which stand for it where graphs are made
         self._init_fn: Callable | None = None
         self.__name__ = self._name
         packet = OpOverloadPacket(self._namespace, self._name)
@@ -141,7 +141,11 @@ class CustomOpDef:
         bound.apply_defaults()
         args, kwargs = bound.args, bound.kwargs
         self._check(bound.arguments)
+        if self._composite:
+            return self.kernel()(*args, **kwargs)
         if self._autocast and (dtype := self._dtype_of_autocast()) is not None:
+            if callable(dtype):
+                return dtype(*args, **kwargs)
             cast = lambda t: t.to(dtype) if t.is_floating_point() and t.itemsize < 8 else t
             with autocast("cpu", enabled=False):
                 args, kwargs = tree_map_only(Tensor, cast, (args, kwargs))
@@ -149,8 +153,12 @@ class CustomOpDef:
         flat = list(_leaves(args))
         if self._vmap is not None and any(isinstance(t._array, Lifted) for t in flat):
             return self._recorded(flat, args, kwargs)
+        if self._above is not None and not (below.autograd or thread.inference):
+            return self._above(*args, **kwargs)
         if not (thread.grad and any(t.requires_grad for t in flat)):
             return self._run(args, kwargs)
+        if self._backward is None and not self._alone and not asked((*args, *kwargs.values())):
+            return self._run(args, kwargs, record=True)  # as what its kernel calls
         return self._recorded(flat, args, kwargs)
 
     def _check(self, arguments: dict[str, Any]) -> None:
@@ -163,7 +171,7 @@ class CustomOpDef:
                 )
 
     def _dtype_of_autocast(self) -> Any:
-        """The dtype for the arguments where autocast is on, else None."""
+        """The dtype for the arguments, or the function that is called, where autocast is on, else None."""
         found = [d for kind, d in self._autocast.items() if is_autocast_enabled(kind)]
         return found[0] if found else None
 
@@ -182,7 +190,7 @@ class CustomOpDef:
             )
         return kernel
 
-    def _run(self, args: tuple, kwargs: dict) -> Any:
+    def _run(self, args: tuple, kwargs: dict, record: bool = False) -> Any:
         if asked((*args, *kwargs.values())):
             return ask(self._opoverload, *self.without_defaults(args, kwargs))
         tensors = list(_leaves([*args, *kwargs.values()]))
@@ -194,6 +202,8 @@ class CustomOpDef:
                 )
             return self._fake(*args, **kwargs)
         kernel = self.kernel()
+        if record:
+            return kernel(*args, **kwargs)
         # kernels run below autograd: `x.numpy()` works in them
         plain = [_detached(each) for each in args]
         result = kernel(*plain, **{name: _detached(each) for name, each in kwargs.items()})
@@ -331,30 +341,18 @@ def _for_tensors(operator: CustomOpDef, args: tuple, grads: tuple) -> Iterable[A
 
 @overload
 def custom_op(
-    name: str,
-    fn: None = None,
-    /,
-    *,
-    mutates_args: str | Iterable[str],
-    device_types: Any = None,
-    schema: str | None = None,
-    tags: Any = None,
-) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
+    name: str, fn: None = None, /, *, mutates_args: str | Iterable[str], device_types: Any = None,
+    schema: str | None = None, tags: Any = None,
+) -> Callable[[Callable[..., Any]], CustomOpDef]: ...  # fmt: skip
 @overload
 def custom_op(
     name: str, fn: Callable[..., Any], /, *, mutates_args: str | Iterable[str], device_types: Any = None,
     schema: str | None = None, tags: Any = None,
 ) -> CustomOpDef: ...  # fmt: skip
 def custom_op(
-    name: str,
-    fn: Callable | None = None,
-    /,
-    *,
-    mutates_args: str | Iterable[str],
-    device_types: Any = None,
-    schema: str | None = None,
-    tags: Any = None,
-) -> Any:
+    name: str, fn: Callable | None = None, /, *, mutates_args: str | Iterable[str], device_types: Any = None,
+    schema: str | None = None, tags: Any = None,
+) -> Any:  # fmt: skip
     """Make the operator `namespace::name` from a function; also a decorator.
 
     The parameters need annotations, unless there is a `schema`. `mutates_args`: the names of those that it writes to.
@@ -362,8 +360,6 @@ def custom_op(
     """
 
     def declare(fn: Callable) -> CustomOpDef:
-        import inspect
-
         infer_schema(fn, mutates_args=mutates_args) if schema is None else None
         names = () if mutates_args == "unknown" else tuple(mutates_args)
         made = CustomOpDef(_qualified(name), inspect.signature(fn), names)
@@ -452,14 +448,18 @@ def _operator(op: Any) -> CustomOpDef:
 
 
 def _implement(name: str, fn: Callable, keys: Any) -> None:
+    operator = _operator(name)
     for key in _listed(keys or None):
-        kind = key.lower().removeprefix("autograd")
+        kind = key.lower()
         if kind == "meta":
-            _operator(name).register_fake(fn)
-        else:  # keys of composites and of autograd mean the CPU, the only device
-            known = kind if kind in ("cpu", "cuda", "xpu", "mps") else None
-            _operator(name).register_kernel(known, fn)
-            _operator(name)._composite = kind == "compositeimplicitautograd"
+            operator.register_fake(fn)
+        elif kind in ("autograd", "autogradcpu"):
+            operator._above = fn
+        elif kind == "autocastcpu":
+            operator._autocast["cpu"] = fn
+        else:  # kernels for other keys are never asked
+            operator.register_kernel(None if kind.startswith("composite") else kind, fn)
+            operator._composite = kind == "compositeimplicitautograd"
 
 
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:

@@ -296,8 +296,9 @@ class Recorder(TorchDispatchMode):
         own = func.overloadpacket._called
         if isinstance(own, CustomOpDef):
             in_backward = own._mutates and self.capture.differentiates
-            if in_backward or own._fake is None and not own._mutates:
+            if own._above or in_backward or own._fake is None and not own._mutates:
                 why = "writes in a backward pass" if in_backward else "has no fake implementation"
+                why = "has a function for autograd" if own._above else why
                 self.capture.stop(f"{func}, which {why},")
                 return
         try:
