@@ -398,7 +398,9 @@ def test_hooks_run_in_order_and_replace():
     assert y.grad.tolist() == [10.0, 10.0] and y.retains_grad
 
 
-@pytest.mark.parametrize("hooked", [(), ("b",), ("a", "b", "c", "d")], ids=["no hooks", "one hook", "hooks"])
+@pytest.mark.parametrize(
+    "hooked", [(), ("b",), ("a", "b", "c", "d")], ids=["no hooks", "one hook", "hooks"]
+)
 @pytest.mark.parametrize("anomaly", [False, True], ids=["plain", "anomaly"])
 def test_backwards_of_functions_run_from_the_last_call_back(hooked, anomaly):
     """They may draw random numbers or print: users see their order, whatever leads to them."""
@@ -964,6 +966,17 @@ def test_a_tensor_that_becomes_its_view_where_nothing_is_recorded_keeps_its_hist
         assert y.requires_grad and not y.is_inference()
     (y * torch.arange(6.0).view(3, 2)).sum().backward()
     assert x.grad.tolist() == [[0, 4, 8], [2, 6, 10]]
+
+
+def test_who_refuses_gradients_of_integers_says_it_in_their_words():
+    x = torch.tensor([1])
+    for call, words in (
+        (x.requires_grad_, "only Tensors of floating point dtype can require"),
+        (lambda: torch.nn.Parameter(x), "Only Tensors of floating point and complex dtype can"),
+        (lambda: torch.masked.masked_tensor(x, x > 0, requires_grad=True), "Only Tensors of"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
 
 
 def test_index_tensors_are_freed_with_the_graph():

@@ -58,7 +58,7 @@ def set_requires_grad(self: Tensor, requires_grad: bool) -> Tensor:
         self._set_leaf_edge(None)
         return self
     if dtypes.OF[self._array.dtype].kind < 2:
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     if self._counter is INFERENCE and not thread.inference:
         raise RuntimeError(
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."

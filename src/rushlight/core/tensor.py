@@ -195,6 +195,8 @@ class Tensor:
             tensor_hooks.refuse_inside(
                 "requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)"
             )
+        if requires_grad and self.dtype.kind < 2:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         return self._set_requires_grad(requires_grad)
 
     _set_requires_grad = tensor_hooks.set_requires_grad

@@ -35,7 +35,7 @@ class MaskedTensor(Tensor):
                 stacklevel=2,
             )
         self = with_mask(data.detach().clone(), mask.clone())
-        return self.requires_grad_() if requires_grad else self
+        return self._set_requires_grad(True) if requires_grad else self
 
     def get_data(self) -> Tensor:
         """The numbers, masked ones too."""
