@@ -859,3 +859,41 @@ def second_derivatives_through_parts():
         return g.detach(), h
 
     return f, [(R(3),), (R(3),), (R(3),)]
+
+
+@program
+def places_in_lists_that_were_changed():
+    many = []
+
+    def f(x, k):
+        many.append(k)
+        while len(many) > 4:
+            many.pop()
+        return x, many.index(k) if k in many else None, many.count(k)
+
+    return f, [(R(3), k % 3) for k in range(14)]
+
+
+@program
+def numbers_that_change_beside_arrays():
+    def scaled(x, k):
+        return torch.as_tensor(np.asarray(x) * k)
+
+    def f(x, k):
+        return x + 1, scaled(x, k)
+
+    return f, [(R(3), k % 3) for k in range(6)]
+
+
+@program
+def split_in_comprehensions_of_numbers():
+    @torch.compiler.disable
+    def first(v):
+        return v[0]
+
+    def f(x, k):
+        rows = [[first([i * j + k]) for j in range(2)] for i in range(2)]
+        many = {i: first([k]) for i in range(2)}, {first([i + k]) for i in range(3)}
+        return rows, many, [k, *[1, 2], first([k]), *rows[0]], x * k
+
+    return f, [(R(3), k % 3) for k in range(10)]

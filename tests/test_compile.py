@@ -96,7 +96,7 @@ def outcomes(name, wrap=lambda f: f):
 AS_WRITTEN = frozenset(
     "iterators_in_loops locks losses_that_save_nothing histories_of_leaves_made_inside "
     "namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture numpy_use "
-    "split_in_loops_over_iterators_of_others "
+    "split_in_loops_over_iterators_of_others numbers_that_change_beside_arrays "
     "split_where_an_object_is_in_a_list_that_is_needed lists_that_hold_themselves results_that_hold_themselves "
     "second_derivatives_through_parts sparse_gradients".split()
 )

@@ -67,6 +67,16 @@ class Changes(Decisions):
             self.refuse_escaped(o)
         return super().operation(f, *operands)
 
+    def grow(self, o: Any, name: str, *given: Any) -> None:
+        if self.reason is not None or id(o) not in self.outside:
+            super().grow(o, name, *given)
+        elif (
+            name == "__setitem__"
+        ):  # one that an earlier part of a call that was split began, as below
+            self.set_item(o, *given)
+        else:
+            self.call(None, getattr(o, name), given, {})
+
     def set_attribute(self, o: Any, name: str, v: Any) -> None:
         if self.reason is None:
             if isinstance(o, Tensor):

@@ -28,7 +28,7 @@ from rushlight.compiler.capture.consumed import consumed, kind_of
 from rushlight.compiler.capture.guards import constant
 from rushlight.compiler.capture.interpreter import Frame, sites
 from rushlight.compiler.capture.iteration import Iteration
-from rushlight.compiler.capture.reads import DICTIONARIES, is_value
+from rushlight.compiler.capture.reads import CONTAINERS, DICTIONARIES, is_value
 from rushlight.compiler.capture.steps import (
     RUNTIME,
     RUNTIME_CLASSES,
@@ -142,6 +142,9 @@ class Decisions(Iteration):
         self, f: Callable, args: tuple, kwargs: dict, kind: str = "reads", source: Any = None
     ) -> str | None:
         """The variable of a program that is `f(*args)` in each run; tensors are read without their history."""
+        if any(map(self.is_changed, (getattr(f, "__self__", None), *args))):
+            self.stop(f"{getattr(f, '__name__', f)} of what was changed before")  # changes wait
+            return None
         args = tuple([_wrap(v._array) if isinstance(v, Tensor) else v for v in args])
         self.keep.append(args)
         step = self.step(f, args, kwargs, kind, source)
@@ -152,6 +155,16 @@ class Decisions(Iteration):
         if kind == "reads" and not kwargs and self.is_early(args):
             self.early.add(step.result)
         return step.result
+
+    def is_changed(self, v: Any, *around: Any) -> bool:
+        """Whether a value is a container from outside that was changed, or holds one; `around`: what it is in."""
+        if v.__class__ not in CONTAINERS or any(v is o for o in around):
+            return False
+        if id(v) in self.outside and any(k[0] == id(v) for k in self.written):
+            return True
+        return any(
+            self.is_changed(x, v, *around) for x in (v.values() if isinstance(v, dict) else v)
+        )
 
     def is_handled(self) -> bool:
         """Whether the function may handle what is raised where it is."""

@@ -97,31 +97,31 @@ def list_to_tuple(f: Frame, i: Instruction, s: list, w: Watch) -> None:
 @instruction("LIST_APPEND")
 def list_append(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     v = s.pop()
-    s[-i.arg].append(v)
+    w.grow(s[-i.arg], "append", v)
 
 
 @instruction("SET_ADD")
 def set_add(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     v = w.hashed(s.pop())
-    s[-i.arg].add(v)
+    w.grow(s[-i.arg], "add", v)
 
 
 @instruction("MAP_ADD")
 def map_add(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     v, key = s.pop(), w.hashed(s.pop())
-    s[-i.arg][key] = v
+    w.grow(s[-i.arg], "__setitem__", key, v)
 
 
 @instruction("LIST_EXTEND")
 def list_extend(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     v = w.contents(s.pop())
-    s[-i.arg].extend(v)
+    w.grow(s[-i.arg], "extend", v)
 
 
 @instruction("SET_UPDATE")
 def set_update(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     v = w.contents(s.pop())
-    s[-i.arg].update(v)
+    w.grow(s[-i.arg], "update", v)
 
 
 @instruction("DICT_UPDATE", "DICT_MERGE")
@@ -131,7 +131,7 @@ def dict_update(f: Frame, i: Instruction, s: list, w: Watch) -> None:
     if i.name == "DICT_MERGE" and not into.keys().isdisjoint(v):
         twice = next(k for k in v if k in into)
         raise TypeError(f"got multiple values for keyword argument '{twice}'")
-    into.update(v)
+    w.grow(into, "update", v)
 
 
 @instruction("GET_LEN")

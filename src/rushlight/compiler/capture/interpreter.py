@@ -187,6 +187,10 @@ class Watch:
     def operation(self, f: Callable, *operands: Any) -> Any:
         return f(*operands)
 
+    def grow(self, o: Any, name: str, *given: Any) -> None:
+        """Add elements to a container that a comprehension or a display makes."""
+        getattr(o, name)(*given)
+
     def set_attribute(self, o: Any, name: str, v: Any) -> None:
         setattr(o, name, v)
 

@@ -19,7 +19,7 @@ from rushlight.compiler.capture.blocks import modes as modes_of_blocks
 from rushlight.compiler.capture.consumed import keep_numbers
 from rushlight.compiler.capture.guards import Guards, constant, derivable
 from rushlight.compiler.capture.interpreter import CALLS, Frame, Watch, sites
-from rushlight.compiler.capture.steps import RUNTIME, Split, Stop, Unsupported, is_code
+from rushlight.compiler.capture.steps import RUNTIME, Split, Stop, Unsupported, is_code, plain
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 
@@ -111,6 +111,9 @@ class Reads(Watch):
         self.stop(reason)
         if self.differentiates:
             raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet
+        if self.variables:
+            args = self.given_away(args, set())
+            kwargs = {k: self.given_away(v, set()) for k, v in kwargs.items()}
         return f(*args, **kwargs)
 
     def at_line(self, reason: str) -> str:
@@ -438,7 +441,7 @@ class Reads(Watch):
                         return self.special_operation(f, operands)
                 r = f(*operands)
                 return self.new(r) if r.__class__ in MUTABLE and r is not operands[0] else r
-        return f(*operands)
+        return f(*[plain(v) if v.__class__ in RUNTIME else v for v in operands])
 
     def special_operation(self, f: Callable, operands: tuple) -> Any:
         """An operation on objects of classes in Python."""
