@@ -220,3 +220,20 @@ def test_each_public_name_is_that_of_the_file_it_is_read_from():
         found = getattr(D, name)
         if isinstance(found, type):
             assert found.__name__ == name and getattr(sys.modules[found.__module__], name) is found
+
+
+@pytest.mark.parametrize("batch, event", [((2,), (3,)), ([2], [3]), ((), ((1,), (2,)))])
+def test_the_shapes_of_a_distribution_are_what_it_is_given(batch, event):
+    """Flows over several tensors give a tuple of shapes."""
+
+    class Own(D.Distribution):
+        arg_constraints = {}
+
+    own = Own(batch, event)
+    assert own.batch_shape is batch and own.event_shape is event
+    if isinstance(event, tuple) and all(isinstance(n, int) for n in event):
+        assert own._extended_shape((4,)) == rushlight.Size([4, 2, 3])
+    else:
+        with pytest.raises(TypeError):
+            own._extended_shape((4,))
+    assert type(Own().batch_shape) is type(Own().event_shape) is rushlight.Size

@@ -13,6 +13,8 @@ __all__ = ["Distribution"]
 
 Size = torch.Size
 
+_SINGLE = Size()
+
 
 class Distribution:
     """A distribution over events of shape `event_shape`, one for each place of `batch_shape`.
@@ -26,9 +28,12 @@ class Distribution:
     _validate_args = __debug__
 
     def __init__(
-        self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
+        self,
+        batch_shape: Any = _SINGLE,
+        event_shape: Any = _SINGLE,
+        validate_args: bool | None = None,
     ) -> None:
-        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        self._batch_shape, self._event_shape = batch_shape, event_shape  # as they are given
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -190,7 +195,7 @@ class Distribution:
         return self.__new__(type(self)) if _instance is None else _instance
 
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
-        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+        return Size(Size(sample_shape) + self._batch_shape + self._event_shape)
 
     def _check_sample(self, value: Any) -> None:
         """Raise ValueError for a value outside of the support, if this distribution validates."""

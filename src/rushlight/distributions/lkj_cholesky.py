@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.beta import Beta
@@ -41,7 +42,7 @@ class LKJCholesky(Distribution):
         offset = rushlight.arange(dim - 1, dtype=dtype, device=self.concentration.device)
         offset = rushlight.cat([offset.new_zeros((1,)), offset])
         self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
-        super().__init__(batch_shape, (dim, dim), validate_args=validate_args)
+        super().__init__(batch_shape, Size((dim, dim)), validate_args=validate_args)
 
     def _expand_parts(self, new: Any, batch_shape: Any) -> None:
         new._beta = self._beta.expand(batch_shape + (self.dim,))
