@@ -15,8 +15,9 @@ from typing import Any
 
 from rushlight.core.stub import declare
 from rushlight.export.errors import refuse
+from rushlight.export.shapes_collection import ShapesCollection  # PyTorch has it here
 
-__all__ = ["Dim", "DimHint", "dims"]
+__all__ = ["Dim", "DimHint", "ShapesCollection", "dims"]
 
 
 class DimHint:
