@@ -971,9 +971,7 @@ def items_of_arguments_that_are_exchanged():
         d["l"][0] = d["a"] + 1
         return d["l"], pair[0] * 2, d
 
-    return f, [
-        ({"a": R(3), "b": R(3), "l": [R(3)], "m": [R(3)]}, [R(3), R(3)]) for _ in range(4)
-    ]
+    return f, [({"a": R(3), "b": R(3), "l": [R(3)], "m": [R(3)]}, [R(3), R(3)]) for _ in range(4)]
 
 
 @program

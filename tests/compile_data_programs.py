@@ -570,7 +570,13 @@ def sorted_by_values_of_tensors():
         down = sorted([a, b, c], key=lambda t: t.sum().item(), reverse=True)
         scored = sorted([(a, a.mean().item()), (b, 0.5), (c, 1)], key=lambda p: -p[1])
         first = min((l(a), l(b)), key=lambda t: t.norm())
-        return down, max(a, b, key=lambda t: t.sum()), scored[0][0], first, max(1, 5, 3, key=lambda v: -v)
+        return (
+            down,
+            max(a, b, key=lambda t: t.sum()),
+            scored[0][0],
+            first,
+            max(1, 5, 3, key=lambda v: -v),
+        )
 
     return f, [(R(3), R(3), R(3)) for _ in range(30)]
 

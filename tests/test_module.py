@@ -619,7 +619,9 @@ def test_weights_given_to_a_recurrent_network_are_computed_with(kind):
     assert torch.equal(net(x)[0], halved(x)[0]) and not torch.equal(usual, halved(x)[0])
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert torch.equal(other(x)[0], usual)  # of a copy the parameters count
-    net.weight_hh_l0 = nn.Parameter(net.weight_hh_l0.detach().clone())  # so they do where one is new
+    net.weight_hh_l0 = nn.Parameter(
+        net.weight_hh_l0.detach().clone()
+    )  # so they do where one is new
     assert torch.equal(net(x)[0], usual)
     net._flat_weights = list(given)
     net.to(torch.float64)  # and where they are converted

@@ -58,7 +58,9 @@ class CustomOpDef:
         self._setup_context: Callable | None = None
         self._vmap: Callable | None = None
         self._above: Callable | None = None  # the function for autograd: asked before the kernel
-        self._autocast: dict[str, Any] = {}  # device type -> dtype of floating arguments, or what is called
+        self._autocast: dict[
+            str, Any
+        ] = {}  # device type -> dtype of floating arguments, or what is called
         self._alone = False  # results may share memory with nothing
         self._composite = False  # of operators, which stand for it where graphs are made
         self._init_fn: Callable | None = None

@@ -87,7 +87,13 @@ def run(
                     ready.append(target)
                 continue
             edges = node.edges if pruned is None else pruned.get(node, ())
-            if g is None or special or node.hooks.__class__ is Hooks or captures and node in captures:
+            if (
+                g is None
+                or special
+                or node.hooks.__class__ is Hooks
+                or captures
+                and node in captures
+            ):
                 gradients = run_special(
                     node, g, edges, keep, create_graph, anomaly, captures, accumulate_into
                 )  # fmt: skip
