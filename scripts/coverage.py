@@ -33,7 +33,7 @@ SPACES = (
 MORE = (
     "_C _dynamo _inductor _subclasses __future__ accelerator autograd.forward_ad autograd.functional autograd.profiler backends.cuda "
     "backends.cudnn backends.mha backends.mkl backends.mkldnn backends.nnpack backends.opt_einsum backends.quantized "
-    "backends.xnnpack compiler cuda cuda.nvtx cuda.random distributed distributed.nn distributed.optim distributed.tensor fx jit library mps "
+    "backends.xnnpack compiler cuda cuda.nvtx cuda.random distributed distributed.fsdp distributed.nn distributed.optim distributed.tensor fx jit library mps "
     "multiprocessing nn.attention nn.attention.flex_attention nn.parallel onnx utils._python_dispatch utils.benchmark "
     "utils.cpp_extension utils.deterministic xpu"
 ).split()

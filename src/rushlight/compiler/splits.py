@@ -230,10 +230,9 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
 
 def records_gradients(s: Split) -> bool:
     """Whether the call at which a capture ended is a backward pass with `create_graph`: programs have one derivative."""
-    if s.f not in BACKWARDS:
-        return False
-    given = dict(zip(BACKWARDS[s.f], s.args, strict=False)) | s.kwargs
-    return bool(given.get("create_graph"))
+    names = BACKWARDS.get(s.f, ()) if isinstance(s.f, types.FunctionType) else ()
+    given = dict(zip(names, s.args, strict=False)) | s.kwargs
+    return bool(names and given.get("create_graph"))
 
 
 def rest_of(before: Compiled, layout: Layout) -> Rest:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import rushlight
+from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
 from rushlight.distributed.fsdp.parameter_group import ParameterGroup, Step
@@ -347,8 +348,9 @@ def register_fsdp_forward_method(module: Any, method_name: str) -> None:
     setattr(module, method_name, wrapped)
 
 
+@stub("no-op", "There are no streams of a device to share.")
 def share_comm_ctx(modules: Sequence[FSDPModule]) -> None:
-    """ValueError for modules that are not of `fully_shard`. Nothing else: there are no streams of a device to share."""
+    """ValueError for modules that are not of `fully_shard`."""
     for module in modules:
         if not isinstance(module, FSDPModule):
             raise ValueError(f"Expects list of FSDPModules but got {module}")
