@@ -58,9 +58,8 @@ class CustomOpDef:
         self._setup_context: Callable | None = None
         self._vmap: Callable | None = None
         self._above: Callable | None = None  # the function for autograd: asked before the kernel
-        self._autocast: dict[
-            str, Any
-        ] = {}  # device type -> dtype of floating arguments, or what is called
+        # device type -> dtype of floating arguments, or what is called
+        self._autocast: dict[str, Any] = {}
         self._alone = False  # results may share memory with nothing
         self._composite = False  # of operators, which stand for it where graphs are made
         self._init_fn: Callable | None = None
@@ -99,9 +98,7 @@ class CustomOpDef:
         self._fake = func
         return func
 
-    def register_autograd(
-        self, backward: Callable, *, setup_context: Callable | None = None
-    ) -> None:
+    def register_autograd(self, backward: Callable, *, setup_context: Any = None) -> None:
         """Set the gradient: `backward(ctx, *grads)` returns one for each argument; `setup_context(ctx, inputs, output)` saves for it."""
         self._backward, self._setup_context = backward, setup_context
 

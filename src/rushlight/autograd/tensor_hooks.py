@@ -43,6 +43,10 @@ def refuse_inside(method: str, also: str = "") -> NoReturn:
     )
 
 
+def refuse_dtype(kinds: str) -> NoReturn:
+    raise RuntimeError(f"only Tensors of {kinds} dtype can require gradients")
+
+
 def set_requires_grad(self: Tensor, requires_grad: bool) -> Tensor:
     """`requires_grad_`, inside of function transforms too."""
     e = edge_of(self)

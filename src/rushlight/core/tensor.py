@@ -184,9 +184,7 @@ class Tensor:
         if value.__class__ is not bool:
             raise RuntimeError("requires_grad must be a bool")
         if value and self.dtype.kind < 2:
-            raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients"
-            )
+            tensor_hooks.refuse_dtype("floating point and complex")
         self._set_requires_grad(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -196,7 +194,7 @@ class Tensor:
                 "requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)"
             )
         if requires_grad and self.dtype.kind < 2:
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            tensor_hooks.refuse_dtype("floating point")
         return self._set_requires_grad(requires_grad)
 
     _set_requires_grad = tensor_hooks.set_requires_grad
