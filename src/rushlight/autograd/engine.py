@@ -59,14 +59,13 @@ def run(
     grads.clear()
     g = gx = None
 
-    recording, thread.grad = thread.grad, create_graph
     anomaly = active.modes and thread.anomaly
     special = active.modes and (anomaly or thread.node_watch is not None)
     at_leaves = captures if captures is not None and not accumulate_into else ()
     add = plus if sparse.made else vars(Tensor)["__add__"]  # not printed before it is called
     leaves: list = []
     watched: list = []
-    outer, thread.task = thread.task, waits
+    recording, thread.grad, outer, thread.task = thread.grad, create_graph, thread.task, waits
     try:
         while ready or watched:
             node = ready.pop() if ready else None
@@ -87,13 +86,8 @@ def run(
                     ready.append(target)
                 continue
             edges = node.edges if pruned is None else pruned.get(node, ())
-            if (
-                g is None
-                or special
-                or node.hooks.__class__ is Hooks
-                or captures
-                and node in captures
-            ):
+            hooks = node.hooks.__class__ is Hooks
+            if g is None or special or hooks or captures and node in captures:
                 gradients = run_special(
                     node, g, edges, keep, create_graph, anomaly, captures, accumulate_into
                 )  # fmt: skip
