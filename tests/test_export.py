@@ -129,6 +129,33 @@ def test_functions_whose_operator_takes_other_arguments():
     agree(f, torch.rand(3, 4), torch.rand(3, 4), other=(torch.rand(3, 4), torch.rand(3, 4)))
 
 
+@pytest.mark.filterwarnings("ignore:size_average")
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_losses_in_words_and_numbers(reduction):
+    F = torch.nn.functional
+
+    def f(x, y, z):
+        losses = [
+            F.binary_cross_entropy(x, y, reduction=reduction),
+            F.binary_cross_entropy_with_logits(x, y, x, reduction=reduction, pos_weight=y + 1),
+            F.huber_loss(x, y, reduction=reduction, delta=0.3),
+            F.l1_loss(x, y, reduction=reduction),
+            F.l1_loss(x, y, size_average=False),
+            F.multi_margin_loss(x, z, 2, reduction=reduction),
+            F.smooth_l1_loss(x, y, reduction=reduction, beta=0.3),
+            F.soft_margin_loss(x, 2 * y - 1, reduction=reduction),
+        ]
+        number = ["none", "mean", "sum"].index(reduction)
+        return losses, torch.ops.aten.huber_loss(x, y, number, 0.3)
+
+    def arguments():
+        return torch.rand(3, 4), torch.rand(3, 4), torch.tensor([0, 3, 1])
+
+    program = agree(f, *arguments(), other=arguments())
+    losses, numbered = program.module()(*arguments())
+    assert torch.equal(losses[2], numbered)
+
+
 def test_constant_table_is_read_at_indices_that_are_inputs():
     table = torch.randn(5, 2)
 

@@ -146,12 +146,16 @@ def reduced(path: str) -> tuple[Callable, Callable]:
 
 
 def numbered(name: str, *params: str) -> Callable:
-    """PyTorch's operator of a loss, with a number for its reduction; `params`: the parameters behind the target."""
+    """PyTorch's operator of a loss, with a number for its reduction; `params`: the parameters behind the target. In graphs
+    of ours it has the arguments of the function, whose reductions are words."""
 
     def call(input: Tensor, target: Tensor, *args: Any, **named: Any) -> Tensor:
+        function = getattr(torch().nn.functional, name)
+        if any(v.__class__ in (str, bool) for v in (*args, *named.values())):
+            return function(input, target, *args, **named)
         named.update(zip(params, args, strict=False))
         named["reduction"] = REDUCTIONS[named.get("reduction", 1)]
-        return getattr(torch().nn.functional, name)(input, target, **named)
+        return function(input, target, **named)
 
     return call
 
