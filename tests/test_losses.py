@@ -32,6 +32,15 @@ def test_margin_ranking_loss_of_the_top_namespace_broadcasts():
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(
+    "name", ["huber_loss", "smooth_l1_loss", "l1_loss", "mse_loss", "binary_cross_entropy"]
+)
+def test_reductions_that_are_none_are_refused(name):
+    x = torch.rand(3)
+    with pytest.raises(ValueError, match="abc is not a valid value for reduction"):
+        getattr(F, name)(x, x, reduction="abc")
+
+
 @pytest.mark.parametrize("name", ["huber_loss", "soft_margin_loss"])
 def test_these_are_of_the_dtype_of_the_input_whatever_the_target_is(name, reduction):
     loss, x = getattr(F, name), torch.ones(3)

@@ -92,7 +92,8 @@ def loss_of(
 ) -> Any:
     """The losses of the elements as they are, or reduced, where they can be by their `reduced_form`, `total`."""
     alike = input.dtype is target.dtype and input.shape == target.shape
-    if reduction == "none" or not (alike and input.dtype.is_floating_point and input.numel()):
+    one = alike and input.dtype.is_floating_point and input.numel()
+    if not one or reduction not in ("mean", "sum"):
         return reduced(elements(input, target, *numbers), reduction)
     return total(input, target, reduction, numbers)
 
