@@ -598,12 +598,12 @@ def functions_that_are_mapped_later():
 
     def f(a, b):
         n = 1
-        scaled = map(lambda t: t * n, [a, b])  # noqa: C417
+        scaled = map(lambda t: t * n, [a, b])  # noqa: C417 - it is `map` that is tested
         large = filter(lambda k: k > n, [1, 2, 3])
         notes = map(told.append, [1, 2])
         told.append(9)
         n = 2
-        endless = map(lambda k: a * k, itertools.count(3))  # noqa: C417
+        endless = map(lambda k: a * k, itertools.count(3))  # noqa: C417 - as above
         return list(scaled), list(large), list(notes), next(endless), [*filter(None, (0, n))]
 
     return f, [(R(3), R(3)) for _ in range(4)]

@@ -232,6 +232,21 @@ def test_selective_checkpoints_ask_the_policy_in_the_forward_alone():
     assert torch.allclose(x.grad, x.exp() * x.exp().cos())
 
 
+def test_selective_checkpoints_keep_all_results_of_an_operator():
+    from rushlight.utils import checkpoint as cp
+
+    def f(x):
+        a, b = torch.nn.functional.layer_norm(x, (4,)).split(2, 1)
+        return (a * b).topk(1)[0]
+
+    x = torch.randn(3, 4, requires_grad=True)
+    contexts = functools.partial(cp.create_selective_checkpoint_contexts, lambda *args: True)
+    y = cp.checkpoint(f, x, use_reentrant=False, context_fn=contexts)
+    (got,) = torch.autograd.grad(y.sum(), x)
+    (want,) = torch.autograd.grad(f(x).sum(), x)
+    assert torch.equal(y, f(x)) and torch.equal(got, want)
+
+
 @pytest.mark.parametrize("allowed", [False, True])
 def test_selective_checkpoints_notice_that_a_kept_tensor_was_written_to(allowed):
     from rushlight.utils import checkpoint as cp

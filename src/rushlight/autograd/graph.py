@@ -70,7 +70,8 @@ class Turn:
     __slots__ = ("number",)
     made = count_from(0)
     users = True
-    tensor_pre = retain = pre = post = accumulated = MappingProxyType({})  # type: ignore[var-annotated]
+    none: MappingProxyType[Any, Any] = MappingProxyType({})
+    tensor_pre = retain = pre = post = accumulated = none
     trace = parent = None
 
     def __init__(self) -> None:

@@ -21,10 +21,8 @@ from rushlight.utils._pytree import tree_map
 # Forward and recomputation detach a different number of tensors.
 SAC_IGNORED_OPS = {ops.aten.detach.default}
 
-RECOMPUTED, RETURNED = (
-    "recomputed",
-    "returned",
-)  # what stands for the result of a call that is not kept
+# What stands for the result of a call that is not kept: not by the policy, or no more.
+RECOMPUTED, RETURNED = "recomputed", "returned"
 
 _MISMATCH = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state "
@@ -144,7 +142,7 @@ def create_selective_checkpoint_contexts(
     >>> products = functools.partial(create_selective_checkpoint_contexts, [torch.ops.aten.mm.default])
     >>> x = torch.ones(2, 2, requires_grad=True)
     >>> y = checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=products)
-    >>> y.sum().backward()  # computes sin's argument no second time
+    >>> y.sum().backward()  # the product is not computed again
     """
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:

@@ -201,7 +201,7 @@ class Capture(Changes):
                         self.new(v)
                 return self.call(None, method, given, {})
 
-            call.__wrapped__ = method  # type: ignore[attr-defined]  # `apply` asks for its signature
+            call.__wrapped__ = method  # type: ignore[attr-defined]  # functions take attributes; `apply` asks for the signature
             call.__defaults__ = getattr(method, "__defaults__", None)
             return staticmethod(call)
 

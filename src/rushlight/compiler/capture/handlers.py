@@ -424,7 +424,7 @@ def of_namespace(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> A
 
 
 def of_setting(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """A call that changes or reads a setting that no program holds: it would be lowered with the setting of later."""
+    """A call that changes or reads a setting, as it is written: a program is lowered later, and would see the setting of then."""
     return c.as_written(frame, f"a call of {f.__name__}", f, args, kwargs)
 
 
