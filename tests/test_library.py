@@ -333,5 +333,51 @@ def test_libraries_that_are_refused():
         torch.library.Library("prim", "DEF")
     with pytest.raises(TypeError, match="Input function is required to be a callable"):
         torch.library.Library("aten", "IMPL").impl("neg", [], "CPU")
-    with pytest.raises(RuntimeError, match="inconsistent with the dispatch key"):
+    with pytest.raises(RuntimeError, match="inconsistent with the library"):
         torch.library.Library("aten", "IMPL", "CPU").impl("sum", torch.sum, "Conjugate")
+    with pytest.raises(ValueError, match="Unsupported kind: XX"):
+        torch.library.Library("mine", "XX")
+
+
+@pytest.mark.parametrize("key", ["Nonsense", "cpu", "CPU:0", "SparseAutogradCPU"])
+def test_unknown_dispatch_keys_are_refused(ns, key):
+    library = torch.library.Library(ns, "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match=f"could not parse dispatch key: {key}"):
+        library.impl("twice", lambda x: x, key)
+    with pytest.raises(RuntimeError, match=f"could not parse dispatch key: {key}"):
+        torch.library.Library(ns, "IMPL", key)
+
+
+@pytest.mark.parametrize(
+    "key", ["CPU", "SparseCsrCUDA", "BackendSelect", "Undefined", "AutocastXPU", ""]
+)
+def test_known_dispatch_keys_are_taken(ns, key):
+    library = torch.library.Library(ns, "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x, key)
+
+
+@pytest.mark.parametrize(
+    "place, message",
+    [
+        ("nonsense", "at start of device string: nonsense"),
+        ("cpu:0", "not have a device index; got cpu:0"),
+    ],
+)
+def test_unknown_device_types_are_refused(ns, place, message):
+    torch.library.define(f"{ns}::twice", "(Tensor x) -> Tensor")
+    for register in (torch.library.impl, torch.library.register_kernel):
+        with pytest.raises(RuntimeError, match=message):
+            register(f"{ns}::twice", ("cuda", place))(lambda x: x)
+    with pytest.raises(RuntimeError, match=message):
+        torch.library.custom_op(f"{ns}::more", sine(ns), mutates_args=(), device_types=place)
+
+
+def test_a_namespace_is_there_before_its_operators(ns):
+    space = getattr(torch.ops, ns)
+    assert not hasattr(space, "twice") and space.__name__ == f"torch.ops.{ns}"
+    assert repr(space) == f"<module 'torch.ops.{ns}' from 'torch.ops'>"
+    torch.library.define(f"{ns}::twice", "(Tensor x) -> Tensor")
+    assert str(space.twice) == f"{ns}.twice" and dir(space) == ["twice"]
+    assert not hasattr(torch.ops, "__absent__")

@@ -496,6 +496,48 @@ def test_what_is_no_sequence_and_a_class_method_of_a_mode_are_refused():
         Mode().__enter__()
 
 
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda x: x.size(), "size"),
+        (lambda x: x.dim(), "dim"),
+        (lambda x: x.stride(), "stride"),
+        (lambda x: x.is_contiguous(), "is_contiguous"),
+        (lambda x: x.tolist(), "tolist"),
+        (lambda x: x.requires_grad_(), "requires_grad_"),
+        (lambda x: len(x), "__len__"),
+        (lambda x: repr(x), "__repr__"),
+        (lambda x: x.shape, "shape.__get__"),
+        (lambda x: torch.Tensor.size(x), "size"),
+        (lambda x: x.sum(), "sum"),
+    ],
+)
+def test_nested_modes_are_asked_from_the_inside(call, name):
+    calls = []
+
+    class Mode(overrides.TorchFunctionMode):
+        def __init__(self, name):
+            self.name = name
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            calls.append((self.name, overrides.resolve_name(func)))
+            return func(*args, **(kwargs or {}))
+
+    class Passes(overrides.BaseTorchFunctionMode):
+        pass
+
+    x, size = torch.ones(2, 2), torch.Tensor.size
+    with Mode("outer"), Passes(), Mode("inner"):
+        assert torch.Tensor.size is size
+        call(x)
+    names = ("torch.", "torch.Tensor.") if name == "sum" else ("torch.Tensor.",)
+    assert [who for who, _ in calls] == ["inner", "outer"]
+    assert {what for _, what in calls} <= {space + name for space in names}
+    del calls[:]
+    call(x)
+    assert not calls and torch.Tensor.size.__kwdefaults__ is None
+
+
 @pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter])
 def test_a_mode_sees_what_a_program_reads_and_writes(kind):
     calls = []

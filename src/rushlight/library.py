@@ -282,7 +282,8 @@ class CustomOpDef:
 def _listed(device_types: Any) -> list[str]:
     if device_types is None:
         return [""]
-    return [device_types] if isinstance(device_types, str) else list(device_types)
+    found = [device_types] if isinstance(device_types, str) else device_types
+    return [kernels.checked_place(each) for each in found]
 
 
 def _leaves(obj: Any) -> Iterable[Tensor]:
@@ -396,9 +397,10 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
-            raise ValueError("Unsupported kind: ", kind)
+            raise ValueError(f"Unsupported kind: {kind}")
         if ns in ("prim", "prims") and kind != "IMPL":
             raise ValueError(f"{ns} is a reserved namespace: declare operators in another one")
+        kernels.check_key(dispatch_key)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
@@ -421,9 +423,9 @@ class Library:
             raise RuntimeError(f"{name}: the operator name does not match namespace {self.ns}")
         if self.dispatch_key and dispatch_key not in ("", self.dispatch_key):
             raise RuntimeError(
-                f"{name}: the dispatch key {dispatch_key} is inconsistent with the dispatch key {self.dispatch_key} of "
-                "the library"
+                f"{name}: the dispatch key {dispatch_key} is inconsistent with the library's, {self.dispatch_key}"
             )
+        kernels.check_key(dispatch_key)
         key, short = dispatch_key or self.dispatch_key, name.rpartition("::")[2]
         if self.ns == "aten":
             weakref.finalize(self, kernels.replace(short.partition(".")[0], fn, key))
@@ -457,7 +459,7 @@ def _implement(name: str, fn: Callable, keys: Any) -> None:
         elif kind == "autocastcpu":
             operator._autocast["cpu"] = fn
         else:  # kernels for other keys are never asked
-            operator.register_kernel(None if kind.startswith("composite") else kind, fn)
+            operator._kernels["" if kind.startswith("composite") else kind] = fn
             operator._composite = kind == "compositeimplicitautograd"
 
 
@@ -578,22 +580,20 @@ wrap_triton = triton_op
 
 
 class Namespace:
-    """`torch.ops.mylib`: the operators declared under `mylib::`."""
+    """`torch.ops.mylib`: the operators declared under `mylib::`, by now or later."""
 
     def __init__(self, name: str) -> None:
-        self.__name__ = name
+        self.name, self.__name__ = name, f"torch.ops.{name}"
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        found = OPERATORS.get(f"{self.__name__}::{name}")
+        found = OPERATORS.get(f"{self.name}::{name}")
         if found is None:
-            raise AttributeError(
-                f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'"
-            )
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         return found._opoverload.overloadpacket
 
     def __dir__(self) -> list[str]:
-        start = self.__name__ + "::"
+        start = self.name + "::"
         return [name.removeprefix(start) for name in OPERATORS if name.startswith(start)]
 
     def __repr__(self) -> str:
-        return f"torch.ops.{self.__name__}"
+        return f"<module '{self.__name__}' from 'torch.ops'>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.state import count_mode, thread
+from rushlight.core.device import device
 from rushlight.dispatch import aten_calls, general
 from rushlight.dispatch.interpreters import INTERPRETERS
 from rushlight.dispatch.overrides import NOTHING
@@ -16,6 +17,30 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 REPLACED: dict[str, Callable] = {}  # PyTorch's name of an operator -> the kernel
+
+_BACKENDS = "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA Meta PrivateUse1 PrivateUse2 PrivateUse3".split()
+_KINDS = ("", "Autograd", "Autocast", "Quantized", "Sparse", "SparseCsr", "NestedTensor")
+KEYS = frozenset(kind + backend for kind in _KINDS for backend in _BACKENDS) | frozenset(
+    "Undefined CompositeExplicitAutograd CompositeExplicitAutogradNonFunctional CompositeImplicitAutograd "
+    "CompositeImplicitAutogradNestedTensor Autograd AutogradOther AutogradNestedTensor AutogradFunctionality "
+    "ADInplaceOrView BackendSelect Conjugate Dense FPGA FuncTorchBatched FuncTorchBatchedDecomposition "
+    "FuncTorchDynamicLayerBackMode FuncTorchDynamicLayerFrontMode FuncTorchGradWrapper FuncTorchVmapMode Functionalize "
+    "Metal MkldnnCPU Negative NestedTensor PreDispatch Python PythonDispatcher PythonTLSSnapshot Quantized Sparse SparseCsr "
+    "Vulkan ZeroTensor".split()
+)
+
+
+def check_key(name: str) -> None:
+    """RuntimeError for a word that is no dispatch key of PyTorch's; "" is none."""
+    if name and name not in KEYS:
+        raise RuntimeError(f"could not parse dispatch key: {name}")
+
+
+def checked_place(name: str) -> str:
+    """A device type, a dispatch key or "default"; RuntimeError for other words."""
+    if name not in KEYS and name != "default" and device(name).index is not None:
+        raise RuntimeError(f"Expected device_type string to not have a device index; got {name}")
+    return name
 
 
 def replace(name: str, kernel: Callable, key: str) -> Callable:

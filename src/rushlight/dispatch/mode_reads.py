@@ -1,10 +1,11 @@
 """What a `TorchFunctionMode` sees beside operators: the attributes and methods of plain tensors that a program uses.
 
 Note [Reads in modes]
-Operators ask modes themselves. That a program reads `x.shape`, sets `x.grad` or calls `x.numpy()` is seen by
-other getters in the properties of `Tensor`, by its `__getattribute__` and by Python's own methods, which are there only while a mode
-of a program is on: without one, nothing is asked. What this package itself reads is no business of the mode. Where
-modes are nested, the inner one alone sees methods: a function of the class, which it calls, does not ask.
+Operators ask modes themselves. That a program reads `x.shape`, sets `x.grad` or calls `x.numpy()` is seen by other getters in
+the properties of `Tensor`, by other code in those of its methods that are no operators, and by its `__getattribute__`. They are there
+only while a mode of a program is on: without one, nothing is asked. The functions stay the same objects, so that a mode finds
+`torch.Tensor.size` in its tables, and an outer mode is asked when the inner one calls it. What this package itself reads is no
+business of the mode.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from rushlight.autograd.state import thread
@@ -21,10 +23,24 @@ from rushlight.dispatch import methods, overrides
 from rushlight.dispatch.overrides import NOTHING
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+MODES = PACKAGE + "overrides.py"  # a mode there calls functions as one of a program does
 _lock = threading.Lock()
 _modes = 0  # how many modes of programs are on, in all threads
-_before: dict[str, Any] = {}  # what of `Tensor` the entries of HOOKS stand before
+_bare: dict[
+    FunctionType, FunctionType
+] = {}  # methods of `Tensor` that ask -> the same, with their own code
 _accessors: dict[property, tuple] = {}  # their functions, and those that stand before them
+
+
+# The methods that are no operators: these ask themselves.
+OWN = [
+    name
+    for name, held in vars(Tensor).items()
+    if isinstance(held, FunctionType)
+    and held.__module__.startswith(("rushlight.core.", "rushlight.autograd."))
+    and (name[0] != "_" or name in overrides.PYTHON_METHODS)
+    and name not in overrides.NOT_ASKED
+]
 
 
 def is_own(mode: Any) -> bool:
@@ -63,27 +79,48 @@ def _put_on() -> None:
                 )
                 _accessors[held] = functions, asking
             property.__init__(held, *asking, held.__doc__)
-    _before.update({name: vars(Tensor).get(name) for name in HOOKS})
-    for name, hook in HOOKS.items():
-        setattr(Tensor, name, hook)
+    for name in OWN:
+        _let_ask(vars(Tensor)[name])
+    Tensor.__getattribute__ = _read  # type: ignore[method-assign, assignment]
 
 
 def _take_off() -> None:
     for held, (functions, asking) in _accessors.items():
         if held.fget is asking[0]:  # it may have become native meanwhile
             property.__init__(held, *functions, held.__doc__)
-    for name, value in _before.items():
-        if value is None:
-            delattr(Tensor, name)
-        else:
-            setattr(Tensor, name, value)
+    for function, bare in _bare.items():
+        _copy_code(bare, function)
+    _bare.clear()
+    del Tensor.__getattribute__
 
 
-def _asks() -> bool:
-    """Whether a mode is to be asked about what the caller's caller does."""
+def _copy_code(source: FunctionType, target: FunctionType) -> None:
+    target.__code__, target.__defaults__ = source.__code__, source.__defaults__
+    target.__kwdefaults__ = source.__kwdefaults__
+
+
+def _let_ask(method: FunctionType) -> None:
+    """Give a method code that asks first."""
+    bare = _bare[method] = FunctionType(method.__code__, method.__globals__, method.__name__)
+    _copy_code(method, bare)
+
+    def asking(args: tuple, kwargs: dict) -> Any:
+        got = overrides.call_overrides(method, args, kwargs) if _asks(3) else NOTHING
+        return bare(*args, **kwargs) if got is NOTHING else got
+
+    def called(*args: Any, _asking: Callable, **kwargs: Any) -> Any:
+        return _asking(args, kwargs)
+
+    called.__kwdefaults__ = {"_asking": asking}
+    _copy_code(called, method)  # type: ignore[arg-type]
+
+
+def _asks(depth: int = 2) -> bool:
+    """Whether a mode is to be asked about what a caller does, the caller's caller or one further up."""
     if not thread.function_modes or thread.function_disabled or is_own(thread.function_modes[-1]):
         return False
-    return not sys._getframe(2).f_code.co_filename.startswith((PACKAGE, "<rushlight"))
+    file = sys._getframe(depth).f_code.co_filename
+    return file == MODES or not file.startswith((PACKAGE, "<rushlight"))
 
 
 def _asking(function: Callable, public: Callable) -> Callable:
@@ -105,18 +142,3 @@ def _read(self: Any, name: str) -> Any:
         if name[0] != "_" and hasattr(found, "__get__"):
             return overrides.AskedMethod(name).__get__(self)
     return object.__getattribute__(self, name)
-
-
-def _hook_of(name: str) -> Callable:
-    def hook(self: Any, *args: Any, **kwargs: Any) -> Any:
-        method = _before[name]
-        got = overrides.call_overrides(method, (self, *args), kwargs) if _asks() else NOTHING
-        return method(self, *args, **kwargs) if got is NOTHING else got
-
-    return hook
-
-
-HOOKS: dict[str, Callable] = {
-    "__getattribute__": _read,
-    **{name: _hook_of(name) for name in sorted(overrides.PYTHON_METHODS & vars(Tensor).keys())},
-}

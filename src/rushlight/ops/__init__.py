@@ -8,27 +8,22 @@ To programs it is `torch.ops`, where PyTorch keeps operators by their inner name
 
 from __future__ import annotations
 
-import sys
+import importlib
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
+    from importlib.util import find_spec
+
     if name in ("aten", "prims", "prim", "rushlight"):
         from rushlight.dispatch.overloads import Operators
 
-        globals()[name] = found = Operators(name)
-        return found
-    if name == "higher_order":
-        import importlib
-
-        globals()[name] = found = importlib.import_module("rushlight._higher_order_ops.operators")
-        return found
-    own = sys.modules.get(
-        "rushlight.library"
-    )  # operators of the program; loaded where there are some
-    if own is not None and any(each.startswith(f"{name}::") for each in own.OPERATORS):
-        globals()[name] = found = own.Namespace(name)
-        return found
-    raise AttributeError(
-        f"module 'torch.ops' has no attribute {name!r}: only aten and what torch.library declares are here"
-    )
+        found: Any = Operators(name)
+    elif name == "higher_order":
+        found = importlib.import_module("rushlight._higher_order_ops.operators")
+    elif name.startswith("__") or find_spec(f"{__name__}.{name}"):  # a folder of operators
+        raise AttributeError(f"module 'torch.ops' has no attribute {name!r}")
+    else:  # operators of the program, which may be declared later
+        found = importlib.import_module("rushlight.library").Namespace(name)
+    globals()[name] = found
+    return found
