@@ -120,7 +120,7 @@ class Batch(Lifted):
             self.value.fill_(b.item() if isinstance(b, np.ndarray) else b)
             return
         if b.has and not self.has:
-            raise unmapped_write("inplace arithmetic", "other")
+            raise unmapped_write("inplace arithmetic")
         value = b.value
         if self.has and not b.has and self.ndim == b.ndim:
             value = value.unsqueeze(0)
@@ -206,9 +206,7 @@ class Batch(Lifted):
     def refuse_write(cls, name: str, v: Any) -> None:
         """RuntimeError where `v`, which would be written into a tensor from outside, has a batch."""
         if any_mapped(v):
-            raise unmapped_write(
-                "inplace arithmetic" if name == "copy_" else f"aten::{name}", "other"
-            )
+            raise unmapped_write("inplace arithmetic" if name == "copy_" else f"aten::{name}")
 
     def forward(self, op: Op, named: dict[str, Any], keep: bool) -> Any:
         return Batched(op, named, self.level).forward(keep)
@@ -496,9 +494,9 @@ def any_mapped(v: Any) -> bool:
     return v.__class__ in (list, tuple) and any(map(any_mapped, v))
 
 
-def unmapped_write(name: str, p: str) -> RuntimeError:
+def unmapped_write(name: str) -> RuntimeError:
     return RuntimeError(
-        f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `{p}` in extra_args that has "
-        f"more elements than `self`. This happened due to `{p}` being vmapped over but `self` not being vmapped over in "
+        f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+        f"more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in "
         f"a vmap. Please try to use out-of-place operators instead of {name}."
     )

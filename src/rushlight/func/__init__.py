@@ -312,19 +312,13 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return (released, vjp_fn, aux) if has_aux else (released, vjp_fn)
 
 
-def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = False) -> tuple:
-    """(func(*primals), a function from tangents to the Jacobian's product with them, aux)."""
+def _linearized(func: Callable, primals: tuple) -> tuple:
+    """(func(*primals), a function from tangents to the Jacobian's product with them)."""
     inner: list[Tensor] = []
     with torch.enable_grad(), _Differentiating("jvp, jacfwd", inner):
         made = _fresh(primals)
         inner += _tensors(made)
-        value, aux = _with_aux(_called(func, made), has_aux, "jvp")
-        outputs, spec = tree_flatten(value)
-        if strict and not all(o.requires_grad for o in outputs):
-            raise RuntimeError(
-                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
-                "is not allowed with strict=True."
-            )
+        outputs, spec = tree_flatten(_called(func, made))
         us = [at_innermost(torch.ones_like(o))._set_requires_grad(True) for o in outputs]
         gradients = _tensors(_gradients(outputs, made, us, True))
         inner += us
@@ -335,7 +329,7 @@ def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = Fa
             found = _gradients(gradients, us, _tensors(tangents), wanted)
         return _released(tree_unflatten(found, spec), inner, wanted)
 
-    return _released(tree_unflatten(outputs, spec), inner), jvp_fn, aux
+    return _released(tree_unflatten(outputs, spec), inner), jvp_fn
 
 
 def jvp(
@@ -546,7 +540,7 @@ def linearize(func: Callable, *primals: Any) -> tuple:
 
     What the function saves, it computes once: the product is that of the gradients by what they are taken for.
     """
-    value, product, _ = _linearized(func, primals, False)
+    value, product = _linearized(func, primals)
     given, form = tree_flatten(primals)
 
     def jvp_fn(*tangents: Any) -> Any:

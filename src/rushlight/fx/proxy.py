@@ -121,7 +121,7 @@ class TracerBase:
     ) -> Node:  # fmt: skip
         """Add a node to the graph; subclasses look at or change what is recorded."""
         if kind == "call_function" and self.check_mutable_operations:
-            _check_not_mutable(target, args, kwargs)
+            _check_not_mutable(target, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         if getattr(self, "node_name_to_scope", None) is not None:
             self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
@@ -211,7 +211,7 @@ _PLAIN = (str, int, float, bool, complex, Tensor, rushlight.dtype, rushlight.dev
           rushlight.layout, rushlight.memory_format, np.dtype)  # fmt: skip
 
 
-def _check_not_mutable(target: Any, args: tuple, kwargs: dict) -> None:
+def _check_not_mutable(target: Any, kwargs: dict) -> None:
     name = getattr(target, "__name__", "")
     if not getattr(target, "__module__", "").startswith(("rushlight", "torch")):
         return

@@ -57,7 +57,7 @@ def index_layout(a: np.ndarray, key: tuple, r: np.ndarray) -> np.ndarray:
     )
     arrays = [k for k in key if k.__class__ is not slice]
     n = max(k.ndim for k in arrays)
-    first = place_of_index(a.ndim, key)
+    first = place_of_index(key)
     rest = [s for d, s in enumerate(a.strides) if d >= len(key) or key[d].__class__ is slice]
     source = (*rest[:first], *(0,) * n, *rest[first:])
     operands = [(r.shape, source)]
@@ -99,7 +99,7 @@ def index_rows(shape: tuple, key: tuple) -> tuple[np.ndarray, tuple, tuple]:
     return np.asarray(rows), (*at, *others), tuple(shape[i] for i in others)
 
 
-def place_of_index(ndim: int, key: tuple) -> int:
+def place_of_index(key: tuple) -> int:
     """Where the dimensions of the index arrays go in the result: in place if adjacent, else first."""
     at, d = [], 0
     for k in key:
@@ -209,7 +209,7 @@ def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     from rushlight._backends import cpu as xp
 
     rows, order, rest = index_rows(z.shape, key)
-    at = place_of_index(z.ndim, key)
+    at = place_of_index(key)
     whole = z.transpose(order)
     shape = whole.shape
     n = len(shape) - len(rest)
@@ -286,7 +286,7 @@ def as_strided_gradient(a: np.ndarray, source: tuple, target: tuple, mean: str) 
 # -- one index per element, along a dimension ------------------------------------------------------
 
 
-def gather_key(shape: tuple, index: np.ndarray, dim: int) -> tuple:
+def gather_key(index: np.ndarray, dim: int) -> tuple:
     """The key that reads, for each element of `index`, the place it names along `dim`."""
     n = index.ndim
     key: list = []
@@ -310,7 +310,7 @@ def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
     if out_of_range(index, a.shape[dim]) is not None:
         return None
-    r = a[gather_key(a.shape, index, dim)]
+    r = a[gather_key(index, dim)]
     return r if r.flags.c_contiguous else r.copy(order="C")
 
 
@@ -382,7 +382,7 @@ def scatter_reduce(
     False: without what stood there. False, and nothing is written, where an index is out of range."""
     if out_of_range(index, z.shape[dim]) is not None:
         return False
-    key = gather_key(z.shape, index, dim)
+    key = gather_key(index, dim)
     with np.errstate(all="ignore"):
         reduce_places(z, key, values, reduce, include, True)
     return True
@@ -396,7 +396,7 @@ def reduce_slices(
     if out_of_range(index, z.shape[axis]) is not None:
         return False
     each = index.reshape((1,) * axis + (-1,) + (1,) * (values.ndim - axis - 1))
-    key = gather_key(z.shape, np.broadcast_to(each, values.shape), axis)
+    key = gather_key(np.broadcast_to(each, values.shape), axis)
     with np.errstate(all="ignore"):
         reduce_at(z, key, values, reduce, include)
     return True
@@ -405,7 +405,7 @@ def reduce_slices(
 def gather_gradient(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape` with `values` added where `index` says along `dim`."""
     z = np.zeros(shape, values.dtype)
-    key = gather_key(shape, index, dim)
+    key = gather_key(index, dim)
     if index.ndim and index.shape[dim] == 1:  # no place twice
         z[key] = values
     elif values.size:
@@ -420,7 +420,7 @@ def scatter(
     nothing is written, where an index is out of range."""
     if out_of_range(index, z.shape[dim]) is not None:
         return False
-    key = gather_key(z.shape, index, dim)
+    key = gather_key(index, dim)
     if add:
         with np.errstate(all="ignore"):
             reduce_places(z, key, np.broadcast_to(values, index.shape), "sum", True, True)

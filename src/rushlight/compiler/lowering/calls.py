@@ -423,7 +423,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
         promoted(op, named)
     elif not all(isinstance(n, Node) or n is None for i in op.inputs for n in listed(named[i])):
         return None
-    forward = forward_of(op, named)
+    forward = forward_of(op)
     n = len(op.outputs) if type(op.outputs) is tuple else 1
     first_kernel = getattr(xp, op.first) if op.first else None
 
@@ -498,7 +498,7 @@ def is_pure(op: registry.Op) -> bool:
     return "rng" not in op.declared.__code__.co_names and "dropout" not in op.path
 
 
-def forward_of(op: registry.Op, named: dict) -> Callable:
+def forward_of(op: registry.Op) -> Callable:
     """The forward as a function of a back end and the values of all parameters."""
     if op.has_body:
         n = op.n_positional

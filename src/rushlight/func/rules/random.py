@@ -102,7 +102,7 @@ def in_place(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
         same_of_parameters(func.__name__)
     if parameters:
         if batch_in(x, level) is None:
-            raise unmapped_write(f"aten::{func.__name__}", "other")
+            raise unmapped_write(f"aten::{func.__name__}")
 
         def given(t: Any) -> Any:
             value = batch_in(t, level)

@@ -93,5 +93,3 @@ def examples(b: Batched) -> Any:
         return parted(got, b.size)
     return [None if r is None else parted(r, b.size) for r in got]
 
-
-for_paths = RULES.update

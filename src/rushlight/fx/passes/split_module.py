@@ -75,7 +75,7 @@ def split_module(
             keep_original_node_name,
             keep_original_input_name,
         )
-    return _assemble(m, root_m, [partitions[name] for name in order], qualname_map)
+    return _assemble(m, root_m, [partitions[name] for name in order])
 
 
 def _note_use(
@@ -138,9 +138,7 @@ def _fill(
         graph.output(())
 
 
-def _assemble(
-    m: GraphModule, root: Module, partitions: list[Partition], qualname_map: dict[str, str] | None
-) -> GraphModule:
+def _assemble(m: GraphModule, root: Module, partitions: list[Partition]) -> GraphModule:
     """The graph that calls the partitions."""
     graph, values = Graph(), {}
     attributes: dict[str, Any] = {}

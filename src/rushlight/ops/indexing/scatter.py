@@ -125,7 +125,7 @@ def write_scatter_combine(xp, a: Any, dim: int, index: Any, src: Any, reduce: st
         d = check_scatter("scatter", a, dim, index)
         values = xp.broadcast_to(xp.from_numpy(fill_number(src, a)), as_vector(index).shape)
     if index.size:
-        key = xp.gather_key(a.shape, as_vector(index), d)
+        key = xp.gather_key(as_vector(index), d)
         xp.reduce_at(as_vector(a), key, values, "sum" if reduce == "add" else "prod", True)
 
 

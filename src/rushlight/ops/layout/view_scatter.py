@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SELECT, SLICE = OPS["select"], OPS["aten.slice"]
 
 
-def into_view(xp: Any, r: Any, src: Any, into: Any, name: str) -> Any:
+def into_view(r: Any, src: Any, into: Any, name: str) -> Any:
     """Write `src` into the view `into` of the copy `r`; RuntimeError unless the shapes agree."""
     if into.shape != src.shape:
         raise RuntimeError(
@@ -53,7 +53,7 @@ def copied_whole(xp: Any, a: Any) -> Any:
 def select_scatter(xp, input: Array, src: Array, dim: int, index: int):
     """A copy of `input` with `src` as its slice `index` of dimension `dim`."""
     r = copied_whole(xp, input)
-    return into_view(xp, r, src, SELECT.declared(xp, r, dim, index), "select_scatter")
+    return into_view(r, src, SELECT.declared(xp, r, dim, index), "select_scatter")
 
 
 select_scatter.grad(
@@ -68,7 +68,7 @@ def slice_scatter(
 ):
     """A copy of `input` with `src` as its part `start:end:step` of dimension `dim`."""
     r = copied_whole(xp, input)
-    return into_view(xp, r, src, SLICE.declared(xp, r, dim, start, end, step), "slice_scatter")
+    return into_view(r, src, SLICE.declared(xp, r, dim, start, end, step), "slice_scatter")
 
 
 slice_scatter.grad(
@@ -83,7 +83,7 @@ slice_scatter.grad(
 def diagonal_scatter(xp, input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """A copy of `input` with `src` as its diagonal."""
     r = copied_whole(xp, input)
-    return into_view(xp, r, src, DIAGONAL.declared(xp, r, offset, dim1, dim2), "diagonal_scatter")
+    return into_view(r, src, DIAGONAL.declared(xp, r, offset, dim1, dim2), "diagonal_scatter")
 
 
 diagonal_scatter.grad(

@@ -38,9 +38,9 @@ def model(
     return build
 
 
-def make_divisible(value: float, divisor: int, least: int | None = None) -> int:
-    """The multiple of `divisor` nearest to `value`, at least `least` and not more than 10 % below `value`."""
-    new = max(least or divisor, int(value + divisor / 2) // divisor * divisor)
+def make_divisible(value: float, divisor: int) -> int:
+    """The multiple of `divisor` nearest to `value`, at least `divisor` and not more than 10 % below `value`."""
+    new = max(divisor, int(value + divisor / 2) // divisor * divisor)
     return new + divisor if new < 0.9 * value else new
 
 
