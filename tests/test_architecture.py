@@ -334,6 +334,16 @@ def test_every_public_name_exists_and_is_documented():
     assert not silent, f"without a docstring: {silent}"
 
 
+def test_every_attribute_of_tensor_is_documented():
+    silent = [
+        name
+        for name, value in vars(rushlight.Tensor).items()
+        if not name.startswith("_") and (isinstance(value, property) or callable(value))
+        if not inspect.getdoc(value)
+    ]
+    assert silent == []
+
+
 def ops():
     try:
         from rushlight.dispatch.registry import OPS

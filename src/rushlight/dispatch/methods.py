@@ -41,6 +41,45 @@ PROPERTIES = {
     "T": "Tensor.numpy_T", "mT": "Tensor.matrix_T", "H": "Tensor.matrix_H", "mH": "Tensor.matrices_H",
     "real": "real", "imag": "imag",
 }  # fmt: skip
+# Docstrings of the attributes of `Tensor`, and of its short methods.
+DOCUMENTATION = {
+    "H": "A matrix conjugated and transposed, as a view; RuntimeError unless the tensor has 0 or 2 dimensions.",
+    "T": "The tensor with its dimensions in reverse order, as a view. For batches of matrices use `mT`.",
+    "device": "The device that holds the elements.",
+    "dtype": "The type of the elements.",
+    "grad": "The gradient that `backward` has added up for this leaf, or None.",
+    "grad_fn": "The node of the graph that computed this tensor; None for a leaf.",
+    "imag": "The imaginary parts, as a view; RuntimeError for a real tensor.",
+    "is_complex": "Whether the dtype is complex.",
+    "is_conj": "Whether the memory holds the conjugates of the values.",
+    "is_cpu": "Whether the tensor is on the CPU.",
+    "is_floating_point": "Whether the dtype is a real floating dtype.",
+    "is_leaf": "Whether no recorded operation made this tensor: `backward` fills `grad` of leaves.",
+    "is_meta": "Whether the tensor is on the device `meta`: it has a shape and a dtype, and no elements.",
+    "is_mkldnn": "False: there is no layout of oneDNN.",
+    "is_neg": "Whether the memory holds the negatives of the values.",
+    "is_nested": "Whether this is a nested tensor.",
+    "is_pinned": "False: no memory is pinned.",
+    "is_quantized": "False: there are no quantized tensors.",
+    "is_shared": "Whether other processes can share the memory.",
+    "is_signed": "Whether the dtype holds negative numbers.",
+    "is_sparse": "Whether the layout is `torch.sparse_coo`.",
+    "is_sparse_csr": "Whether the layout is `torch.sparse_csr`.",
+    "itemsize": "The number of bytes of an element.",
+    "layout": "How the elements are stored: `torch.strided`, or one of the sparse layouts.",
+    "mH": "The matrices in the last two dimensions, conjugated and transposed, as a view.",
+    "mT": "The matrices in the last two dimensions, transposed, as a view.",
+    "name": "None: tensors have no names.",
+    "nbytes": "The number of bytes of all elements.",
+    "ndim": "The number of dimensions.",
+    "output_nr": "Which output of `grad_fn` this tensor is.",
+    "real": "The real parts, as a view; a real tensor itself.",
+    "requires_grad": "Whether operations on this tensor are recorded, so that `backward` reaches it.",
+    "shape": "The number of elements along each dimension, as a `torch.Size`.",
+} | {
+    f"is_{name}": "False: there is no device of this type."
+    for name in ("cuda", "hpu", "ipu", "mps", "mtia", "vulkan", "xla", "xpu")
+}
 
 
 def load(path: str) -> Any:
@@ -160,7 +199,7 @@ def lazy_property(name: str, path: str) -> property:
     def get(self: Tensor) -> Tensor:
         found = function(path)
         held = vars(Tensor)[name]  # stays the object that `Tensor.T` is
-        property.__init__(held, found, setter)
+        property.__init__(held, found, setter, None, held.__doc__)
         setattr(Tensor, name, held)
         return found(self)
 
@@ -223,6 +262,8 @@ def attach() -> None:
     for name, path in PROPERTIES.items():
         if path in names:
             setattr(Tensor, name, lazy_property(name, path))
+    for name, text in DOCUMENTATION.items():
+        vars(Tensor)[name].__doc__ = text
     for name in getattr(index, "ABSENT", "").split():
         setattr(Tensor, name, Absent(name))
     Tensor.__dir__ = attribute_names  # type: ignore[method-assign, assignment] # of a class, on purpose

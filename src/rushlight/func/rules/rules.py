@@ -92,4 +92,3 @@ def examples(b: Batched) -> Any:
     if isinstance(got, Tensor):
         return parted(got, b.size)
     return [None if r is None else parted(r, b.size) for r in got]
-

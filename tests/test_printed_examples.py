@@ -1,6 +1,6 @@
-"""The examples of the study notes this system was described by: each runs and prints what the notes print.
+"""Short programs of an introduction to PyTorch: what they print, from the first tensor to a custom autograd function.
 
-One test for each section of the notes; numbers drawn at random there are checked for shape and range.
+Numbers that are drawn at random are checked for shape and range.
 """
 
 from __future__ import annotations
