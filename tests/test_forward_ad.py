@@ -258,3 +258,79 @@ def test_writes_to_as_strided_reach_the_tangent_of_its_base():
     out, tangent = torch.func.jvp(write, (x,), (t,))
     assert torch.equal(out, x * factors)
     assert torch.equal(tangent, t * factors)
+
+
+def test_a_dual_of_a_dual_and_into_out_is_refused():
+    one = torch.ones(2)
+    with fwAD.dual_level():
+        x = fwAD.make_dual(one, one)
+        with pytest.raises(RuntimeError, match="already has a forward gradient at the same level"):
+            fwAD.make_dual(x, one)
+        with pytest.raises(RuntimeError, match="itself has a forward gradient at the same level"):
+            fwAD.make_dual(one, x)
+        with pytest.raises(NotImplementedError, match="with add_out .* it is an out= function"):
+            torch.add(x, x, out=torch.ones(2))
+        with pytest.raises(TypeError, match="must be Tensor, not float"):
+            fwAD.unpack_dual(1.0)
+
+
+COMPLEX = torch.arange(2.0).to(torch.complex64)
+
+
+@pytest.mark.parametrize(
+    "primal, tangent, kept",
+    [
+        (torch.ones(2, 3), torch.rand(2, 3), True),
+        (torch.ones(5)[1:], torch.rand(5)[1:], True),
+        (COMPLEX.conj(), COMPLEX.conj(), True),
+        (torch.ones(3, 1), torch.rand(1, 3).t(), True),
+        (torch.ones(2, 3), torch.rand(3, 2).t(), False),
+        (torch.ones(3, 2).t(), torch.rand(2, 3), False),
+        (torch.ones(5)[:4], torch.rand(4), False),
+        (torch.ones(4), torch.rand(5)[:4], False),
+        (torch.ones(5)[1:], torch.rand(5)[:4], False),
+        (torch.ones(2, 3), torch.rand(3).expand(2, 3), False),
+        (COMPLEX.conj(), COMPLEX, False),
+        (COMPLEX, COMPLEX.conj(), False),
+    ],
+)
+def test_a_tangent_in_another_layout_is_copied(primal, tangent, kept):
+    with fwAD.dual_level():
+        got = fwAD.unpack_dual(fwAD.make_dual(primal, tangent)).tangent
+    assert (got.data_ptr() == tangent.data_ptr()) is kept and torch.equal(got, tangent)
+    assert kept or got.stride() == primal.stride()
+    assert got.storage_offset() == primal.storage_offset()
+    assert got.untyped_storage().nbytes() == primal.untyped_storage().nbytes()
+    assert got.is_conj() == primal.is_conj()
+
+
+def test_a_copied_tangent_is_seen_through_the_same_views_and_has_its_history():
+    tangent = torch.rand(4, requires_grad=True)
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.ones(5)[:4], tangent)
+        wide = fwAD.unpack_dual(x.as_strided((5,), (1,), 0)).tangent
+    assert wide.tolist() == [*tangent.tolist(), 0.0]
+    wide.sum().backward()
+    assert tangent.grad.tolist() == [1.0] * 4
+
+
+def test_gradcheck_of_forward_mode_gives_every_input_a_tangent():
+    def product(x, y):
+        if fwAD._current_level >= 0:
+            value, tangent = fwAD.unpack_dual(y)
+            y = fwAD.make_dual(value, tangent * factor)
+        return x * y
+
+    x, y = (torch.rand(2, dtype=torch.double, requires_grad=True) for _ in range(2))
+    checks = {
+        "check_backward_ad": False,
+        "check_undefined_grad": False,
+        "check_batched_grad": False,
+    }
+    for factor in (1.0, 1.1):
+        run = lambda: torch.autograd.gradcheck(product, (x, y), check_forward_ad=True, **checks)
+        if factor == 1.0:
+            assert run()
+        else:
+            with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch"):
+                run()

@@ -15,9 +15,12 @@ from __future__ import annotations
 from types import TracebackType
 from typing import NamedTuple
 
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.state import thread
+from rushlight.core.dtypes import strided
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.dual import Dual, bare, tangent_of
+from rushlight.dispatch.overrides import is_lifted
 from rushlight.dispatch.transforms import Level, follow
 
 __all__ = [
@@ -123,15 +126,42 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     check_tangent(tensor, tangent)
     if tangent_of(tensor, _level[-1]) is not None:
         raise RuntimeError(
-            "Expected the primal to have no tangent: it is a dual of this level already"
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
+        )
+    if tangent_of(tangent, _level[-1]) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
         )
     dual = tensor.view_as(tensor)
-    dual._array = Dual(dual._array, tangent, _level[-1])
+    dual._array = Dual(dual._array, in_layout_of(tensor, tangent), _level[-1])
     return dual
+
+
+def in_layout_of(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """The tangent where its memory is laid out as that of the tensor, so that views of both are the same, else a copy that is."""
+    apart = is_lifted(tensor) or is_lifted(tangent) or tensor.layout is not strided
+    if apart or not tensor.numel():
+        return tangent
+    layouts = []
+    for t in (tensor, tangent):
+        size = t.untyped_storage().nbytes() // t.itemsize
+        steps = [step for n, step in zip(t.shape, t.stride(), strict=True) if n > 1]
+        layouts.append((steps, t.storage_offset(), size, t.is_conj(), t.is_neg()))
+    if layouts[0] == layouts[1]:
+        return tangent
+    _, offset, size, conjugate, _ = layouts[0]
+    with no_grad():
+        copy = tensor.new_zeros(size).as_strided(tensor.shape, tensor.stride(), offset)
+        copy = (copy.conj() if conjugate else copy).detach()
+    return copy.copy_(tangent)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """(value, tangent) of a tensor; the tangent is None if the tensor depends on no dual."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}"
+        )
     if not _level:
         return UnpackedDualTensor(tensor, None)
     follow((tensor,))

@@ -403,15 +403,15 @@ def one_hot(x: Tensor, at: tuple[int, ...], value: complex) -> Tensor:
 
 
 def tangents(func: Callable, inputs: tuple, at: int, tangent: Tensor) -> list[Tensor]:
-    """The tangents of all outputs, zero where there is none, when input number `at` has `tangent`."""
+    """The tangents of all outputs, zero where there is none, when input number `at` has `tangent`, and the others zeros."""
     with forward_ad.dual_level():
         given = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
-        given[at] = forward_ad.make_dual(given[at], tangent)
+        for i, x in enumerate(inputs):
+            if i == at or isinstance(x, Tensor) and x.requires_grad:
+                own = tangent if i == at else torch.zeros_like(given[i])
+                given[i] = forward_ad.make_dual(given[i], own)
         found = [forward_ad.unpack_dual(o) for o in outputs_of(func, tuple(given))]
-        return [
-            torch.zeros_like(primal) if tangent is None else tangent.detach()
-            for primal, tangent in found
-        ]
+        return [torch.zeros_like(p) if t is None else t.detach() for p, t in found]
 
 
 # -- further conditions

@@ -174,9 +174,8 @@ class Dual(Lifted):
         if call.kind == "composite":
             return NOTHING
         if call.out is not None:
-            raise RuntimeError(
-                f"{op.name}(): functions with out=... arguments don't support forward AD, but one of the arguments has "
-                "a tangent. Use the form without out="
+            raise NotImplementedError(
+                f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
             )
         if call.kind == "inplace":
             return in_place(op, values)
