@@ -897,3 +897,37 @@ def split_in_comprehensions_of_numbers():
         return rows, many, [k, *[1, 2], first([k]), *rows[0]], x * k
 
     return f, [(R(3), k % 3) for k in range(10)]
+
+
+@program
+def gradients_that_are_kept_behind_other_results():
+    def f(x):
+        h = x * 2
+        z = h.sin()
+        h.retain_grad()
+        return z, h.detach(), h
+
+    return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
+@program
+def hooks_behind_a_split():
+    def f(x):
+        h = x * 2
+        z = h.sin()
+        z.detach().numpy()
+        h.register_hook(lambda g: g * 10)
+        return z
+
+    return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
+@program
+def gradients_of_tensors_with_a_history_behind_a_split():
+    def f(x):
+        h = x * 2
+        z = h.sin()
+        z.detach().numpy()
+        return torch.autograd.grad(z.sum(), h, retain_graph=True)[0], z
+
+    return f, [(R(3).requires_grad_(),) for _ in range(4)]

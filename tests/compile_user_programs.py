@@ -3,6 +3,7 @@
 # ruff: noqa: E501, E701, E702, E711, E731, E741, N805, S311, B023, SIM105, SIM117, PLW0603, PERF401, C416, C417, RET504, S102, S307
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import dataclasses
@@ -609,3 +610,46 @@ def the_cache_of_autocast_is_switched():
         return x * 2, before
 
     return f, [(R(2), on) for on in (False, True, False, False, True)]
+
+
+class Named(dict):
+    hits = 0
+
+    def __missing__(self, k):
+        return 3.0
+
+
+class Output(collections.OrderedDict):
+    def __getitem__(self, k):
+        return dict(self.items())[k] if isinstance(k, str) else (*self.values(),)[k]
+
+    def __getattr__(self, name):
+        try:
+            return dict.__getitem__(self, name)
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+@program
+def dictionaries_of_the_users_as_arguments():
+    def f(d):
+        total = sum(t.sum() for t in d.values()) + len(d) + ("b" in d) + d["none"]
+        d.hits = d.hits + 1
+        return total * d.hits, {**d}, [k for k in d], d.get("b"), {k: t + 1 for k, t in d.items()}, bool(d)
+
+    def calls():
+        for k in (2, 2, 3):
+            yield (Named(a=R(k)),)
+        yield (Named(b=R(2), a=R(2)),)
+        yield (Named(a=R(2), b=2),)
+        yield ({"a": R(2), "none": 1, "b": 3},)
+        yield (Named(),)
+        yield (Named(a=R(2)),)
+
+    return f, calls
+
+
+@program
+def outputs_as_arguments():
+    f = lambda o: (o.a * 2 + o[0] + o["a"], o[1], hasattr(o, "c"))
+    return f, [(Output(a=R(2), b=R(3)),) for _ in range(4)]

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 import compile_changing_programs  # noqa: F401
 import compile_data_programs  # noqa: F401 - more of the programs
 import compile_library_programs  # noqa: F401
+import compile_position_programs
 import compile_split_programs  # noqa: F401
 import compile_user_programs  # noqa: F401
 import rushlight as torch
@@ -98,7 +99,8 @@ AS_WRITTEN = frozenset(
     "namespaces_that_are_looked_at namespaces_behind_what_stops_a_capture numpy_use "
     "split_in_loops_over_iterators_of_others numbers_that_change_beside_arrays "
     "split_where_an_object_is_in_a_list_that_is_needed lists_that_hold_themselves results_that_hold_themselves "
-    "second_derivatives_through_parts sparse_gradients".split()
+    "second_derivatives_through_parts sparse_gradients gradients_that_are_kept_behind_other_results "
+    "hooks_behind_a_split gradients_of_tensors_with_a_history_behind_a_split".split()
 )
 
 
@@ -155,6 +157,38 @@ def test_numbers_that_change_make_few_programs():
     _, g = outcomes("counters", Compiled)
     assert len(g.programs) <= 5
     assert g.programs[0][1].summary().endswith("guards")
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_positions_that_change_make_two_programs(by_name):
+    m = compile_position_programs.Attention()
+    g, x = Compiled(m), torch.randn(1, 4)
+    with torch.no_grad():
+        wanted = [m(x, p) for p in range(8)]
+        m.k.zero_(), m.v.zero_()
+        found = [g(x, pos=p) if by_name else g(x, p) for p in range(8)]
+    torch.testing.assert_close(found, wanted)
+    assert len(g.programs) == 2
+
+
+def test_hooks_of_results_are_called_where_a_gradient_comes():
+    f, called = torch.compile(lambda x: (x * 2, x.sin())), []
+    for _ in range(3):
+        a, b = f(torch.ones(2, requires_grad=True))
+        a.register_hook(called.append)
+        b.sum().backward()
+    assert f.programs and called == []
+
+
+def test_views_that_are_made_in_inference_mode_stay_leaves():
+    def f(x):
+        with torch.inference_mode():
+            return x.view(-1)
+
+    g = torch.compile(f)
+    for _ in range(3):
+        x = torch.ones(2, 2, requires_grad=True)
+        assert (g(x).is_leaf, g(x).requires_grad) == (f(x).is_leaf, f(x).requires_grad)
 
 
 Pair = collections.namedtuple("Pair", "x y")

@@ -139,6 +139,8 @@ def run_special(
         captures[node] = gs[:] if many else gs[0]
     if hooks is not None:
         for nr, by_id in hooks.tensor_pre.items():
+            if gs[nr] is None and node.joins:
+                continue  # the node of this output would not run
             for hook in tuple(by_id.values()):
                 gs[nr] = replaced(gs[nr], hook(gs[nr]), hook)
         for nr, kept in hooks.retain.items():

@@ -181,6 +181,7 @@ class Node:
     )
     saves_result = False
     n_outputs = 1
+    joins = False  # whether it stands for several nodes, one for each output
     shown: tuple[int, ...] | None = None  # the edges that users see, in PyTorch's order; None: all
     transposed: tuple[int, ...] = ()  # of these, those that are seen through a `TBackward0`
 

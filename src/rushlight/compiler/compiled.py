@@ -5,7 +5,8 @@ Note [Sizes of arguments]
     program at once, as most functions see no more. Each further one must have come twice as often as the one before: 2, 4, 8...
     times, so that what grows by a token in each call is captured a few times and no more. A size that came WORTH times is
     captured however many there are: it has lost by then what its capture takes, about WORTH times what a program saves.
-    All other calls run as they are written.
+    All other calls run as they are written. Integers that change, and the sizes of views that follow from them, are read
+    anew in each run instead: Note [Sizes that change] in capture/sizes.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from rushlight.compiler.capture import (  # noqa: F401 - the interpreter finds t
     instructions,
     instructions_objects,
 )
-from rushlight.compiler.capture.capture import Capture, is_operator
+from rushlight.compiler.capture.bytecode import is_operator
+from rushlight.compiler.capture.capture import Capture
 from rushlight.compiler.capture.interpreter import Frame, frame_of, run
 from rushlight.compiler.capture.reads import state
 from rushlight.compiler.capture.steps import (
@@ -297,6 +299,8 @@ class Compiled:
                     c.make_plain()
                 return plain(result) if c.variables else result
         finally:
+            if c.within is not None:
+                self.root.split_no_more(c.within)
             if c.variables:
                 c.make_plain()
             self.lock.release()
@@ -362,6 +366,8 @@ def sizes_of(v: Any) -> Any:
         return tuple([sizes_of(x) for x in v.values()])
     if isinstance(v, Tensor):
         return v.shape
+    if isinstance(v, dict):
+        return tuple([sizes_of(x) for x in dict.values(v)])
     return v if kind is bool else None
 
 
@@ -370,17 +376,28 @@ def carried_out(
 ) -> Any:
     """The result of a call, whose arguments are guarded and whose operators are recorded."""
     c.guards.add(f"len(args) == {len(args)} and tuple(kwargs) == {tuple(kwargs)!r}")
-    parameters = frame.plan.code.co_varnames[
-        : f.__code__.co_argcount + f.__code__.co_kwonlyargcount
-    ]
-    names = parameters[: f.__code__.co_argcount][bound:]
-    given = [(f"args[{k}]", v, names[k : k + 1]) for k, v in enumerate(args)]
-    given += [(f"kwargs[{k!r}]", v, (k,)) for k, v in kwargs.items()]
-    for expression, v, name in given:
-        if v.__class__ in (int, float) and name and name[0] in parameters:
-            frame.fast[parameters.index(name[0])] = c.held(expression, v)
+    code = frame.plan.code
+    n = code.co_argcount + code.co_kwonlyargcount
+    positional = code.co_argcount - bound  # of the arguments
+    slots = {name: k for k, name in enumerate(code.co_varnames[:n])}
+    for k, v in enumerate(args):
+        if v.__class__ not in (int, float):
+            c.argument(f"args[{k}]", v)
+        elif k < positional:
+            frame.fast[k + bound] = c.held(f"args[{k}]", v)
         else:
+            more = frame.fast[n]  # of `*args`
+            at = k - positional
+            frame.fast[n] = *more[:at], c.held(f"args[{k}]", v), *more[at + 1 :]
+    for name, v in kwargs.items():
+        expression = f"kwargs[{name!r}]"
+        if v.__class__ not in (int, float):
             c.argument(expression, v)
+        elif name in slots:
+            frame.fast[slots[name]] = c.held(expression, v)
+        else:
+            more = frame.fast[n + bool(code.co_flags & 0x04)]  # of `**kwargs`
+            more[name] = c.held(expression, v)
     c.take_function(f)
     return recorded(c, lambda: run(frame, c))
 

@@ -47,6 +47,7 @@ class CompiledBackward(Node):
     """The node of a program's results: its backward pass is a graph, captured together with the forward."""
 
     __slots__ = ("over", "versions")
+    joins = True
     backward: Backward
     places: list[int]  # of what its graph takes, among what was saved and is given
     likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
@@ -234,6 +235,7 @@ class Program:
                 if other is not o:
                     self.guards.add(f"{place} is not {c.outside[id(o)][1]}")
         written = {v for s in self.segments for v in s.written}
+        written |= {s.source for s in recorder.steps if isinstance(s, Step) and s.kind == "writes"}
         constants = [v for v in found if v not in given and (v in written or written & {*given})]
         if constants and given:
             self.names["apart"] = Apart()
@@ -501,13 +503,15 @@ class Program:
                 code = f"{self.guards.name(t.kind)}({more}{code})"
         elif t.kind is list:
             code = f"[{', '.join(parts)}]"
+        elif t.kind is slice:
+            code = f"slice({', '.join(parts)})"
         elif t.kind is tuple:
             code = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         else:
             made = f"{self.guards.name(t.kind)}"
             inner = f"({', '.join(parts)},)" if parts else "()"
             code = f"{made}._make({inner})" if hasattr(t.kind, "_make") else f"{made}({inner})"
-        if t.kind is tuple:
+        if t.kind in (tuple, slice):
             return code
         name = self.made[id(t.origin)] = f"t{len(self.made)}"
         self.lines.append(f"{name} = {code}")

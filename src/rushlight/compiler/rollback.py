@@ -63,6 +63,9 @@ class TakesBack:
                 self.copy_memory(v)
             for g in step.drawn.values():
                 self.copy(id(g), stream_of, self.program.guards.name(g))
+        elif isinstance(step, Step) and step.kind == "writes":
+            place = ", ".join(map(self.program.expression, step.args[:2]))
+            self.copy(id(step), memory_of_part, place)
         elif isinstance(step, Step) and step.kind == "draws":
             self.copy(id(step.source), stream_of, self.program.guards.name(step.source))
         elif isinstance(step, Step) and step.kind not in ("reads", "clock"):
@@ -112,6 +115,11 @@ def memory_of(t: Tensor) -> Callable[[], None]:
         version.n = n
 
     return put_back
+
+
+def memory_of_part(t: Tensor, key: Any) -> Callable[[], None]:
+    """As `memory_of`, of the part of a tensor that an index gives, a view."""
+    return memory_of(t[key])
 
 
 def stream_of(source: Any) -> Callable[[], None]:

@@ -26,15 +26,14 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-import rushlight
 from rushlight.amp import autocast_mode
 from rushlight.autograd.state import thread
 from rushlight.compiler.capture.blocks import modes, set_modes
 from rushlight.compiler.capture.frame_layouts import Layout, alike, is_bound, reached
 from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.histories import asks_within
 from rushlight.compiler.capture.instructions import end_loop
 from rushlight.compiler.capture.interpreter import NULL, Frame, Watch, resume, sites
 from rushlight.compiler.capture.reads import CONTAINERS
@@ -48,10 +47,6 @@ if TYPE_CHECKING:
     from rushlight.compiler.capture.capture import Capture
 
 MOST_ALIKE = 8  # programs of a rest for one size of its values
-BACKWARDS = {
-    f: signature(f).parameters
-    for f in (rushlight.autograd.grad, rushlight.autograd.backward, Tensor.backward)
-}
 MOST_INTERPRETED = 16  # calls of rests without a program, of one function; and one of 64 of all
 
 
@@ -88,6 +83,18 @@ def go_on(frames: list[Frame], watch: Watch, r: Any, error: BaseException | None
     return r
 
 
+class Whole(Watch):
+    """Looks for calls in a rest that ask for what is within the history of an earlier part."""
+
+    def __init__(self, root: Compiled) -> None:
+        self.root = root
+
+    def call(self, frame: Frame, f: Any, args: tuple, kwargs: dict) -> Any:
+        if (reason := asks_within(f, args, kwargs)) is not None:
+            self.root.split_no_more(reason)
+        return super().call(frame, f, args, kwargs)
+
+
 class Rest(Compiled):
     """What a function does behind a call that no program holds: called with the result of that call, and with values."""
 
@@ -102,7 +109,7 @@ class Rest(Compiled):
             self.root.split_no_more(
                 "what follows a call that no program holds is another one each time"
             )
-        return go_on(self.layout.frames_of(values), Watch(), r)
+        return go_on(self.layout.frames_of(values), Whole(self.root), r)
 
     def after(self, o: Onward) -> Any:
         """The rest, behind a call that was split."""
@@ -184,10 +191,6 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
 
     def make() -> Program:
         try:
-            if records_gradients(s):
-                reason = "a gradient that may be differentiated again"
-                before.root.split_no_more(f"{reason}, through what other parts recorded")
-                raise Stop(reason)
             call = *unbound(s.f, s.args), s.kwargs
             steps = [(x.args, x.kwargs) for x in c.recorder.waiting_steps()]
             away = reached([call, steps], c.inside)
@@ -226,13 +229,6 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
         return go_on(s.frames, Watch(), r)
 
     return as_written
-
-
-def records_gradients(s: Split) -> bool:
-    """Whether the call at which a capture ended is a backward pass with `create_graph`: programs have one derivative."""
-    names = BACKWARDS.get(s.f, ()) if isinstance(s.f, types.FunctionType) else ()
-    given = dict(zip(names, s.args, strict=False)) | s.kwargs
-    return bool(names and given.get("create_graph"))
 
 
 def rest_of(before: Compiled, layout: Layout) -> Rest:

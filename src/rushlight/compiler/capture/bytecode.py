@@ -8,6 +8,8 @@ from collections.abc import Set
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
+from rushlight.library import CustomOpDef
+
 VERSION = sys.version_info[:2]
 GENERATOR = 0x20
 ASYNCHRONOUS = 0x80 | 0x100 | 0x200
@@ -18,6 +20,12 @@ INLINED = (
     "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
     "rushlight.amp.grad_scaler", "rushlight.fx.graph_module", "rushlight._higher_order_ops", "rushlight.utils._pytree",
     "rushlight.backends.flags", "rushlight.func.modules",
+)  # fmt: skip
+
+LEAVES = (
+    "rushlight.ops", "rushlight.core", "rushlight.dispatch", "rushlight.functional", "rushlight.fft",
+    "rushlight.linalg", "rushlight.special", "rushlight.nn.functional", "rushlight.autograd.grad_mode",
+    "rushlight.autograd.engine", "rushlight.autograd.function", "rushlight.amp.autocast_mode",
 )  # fmt: skip
 
 
@@ -95,3 +103,15 @@ def is_interpreted(f: Any) -> bool:
         return False
     module = module_of(f)
     return not module.startswith("rushlight.") or module.startswith(INLINED)
+
+
+def is_operator(f: FunctionType) -> bool:
+    """Whether a function is called as it is, not interpreted, and the recorder sees what it does."""
+    module = module_of(f)
+    return (
+        hasattr(f, "op")
+        or f is CustomOpDef.__call__
+        or module.startswith(LEAVES)
+        and module != "rushlight.core.settings"  # they read modes
+        and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
+    )

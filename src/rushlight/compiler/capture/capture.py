@@ -34,19 +34,20 @@ from rushlight.autograd.engine import as_tuple
 from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
-from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, module_of
+from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, is_operator, module_of
 from rushlight.compiler.capture.changes import Changes, method_of
 from rushlight.compiler.capture.consumed import keep_numbers
 from rushlight.compiler.capture.decisions import has_runtime, is_stream
 from rushlight.compiler.capture.guards import constant
 from rushlight.compiler.capture.handlers import HANDLED, again, made_module
+from rushlight.compiler.capture.histories import asks_within
 from rushlight.compiler.capture.interpreter import CALLS, Frame, frame_of, in_frame, looks, run
 from rushlight.compiler.capture.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
+from rushlight.compiler.capture.sizes import NONE
 from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
 from rushlight.compiler.capture.templates import PLAIN_NEWS
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
-from rushlight.library import CustomOpDef
 
 READS_NOTHING = frozenset(
     {
@@ -58,12 +59,8 @@ READS_NOTHING = frozenset(
 NUMBER_CLASSES = frozenset({float, int, complex})
 OF_NUMBERS = frozenset({abs, round, divmod, pow, bin, hex, oct, chr, ord})
 ABOUT_CLASSES = frozenset({isinstance, issubclass, callable, type, id})
+ABOUT_ATTRIBUTES = frozenset({getattr, hasattr, print, str, repr, format})
 PURE_MODULES = ("math", "_operator", "itertools", "operator", "cmath")
-LEAVES = (
-    "rushlight.ops", "rushlight.core", "rushlight.dispatch", "rushlight.functional", "rushlight.fft",
-    "rushlight.linalg", "rushlight.special", "rushlight.nn.functional", "rushlight.autograd.grad_mode",
-    "rushlight.autograd.engine", "rushlight.autograd.function", "rushlight.amp.autocast_mode",
-)  # fmt: skip
 # Methods of dictionaries that call no method of a subclass.
 OF_DICTIONARIES = frozenset(
     "__contains__ __delitem__ __getitem__ __iter__ __len__ __setitem__ get items keys values".split()
@@ -111,6 +108,7 @@ class Capture(Changes):
                 self.stop(f"a call of {f.__name__}")
             f, args = in_frame(frame or self.frames[-1], f, args)
         if self.reason is not None:
+            self.within = asks_within(f, args, kwargs) or self.within
             self.recorder.leave()
             if self.variables:
                 args = self.given_away(args, set())
@@ -129,6 +127,7 @@ class Capture(Changes):
             return self.call(frame, getattr(object, f.__name__), (f.__self__, *args), kwargs)
         handler = HANDLED.get(f) if f.__hash__ else None
         if handler is not None:
+            self.fix_all(*args) if f not in ABOUT_ATTRIBUTES else None
             return handler(self, frame, f, args, kwargs)
         if isinstance(f, types.FunctionType):
             return self.call_function(frame, f, args, kwargs)
@@ -189,6 +188,7 @@ class Capture(Changes):
     def apply_function(self, args: tuple, kwargs: dict) -> Any:
         """A call of a custom autograd function: its methods are interpreted, its backward where a gradient runs."""
         cls = args[0]
+        self.fix_all(args, kwargs)
         if self.reason is not None:
             return cls.apply(*args[1:], **kwargs)
 
@@ -273,6 +273,8 @@ class Capture(Changes):
             and any(t.requires_grad for t in tensors_in((*args, *kwargs.values())))
         ):
             self.stop(f"a gradient through {f.__name__}()")
+        if (r := self.operator_repeated(f, args, kwargs)) is not NONE:
+            return r
         if f.__name__ == "__getitem__":
             args = (args[0], self.index(args[1]))
         given, args = args, self.operands(f.__name__, args)
@@ -360,6 +362,9 @@ class Capture(Changes):
         if f == dict.fromkeys:
             return self.call_pure(f, args, kwargs)
         o = getattr(f, "__self__", None)
+        if o is None and isinstance(f, types.MethodDescriptorType) and args and not kwargs:
+            if self.is_dictionary(args[0]) and f.__name__ in OF_DICTIONARIES:
+                return self.of_dictionary(args[0], f.__get__(args[0]), args[1:])
         if isinstance(o, types.ModuleType) or o is None:
             if f in ABOUT_CLASSES:
                 return f(*args, **kwargs)
@@ -377,7 +382,7 @@ class Capture(Changes):
             for v in args:
                 self.text_of(v) if f.__name__ == "format" else None
             return self.call_pure(f, args, kwargs)
-        if isinstance(o, dict) and o.__class__ not in CONTAINERS and id(o) in self.inside:
+        if self.is_dictionary(o):
             if f.__name__ in OF_DICTIONARIES and not kwargs:
                 return self.of_dictionary(o, f, args)
             if f.__name__ == "__init__" and not args and not kwargs:
@@ -470,6 +475,7 @@ class Capture(Changes):
 
     def call_pure(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """A call of a built-in function that depends on nothing but its arguments."""
+        self.fix_all(*args)
         special = {len: "__len__", iter: "__iter__", next: "__next__", bool: "__bool__"}.get(f)
         if special is not None and args and not isinstance(args[0], Tensor):
             if isinstance(getattr(type(args[0]), special, None), types.FunctionType):
@@ -570,24 +576,10 @@ class Capture(Changes):
                 self.stop(f"{f.__name__} of {type(v).__name__}")
         elif f is functools.partial or is_code(v):
             pass
-        elif f is len and not (
-            isinstance(v, tuple) or isinstance(v, dict) and id(v) in self.inside
-        ):
+        elif f is len and not (isinstance(v, tuple) or self.is_dictionary(v)):
             self.stop(f"the length of a {type(v).__name__}")
         elif f in (str, repr, format, hash):
             self.stop(f"{f.__name__} of {type(v).__name__}")
-
-
-def is_operator(f: types.FunctionType) -> bool:
-    """Whether a function is called as it is, not interpreted, and the recorder sees what it does."""
-    module = module_of(f)
-    return (
-        hasattr(f, "op")
-        or f is CustomOpDef.__call__
-        or module.startswith(LEAVES)
-        and module != "rushlight.core.settings"  # they read modes
-        and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
-    )
 
 
 def tensors_alone(f: Any, args: tuple) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.compiler.capture.decisions import Decisions
 from rushlight.compiler.capture.reads import CONTAINERS, is_key
+from rushlight.compiler.capture.sizes import Sizes
 from rushlight.core.tensor import Tensor
 
 IN_PLACE = frozenset([
@@ -18,7 +18,7 @@ IN_PLACE = frozenset([
 ])  # fmt: skip
 
 
-class Changes(Decisions):
+class Changes(Sizes):
     """The part of a capture that writes down changes."""
 
     def change(self, o: Any, name: Any, f: Callable, *values: Any, whole: bool = False) -> Any:
@@ -134,6 +134,8 @@ class Changes(Decisions):
             delattr(o, name)
 
     def set_item(self, o: Any, key: Any, v: Any) -> None:
+        if isinstance(o, Tensor) and self.is_written(o, key, v):
+            return
         key = self.settled(key, "a value that was read from a tensor as an index")
         if isinstance(o, Tensor):
             _, v = self.operands("setitem", (o, v))

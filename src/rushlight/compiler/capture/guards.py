@@ -47,6 +47,18 @@ def constant(v: Any) -> bool:
     return v.__class__ in (tuple, frozenset) and all(map(constant, v)) or isinstance(v, enum.Enum)
 
 
+def describes(v: Any) -> bool:
+    """Whether a value is what operators tell kernels, such as the windows of a pooling: made of constants alone."""
+    if isinstance(v, tuple):
+        return all(constant(x) or describes(x) for x in v)
+    kind = type(v)
+    if not kind.__module__.startswith(("rushlight._backends", "rushlight.ops")):
+        return False
+    names = [n for c in kind.__mro__ for n in getattr(c, "__slots__", ())]
+    parts = [getattr(v, n, None) for n in names] + [*getattr(v, "__dict__", {}).values()]
+    return all(constant(x) or describes(x) for x in parts)
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two constants are equal, of the same types, and zeros of the same sign."""
     if a.__class__ is not b.__class__:

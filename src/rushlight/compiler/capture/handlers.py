@@ -387,8 +387,7 @@ def of_hook(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """A hook on a tensor that the function made is interpreted when a gradient runs."""
     t, hook = args
     if not c.recorder.made_inside(t) or kwargs or t.is_leaf:
-        c.stop("a hook on a tensor from outside")
-        return f(*args, **kwargs)
+        return c.as_written(frame, "a hook on a tensor from outside", f, args, kwargs)
     return c.new(f(t, lambda g: c.call(None, hook, (g,), {})))
 
 

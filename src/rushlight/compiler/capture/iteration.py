@@ -33,6 +33,8 @@ class Iteration(Attributes):
         elif (
             isinstance(v, Tensor)
             or v.__class__ is range
+            or self.is_dictionary(v)
+            and type(v).__iter__ is dict.__iter__
             or isinstance(v, tuple)
             and (id(v) in self.read or id(v) not in self.outside)
             and self.known(v)

@@ -18,6 +18,7 @@ from rushlight.compiler.capture import recording
 from rushlight.compiler.capture.blocks import modes as modes_of_blocks
 from rushlight.compiler.capture.consumed import keep_numbers
 from rushlight.compiler.capture.guards import Guards, constant, derivable
+from rushlight.compiler.capture.histories import asks_within
 from rushlight.compiler.capture.interpreter import CALLS, Frame, Watch, sites
 from rushlight.compiler.capture.steps import RUNTIME, Split, Stop, Unsupported, is_code, plain
 from rushlight.core import modes
@@ -56,6 +57,7 @@ class Reads(Watch):
         self.written: dict[tuple, Any] = {}  # what was changed since: no guard can ask for it
         self.spaces: dict[int, dict] = {}  # those of objects whose `__dict__` was read
         self.reason: str | None = None
+        self.within: str | None = None  # why it must not be split
         self.differentiates = False  # whether the backward pass of the results is captured
         self.splits = False  # whether the call may be split, see Note [Splits]
         self.foreign: dict[
@@ -69,6 +71,8 @@ class Reads(Watch):
         self.early: set[str] = set()  # those of these that depend on nothing that a run does
         self.changed: list[Any] = []  # objects that may hold such values
         self.from_python: set[str] = set()  # those of these that depend on no tensor
+        self.loose: dict[int, tuple] = {}  # see Note [Sizes that change]
+        self.others: dict[str, int] = {}  # what integers that each run reads anew may be instead
         self.variables = 0  # how many values each run computes anew in Python
         self.state = state()
         self.grad_after = thread.grad  # whether calls are recorded when it ends
@@ -96,8 +100,10 @@ class Reads(Watch):
         Note [Splits]; else the capture is given up. `frame`: the one whose instruction, one of these, calls, if one does."""
         with self.recorder.paused():
             now = state()
+        self.within = asks_within(f, args, kwargs) or self.within
         if (
             self.splits
+            and self.within is None
             and self.reason is None
             and not self.differentiates
             and frame is not None
@@ -108,7 +114,7 @@ class Reads(Watch):
             and all(b.caller is a for a, b in itertools.pairwise(self.frames))
         ):
             raise Split(self.at_line(reason), f, args, kwargs, [*self.frames], now[0])
-        self.stop(reason)
+        self.stop(self.within or reason)
         if self.differentiates:
             raise Stop(self.reason)  # before it is done: nobody asked for the gradient yet
         if self.variables:
@@ -249,6 +255,12 @@ class Reads(Watch):
             self.given(expression, v)
             for k, x in enumerate(v):
                 self.argument(f"{expression}[{k}]", x)
+        elif (
+            isinstance(v, dict)
+            and v.__class__ not in CONTAINERS
+            and all(map(constant, dict.keys(v)))
+        ):
+            self.dictionary(expression, v)
         elif v.__class__ is dict and all(map(constant, v)):
             self.guards.add(
                 f"{expression}.__class__ is dict and same(tuple({expression}), {self.guards.name(tuple(v))})"
@@ -258,6 +270,22 @@ class Reads(Watch):
                 self.argument(f"{expression}[{self.key(k)}]", x)
         else:
             self.hold(expression, v)
+
+    def dictionary(self, expression: str, v: dict) -> None:
+        """Guard an argument of a class that derives from `dict`: its items and its attributes."""
+        name, keys, item = map(self.guards.name, (v.__class__, dict.keys, dict.__getitem__))
+        self.guards.add(
+            f"{expression}.__class__ is {name} and same(tuple({keys}({expression})), {self.guards.name(tuple(dict.keys(v)))})"
+        )
+        self.given(expression, v)
+        for k, x in dict.items(v):
+            self.argument(f"{item}({expression}, {self.key(k)})", x)
+
+    def is_dictionary(self, o: Any) -> bool:
+        """Whether it is clear what an object of a class that derives from `dict` holds: the function made it, or it is an
+        argument."""
+        known = id(o) in self.inside or id(o) in self.read
+        return isinstance(o, dict) and o.__class__ not in CONTAINERS and known
 
     def given(self, expression: str, v: Any) -> None:
         """A container among the arguments, all of whose elements are guarded."""
@@ -410,7 +438,7 @@ class Reads(Watch):
             else:
                 for name in ("__bool__", "__len__"):
                     if (found := self.in_class(type(v), name)) is not None:
-                        if isinstance(found, types.FunctionType):
+                        if isinstance(found, types.FunctionType) or self.is_dictionary(v):
                             return bool(self.special(v, name))
                         self.stop(f"the truth of a {type(v).__name__}")
         return bool(v)
@@ -467,7 +495,7 @@ class Reads(Watch):
         found = self.in_class(type(o), name)
         if isinstance(found, types.FunctionType) and self.known(o):
             return self.call(None, found, (o, *args), {})
-        if isinstance(o, dict) and id(o) in self.inside and found is not None:
+        if self.is_dictionary(o) and found is not None:
             return self.of_dictionary(o, found.__get__(o), args)
         if name == "__getitem__" and self.frames:
             reason, f = f"an item of {type(o).__name__}", operator.getitem

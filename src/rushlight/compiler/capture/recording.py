@@ -22,7 +22,7 @@ from rushlight._backends.math_bits import Marked
 from rushlight._codegen.native_entry import in_python
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import edge_of
-from rushlight.compiler.capture.guards import constant, derivable, span
+from rushlight.compiler.capture.guards import constant, derivable, describes, span
 from rushlight.compiler.capture.steps import Decision, Step
 from rushlight.compiler.capture.templates import containers_in, takes_tensors, template
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
@@ -143,6 +143,10 @@ class Recorder(TorchDispatchMode):
             int, Tensor
         ] = {}  # tensors whose gradient an optimizer set or kept in this call
         self.escaped: set[int] = set()  # objects that the function made, which steps gave away
+        self.stepped: dict[int, tuple[Tensor, str]] = {}  # tensors that steps give, by their ids
+        self.placed: dict[
+            int, list
+        ] = {}  # the integers that views of a memory depend on, by the id of its version counter
         self.reads: list[str] = []  # the lines with which a run begins
         self.first: dict[str, str] = {}  # the variables of expressions that they read
         self.on = self.entered = False  # whether it records, and whether the mode is on
@@ -279,6 +283,7 @@ class Recorder(TorchDispatchMode):
 
     def record(self, func: Any, args: tuple, kwargs: dict, result: Any, written: list) -> None:
         name = func._opname
+        self.capture.fix_all(args, kwargs)
         dynamic = name in DYNAMIC or name == "index" and self.masks(args)
         parts = result if isinstance(result, tuple) else (result,)
         if name in NUMBERS and result.__class__ in (int, bool) and self.knows(args[0]):
@@ -359,9 +364,11 @@ class Recorder(TorchDispatchMode):
     def write(self, t: Tensor, times: int) -> None:
         """Note that the array of a tensor was written to."""
         counter = id(version_of(t))
+        self.capture.place_fixed(counter)
         if (v := self.counters.get(counter)) is not None:
             self.segment.written[v] = self.segment.written.get(v, 0) + times
         elif (v := self.apart.get(counter)) is not None:
+            self.capture.place_fixed(id(version_of(v.tensor)))
             self.segment.written.setdefault(v, 0)
 
     def share(self, t: Tensor, source: Tensor) -> None:
@@ -555,18 +562,6 @@ class Recorder(TorchDispatchMode):
                 if v is not None:
                     self.gradients.pop(v.number, None)
         c.guards.add(f"len({c.guards.name(o)}.param_groups) == {len(o.param_groups)}")
-
-
-def describes(v: Any) -> bool:
-    """Whether a value is what operators tell kernels, such as the windows of a pooling: made of constants alone."""
-    if isinstance(v, tuple):
-        return all(constant(x) or describes(x) for x in v)
-    kind = type(v)
-    if not kind.__module__.startswith(("rushlight._backends", "rushlight.ops")):
-        return False
-    names = [n for c in kind.__mro__ for n in getattr(c, "__slots__", ())]
-    parts = [getattr(v, n, None) for n in names] + [*getattr(v, "__dict__", {}).values()]
-    return all(constant(x) or describes(x) for x in parts)
 
 
 def set_gradient(t: Tensor, g: Tensor | None) -> None:

@@ -56,7 +56,7 @@ class Step:
     """Something that each run of a program does between graphs: `f(*args, **kwargs)`.
 
     `args`, `kwargs`: values, and from `describe` on templates (those of `recording`); `result`: the variable that its result is assigned to. `kind`:
-    "reads" gives a value and does nothing else, "draws" takes from `source`, a stream of random numbers; "changes" changes
+    "reads" gives a value and does nothing else, "draws" takes from `source`, a stream of random numbers; "writes" writes to the memory of `source`, a value from outside; "changes" changes
     Python's objects or prints, which nothing in the program but "calls" can see; "clears" is such a change that lets go
     of gradients; "calls" is anything else.
     """

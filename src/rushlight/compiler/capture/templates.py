@@ -127,6 +127,10 @@ def template(r: Recorder, v: Any) -> Any:
         found = c.outside[id(v)][1]
         return Outside(found if found in c.guards.names else r.read_first(found))
     if isinstance(v, Tensor):
+        if (stepped := r.stepped.get(id(v))) is not None and stepped[0] is v:
+            if v.requires_grad:
+                raise Stop("a tensor by an integer that changes, which got a history")
+            return Outside(stepped[1])
         found = r.value_of(v)
         if found is None:
             raise Stop("a tensor of unknown origin")
@@ -141,10 +145,15 @@ def template(r: Recorder, v: Any) -> Any:
                 base is None
                 or base.tensor is not v._edge.base
                 or v.requires_grad != base.tensor.requires_grad
+                or v.requires_grad
+                and v.is_leaf  # made in inference mode
             ):
-                raise Stop("a view of a view that is kept")
+                raise Stop("a view of a view, or without its history, that is kept")
             return Viewed(v, Outside(base.expression))
         return Made(found, v)
+    if v.__class__ is slice:
+        parts = [template(r, x) for x in (v.start, v.stop, v.step)]
+        return Container(slice, parts, None, v)
     if v.__class__ in (list, tuple, set):
         return Container(v.__class__, [template(r, x) for x in v], None, v)
     if id(v) in c.inside and plain_instance(v):
