@@ -283,6 +283,15 @@ def groups():
         dist.split_group(None, [[0], [0, 1]])
     with pytest.raises(ValueError, match="out of range"):
         dist.new_group([size])
+    c10d = dist.distributed_c10d
+    assert dist.get_backend_config() == "cpu:mpi,cuda:mpi"
+    assert c10d._resolve_process_group(dist.group.WORLD.group_name) is dist.group.WORLD
+    assert c10d._get_group_size_by_name(mine.group_name) == size // 2
+    assert c10d._get_process_group_store(mine).num_keys() >= 0
+    c10d._set_pg_timeout(timedelta(seconds=50), mine)
+    assert mine.timeout == timedelta(seconds=50) != dist.group.WORLD.timeout
+    with pytest.raises(TypeError, match="timedelta, got 5"):
+        c10d._set_pg_timeout(5)
     dist.barrier()
     dist.monitored_barrier()
     dist.destroy_process_group()

@@ -86,6 +86,40 @@ def left_in_memory() -> list[str]:
     return sorted(p.name for p in folder.glob("mpich_shm_*")) if folder.is_dir() else []
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("gloo", "cpu:gloo,cuda:gloo"),
+        ("nccl", "cuda:nccl"),
+        ("cpu:gloo,cuda:NCCL", "cpu:gloo,cuda:nccl"),
+        ("fake", "cpu:fake,cuda:fake,hpu:fake,xpu:fake"),
+        ("another", "cpu:another,cuda:another,xpu:another"),
+    ],
+)
+def test_backend_of_each_device(name, shown):
+    config = dist.BackendConfig(dist.Backend(name))
+    assert repr(config) == shown
+    assert list(config.get_device_backend_map()) == [
+        each.split(":")[0] for each in shown.split(",")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("cpu:gloo,x", "Invalid device:backend"), ("cpu:a,cpu:b", "Duplicate device")],
+)
+def test_backends_that_are_no_pairs(name, text):
+    with pytest.raises(ValueError, match=text):
+        dist.BackendConfig(name)
+
+
+def test_objects_as_bytes():
+    c10d = dist.distributed_c10d
+    row, length = c10d._object_to_tensor({"a": 1}, torch.device("cpu"), None)
+    assert (row.dtype, length.tolist()) == (torch.uint8, [len(row)])
+    assert c10d._tensor_to_object(torch.cat([row, row]), length, None) == {"a": 1}
+
+
 CALLS = "reductions,long_rows,moves,asynchronous,objects,functional,parts_of_wrappers,calls_in_blocks,groups"
 GRADIENTS = (
     "data_parallel,ways_to_reduce,bits_of_averages,unused_parameters,evaluated,sparse_gradients,hooks_that_are_none,"

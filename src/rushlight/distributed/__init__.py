@@ -40,8 +40,9 @@ _FILES = {
     "data_parallel": "BuiltinCommHookType",
     "debug": "DebugLevel _create_process_group_wrapper get_debug_level set_debug_level set_debug_level_from_env",
     "device_mesh": "DeviceMesh init_device_mesh",
+    "distributed_c10d": "GroupName",
     "gloo": "ProcessGroupGloo",
-    "groups": "Backend GroupMember _rank_not_in_group default_pg_timeout destroy_process_group get_backend get_backend_config "
+    "groups": "Backend BackendConfig GroupMember _rank_not_in_group default_pg_timeout destroy_process_group get_backend get_backend_config "
     "get_default_backend_for_device get_global_rank get_group_rank get_node_local_rank get_pg_count get_process_group_ranks "
     "get_rank get_world_size group init_process_group is_backend_available is_initialized new_group new_subgroups "
     "new_subgroups_by_enumeration shrink_group split_group",
@@ -57,7 +58,7 @@ _FILES = {
     "work": "Work record_comm",
 }  # fmt: skip
 _MODULES = (
-    "_composable _functional_collectives _shard algorithms checkpoint collective_utils debug device_mesh distributed_c10d elastic fsdp launcher nn optim "
+    "_composable _functional_collectives _shard algorithms checkpoint collective_utils constants debug device_mesh distributed_c10d elastic fsdp launcher nn optim "
     "pipelining rpc run tensor utils"
 ).split()
 

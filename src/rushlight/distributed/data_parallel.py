@@ -8,6 +8,7 @@ import enum
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import rushlight
@@ -23,6 +24,7 @@ from rushlight.distributed.reducer import (
     Reducer,
     _broadcast_coalesced,
     _compute_bucket_assignment_by_size,
+    _tensors,
 )
 from rushlight.distributed.reductions import ReduceOp
 from rushlight.futures import Future
@@ -40,6 +42,20 @@ class BuiltinCommHookType(enum.Enum):
 
     ALLREDUCE = "allreduce_hook"
     FP16_COMPRESS = "fp16_compress_hook"
+
+
+@dataclass
+class _MixedPrecision:
+    """What `DistributedDataParallel(mixed_precision=)` takes on a GPU; on the CPU it is refused, by PyTorch in the first forward."""
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    buffer_dtype: Any = None
+
+
+def _find_tensors(obj: Any) -> list[Tensor]:
+    """The tensors in nested lists, tuples and dictionaries."""
+    return list(_tensors(obj))
 
 
 class DistributedDataParallel(Module, Joinable):

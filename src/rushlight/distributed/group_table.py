@@ -64,13 +64,16 @@ class group(metaclass=_Member):
 
 
 def register(
-    made: ProcessGroup, name: str, tag: str = "", like: ProcessGroup | None = None
-) -> ProcessGroup:
-    """Know a group under a name, and together with its ranks under a tag; `like` is the one of a program's own behind it."""
+    made: ProcessGroup, name: str, config: str, tag: str = "", like: ProcessGroup | None = None
+) -> ProcessGroup:  # fmt: skip
+    """Know a group under a name, and together with its ranks under a tag; `like` is the one of a program's own behind it.
+
+    `config` says the backend of each device.
+    """
     world = known()
     world.pg_map[made] = (made.backend, made.store)
     world.pg_group_ranks[made] = {rank: k for k, rank in enumerate(made.ranks)}
-    world.pg_backend_config[made] = f"cpu:{made.backend}"
+    world.pg_backend_config[made] = config
     world.pg_names[made] = name
     tag = f"user:{tag}" if tag else "" if world.default_pg is None else f"ptd:{name}"
     world.pg_to_tag[made] = tag

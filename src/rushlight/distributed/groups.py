@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from rushlight.core.device import device as Device
 from rushlight.distributed import group_table, world
 from rushlight.distributed.backends import ExtensionGroup, on_cpu
+from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.debug import DebugLevel, checked, get_debug_level
 from rushlight.distributed.gloo import ProcessGroupGloo
 from rushlight.distributed.group_table import GroupMember, group
@@ -23,13 +24,11 @@ from rushlight.distributed.store import HashStore, PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 
 __all__ = [
-    "Backend", "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device", "get_global_rank",
+    "Backend", "BackendConfig", "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device", "get_global_rank",
     "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
     "group", "init_process_group", "is_backend_available", "is_initialized", "new_group", "new_subgroups",
     "new_subgroups_by_enumeration", "shrink_group", "split_group",
 ]  # fmt: skip
-
-default_pg_timeout = timedelta(minutes=30)
 
 
 class BackendPlugin(NamedTuple):
@@ -47,6 +46,10 @@ class Backend(str):
     )  # fmt: skip
     backend_list = [UNDEFINED, GLOO, NCCL, MPI]
     default_device_backend_map = {"cpu": MPI}
+    backend_capability = {
+        GLOO: ["cpu", "cuda"], NCCL: ["cuda"], UCC: ["cpu", "cuda"], MPI: ["cpu", "cuda"], XCCL: ["xpu"],
+        FAKE: ["cpu", "cuda", "hpu", "xpu"],
+    }  # fmt: skip
     _plugins: dict[str, BackendPlugin] = {}
 
     def __new__(cls, name: str) -> Backend:
@@ -72,7 +75,42 @@ class Backend(str):
                 "the `devices` argument of `register_backend`.",
                 stacklevel=2,
             )
+            devices = ["cpu", "cuda", "xpu"]
+        cls.backend_capability[name] = [devices] if isinstance(devices, str) else list(devices)
         cls._plugins[name.upper()] = BackendPlugin(func, extended_api)
+
+
+class BackendConfig:
+    """The backend for tensors of each device that a name means: `gloo` alone, or `cpu:gloo,cuda:nccl`."""
+
+    def __init__(self, backend: str) -> None:
+        name, found = str(backend), {}
+        if name == Backend.UNDEFINED:
+            found = dict(Backend.default_device_backend_map)
+        elif ":" not in name:
+            devices = Backend.backend_capability.get(name.lower(), ["cpu", "cuda", "xpu"])
+            found = dict.fromkeys(devices, name)
+        for pair in name.lower().split(",") if ":" in name else ():
+            device, _, each = pair.partition(":")
+            wrong = (
+                f"Invalid device:backend pairing: {pair}" if not each
+                else f"Duplicate device type {device} in backend string: {each}" if device in found
+                else ""
+            )  # fmt: skip
+            if wrong:
+                raise ValueError(
+                    f"{wrong}. The custom backend string argument is invalid: {name}: it must be in the format "
+                    "'<device_type1>:<backend1>,<device_type2>:<backend2>...', as 'cpu:gloo,cuda:nccl'"
+                )
+            found[device] = each
+        self.device_backend_map: dict[str, str] = found
+
+    def __repr__(self) -> str:
+        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
+
+    def get_device_backend_map(self) -> dict[str, str]:
+        """The names by devices."""
+        return self.device_backend_map
 
 
 _TAKEN = {"mpi", "gloo", "nccl", "undefined"}
@@ -130,7 +168,7 @@ def _extension(
     else:
         group = plugin.creator_fn(store, rank, len(ranks), timeout)
     made = ExtensionGroup(group, ranks, store, timeout, backend, name, desc)
-    group_table.register(made, name, tag, group)
+    group_table.register(made, name, repr(BackendConfig(backend)), tag, group)
     return made
 
 
@@ -227,7 +265,7 @@ def _group(
         made, communicator, ranks, PrefixStore(f"group/{name}", store), timeout,
         "mpi" if backend == "undefined" else backend, name, desc,
     )  # fmt: skip
-    group_table.register(made, name, tag)
+    group_table.register(made, name, repr(BackendConfig(made.backend)), tag)
     return checked(made) if get_debug_level() is DebugLevel.DETAIL else made
 
 
@@ -337,8 +375,8 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """The backend of each device: "cpu:mpi"."""
-    return f"cpu:{_resolve(group).backend}"
+    """The backend of each device: "cpu:mpi,cuda:mpi"."""
+    return str(BackendConfig(_resolve(group).backend))
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:

@@ -474,5 +474,13 @@ def status(start: Callable, args: Any) -> int:
     return 0
 
 
+def __getattr__(name: str) -> Any:
+    if name in ("LaunchConfig", "elastic_launch"):  # of launcher.py, which imports this module
+        from rushlight.distributed import launcher
+
+        return getattr(launcher, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 if __name__ == "__main__":
     raise SystemExit(status(main, None))

@@ -17,8 +17,8 @@ __all__ = [
     "checkpoint_wrapper", "offload_wrapper",
 ]  # fmt: skip
 
-_NAME = "_checkpoint_wrapped_module"
-_PREFIX = _NAME + "."
+_CHECKPOINT_WRAPPED_MODULE = "_checkpoint_wrapped_module"
+_CHECKPOINT_PREFIX = _CHECKPOINT_WRAPPED_MODULE + "."
 
 
 class CheckpointImpl(enum.Enum):
@@ -41,7 +41,7 @@ class ActivationWrapper(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(super().__getattr__(_NAME), name)
+            return getattr(super().__getattr__(_CHECKPOINT_WRAPPED_MODULE), name)
 
     def __getitem__(self, key: Any) -> Any:
         return self._checkpoint_wrapped_module[key]  # type: ignore[index]
@@ -49,7 +49,7 @@ class ActivationWrapper(Module):
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator:
         """The parameters, under the names that they have in the inner module."""
         for name, parameter in super().named_parameters(*args, **kwargs):
-            yield name.replace(_PREFIX, ""), parameter
+            yield name.replace(_CHECKPOINT_PREFIX, ""), parameter
 
 
 class OffloadWrapper(ActivationWrapper):
@@ -89,13 +89,15 @@ class CheckpointWrapper(ActivationWrapper):
 
 
 def _without_prefix(module: Any, states: dict, prefix: str, metadata: Any) -> None:
-    for key in [k for k in states if k.startswith(prefix + _PREFIX)]:
-        states[prefix + key[len(prefix + _PREFIX) :]] = states.pop(key)
+    for key in [k for k in states if k.startswith(prefix + _CHECKPOINT_PREFIX)]:
+        states[prefix + key[len(prefix + _CHECKPOINT_PREFIX) :]] = states.pop(key)
 
 
 def _with_prefix(module: Any, states: dict, prefix: str, *_: Any) -> None:
-    for key in [k for k in states if k.startswith(prefix) and not k.startswith(prefix + _PREFIX)]:
-        states[prefix + _PREFIX + key[len(prefix) :]] = states.pop(key)
+    for key in [
+        k for k in states if k.startswith(prefix) and not k.startswith(prefix + _CHECKPOINT_PREFIX)
+    ]:
+        states[prefix + _CHECKPOINT_PREFIX + key[len(prefix) :]] = states.pop(key)
 
 
 def checkpoint_wrapper(

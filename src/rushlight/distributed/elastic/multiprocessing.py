@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rushlight.distributed.elastic import errors
 from rushlight.distributed.elastic.errors import (
     ChildFailedError,
     ErrorHandler,
@@ -39,7 +40,7 @@ from rushlight.multiprocessing.spawn import (
 
 __all__ = [
     "ChildFailedError", "DefaultLogsSpecs", "ErrorHandler", "LogsDest", "LogsSpecs", "MultiprocessContext", "PContext",
-    "ProcessFailure", "RunProcsResult", "SignalException", "Std", "SubprocessContext", "get_error_handler", "record",
+    "ProcessFailure", "RunProcsResult", "SignalException", "Std", "SubprocessContext", "errors", "get_error_handler", "record",
     "redirect", "redirect_stderr", "redirect_stdout", "start_processes", "to_map",
 ]  # fmt: skip
 

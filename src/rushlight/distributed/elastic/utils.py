@@ -17,6 +17,7 @@ __all__ = [
     "barrier",
     "create_c10d_store",
     "get_all",
+    "get_env_variable_or_raise",
     "get_free_port",
     "get_logger",
     "get_socket_with_port",
@@ -24,6 +25,13 @@ __all__ = [
 ]
 
 END = ".FIN"  # after a key: its process has read all others
+
+
+def get_env_variable_or_raise(env_name: str) -> str:
+    """A variable of the environment. ValueError without it."""
+    if env_name not in os.environ:
+        raise ValueError(f"Environment variable {env_name} expected, but not set")
+    return os.environ[env_name]
 
 
 def get_socket_with_port() -> socket.socket:

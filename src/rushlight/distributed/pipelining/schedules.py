@@ -107,6 +107,9 @@ class PipelineSchedule:
         return result
 
 
+_PipelineSchedule = PipelineSchedule  # programs import it under this name of PyTorch's
+
+
 class PipelineScheduleSingle(PipelineSchedule):
     """A schedule of one stage on each process."""
 
