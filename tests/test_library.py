@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ def test_an_operator_with_a_gradient(ns):
     with torch.no_grad():
         assert not op(x).requires_grad
     assert repr(op) == f"<CustomOpDef({ns}::sine)>"
+    assert isinstance(getattr(torch.ops, ns), types.ModuleType)  # PyTorch's are; pytest asks for it
     assert dir(getattr(torch.ops, ns)) == ["sine"]
 
 

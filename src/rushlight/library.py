@@ -15,6 +15,7 @@ tensor([2., 2.])
 from __future__ import annotations
 
 import inspect
+import types
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
@@ -579,11 +580,14 @@ def triton_op(name: Any, fn: Callable | None = None, /, **options: Any) -> Any:
 wrap_triton = triton_op
 
 
-class Namespace:
-    """`torch.ops.mylib`: the operators declared under `mylib::`, by now or later."""
+class Namespace(types.ModuleType):
+    """The operators declared under `mylib::`, by now or later: `torch.ops.mylib`."""
+
+    __file__ = "torch.ops"
 
     def __init__(self, name: str) -> None:
-        self.name, self.__name__ = name, f"torch.ops.{name}"
+        super().__init__(f"torch.ops.{name}")
+        self.name = name
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         found = OPERATORS.get(f"{self.name}::{name}")
@@ -594,6 +598,3 @@ class Namespace:
     def __dir__(self) -> list[str]:
         start = self.name + "::"
         return [name.removeprefix(start) for name in OPERATORS if name.startswith(start)]
-
-    def __repr__(self) -> str:
-        return f"<module '{self.__name__}' from 'torch.ops'>"
