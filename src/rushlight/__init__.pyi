@@ -652,19 +652,19 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
 def add(input: Tensor, other: Tensor | _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor:
-    """`input + alpha * other`."""
+    """The sum of `input` and `alpha * other`, with broadcasting."""
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
-    """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
+    """The sum of a batch of matrix products added to `input`: beta * input + alpha * the sum over b of batch1 [b, n,"""
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
     """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
     """input + value * tensor1 * tensor2."""
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
-    """beta * input + alpha * (mat1 [n, k] @ mat2 [k, m]); `input` is broadcast to [n, m]."""
+    """A matrix product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (mat1 [n, k] @ mat2 [k,"""
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
-    """beta * input + alpha * (mat [n, k] @ vec [k])."""
+    """A matrix times a vector added to `input`: beta * input + alpha * (mat [n, k] @ vec [k])."""
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
-    """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
+    """An outer product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (vec1 [n] ⊗ vec2 [m])."""
 def adjoint(input: Tensor, *, out: Any = None) -> Tensor:
     """The matrices conjugated and transposed."""
 def affine_grid_generator(theta: Tensor, size: _Ints, align_corners: _bool) -> Tensor:
@@ -740,7 +740,7 @@ def atleast_3d(*tensors: Any) -> Any:
 def avg_pool1d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The average of each window of (N, C, L) or (C, L)."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
-    """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
+    """A batch of matrix products added to `input`: beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
 def bartlett_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """A triangle: 1 - |2k / N - 1|; N is the length, one less if not `periodic`."""
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor:
@@ -748,7 +748,7 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
+    """A bilinear map: y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: _int = 0) -> Tensor:
     """`nn.functional.binary_cross_entropy_with_logits`: the cross entropy of sigmoid(input) and `target`."""
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, *, out: Any = None) -> Tensor:
@@ -792,7 +792,7 @@ def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str | None = N
 def ceil(input: Tensor, *, out: Any = None) -> Tensor:
     """Rounded up."""
 def celu(input: Tensor, alpha: _float = ..., *, out: Any = None) -> Tensor:
-    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+    """The continuously differentiable ELU: max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
 def celu_(input: Tensor, alpha: _float = ...) -> Tensor:
     """`celu` into the input's memory."""
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
@@ -810,9 +810,9 @@ def chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = Non
 def clamp(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Any = None) -> Tensor:
     """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
 def clamp_max(input: Tensor, max: _Number, *, out: Any = None) -> Tensor:
-    """`input`, but at most `max`."""
+    """The smaller of `input` and `max`."""
 def clamp_min(input: Tensor, min: _Number, *, out: Any = None) -> Tensor:
-    """`input`, but at least `min`."""
+    """The larger of `input` and `min`."""
 def clip(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Any = None) -> Tensor:
     """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
 def clone(input: Tensor, *, memory_format: _memory_format | None = None) -> Tensor:
@@ -1050,7 +1050,7 @@ def hamming_window(window_length: _int, periodic: _bool = True, alpha: _float = 
 def hann_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """0.5 - 0.5 cos(2πk / N); N is the length, one less if not `periodic`."""
 def hardshrink(input: Tensor, lambd: _float = ..., *, out: Any = None) -> Tensor:
-    """x where |x| > lambd, else 0."""
+    """The input where |x| > lambd, 0 elsewhere."""
 def hash_tensor(input: Tensor, dim: _Ints | None = ..., *, keepdim: _bool = False, mode: _int = 0, out: Any = None) -> Tensor:
     """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers."""
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
@@ -1072,7 +1072,7 @@ def hspmm(mat1: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
 def hstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors side by side: along dimension 1, vectors along dimension 0."""
 def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """sqrt(input**2 + other**2), without overflow."""
+    """The length of the hypotenuse: sqrt(input**2 + other**2), without overflow."""
 def i0(input: Tensor, *, out: Any = None) -> Tensor:
     """The modified Bessel function of the first kind, order 0."""
 def igamma(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
@@ -1164,7 +1164,7 @@ def less(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
 def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input <= other`."""
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
-    """log |gamma(input)|; infinite at 0, -1, -2, ..."""
+    """The logarithm of |gamma(input)|; infinite at 0, -1, -2, ..."""
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, at equal distances: [steps]."""
 def lobpcg(A: Any, k: _int | None = None, B: Any = None, X: Any = None, n: _int | None = None, iK: Any = None, niter: _int | None = None, tol: _float | None = None, largest: _bool | None = None, method: _str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> _Ints:
@@ -1264,11 +1264,11 @@ def movedim(input: Tensor, source: Any, destination: Any, *, out: Any = None) ->
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """`input` sorted along its first dimension."""
 def mul(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
-    """`input * other`."""
+    """The product of `input` and `other`, with broadcasting."""
 def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Tensor:
     """Indices drawn with probabilities in proportion to `input` [k] or [m, k]: int64 [n] or [m, n]."""
 def multiply(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
-    """`input * other`."""
+    """The product of `input` and `other`, with broadcasting."""
 def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
     """The product of a matrix [n, k] and a vector [k]."""
 def mvlgamma(input: Tensor, p: _int, *, out: Any = None) -> Tensor:
@@ -1392,9 +1392,9 @@ def ravel(input: Tensor) -> Tensor:
 def real(input: Tensor, *, out: Any = None) -> Tensor:
     """The real parts, on the same memory; a real tensor as it is."""
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
-    """`1 / input`."""
+    """The reciprocal 1 / input."""
 def relu(input: Tensor, *, out: Any = None) -> Tensor:
-    """max(x, 0), element by element."""
+    """The rectified linear unit: max(x, 0) of each element."""
 def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """The remainder of the division, with the sign of `other`: `input % other` as in Python."""
 def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float, *, out: Any = None) -> Tensor:
@@ -1422,7 +1422,7 @@ def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b
 def rnn_tanh(*args: Any, **kwargs: Any) -> _Ints:
     """h' = tanh(w_ih x + b_ih + w_hh h + b_hh), layer by layer (Elman 1990)."""
 def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    """tanh(w_ih x + b_ih + w_hh h + b_hh): input [N, features], hx [N, hidden]."""
+    """One step of Elman's network: tanh(w_ih x + b_ih + w_hh h + b_hh) of input [N, features] and state hx [N,"""
 def roll(input: Tensor, shifts: Any, dims: Any = None, *, out: Any = None) -> Tensor:
     """The elements moved on by `shifts` along `dims`; what falls off comes in at the other end."""
 def rot90(input: Tensor, k: _int = 1, dims: Any = ..., *, out: Any = None) -> Tensor:
@@ -1440,7 +1440,7 @@ def rrelu_(input: Tensor, lower: _float = ..., upper: _float = ..., training: _b
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """1 / sqrt(input)."""
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
-    """`other - alpha * input`: what `1 - x` calls."""
+    """The difference `other - alpha * input`, which `1 - x` calls."""
 def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
@@ -1518,7 +1518,7 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """The square root; NaN below zero. Its gradient at zero is infinite."""
 def square(input: Tensor, *, out: Any = None) -> Tensor:
-    """`input * input`."""
+    """The square of each element."""
 def squeeze(input: Tensor, dim: _Ints | None = None) -> Tensor:
     """Without the dimensions of size 1: all, or those in `dim`."""
 def squeeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -1658,7 +1658,7 @@ def vstack(tensors: Any, *, out: Any = None) -> Tensor:
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """`input` where `condition` is True, else `other`; all three are broadcast, two of them promoted."""
 def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
-    """input * log(other), 0 where `input` is 0."""
+    """The product input * log(other), 0 where `input` is 0."""
 def zero_(self: Any) -> Tensor:
     """Overwrite by zeros."""
 def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Tensor:

@@ -243,13 +243,13 @@ class Tensor:
     def acosh_(self) -> Tensor:
         """The inverse of the hyperbolic cosine; NaN below 1."""
     def add(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
-        """`input + alpha * other`."""
+        """The sum of `input` and `alpha * other`, with broadcasting."""
     def add_(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
-        """`input + alpha * other`."""
+        """The sum of `input` and `alpha * other`, with broadcasting."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
+        """The sum of a batch of matrix products added to `input`: beta * input + alpha * the sum over b of batch1 [b, n,"""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
+        """The sum of a batch of matrix products added to `input`: beta * input + alpha * the sum over b of batch1 [b, n,"""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
@@ -259,17 +259,17 @@ class Tensor:
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """input + value * tensor1 * tensor2."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (mat1 [n, k] @ mat2 [k, m]); `input` is broadcast to [n, m]."""
+        """A matrix product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (mat1 [n, k] @ mat2 [k,"""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (mat1 [n, k] @ mat2 [k, m]); `input` is broadcast to [n, m]."""
+        """A matrix product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (mat1 [n, k] @ mat2 [k,"""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (mat [n, k] @ vec [k])."""
+        """A matrix times a vector added to `input`: beta * input + alpha * (mat [n, k] @ vec [k])."""
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (mat [n, k] @ vec [k])."""
+        """A matrix times a vector added to `input`: beta * input + alpha * (mat [n, k] @ vec [k])."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
+        """An outer product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (vec1 [n] ⊗ vec2 [m])."""
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
+        """An outer product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (vec1 [n] ⊗ vec2 [m])."""
     def adjoint(self) -> Tensor:
         """The matrices conjugated and transposed."""
     def all(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
@@ -353,9 +353,9 @@ class Tensor:
     def atanh_(self) -> Tensor:
         """The inverse of the hyperbolic tangent; NaN outside [-1, 1]."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
+        """A batch of matrix products added to `input`: beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
-        """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
+        """A batch of matrix products added to `input`: beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
     def bernoulli(self, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
         """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
     def bernoulli_(self, p: Any = ..., *, generator: Any = None) -> Tensor:
@@ -407,7 +407,7 @@ class Tensor:
     def ceil_(self) -> Tensor:
         """Rounded up."""
     def celu(self, alpha: _float = ...) -> Tensor:
-        """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+        """The continuously differentiable ELU: max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
     def cfloat(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.complex64)`."""
     def chalf(self, memory_format: Any = None) -> Tensor:
@@ -427,13 +427,13 @@ class Tensor:
     def clamp_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
     def clamp_max(self, max: _Number) -> Tensor:
-        """`input`, but at most `max`."""
+        """The smaller of `input` and `max`."""
     def clamp_max_(self, max: _Number) -> Tensor:
-        """`input`, but at most `max`."""
+        """The smaller of `input` and `max`."""
     def clamp_min(self, min: _Number) -> Tensor:
-        """`input`, but at least `min`."""
+        """The larger of `input` and `min`."""
     def clamp_min_(self, min: _Number) -> Tensor:
-        """`input`, but at least `min`."""
+        """The larger of `input` and `min`."""
     def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
         """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
     def clip_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
@@ -657,7 +657,7 @@ class Tensor:
     def half(self, memory_format: Any = None) -> Tensor:
         """`self.to(torch.float16)`."""
     def hardshrink(self, lambd: _float = ...) -> Tensor:
-        """x where |x| > lambd, else 0."""
+        """The input where |x| > lambd, 0 elsewhere."""
     def hash_tensor(self, dim: _Ints | None = ..., *, keepdim: _bool = False, mode: _int = 0) -> Tensor:
         """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers."""
     def heaviside(self, values: Tensor) -> Tensor:
@@ -673,9 +673,9 @@ class Tensor:
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """`tensor_split` at dimension 1 (0 of a vector)."""
     def hypot(self, other: Tensor) -> Tensor:
-        """sqrt(input**2 + other**2), without overflow."""
+        """The length of the hypotenuse: sqrt(input**2 + other**2), without overflow."""
     def hypot_(self, other: Tensor) -> Tensor:
-        """sqrt(input**2 + other**2), without overflow."""
+        """The length of the hypotenuse: sqrt(input**2 + other**2), without overflow."""
     def i0(self) -> Tensor:
         """The modified Bessel function of the first kind, order 0."""
     def i0_(self) -> Tensor:
@@ -775,9 +775,9 @@ class Tensor:
     def less_equal_(self, other: Tensor | _Number) -> Tensor:
         """`input <= other`."""
     def lgamma(self) -> Tensor:
-        """log |gamma(input)|; infinite at 0, -1, -2, ..."""
+        """The logarithm of |gamma(input)|; infinite at 0, -1, -2, ..."""
     def lgamma_(self) -> Tensor:
-        """log |gamma(input)|; infinite at 0, -1, -2, ..."""
+        """The logarithm of |gamma(input)|; infinite at 0, -1, -2, ..."""
     def log(self) -> Tensor:
         """The natural logarithm; NaN below zero, -inf at zero."""
     def log10(self) -> Tensor:
@@ -893,15 +893,15 @@ class Tensor:
     def mtia(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
         """`self.to('mtia')`; AssertionError where there is no such device."""
     def mul(self, other: Tensor | _Number) -> Tensor:
-        """`input * other`."""
+        """The product of `input` and `other`, with broadcasting."""
     def mul_(self, other: Tensor | _Number) -> Tensor:
-        """`input * other`."""
+        """The product of `input` and `other`, with broadcasting."""
     def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Tensor:
         """Indices drawn with probabilities in proportion to `input` [k] or [m, k]: int64 [n] or [m, n]."""
     def multiply(self, other: Tensor | _Number) -> Tensor:
-        """`input * other`."""
+        """The product of `input` and `other`, with broadcasting."""
     def multiply_(self, other: Tensor | _Number) -> Tensor:
-        """`input * other`."""
+        """The product of `input` and `other`, with broadcasting."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix [n, k] and a vector [k]."""
     def mvlgamma(self, p: _int) -> Tensor:
@@ -1011,13 +1011,13 @@ class Tensor:
     def ravel(self) -> Tensor:
         """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
     def reciprocal(self) -> Tensor:
-        """`1 / input`."""
+        """The reciprocal 1 / input."""
     def reciprocal_(self) -> Tensor:
-        """`1 / input`."""
+        """The reciprocal 1 / input."""
     def relu(self) -> Tensor:
-        """max(x, 0), element by element."""
+        """The rectified linear unit: max(x, 0) of each element."""
     def relu_(self) -> Tensor:
-        """max(x, 0), element by element."""
+        """The rectified linear unit: max(x, 0) of each element."""
     def remainder(self, other: Tensor | _Number) -> Tensor:
         """The remainder of the division, with the sign of `other`: `input % other` as in Python."""
     def remainder_(self, other: Tensor | _Number) -> Tensor:
@@ -1145,9 +1145,9 @@ class Tensor:
     def sqrt_(self) -> Tensor:
         """The square root; NaN below zero. Its gradient at zero is infinite."""
     def square(self) -> Tensor:
-        """`input * input`."""
+        """The square of each element."""
     def square_(self) -> Tensor:
-        """`input * input`."""
+        """The square of each element."""
     def squeeze(self, dim: _Ints | None = None) -> Tensor:
         """Without the dimensions of size 1: all, or those in `dim`."""
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1289,9 +1289,9 @@ class Tensor:
     def where(self, condition: Tensor, other: Any) -> Tensor:
         """This tensor where `condition` is True, else `other`."""
     def xlogy(self, other: Tensor | _Number) -> Tensor:
-        """input * log(other), 0 where `input` is 0."""
+        """The product input * log(other), 0 where `input` is 0."""
     def xlogy_(self, other: Tensor | _Number) -> Tensor:
-        """input * log(other), 0 where `input` is 0."""
+        """The product input * log(other), 0 where `input` is 0."""
     def xpu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
         """`self.to('xpu')`; AssertionError where there is no such device."""
     def zero_(self) -> Tensor:

@@ -15,7 +15,7 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """1 with probability `probs`, else 0; `logits` are the log-odds."""
+    """The Bernoulli distribution: 1 with probability `probs`, else 0; `logits` are the log-odds."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean

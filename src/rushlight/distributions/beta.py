@@ -15,7 +15,8 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """The density x^(a - 1) (1 - x)^(b - 1) / B(a, b); a, b: `concentration1`, `concentration0`."""
+    """The beta distribution: the density x^(a - 1) (1 - x)^(b - 1) / B(a, b) on [0, 1]; a is `concentration1`, b is
+    `concentration0`."""
 
     arg_constraints = {
         "concentration1": constraints.positive,

@@ -14,7 +14,7 @@ __all__ = ["Binomial"]
 
 
 class Binomial(ProbsOrLogits, Distribution):
-    """The number of successes in `total_count` trials, each with success probability `probs`."""
+    """The binomial distribution: the number of successes in `total_count` trials of success probability `probs`."""
 
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,

@@ -12,7 +12,7 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of `df` squares of standard normal numbers: Gamma(df / 2, 1 / 2)."""
+    """The chi-squared distribution: the sum of `df` squared standard normal numbers, which is Gamma(df / 2, 1 / 2)."""
 
     arg_constraints = {"df": constraints.positive}
     _parameters = ()

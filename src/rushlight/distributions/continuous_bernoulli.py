@@ -21,7 +21,8 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
-    """The density C(p) p^x (1 - p)^(1 - x) on [0, 1] (Loaiza-Ganem and Cunningham, 2019).
+    """The continuous Bernoulli distribution: the density C(p) p^x (1 - p)^(1 - x) on [0, 1] (Loaiza-Ganem and
+    Cunningham, 2019).
 
     Between the two numbers of `lims`, Taylor series replace the closed forms, which are 0 / 0 at 0.5.
     """

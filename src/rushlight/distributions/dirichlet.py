@@ -32,7 +32,8 @@ class _Dirichlet(rushlight.autograd.Function):
 
 
 class Dirichlet(ExponentialFamily):
-    """Points of the simplex: the density prod x_i^(c_i - 1) / B(c), c the `concentration` [..., k]."""
+    """The Dirichlet distribution on the simplex: the density prod x_i^(c_i - 1) / B(c), where c is the
+    `concentration` [..., k]."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex

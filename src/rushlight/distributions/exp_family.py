@@ -12,7 +12,7 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """Densities exp(<t(x), theta> - F(theta) + k(x)).
+    """The base of exponential families, densities exp(<t(x), theta> - F(theta) + k(x)).
 
     `_natural_params` is theta, `_log_normalizer` is F, `_mean_carrier_measure` the mean of k(x).
     """

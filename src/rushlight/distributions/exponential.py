@@ -14,7 +14,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """The density rate * exp(-rate * x) for x >= 0."""
+    """The exponential distribution: the density rate * exp(-rate * x) for x >= 0."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative

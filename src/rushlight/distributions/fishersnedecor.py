@@ -16,7 +16,7 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-square numbers, each divided by its degrees of freedom `df1`, `df2`."""
+    """The F-distribution: the ratio of two chi-squared numbers, each divided by its degrees of freedom `df1`, `df2`."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive

@@ -14,7 +14,7 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """The density rate^c x^(c - 1) exp(-rate x) / Gamma(c), c the `concentration`."""
+    """The gamma distribution: the density rate^c x^(c - 1) exp(-rate x) / Gamma(c), where c is the `concentration`."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative

@@ -15,7 +15,8 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """Excesses over a threshold `loc`: 1 - cdf = (1 + c z)^(-1 / c), z = (x - loc) / scale.
+    """The generalised Pareto distribution of excesses over a threshold `loc`: 1 - cdf = (1 + c z)^(-1 / c), where z =
+    (x - loc) / scale.
 
     c is the `concentration`; where it is 0 the distribution is exponential.
     """

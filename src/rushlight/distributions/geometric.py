@@ -14,7 +14,8 @@ __all__ = ["Geometric"]
 
 
 class Geometric(ProbsOrLogits, Distribution):
-    """The number of failures before the first success; each trial succeeds with probability `probs`."""
+    """The geometric distribution: the number of failures before the first success of trials of success probability
+    `probs`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer

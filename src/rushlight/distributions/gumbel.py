@@ -17,7 +17,7 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """The distribution function exp(-exp(-(x - loc) / scale)), of maxima."""
+    """The Gumbel distribution of maxima: the distribution function exp(-exp(-(x - loc) / scale))."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

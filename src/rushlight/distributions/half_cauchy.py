@@ -14,7 +14,7 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(_Half):
-    """|x| of a Cauchy number of location 0 and this `scale`."""
+    """The absolute value of a Cauchy number of median 0 and this `scale`."""
 
     _parameters = ()
 

@@ -42,7 +42,7 @@ class _Half(TransformedDistribution):
 
 
 class HalfNormal(_Half):
-    """|x| of a Normal number of location 0 and this `scale`."""
+    """The absolute value of a normal number of mean 0 and standard deviation `scale`."""
 
     _parameters = ()
 

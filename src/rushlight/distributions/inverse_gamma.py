@@ -16,7 +16,7 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """1 / x of a gamma number x of this `concentration` and `rate`."""
+    """The distribution of 1 / x for a gamma number x of this `concentration` and `rate`."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive

@@ -46,7 +46,7 @@ class _Joined(Transform):
 
 
 class CatTransform(_Joined):
-    """Transform i acts on the next `lengths[i]` entries along `dim`."""
+    """Transforms side by side: number i acts on the next `lengths[i]` entries along `dim`."""
 
     _settings, _join = ("transforms", "dim", "lengths"), staticmethod(rushlight.cat)
 
@@ -104,7 +104,7 @@ class CatTransform(_Joined):
 
 
 class StackTransform(_Joined):
-    """Transform i acts on slice i along `dim`."""
+    """One transform for each slice along `dim`."""
 
     _settings, _join = ("transforms", "dim"), staticmethod(rushlight.stack)
 

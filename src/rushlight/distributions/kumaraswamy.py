@@ -23,7 +23,8 @@ def _moment(a: Tensor, b: Tensor, n: int) -> Tensor:
 
 
 class Kumaraswamy(TransformedDistribution):
-    """The distribution function 1 - (1 - x^a)^b on [0, 1]; a, b: `concentration1`, `concentration0`."""
+    """The Kumaraswamy distribution: the distribution function 1 - (1 - x^a)^b on [0, 1]; a is `concentration1`, b is
+    `concentration0`."""
 
     arg_constraints = {
         "concentration1": constraints.positive,

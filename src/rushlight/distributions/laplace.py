@@ -14,7 +14,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """The density exp(-|x - loc| / scale) / (2 scale)."""
+    """The Laplace distribution: the density exp(-|x - loc| / scale) / (2 scale)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -14,7 +14,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """exp of normal numbers of mean `loc` and deviation `scale`."""
+    """The distribution of exp(x) for a normal number x of mean `loc` and standard deviation `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive

@@ -13,7 +13,8 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Normal numbers [..., k - 1] brought onto the simplex of k by `StickBreakingTransform`."""
+    """The distribution of normal vectors [..., k - 1] that `StickBreakingTransform` maps to the simplex of k
+    categories."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex

@@ -38,7 +38,8 @@ def _mahalanobis(factor: Tensor, diagonal: Tensor, x: Tensor, capacitance_tril: 
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Vectors [..., n] of covariance W W^T + D: `cov_factor` W [..., n, m], `cov_diag` D [..., n]."""
+    """The normal distribution of vectors [..., n] with covariance W W^T + D: `cov_factor` W [..., n, m], `cov_diag` D
+    [..., n]."""
 
     arg_constraints = {
         "loc": constraints.real_vector,

@@ -19,7 +19,7 @@ def _vector(shape: Any) -> Any:
 
 
 class SoftmaxTransform(_SameType):
-    """y = exp(x) normalised along the last dim; not bijective, its inverse is log."""
+    """The softmax along the last dimension. It is not bijective; its inverse is the logarithm."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex

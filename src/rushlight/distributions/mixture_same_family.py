@@ -14,7 +14,7 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """Draws from the component that a `Categorical` picks; components lie along the last batch dim."""
+    """A mixture: a `Categorical` picks the component, and components are along the last batch dimension."""
 
     arg_constraints: dict[str, Any] = {}
     has_rsample = False

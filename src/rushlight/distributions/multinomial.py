@@ -16,7 +16,7 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(CategoricalVectors):
-    """The counts of k categories in `total_count` (an int) draws."""
+    """The multinomial distribution: how often each of k categories comes in `total_count` (an int) draws."""
 
     _parameters, _kept = (), ("total_count",)
 

@@ -86,7 +86,8 @@ class WithCovariance:
 
 
 class MultivariateNormal(WithCovariance, Distribution):
-    """Vectors [..., n] of mean `loc`, with a covariance, its inverse, or its lower Cholesky factor."""
+    """The normal distribution of vectors [..., n] with mean `loc` and a covariance, its inverse, or its lower
+    Cholesky factor."""
 
     arg_constraints = {
         "loc": constraints.real_vector,

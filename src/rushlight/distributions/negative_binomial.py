@@ -15,7 +15,8 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(ProbsOrLogits, Distribution):
-    """The number of successes, of probability `probs` each, before `total_count` (real) failures."""
+    """The negative binomial distribution: the number of successes, each of probability `probs`, before `total_count`
+    (real) failures."""
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),

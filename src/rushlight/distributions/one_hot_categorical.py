@@ -13,7 +13,7 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(CategoricalVectors):
-    """`Categorical` whose values are one-hot vectors."""
+    """The categorical distribution with one-hot vectors as values."""
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -47,7 +47,8 @@ class OneHotCategorical(CategoricalVectors):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot draws whose gradient is that of the probabilities (Bengio et al., 2013)."""
+    """The one-hot categorical distribution with draws whose gradient is that of the probabilities (Bengio et al.,
+    2013)."""
 
     has_rsample = True
 

@@ -15,7 +15,7 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
-    """Numbers above `scale` whose density falls as x^-(alpha + 1)."""
+    """The Pareto distribution: numbers above `scale` whose density falls as x^-(alpha + 1)."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
     _parameters = ("scale", "alpha")

@@ -58,7 +58,8 @@ class _Relaxed(TransformedDistribution):
 
 
 class RelaxedBernoulli(_Relaxed):
-    """Numbers in (0, 1) that tend to Bernoulli draws as `temperature`, a tensor, goes to 0."""
+    """The relaxed Bernoulli distribution: numbers in (0, 1) that approach Bernoulli draws as `temperature`, a tensor,
+    goes to 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval

@@ -51,7 +51,8 @@ class ExpRelaxedCategorical(CategoricalVectors):
 
 
 class RelaxedOneHotCategorical(_Relaxed):
-    """Points of the simplex that tend to one-hot draws as `temperature`, a tensor, goes to 0."""
+    """The relaxed one-hot distribution: points of the simplex that approach one-hot draws as `temperature`, a tensor,
+    goes to 0."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

@@ -16,7 +16,7 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """Student's t distribution with `df` degrees of freedom, moved by `loc`, stretched by `scale`."""
+    """Student's t-distribution with `df` degrees of freedom, shifted by `loc` and scaled by `scale`."""
 
     arg_constraints = {
         "df": constraints.positive,

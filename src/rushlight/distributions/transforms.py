@@ -47,7 +47,7 @@ def _same_number(a: Any, b: Any) -> bool:
 
 
 class ExpTransform(_SameType):
-    """y = exp(x)"""
+    """The exponential: y = exp(x)."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -65,7 +65,7 @@ class ExpTransform(_SameType):
 
 
 class SigmoidTransform(_SameType):
-    """y = 1 / (1 + exp(-x))"""
+    """The logistic function: y = 1 / (1 + exp(-x))."""
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -86,7 +86,7 @@ class SigmoidTransform(_SameType):
 
 
 class SoftplusTransform(_SameType):
-    """y = log(1 + exp(x))"""
+    """The softplus function: y = log(1 + exp(x))."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -104,7 +104,7 @@ class SoftplusTransform(_SameType):
 
 
 class TanhTransform(_SameType):
-    """y = tanh(x)"""
+    """The hyperbolic tangent: y = tanh(x)."""
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
@@ -123,7 +123,7 @@ class TanhTransform(_SameType):
 
 
 class AbsTransform(_SameType):
-    """y = |x|; the inverse is the positive one."""
+    """The absolute value: y = |x|. Its inverse gives the positive number."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -136,7 +136,7 @@ class AbsTransform(_SameType):
 
 
 class PowerTransform(Transform):
-    """y = x ** exponent, for positive x."""
+    """A power of positive numbers: y = x ** exponent."""
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -170,7 +170,7 @@ class PowerTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x, elementwise; the last `event_dim` dimensions make one point."""
+    """A shift and a scale of each element: y = loc + scale * x; the last `event_dim` dimensions form one event."""
 
     bijective = True
     _settings = ("loc", "scale", "event_dim")
@@ -228,7 +228,7 @@ class AffineTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The trailing dimensions `in_shape` become `out_shape`; the Jacobian is 1."""
+    """A change of the trailing dimensions from `in_shape` to `out_shape`; the Jacobian determinant is 1."""
 
     bijective = True
     _settings = ("in_shape", "out_shape")
@@ -273,7 +273,7 @@ class ReshapeTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = F(x), the distribution function of a univariate distribution."""
+    """The distribution function of a univariate distribution: y = F(x)."""
 
     bijective = True
     codomain = constraints.unit_interval

@@ -21,7 +21,8 @@ def _log_bessel(x: Tensor, order: int) -> Tensor:
 
 
 class VonMises(Distribution):
-    """Angles with the density exp(concentration * cos(x - loc)) / (2 pi I_0(concentration))."""
+    """The von Mises distribution of angles: the density exp(concentration * cos(x - loc)) / (2 pi
+    I_0(concentration))."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real

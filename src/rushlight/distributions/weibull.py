@@ -16,7 +16,7 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """scale * e^(1 / concentration), e an exponential number."""
+    """The Weibull distribution: scale * e^(1 / concentration), where e is an exponential number of rate 1."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

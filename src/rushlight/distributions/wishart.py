@@ -18,7 +18,8 @@ __all__ = ["Wishart"]
 
 
 class Wishart(WithCovariance, ExponentialFamily):
-    """Sums of `df` outer products of normal vectors of a covariance [..., p, p]; df > p - 1, real.
+    """The Wishart distribution of matrices [..., p, p]: for whole `df` the sum of `df` outer products of normal
+    vectors; df > p - 1.
 
     The covariance is given by itself, by its inverse, or by its lower Cholesky factor.
     """

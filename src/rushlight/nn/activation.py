@@ -39,7 +39,7 @@ class _MaybeInPlace(Module):
 
 
 class ReLU(_MaybeInPlace):
-    """max(0, x)
+    """The rectified linear unit: max(0, x).
 
     >>> import rushlight as torch
     >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -51,28 +51,33 @@ class ReLU(_MaybeInPlace):
 
 
 class SiLU(_MaybeInPlace):
-    """x * sigmoid(x)"""
+    """The sigmoid linear unit, also called swish: x * sigmoid(x).
+
+    >>> import rushlight as torch
+    >>> torch.nn.SiLU()(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.2689,  0.0000,  0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, inplace=self.inplace)
 
 
 class Mish(_MaybeInPlace):
-    """x * tanh(softplus(x))"""
+    """The Mish activation: x * tanh(softplus(x))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, inplace=self.inplace)
 
 
 class SELU(_MaybeInPlace):
-    """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))), self-normalising (Klambauer 2017)."""
+    """The self-normalising ELU: scale * (max(0, x) + min(0, alpha * (exp(x) - 1))) (Klambauer 2017)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class Hardsigmoid(_MaybeInPlace):
-    """x / 6 + 1 / 2, cut to [0, 1]."""
+    """A piecewise linear sigmoid: x / 6 + 1 / 2, clamped to [0, 1]."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -82,7 +87,7 @@ class Hardsigmoid(_MaybeInPlace):
 
 
 class Hardswish(_MaybeInPlace):
-    """x * hardsigmoid(x)"""
+    """A piecewise form of SiLU: x * hardsigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
@@ -101,25 +106,30 @@ class _Plain(Module):
 
 
 class LogSigmoid(_Plain):
-    """log(sigmoid(x))"""
+    """The logarithm of the sigmoid, computed without overflow."""
 
     _function = "logsigmoid"
 
 
 class Softsign(_Plain):
-    """x / (1 + |x|)"""
+    """The softsign activation: x / (1 + |x|)."""
 
     _function = "softsign"
 
 
 class Tanhshrink(_Plain):
-    """x - tanh(x)"""
+    """The difference between the input and its hyperbolic tangent: x - tanh(x)."""
 
     _function = "tanhshrink"
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))"""
+    """The logistic function: 1 / (1 + exp(-x)).
+
+    >>> import rushlight as torch
+    >>> torch.nn.Sigmoid()(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([0.2689, 0.5000, 0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return rushlight.sigmoid(input)
@@ -133,7 +143,7 @@ class Tanh(Module):
 
 
 class Threshold(_MaybeInPlace):
-    """x where x > threshold, else `value`."""
+    """The input where it is above `threshold`, `value` elsewhere."""
 
     __constants__ = ["threshold", "value", "inplace"]
     _shown = ("threshold", "value")
@@ -148,7 +158,7 @@ class Threshold(_MaybeInPlace):
 
 
 class RReLU(_MaybeInPlace):
-    """Leaky relu whose slope is random in [lower, upper] while training, their mean after."""
+    """A leaky ReLU whose slope is drawn from [lower, upper] in training; in evaluation it is their mean."""
 
     __constants__ = ["lower", "upper", "inplace"]
     _shown = ("lower", "upper")
@@ -165,7 +175,7 @@ class RReLU(_MaybeInPlace):
 
 
 class Hardtanh(_MaybeInPlace):
-    """x, cut to [min_val, max_val]."""
+    """The input clamped to [min_val, max_val]."""
 
     __constants__ = ["min_val", "max_val", "inplace"]
     _shown = ("min_val", "max_val")
@@ -199,7 +209,7 @@ class Hardtanh(_MaybeInPlace):
 
 
 class ReLU6(Hardtanh):
-    """min(max(0, x), 6)"""
+    """The rectified linear unit with an upper bound: min(max(0, x), 6)."""
 
     _shown = ()
 
@@ -208,7 +218,7 @@ class ReLU6(Hardtanh):
 
 
 class ELU(_MaybeInPlace):
-    """x where x > 0, else alpha * (exp(x) - 1)."""
+    """The exponential linear unit: x where x > 0, else alpha * (exp(x) - 1)."""
 
     __constants__ = ["alpha", "inplace"]
     _shown = ("alpha",)
@@ -222,14 +232,14 @@ class ELU(_MaybeInPlace):
 
 
 class CELU(ELU):
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))"""
+    """The continuously differentiable ELU: max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class LeakyReLU(_MaybeInPlace):
-    """x where x > 0, else negative_slope * x."""
+    """The leaky ReLU: x where x > 0, else negative_slope * x."""
 
     __constants__ = ["inplace", "negative_slope"]
     _shown = ("negative_slope",)
@@ -243,7 +253,13 @@ class LeakyReLU(_MaybeInPlace):
 
 
 class GELU(Module):
-    """x * Phi(x), Phi the normal distribution's cdf; `approximate="tanh"` by a formula of tanh."""
+    """The Gaussian error linear unit: x * Phi(x), where Phi is the cdf of the normal distribution.
+    `approximate="tanh"` replaces Phi by a formula of tanh.
+
+    >>> import rushlight as torch
+    >>> torch.nn.GELU()(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])
+    """
 
     __constants__ = ["approximate"]
 
@@ -259,7 +275,12 @@ class GELU(Module):
 
 
 class GLU(Module):
-    """a * sigmoid(b), a and b the two halves of the input along `dim`."""
+    """The gated linear unit: a * sigmoid(b), where a and b are the halves of the input along `dim`.
+
+    >>> import rushlight as torch
+    >>> torch.nn.GLU()(torch.randn(4, 6)).shape
+    torch.Size([4, 3])
+    """
 
     __constants__ = ["dim"]
     _shown = ("dim",)
@@ -290,19 +311,19 @@ class _Shrink(Module):
 
 
 class Hardshrink(_Shrink):
-    """x where |x| > lambd, else 0."""
+    """The input where |x| > lambd, 0 elsewhere."""
 
     _function = "hardshrink"
 
 
 class Softshrink(_Shrink):
-    """x moved towards 0 by lambd, 0 within."""
+    """The input moved towards 0 by `lambd`; 0 where |x| <= lambd."""
 
     _function = "softshrink"
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    """A smooth ReLU: log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold."""
 
     __constants__ = ["beta", "threshold"]
     _shown = ("beta", "threshold")
@@ -317,7 +338,12 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """x where x > 0, else weight * x, with one learned slope or one per channel (dimension 1)."""
+    """A leaky ReLU with learned slopes: one for all elements, or one for each channel (dimension 1).
+
+    >>> import rushlight as torch
+    >>> torch.nn.PReLU(num_parameters=3)(torch.ones(2, 3, 4)).shape
+    torch.Size([2, 3, 4])
+    """
 
     __constants__ = ["num_parameters"]
     _shown = ("num_parameters",)
@@ -340,7 +366,13 @@ class PReLU(Module):
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along `dim`; the shape stays."""
+    """Probabilities along `dim`: exp(x) / sum(exp(x)), in the shape of the input.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Softmax(dim=1)(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
+    tensor([[0.5000, 0.5000],
+            [0.2689, 0.7311]])
+    """
 
     __constants__ = ["dim"]
     _function = "softmax"
@@ -359,13 +391,13 @@ class Softmax(Module):
 
 
 class LogSoftmax(Softmax):
-    """log(softmax(x)) along `dim`, computed stably."""
+    """The logarithm of the softmax along `dim`, computed without overflow."""
 
     _function = "log_softmax"
 
 
 class Softmin(Softmax):
-    """softmax(-x) along `dim`."""
+    """The softmax of -x along `dim`."""
 
     _function = "softmin"
 

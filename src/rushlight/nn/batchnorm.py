@@ -131,7 +131,7 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """(x - mean) / sqrt(var + eps) * weight + bias over the batch (Ioffe and Szegedy 2015).
+    """Batch normalisation of each channel: (x - mean) / sqrt(var + eps) * weight + bias (Ioffe and Szegedy 2015).
 
     input: [N, C] or [N, C, L]. In evaluation the running mean and variance are used.
     """
@@ -151,7 +151,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of [N, C, D, H, W], per channel."""
+    """Batch normalisation of [N, C, D, H, W] for each channel."""
 
     _dims = (5,)
 

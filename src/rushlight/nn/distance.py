@@ -10,7 +10,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps over the last dimension."""
+    """The p-norm of x1 - x2 + eps along the last dimension."""
 
     __constants__ = ["norm", "eps", "keepdim"]
 
@@ -25,7 +25,7 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """x1 . x2 / max(|x1| * |x2|, eps) along `dim`."""
+    """The cosine of the angle between x1 and x2 along `dim`: x1 . x2 / max(|x1| * |x2|, eps)."""
 
     __constants__ = ["dim", "eps"]
 

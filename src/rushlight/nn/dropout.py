@@ -33,38 +33,43 @@ _DropoutNd = _Dropout
 
 
 class Dropout(_Dropout):
-    """Each element is zero with probability p, else scaled by 1 / (1 - p) (Hinton 2012)."""
+    """Zeros at random: in training each element is zero with probability p, else scaled by 1 / (1 - p) (Hinton 2012).
+
+    >>> import rushlight as torch
+    >>> torch.nn.Dropout(0.5).eval()(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     _function = "dropout"
 
 
 class Dropout1d(_Dropout):
-    """Whole channels of [N, C, L] are zero with probability p."""
+    """Dropout of whole channels of [N, C, L] or [C, L]."""
 
     _function = "dropout1d"
 
 
 class Dropout2d(_Dropout):
-    """Whole channels of [N, C, H, W] are zero with probability p."""
+    """Dropout of whole channels of [N, C, H, W]."""
 
     _function = "dropout2d"
 
 
 class Dropout3d(_Dropout):
-    """Whole channels of [N, C, D, H, W] are zero with probability p."""
+    """Dropout of whole channels of [N, C, D, H, W] or [C, D, H, W]."""
 
     _function = "dropout3d"
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean and variance of SELU's outputs (Klambauer 2017)."""
+    """Dropout that keeps the mean and the variance of SELU's outputs (Klambauer 2017)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_Dropout):
-    """AlphaDropout that drops whole channels."""
+    """AlphaDropout of whole channels."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -12,7 +12,7 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """[N, C * prod(kernel_size), L] columns summed into [N, C, *output_size]."""
+    """The inverse layout of Unfold: columns [N, C * prod(kernel_size), L] are summed into [N, C, *output_size]."""
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
     _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
@@ -44,7 +44,12 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The blocks of [N, C, *] as columns [N, C * prod(kernel_size), L]."""
+    """The windows of [N, C, *] as columns [N, C * prod(kernel_size), L].
+
+    >>> import rushlight as torch
+    >>> torch.nn.Unfold(2)(torch.ones(1, 3, 4, 4)).shape
+    torch.Size([1, 12, 9])
+    """
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
     _shown = ("kernel_size", "dilation", "padding", "stride")

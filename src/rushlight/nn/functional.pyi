@@ -87,7 +87,7 @@ def avg_pool3d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = ..., eps: _float = ..., *, out: Any = None) -> Tensor:
     """As `torch.batch_norm`; in training every channel must have more than one value."""
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
+    """A bilinear map: y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """The cross entropy of probabilities `input` in [0, 1] and targets of the same shape."""
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', pos_weight: Tensor | None = None, *, out: Any = None) -> Tensor:
@@ -113,7 +113,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
     """The transpose of `conv3d`: (N, C, D, H, W), weight (C, O / groups, kd, kh, kw)."""
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    """A loss on the angle between two vectors: 1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = ..., *, out: Any = None) -> Tensor:
     """x1 . x2 over the product of their lengths, each at least eps, along `dim`."""
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: _str = 'mean', label_smoothing: _float = ..., *, out: Any = None) -> Tensor:
@@ -129,7 +129,7 @@ def dropout2d(input: Tensor, p: _float = ..., training: _bool = True, inplace: _
 def dropout3d(input: Tensor, p: _float = ..., training: _bool = True, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 def elu(input: Tensor, alpha: _float = ..., inplace: _bool = False, *, out: Any = None) -> Tensor:
-    """x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
+    """The exponential linear unit: x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
 def elu_(input: Tensor, alpha: _float = ..., scale: _float = ..., input_scale: _float = ...) -> Tensor:
     """`elu` into the input's memory."""
 def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = ..., scale_grad_by_freq: _bool = False, sparse: _bool = False, *, out: Any = None) -> Tensor:
@@ -163,7 +163,7 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias
 def gumbel_softmax(logits: Tensor, tau: _float = 1, hard: _bool = False, eps: _float = ..., dim: _int = -1, *, out: Any = None) -> Tensor:
     """Samples from a distribution close to a category (Jang et al. 2016); `hard`: one-hot forward."""
 def hardshrink(input: Tensor, lambd: _float = ..., *, out: Any = None) -> Tensor:
-    """x where |x| > lambd, else 0."""
+    """The input where |x| > lambd, 0 elsewhere."""
 def hardsigmoid(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """0 below -3, 1 above 3, x / 6 + 1 / 2 between."""
 def hardswish(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
@@ -173,7 +173,7 @@ def hardtanh(input: Tensor, min_val: _float = ..., max_val: _float = ..., inplac
 def hardtanh_(input: Tensor, min_val: _float = ..., max_val: _float = ...) -> Tensor:
     """`hardtanh` into the input's memory."""
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = ..., size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
-    """x where the target is 1, max(0, margin - x) where it is -1."""
+    """The hinge loss of a distance: x where the target is 1, max(0, margin - x) where it is -1."""
 def huber_loss(input: Tensor, target: Tensor, reduction: _str = 'mean', delta: _float = ..., weight: Tensor | None = None, *, out: Any = None) -> Tensor:
     """Squared within `delta`, linear beyond (Huber 1964)."""
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = ..., eps: _float = ..., *, out: Any = None) -> Tensor:
@@ -183,7 +183,7 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
 def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', log_target: _bool = False, *, out: Any = None) -> Tensor:
     """The divergence of `target` from exp(input): target * (log(target) - input)."""
 def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', weight: Tensor | None = None, *, out: Any = None) -> Tensor:
-    """The mean (or sum) of |x - y|."""
+    """The mean absolute error: the mean (or sum) of |x - y|."""
 def layer_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = ..., *, out: Any = None) -> Tensor:
     """As `torch.layer_norm`."""
 def leaky_relu(input: Tensor, negative_slope: _float = ..., inplace: _bool = False, *, out: Any = None) -> Tensor:
@@ -199,7 +199,7 @@ def local_response_norm(input: Tensor, size: _int, alpha: _float = ..., beta: _f
 def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """As `torch.log_softmax`; without `dim` it is guessed, with a warning."""
 def logsigmoid(input: Tensor, *, out: Any = None) -> Tensor:
-    """log(sigmoid(x))."""
+    """The logarithm of the sigmoid."""
 def lp_pool1d(input: Tensor, norm_type: _float, kernel_size: _Ints, stride: Any = None, ceil_mode: _bool = False) -> Tensor:
     """(sum of x^p over each window)^(1/p) of (N, C, L) or (C, L); the maximum for p = inf."""
 def lp_pool2d(input: Tensor, norm_type: _float, kernel_size: _Ints, stride: Any = None, ceil_mode: _bool = False) -> Tensor:
@@ -263,7 +263,7 @@ def prelu(input: Tensor, weight: Tensor, *, out: Any = None) -> Tensor:
 def relu(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.relu`; `inplace`: into the input's memory."""
 def relu6(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
-    """min(max(x, 0), 6)."""
+    """The rectified linear unit with an upper bound: min(max(x, 0), 6)."""
 def rms_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor:
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions (Zhang and Sennrich 2019)."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, inplace: _bool = False, *, out: Any = None) -> Tensor:
@@ -281,21 +281,21 @@ def silu(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', beta: _float = ..., *, out: Any = None) -> Tensor:
     """Squared below `beta`, absolute above (Girshick 2015)."""
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
-    """log(1 + exp(-y x))."""
+    """The logistic loss for targets 1 and -1: log(1 + exp(-y x))."""
 def softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """As `torch.softmax`; without `dim` it is guessed, with a warning."""
 def softmin(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
-    """softmax(-x)."""
+    """The softmax of -x."""
 def softplus(input: Tensor, beta: _float = 1, threshold: _float = 20, *, out: Any = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta; the input itself where beta * x > threshold."""
 def softshrink(input: Tensor, lambd: _float = ..., *, out: Any = None) -> Tensor:
     """x moved towards 0 by lambd, 0 within."""
 def softsign(input: Tensor, *, out: Any = None) -> Tensor:
-    """x / (1 + |x|)."""
+    """The softsign activation: x / (1 + |x|)."""
 def tanh(input: Tensor, *, out: Any = None) -> Tensor:
     """The hyperbolic tangent."""
 def tanhshrink(input: Tensor, *, out: Any = None) -> Tensor:
-    """x - tanh(x)."""
+    """The difference between the input and its hyperbolic tangent: x - tanh(x)."""
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """x where it is above `threshold`, else `value`; both as numbers of the dtype of integers."""
 def threshold_(input: Tensor, threshold: _float, value: _float) -> Tensor:

@@ -116,7 +116,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill a convolution's weight so that it hands on as many channels as it can."""
+    """Fill the weight of a convolution so that it copies as many input channels to output channels as it can."""
     dimensions = tensor.ndimension()
     if dimensions not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -151,7 +151,13 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform with std gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16)."""
+    """Fill from the uniform distribution of std gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16).
+
+    >>> import rushlight as torch
+    >>> w = torch.nn.init.xavier_uniform_(torch.empty(3, 5))
+    >>> bool(w.abs().max() <= (6 / 8) ** 0.5)
+    True
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -159,7 +165,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with std gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    """Fill from the normal distribution of std gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     return normal_(tensor, 0.0, std, generator)
@@ -179,7 +185,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Uniform with std gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky relu."""
+    """Fill from the uniform distribution of std gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU."""
     if _is_empty(tensor):
         return tensor
     fan = _calculate_correct_fan(tensor, mode)
@@ -194,7 +200,12 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Normal with std gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky relu."""
+    """Fill from the normal distribution of std gain / sqrt(fan) (He et al. 2015); `a` is the slope of a leaky ReLU.
+
+    >>> import rushlight as torch
+    >>> torch.nn.init.kaiming_normal_(torch.empty(4, 3, 5, 5)).shape
+    torch.Size([4, 3, 5, 5])
+    """
     if _is_empty(tensor):
         return tensor
     fan = _calculate_correct_fan(tensor, mode)
@@ -224,7 +235,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal values, a share `sparsity` of each column set to zero (Martens 2010)."""
+    """Fill a matrix from the normal distribution, with a fraction `sparsity` of each column zero (Martens 2010)."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -88,19 +88,19 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of [N, C, L] or [C, L] (Ulyanov 2016)."""
+    """Normalisation of each channel of each sample of [N, C, L] or [C, L] (Ulyanov 2016)."""
 
     _n, _dims = 1, (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of [N, C, H, W] or [C, H, W] (Ulyanov 2016)."""
+    """Normalisation of each channel of each sample of [N, C, H, W] or [C, H, W] (Ulyanov 2016)."""
 
     _n, _dims = 2, (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of [N, C, D, H, W] or [C, D, H, W]."""
+    """Normalisation of each channel of each sample of [N, C, D, H, W] or [C, D, H, W]."""
 
     _n, _dims = 3, (4, 5)
 

@@ -76,14 +76,19 @@ class _MarginLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|input - target|"""
+    """The mean absolute error: |input - target|.
+
+    >>> import rushlight as torch
+    >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]))
+    tensor(1.5000)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """(input - target) ** 2
+    """The mean squared error: (input - target) ** 2.
 
     Two tensors of one shape give the mean, []; with `reduction="none"` the shape stays.
 
@@ -97,7 +102,8 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """d ** 2 / (2 * beta) where d = |input - target| < beta, else d - beta / 2."""
+    """A squared error for small differences and an absolute one for large ones: d ** 2 / (2 * beta) where d = |input
+    - target| < beta, else d - beta / 2."""
 
     def __init__(
         self,
@@ -114,7 +120,8 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """d ** 2 / 2 where d = |input - target| <= delta, else delta * (d - delta / 2)."""
+    """A squared error for small differences and a linear one for large ones: d ** 2 / 2 where d = |input - target| <=
+    delta, else delta * (d - delta / 2)."""
 
     __constants__ = ["reduction", "delta"]
 
@@ -129,9 +136,15 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """-weight[target] * input[target], for log-probabilities [N, C] or [N, C, d1, ...].
+    """The negative log-likelihood of classes: -weight[target] * input[target], for log-probabilities [N, C] or [N, C,
+    d1, ...].
 
     Targets equal to `ignore_index` do not count; the mean is over the weights of the others.
+
+    >>> import rushlight as torch
+    >>> scores = torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+    >>> torch.nn.NLLLoss()(torch.log_softmax(scores, 1), torch.tensor([0, 1]))
+    tensor(0.1269)
     """
 
     __constants__ = ["ignore_index", "reduction"]
@@ -170,7 +183,7 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """NLLLoss of log_softmax(input): classification from scores.
+    """The cross entropy between scores and classes: NLLLoss of log_softmax(input).
 
     input: [N, C], [C] or [N, C, d1, ...]; target: class indices of the same shape without C, or
     probabilities of the input's shape.
@@ -207,7 +220,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(input) - target * input: a Poisson distribution of log-rate `input`."""
+    """The negative log-likelihood of a Poisson distribution of log-rate `input`: exp(input) - target * input."""
 
     __constants__ = ["log_input", "full", "eps", "reduction"]
 
@@ -237,7 +250,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """(log(var) + (input - target) ** 2 / var) / 2: a normal distribution."""
+    """The negative log-likelihood of a normal distribution: (log(var) + (input - target) ** 2 / var) / 2."""
 
     __constants__ = ["full", "eps", "reduction"]
 
@@ -253,7 +266,13 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target * (log(target) - input): the divergence of log-probabilities from a target."""
+    """The Kullback-Leibler divergence of log-probabilities `input` from a target: target * (log(target) - input).
+
+    >>> import rushlight as torch
+    >>> p = torch.tensor([[0.5, 0.5]])
+    >>> torch.nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.25, 0.75]]).log(), p)
+    tensor(0.1438)
+    """
 
     def __init__(
         self,
@@ -270,7 +289,8 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """-(target * log(input) + (1 - target) * log(1 - input)), the logs at least -100.
+    """The binary cross entropy: -(target * log(input) + (1 - target) * log(1 - input)), where each log is at least
+    -100.
 
     Two tensors of one shape give the mean, []; with `reduction="none"` the shape stays.
     """
@@ -280,7 +300,12 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """BCELoss of sigmoid(input), computed stably."""
+    """The binary cross entropy between sigmoid(input) and the target, computed without overflow.
+
+    >>> import rushlight as torch
+    >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([2.0, -2.0]), torch.tensor([1.0, 0.0]))
+    tensor(0.1269)
+    """
 
     def __init__(
         self,
@@ -305,7 +330,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """input where target = 1, max(0, margin - input) where target = -1."""
+    """The hinge loss of a distance: input where target = 1, max(0, margin - input) where target = -1."""
 
     __constants__ = ["margin", "reduction"]
 
@@ -324,21 +349,22 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """max(0, 1 - (input[target] - input[other])) over all targets and all others."""
+    """The margin loss for several classes of one sample: max(0, 1 - (input[target] - input[other])), summed over all
+    targets and all other classes."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input))"""
+    """The logistic loss for targets 1 and -1: log(1 + exp(-target * input))."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of the binary cross-entropy of sigmoid(input)."""
+    """The binary cross entropy of sigmoid(input), averaged over the classes."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(
@@ -347,7 +373,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos(x1, x2) where target = 1, max(0, cos(x1, x2) - margin) where target = -1."""
+    """A loss on the angle between two vectors: 1 - cos(x1, x2) where target = 1, max(0, cos(x1, x2) - margin) where
+    target = -1."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
@@ -356,7 +383,7 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, -target * (input1 - input2) + margin)"""
+    """A loss on the order of two inputs: max(0, -target * (input1 - input2) + margin)."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(
@@ -365,7 +392,8 @@ class MarginRankingLoss(_MarginLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """max(0, margin - input[target] + input[other]) ** p over all other classes."""
+    """The margin loss for one class of each sample: max(0, margin - input[target] + input[other]) ** p, over all
+    other classes."""
 
     __constants__ = ["p", "margin", "reduction"]
 

@@ -16,7 +16,8 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha / size * sum of squares over `size` channels) ** beta (Krizhevsky 2012)."""
+    """Normalisation by neighbouring channels: x / (k + alpha / size * sum of squares over `size` channels) ** beta
+    (Krizhevsky 2012)."""
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
@@ -137,7 +138,8 @@ class GroupNorm(_Affine):
 
 
 class RMSNorm(Module):
-    """x / sqrt(mean(x ** 2) + eps) * weight over the last dimensions (Zhang and Sennrich 2019)."""
+    """Normalisation by the root mean square over the last dimensions: x / sqrt(mean(x ** 2) + eps) * weight (Zhang
+    and Sennrich 2019)."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 

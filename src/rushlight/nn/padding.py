@@ -49,19 +49,19 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A border of one value around the last dimension."""
+    """Padding of the last dimension with one value."""
 
     _n = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """A border of one value around the last two dimensions."""
+    """Padding of the last two dimensions with one value."""
 
     _n = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """A border of one value around the last three dimensions."""
+    """Padding of the last three dimensions with one value."""
 
     _n = 3
 
@@ -74,55 +74,60 @@ class _ZeroPad(_ConstantPad):
 
 
 class ZeroPad1d(_ZeroPad):
-    """A border of zeros around the last dimension."""
+    """Padding of the last dimension with zeros."""
 
     _n = 1
 
 
 class ZeroPad2d(_ZeroPad):
-    """A border of zeros around the last two dimensions."""
+    """Padding of the last two dimensions with zeros."""
 
     _n = 2
 
 
 class ZeroPad3d(_ZeroPad):
-    """A border of zeros around the last three dimensions."""
+    """Padding of the last three dimensions with zeros."""
 
     _n = 3
 
 
 class ReflectionPad1d(_Pad):
-    """The input mirrored at its ends, which are not repeated."""
+    """Padding of the last dimension by reflection; the values at the ends are not repeated.
+
+    >>> import rushlight as torch
+    >>> torch.nn.ReflectionPad1d(2)(torch.arange(4.0).reshape(1, 4))
+    tensor([[2., 1., 0., 1., 2., 3., 2., 1.]])
+    """
 
     _n, _mode = 1, "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """The input mirrored at its borders, which are not repeated."""
+    """Padding of the last two dimensions by reflection; the values at the border are not repeated."""
 
     _n, _mode = 2, "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """The input mirrored at its borders, which are not repeated."""
+    """Padding of the last three dimensions by reflection; the values at the border are not repeated."""
 
     _n, _mode = 3, "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """The input's first and last values repeated."""
+    """Padding of the last dimension with copies of its first and last values."""
 
     _n, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """The input's border values repeated."""
+    """Padding of the last two dimensions with copies of the border."""
 
     _n, _mode = 2, "replicate"
 
 
 class ReplicationPad3d(_Pad):
-    """The input's border values repeated."""
+    """Padding of the last three dimensions with copies of the border."""
 
     _n, _mode = 3, "replicate"
 
@@ -139,18 +144,18 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """The values from the other end of the last dimension."""
+    """Padding of the last dimension with the values from its other end."""
 
     _n = 1
 
 
 class CircularPad2d(_CircularPad):
-    """The values from the opposite side of each padded dimension."""
+    """Padding of the last two dimensions with the values from the opposite side."""
 
     _n = 2
 
 
 class CircularPad3d(_CircularPad):
-    """The values from the opposite side of each padded dimension."""
+    """Padding of the last three dimensions with the values from the opposite side."""
 
     _n = 3

@@ -10,7 +10,12 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """[*, C * r * r, H, W] to [*, C, H * r, W * r] (Shi 2016)."""
+    """Channels rearranged into a larger image: [*, C * r * r, H, W] becomes [*, C, H * r, W * r] (Shi 2016).
+
+    >>> import rushlight as torch
+    >>> torch.nn.PixelShuffle(2)(torch.ones(1, 8, 3, 3)).shape
+    torch.Size([1, 2, 6, 6])
+    """
 
     __constants__ = ["upscale_factor"]
     _shown = ("upscale_factor",)
@@ -24,7 +29,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """[*, C, H * r, W * r] to [*, C * r * r, H, W]: the reverse of PixelShuffle."""
+    """The reverse of PixelShuffle: [*, C, H * r, W * r] becomes [*, C * r * r, H, W]."""
 
     __constants__ = ["downscale_factor"]
     _shown = ("downscale_factor",)

@@ -52,7 +52,7 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest value of each window along the last dimension."""
+    """The largest value of each window along the last dimension of [N, C, L] or [C, L]."""
 
     _pool = "max_pool1d"
 
@@ -72,7 +72,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The largest value of each window over the last three dimensions."""
+    """The largest value of each window over the last three dimensions of [N, C, D, H, W] or [C, D, H, W]."""
 
     _pool = "max_pool3d"
 
@@ -95,25 +95,25 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """The inverse of MaxPool1d: values at their original positions, zeros elsewhere."""
+    """The partial inverse of MaxPool1d: each maximum at the place that `indices` name, zeros elsewhere."""
 
     _n, _pool = 1, "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """The inverse of MaxPool2d: values at their original positions, zeros elsewhere."""
+    """The partial inverse of MaxPool2d: each maximum at the place that `indices` name, zeros elsewhere."""
 
     _n, _pool = 2, "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """The inverse of MaxPool3d: values at their original positions, zeros elsewhere."""
+    """The partial inverse of MaxPool3d: each maximum at the place that `indices` name, zeros elsewhere."""
 
     _n, _pool = 3, "max_unpool3d"
 
 
 class AvgPool1d(Module):
-    """The mean of each window along the last dimension."""
+    """The mean of each window along the last dimension of [N, C, L] or [C, L]."""
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
     _shown = ("kernel_size", "stride", "padding")
@@ -181,13 +181,19 @@ class _AvgPool(Module):
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window over the last two dimensions."""
+    """The mean of each window over the last two dimensions of [N, C, H, W] or [C, H, W].
+
+    >>> import rushlight as torch
+    >>> torch.nn.AvgPool2d(2)(torch.arange(16.0).reshape(1, 4, 4))
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
 
     _pool = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window over the last three dimensions."""
+    """The mean of each window over the last three dimensions of [N, C, D, H, W] or [C, D, H, W]."""
 
     _pool = "avg_pool3d"
 
@@ -218,19 +224,19 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """The p-norm of each window along the last dimension."""
+    """The p-norm of each window along the last dimension of [N, C, L] or [C, L]."""
 
     _pool = "lp_pool1d"
 
 
 class LPPool2d(_LPPool):
-    """The p-norm of each window over the last two dimensions."""
+    """The p-norm of each window over the last two dimensions of [N, C, H, W] or [C, H, W]."""
 
     _pool = "lp_pool2d"
 
 
 class LPPool3d(_LPPool):
-    """The p-norm of each window over the last three dimensions."""
+    """The p-norm of each window over the last three dimensions of [N, C, D, H, W] or [C, D, H, W]."""
 
     _pool = "lp_pool3d"
 
@@ -249,7 +255,7 @@ class _AdaptivePool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """Means over windows chosen so that the last dimension becomes `output_size`."""
+    """The means of [N, C, L] or [C, L] in windows that make `output_size` of the last dimension."""
 
     _pool = "adaptive_avg_pool1d"
 
@@ -258,13 +264,17 @@ class AdaptiveAvgPool2d(_AdaptivePool):
     """Means over windows chosen so that the last two dimensions become `output_size`.
 
     `None` in `output_size` keeps that dimension.
+
+    >>> import rushlight as torch
+    >>> torch.nn.AdaptiveAvgPool2d((1, None))(torch.ones(8, 16, 5, 7)).shape
+    torch.Size([8, 16, 1, 7])
     """
 
     _pool = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """Means over windows chosen so that the last three dimensions become `output_size`."""
+    """The means of [N, C, D, H, W] or [C, D, H, W] in windows that make `output_size` of the last three dimensions."""
 
     _pool = "adaptive_avg_pool3d"
 
@@ -281,19 +291,20 @@ class _AdaptiveMaxPool(_AdaptivePool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Largest values of windows chosen so that the last dimension becomes `output_size`."""
+    """The largest values of [N, C, L] or [C, L] in windows that make `output_size` of the last dimension."""
 
     _pool = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Largest values of windows chosen so that the last two dimensions become `output_size`."""
+    """The largest values of [N, C, H, W] or [C, H, W] in windows that make `output_size` of the last two dimensions."""
 
     _pool = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Largest values of windows chosen so that the last three dimensions become `output_size`."""
+    """The largest values of [N, C, D, H, W] or [C, D, H, W] in windows that make `output_size` of the last three
+    dimensions."""
 
     _pool = "adaptive_max_pool3d"
 

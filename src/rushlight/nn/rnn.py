@@ -303,7 +303,7 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh) (Elman), or relu instead of tanh.
+    """A recurrent network of Elman's cells: h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu instead of tanh.
 
     input: [T, N, input_size] ([N, T, ...] with `batch_first`, [T, ...] without a batch) or packed;
     output: the states of the last layer, and each layer's last state.
@@ -429,7 +429,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN: input [N, input_size], state [N, hidden_size]."""
+    """One step of an RNN: input [N, input_size] and state [N, hidden_size] give the next state."""
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
@@ -466,7 +466,14 @@ class _GatedCell(RNNCellBase):
 
 
 class LSTMCell(_GatedCell):
-    """One step of an LSTM; the state is (h, c)."""
+    """One step of an LSTM: input [N, input_size] and state (h, c), two tensors [N, hidden_size], give the next (h,
+    c).
+
+    >>> import rushlight as torch
+    >>> h, c = torch.nn.LSTMCell(10, 20)(torch.randn(3, 10))
+    >>> h.shape, c.shape
+    (torch.Size([3, 20]), torch.Size([3, 20]))
+    """
 
     _gates = 4
 
@@ -477,7 +484,12 @@ class LSTMCell(_GatedCell):
 
 
 class GRUCell(_GatedCell):
-    """One step of a GRU."""
+    """One step of a GRU: input [N, input_size] and state [N, hidden_size] give the next state.
+
+    >>> import rushlight as torch
+    >>> torch.nn.GRUCell(10, 20)(torch.randn(3, 10)).shape
+    torch.Size([3, 20])
+    """
 
     _gates = 3
 

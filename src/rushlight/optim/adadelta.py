@@ -58,7 +58,7 @@ class Adadelta(RuleOptimizer):
 
 
 def adadelta(xp, p, g, v, u, lr, rho, eps, weight_decay, maximize) -> None:
-    """Zeiler 2012, algorithm 1."""
+    """One step of Adadelta for a list of parameters (Zeiler 2012, algorithm 1)."""
     g = penalized(p, g, weight_decay, maximize)
     v *= rho
     v += (1 - rho) * (g * g)

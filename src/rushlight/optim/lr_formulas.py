@@ -51,7 +51,7 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """base * f(epoch)
+    """A learning rate by a function of the epoch: base * f(epoch).
 
     >>> import rushlight as torch
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -66,7 +66,7 @@ class LambdaLR(_ByFunction):
 
 
 class MultiplicativeLR(_ByFunction):
-    """lr * f(epoch)"""
+    """A learning rate that is multiplied by f(epoch) in each epoch."""
 
     def get_lr(self) -> list[Any]:
         rates = self._rates()
@@ -76,7 +76,7 @@ class MultiplicativeLR(_ByFunction):
 
 
 class StepLR(LRScheduler):
-    """lr * gamma every `step_size` epochs."""
+    """A learning rate that is multiplied by gamma every `step_size` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -96,7 +96,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """lr * gamma at each milestone."""
+    """A learning rate that is multiplied by gamma at each milestone."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """base * factor until epoch `total_iters`, then base."""
+    """A learning rate of base * factor until epoch `total_iters`, then of base."""
 
     def __init__(
         self,
@@ -150,7 +150,8 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """base * a factor that goes from start to end in `total_iters` epochs."""
+    """A learning rate of base times a factor that goes linearly from `start_factor` to `end_factor` in `total_iters`
+    epochs."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """lr * gamma every epoch."""
+    """A learning rate that is multiplied by gamma in each epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -205,7 +206,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """base * (1 - epoch / total_iters) ** power"""
+    """A learning rate that falls to 0 as a power: base * (1 - epoch / total_iters) ** power."""
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -228,7 +229,8 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """eta_min + (base - eta_min) * (1 + cos(pi * epoch / T_max)) / 2 (Loshchilov 2016)."""
+    """A learning rate that falls along half a cosine: eta_min + (base - eta_min) * (1 + cos(pi * epoch / T_max)) / 2
+    (Loshchilov 2016)."""
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1

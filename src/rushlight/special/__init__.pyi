@@ -62,7 +62,7 @@ def gammainc(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 def gammaincc(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The regularised upper incomplete gamma function Q(input, other) = 1 - P."""
 def gammaln(input: Tensor, *, out: Any = None) -> Tensor:
-    """log |gamma(input)|; infinite at 0, -1, -2, ..."""
+    """The logarithm of |gamma(input)|; infinite at 0, -1, -2, ..."""
 def hermite_polynomial_h(input: Tensor | _Number, n: Tensor | _Number, *, out: Any = None) -> Tensor:
     """The physicist's Hermite polynomial of degree `n`, 0 for a negative one."""
 def hermite_polynomial_he(input: Tensor | _Number, n: Tensor | _Number, *, out: Any = None) -> Tensor:
@@ -128,9 +128,9 @@ def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any =
 def spherical_bessel_j0(input: Tensor, *, out: Any = None) -> Tensor:
     """sin(input) / input, 1 at 0."""
 def xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
-    """input * log1p(other), 0 where `input` is 0."""
+    """The product input * log1p(other), 0 where `input` is 0."""
 def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
-    """input * log(other), 0 where `input` is 0."""
+    """The product input * log(other), 0 where `input` is 0."""
 def zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """The Hurwitz zeta function: the sum over k >= 0 of 1 / (k + other)**input."""
 

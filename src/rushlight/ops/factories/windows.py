@@ -112,7 +112,7 @@ def signal(formula: Callable) -> Callable:
 
 @signal
 def general_cosine(*, a: Iterable[float]):
-    """Σ (-1)ⁱ aᵢ cos(2πi k / (M - 1)) for k = 0, ..., M - 1."""
+    """A sum of cosines: Σ (-1)ⁱ aᵢ cos(2πi k / (M - 1)) for k = 0, ..., M - 1."""
     if not hasattr(a, "__iter__"):
         raise TypeError("Coefficients must be a list/tuple")
     a = list(a)
@@ -123,19 +123,19 @@ def general_cosine(*, a: Iterable[float]):
 
 @signal
 def general_hamming(*, alpha: float = 0.54):
-    """alpha - (1 - alpha) cos(2πk / (M - 1))."""
+    """The generalised Hamming window: alpha - (1 - alpha) cos(2πk / (M - 1))."""
     return cosine_sum(alpha, 1 - alpha)
 
 
 @signal
 def hamming():
-    """0.54 - 0.46 cos(2πk / (M - 1))."""
+    """The Hamming window: 0.54 - 0.46 cos(2πk / (M - 1))."""
     return cosine_sum(0.54, 1 - 0.54)
 
 
 @signal
 def hann():
-    """0.5 - 0.5 cos(2πk / (M - 1)).
+    """The Hann window: 0.5 - 0.5 cos(2πk / (M - 1)).
 
     >>> import rushlight as torch
     >>> torch.signal.windows.hann(3)
@@ -146,31 +146,31 @@ def hann():
 
 @signal
 def blackman():
-    """0.42 - 0.5 cos(2πk / (M - 1)) + 0.08 cos(4πk / (M - 1))."""
+    """The Blackman window: 0.42 - 0.5 cos(2πk / (M - 1)) + 0.08 cos(4πk / (M - 1))."""
     return cosine_sum(0.42, 0.5, 0.08)
 
 
 @signal
 def nuttall():
-    """Nuttall's sum of four cosines (Heinzel et al., 2002, minimum 4-term)."""
+    """Nuttall's window, a sum of four cosines (Heinzel et al., 2002, minimum 4-term)."""
     return cosine_sum(0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
 
 @signal
 def bartlett():
-    """A triangle: 1 - |2k / (M - 1) - 1|."""
+    """The Bartlett window, a triangle: 1 - |2k / (M - 1) - 1|."""
     return triangle
 
 
 @signal
 def cosine():
-    """sin(π (k + 1/2) / M)."""
+    """The cosine window: sin(π (k + 1/2) / M)."""
     return lambda m, span: xp.sin((xp.arange(m) + 0.5) * (math.pi / (span + 1)))
 
 
 @signal
 def exponential(*, center: float | None = None, tau: float = 1.0):
-    """exp(-|k - center| / tau); the center is the middle, and can be chosen if not `sym`."""
+    """The exponential window: exp(-|k - center| / tau); `center` is the middle, and can be chosen if not `sym`."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
 
@@ -182,7 +182,7 @@ def exponential(*, center: float | None = None, tau: float = 1.0):
 
 @signal
 def gaussian(*, std: float = 1.0):
-    """exp(-(k - middle)² / (2 std²))."""
+    """The Gaussian window: exp(-(k - middle)² / (2 std²))."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     return lambda m, span: xp.exp(-(((xp.arange(m) - span / 2) / std) ** 2) / 2)
@@ -190,7 +190,7 @@ def gaussian(*, std: float = 1.0):
 
 @signal
 def kaiser(*, beta: float = 12.0):
-    """I₀(beta √(1 - (2k / (M - 1) - 1)²)) / I₀(beta)."""
+    """The Kaiser window: I₀(beta √(1 - (2k / (M - 1) - 1)²)) / I₀(beta), where I₀ is the modified Bessel function."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return bessel(beta)

@@ -178,7 +178,8 @@ linear.grad(input=linear_input, weight=linear_weight, bias=linear_bias)
 
 @op(inplace=True)
 def addmm(xp, input: Array, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1):
-    """beta * input + alpha * (mat1 [n, k] @ mat2 [k, m]); `input` is broadcast to [n, m].
+    """A matrix product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (mat1 [n, k] @ mat2 [k,
+    m]).
 
     With beta = 0 `input` is not read, so that its NaNs do not count.
     """
@@ -230,7 +231,7 @@ _addmm_activation.grad(
 
 @op(inplace=True)
 def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
-    """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
+    """A batch of matrix products added to `input`: beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
     if input.dtype != batch1.dtype or input.dtype != batch2.dtype:
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {xp.c_name(input)}, batch1: "
@@ -249,7 +250,8 @@ baddbmm.grad(
 
 @op(inplace=True)
 def addbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1):
-    """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
+    """The sum of a batch of matrix products added to `input`: beta * input + alpha * the sum over b of batch1 [b, n,
+    k] @ batch2 [b, k, m]."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"batch{1 if batch1.ndim != 3 else 2} must be a 3D tensor")
     (b, n, k), (c, l, m) = batch1.shape, batch2.shape
@@ -271,7 +273,7 @@ addbmm.grad(
 
 @op(inplace=True)
 def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1):
-    """beta * input + alpha * (mat [n, k] @ vec [k])."""
+    """A matrix times a vector added to `input`: beta * input + alpha * (mat [n, k] @ vec [k])."""
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}"
@@ -341,7 +343,7 @@ def check_factors(beta, alpha, tensors):
 
 @composite(inplace=True)
 def addr(input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
-    """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
+    """An outer product added to `input`, which is broadcast to [n, m]: beta * input + alpha * (vec1 [n] ⊗ vec2 [m])."""
     check_vector("addr", "vec1", vec1)
     check_vector("addr", "vec2", vec2)
     shape = (vec1.shape[0], vec2.shape[0])
@@ -403,7 +405,7 @@ def inner(input: Array, other: Array):
 
 @composite(where="nn.functional", out=False)
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None):
-    """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
+    """A bilinear map: y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
     if input1.ndim != input2.ndim:
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"

@@ -56,7 +56,7 @@ def refuse_bool(input: Any) -> None:
 
 @elementwise(node="ReluBackward0", accepts="if", variant=refuse_bool, keyed="bifc")
 def relu(xp, input: Array):
-    """max(x, 0), element by element.
+    """The rectified linear unit: max(x, 0) of each element.
 
     >>> import rushlight as torch
     >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
@@ -121,7 +121,7 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace:
 
 @composite(where="nn.functional", inplace=False)
 def relu6(input: Array, inplace: bool = False):
-    """min(max(x, 0), 6)."""
+    """The rectified linear unit with an upper bound: min(max(x, 0), 6)."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -191,7 +191,7 @@ activation("hardswish", "x * hardsigmoid(x) (Howard et al. 2019).", hard_swish_r
 
 @elementwise(accepts="f", inplace=False)
 def hardshrink(xp, input: Array, lambd: float = 0.5):
-    """x where |x| > lambd, else 0."""
+    """The input where |x| > lambd, 0 elsewhere."""
     return xp.hardshrink(input, lambd)
 
 
@@ -219,13 +219,13 @@ softshrink.grad(input=shrink_rule, kernel="shrink_gradient")
 
 @composite(where="nn.functional", inplace=False)
 def tanhshrink(input: Array):
-    """x - tanh(x)."""
+    """The difference between the input and its hyperbolic tangent: x - tanh(x)."""
     return input - input.tanh()
 
 
 @composite(where="nn.functional", inplace=False)
 def softsign(input: Array):
-    """x / (1 + |x|)."""
+    """The softsign activation: x / (1 + |x|)."""
     return input / (input.abs() + 1)
 
 
@@ -256,7 +256,7 @@ exponential_below.grad(
 
 @composite(where="nn.functional", inplace=False)
 def elu(input: Array, alpha: float = 1.0, inplace: bool = False):
-    """x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
+    """The exponential linear unit: x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
     return elu_(input, alpha) if inplace else exponential_below(input, alpha, 1.0, 1.0)
 
 
@@ -272,7 +272,7 @@ def selu(input: Array):
 
 @composite
 def celu(input: Array, alpha: float = 1.0):
-    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+    """The continuously differentiable ELU: max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
     return functional_celu(input, alpha)
 
 
@@ -389,7 +389,7 @@ log_sigmoid.grad(input=lambda g, input: g * (-input).sigmoid(), kernel="log_sigm
 
 @composite(where="nn.functional", inplace=False)
 def logsigmoid(input: Array):
-    """log(sigmoid(x))."""
+    """The logarithm of the sigmoid."""
     return log_sigmoid(input)
 
 

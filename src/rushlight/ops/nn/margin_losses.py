@@ -16,7 +16,7 @@ def hinge_embedding_loss(
     input: Array, target: Array, margin: float = 1.0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
-    """x where the target is 1, max(0, margin - x) where it is -1."""
+    """The hinge loss of a distance: x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
     far = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
     near = input.masked_fill(target == -1, 0)
@@ -66,7 +66,7 @@ def soft_margin_loss(
     input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ):  # fmt: skip
-    """log(1 + exp(-y x))."""
+    """The logistic loss for targets 1 and -1: log(1 + exp(-y x))."""
     reduction = reduction_of(size_average, reduce, reduction)
     if input.dtype is target.dtype and input.dtype.is_floating_point:
         return loss_of(soft_margin, reduced_soft_margin, input, target, reduction)
@@ -264,7 +264,7 @@ def cosine_embedding_loss(
     input1: Array, input2: Array, target: Array, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    """A loss on the angle between two vectors: 1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")

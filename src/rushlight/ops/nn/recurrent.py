@@ -328,7 +328,8 @@ def one_step(
 def rnn_tanh_cell(
     input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
 ) -> Any:
-    """tanh(w_ih x + b_ih + w_hh h + b_hh): input [N, features], hx [N, hidden]."""
+    """One step of Elman's network: tanh(w_ih x + b_ih + w_hh h + b_hh) of input [N, features] and state hx [N,
+    hidden]."""
     check_step(input, (hx,), w_ih, w_hh)
     return tanh_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 

@@ -170,7 +170,7 @@ def l1_loss(
     input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Array | None = None,
 ):  # fmt: skip
-    """The mean (or sum) of |x - y|."""
+    """The mean absolute error: the mean (or sum) of |x - y|."""
     same_sizes(input, target)
     reduction = reduction_of(size_average, reduce, reduction)
     return weighted((input - target).abs(), weight, reduction)

@@ -115,7 +115,7 @@ def functional_log_softmax(
 
 @composite(where="nn.functional")
 def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None):
-    """softmax(-x)."""
+    """The softmax of -x."""
     return softmax(-input, implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
 
 

@@ -40,7 +40,7 @@ atan2.alias("arctan2")
 
 @elementwise(kernel="hypot", accepts="f", numbers=())
 def hypot(input: Array, other: Array):
-    """sqrt(input**2 + other**2), without overflow."""
+    """The length of the hypotenuse: sqrt(input**2 + other**2), without overflow."""
 
 
 hypot.grad(

@@ -149,7 +149,7 @@ def _clamp_max_tensor(input: Array, max: Array):
     variant=lambda input, min: _clamp_min_tensor if isinstance(min, Tensor) else None,
 )  # fmt: skip
 def clamp_min(xp, input: Array, min: Number):
-    """`input`, but at least `min`."""
+    """The larger of `input` and `min`."""
     return xp.clip(input, min, None)
 
 
@@ -158,7 +158,7 @@ def clamp_min(xp, input: Array, min: Number):
     variant=lambda input, max: _clamp_max_tensor if isinstance(max, Tensor) else None,
 )  # fmt: skip
 def clamp_max(xp, input: Array, max: Number):
-    """`input`, but at most `max`."""
+    """The smaller of `input` and `max`."""
     return xp.clip(input, None, max)
 
 

@@ -49,7 +49,7 @@ def scaled_add(input: Any, other: Any, alpha: Any) -> Any:
 
 @elementwise(kernel="add", variant=scaled_add, keyed="bifc")
 def add(input: Array, other: Array, alpha: Number = 1):
-    """`input + alpha * other`.
+    """The sum of `input` and `alpha * other`, with broadcasting.
 
     >>> import rushlight as torch
     >>> torch.add(torch.tensor([1, 2]), torch.tensor([10, 20]), alpha=2)
@@ -131,7 +131,7 @@ def scaled_rsub(input: Any, other: Any, alpha: Any) -> Any:
     scalar_nodes=("RsubBackward1",),
 )
 def rsub(input: Array, other: Array, *, alpha: Number = 1):
-    """`other - alpha * input`: what `1 - x` calls."""
+    """The difference `other - alpha * input`, which `1 - x` calls."""
 
 
 rsub.grad(input=lambda g: -g, other=lambda g: g)
@@ -173,7 +173,7 @@ def half_by_number(input: Any, other: Any) -> bool:
     keyed="bifc",
 )
 def mul(input: Array, other: Array):
-    """`input * other`."""
+    """The product of `input` and `other`, with broadcasting."""
 
 
 mul.grad(input=lambda g, other: g * other, other=lambda g, input: g * input)
@@ -314,7 +314,7 @@ fmod.grad(
 
 @elementwise(kernel="reciprocal", promote="float")
 def reciprocal(input: Array):
-    """`1 / input`."""
+    """The reciprocal 1 / input."""
 
 
 reciprocal.grad(input=lambda g, result: -g * (result * result))
@@ -418,7 +418,7 @@ def _square_bool(xp, input: Array):
     kernel="square", accepts="ifc", node="PowBackward0", variant=square_of_bool, keyed="bifc"
 )
 def square(input: Array):
-    """`input * input`."""
+    """The square of each element."""
 
 
 square.grad(input=lambda g, input: g * (2 * input))

@@ -64,7 +64,7 @@ function(
 
 @elementwise(kernel="lgamma", promote="float", accepts="f")
 def lgamma(input: Array):
-    """log |gamma(input)|; infinite at 0, -1, -2, ...
+    """The logarithm of |gamma(input)|; infinite at 0, -1, -2, ...
 
     >>> import rushlight as torch
     >>> torch.lgamma(torch.tensor([1.0, 4.0])).exp()
@@ -202,7 +202,7 @@ def xlogy_slope(g: Tensor, input: Any, other: Any) -> Tensor:
     scalar_nodes=("XlogyBackward2", "XlogyBackward1"),
 )
 def xlogy(input: Array, other: Array):
-    """input * log(other), 0 where `input` is 0."""
+    """The product input * log(other), 0 where `input` is 0."""
 
 
 xlogy.grad(input=xlogy_slope, other=lambda g, input, other: g * (input / other))
@@ -226,7 +226,7 @@ def xlog1py_slope(g: Tensor, input: Any, other: Any) -> Tensor:
     scalar_nodes=("SpecialXlog1PyBackward2", "SpecialXlog1PyBackward1"),
 )
 def xlog1py(input: Array, other: Array):
-    """input * log1p(other), 0 where `input` is 0."""
+    """The product input * log1p(other), 0 where `input` is 0."""
 
 
 xlog1py.grad(input=xlog1py_slope, other=lambda g, input, other: g * (input / (other + 1)))
