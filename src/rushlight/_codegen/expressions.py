@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight._codegen import ir, language
 from rushlight._codegen.language import Source
-from rushlight._codegen.types import Ptr, Type, b1, i64, vector
+from rushlight._codegen.types import Ptr, Type, b1, i8, i16, i32, i64, vector
 
 if TYPE_CHECKING:
     from rushlight._codegen.frontend import Module
@@ -270,8 +270,22 @@ class Expressions:
             return KNOWN[operator](left, right)
         if operator not in COMPARE:
             return operator is ast.IsNot  # `x is None`, of a value: it is something
+        if operator is ast.Lt and is_runtime(left) and is_runtime(right) and right.type is i64:
+            if left.type.kind == "v" and type(left) is ir.Op and left.name == "iota":
+                return self.first_lanes(left.type.lanes, right)
         a, b = self.unified(left, right)
         return ir.Op(COMPARE[operator], (a, b), a.type.of(b1))
+
+    def first_lanes(self, lanes: int, count: Any) -> ir.Op:
+        """The mask of the first lanes, `count` of them, in numbers of half as many bits as registers have for a lane, or
+        less: vectors of i64 take twice as many registers as what is masked, and LLVM makes them anew in each round."""
+        t = next((t for t, most in ((i32, 16), (i16, 32), (i8, 64)) if lanes <= most), i64)
+        count, zero, all_lanes = self.held(count), ir.Const(0, i64), ir.Const(lanes, i64)
+        for test, bound in (("gt", zero), ("lt", all_lanes)):
+            inside = ir.Op(test, (count, bound), b1)
+            count = self.held(ir.Op("select", (inside, count, bound), i64))
+        limit = ir.Op("splat", (ir.Cast(count, t),), vector(t, lanes))
+        return ir.Op("lt", (ir.Op("iota", (), limit.type), limit), vector(b1, lanes))
 
     def of_ifexp(self, node: ast.IfExp) -> Any:
         test = self.value(node.test)

@@ -107,8 +107,8 @@ FUNCTIONS = {
         "direct:kernel:R,LINES,V,KH,KW,S,D,FLIP,APART,x=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
         "direct_transposed:kernel:R,PAIRS,KH,KW,g=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
         "direct_weight:kernel:R,V,KH,KW,S,D,x=Ptr[T],g=Ptr[T],y=Ptr[T],plan=Ptr[i64] fetch_below:inline: "
-        "line_load:inline: line_masks:inline: store_line:inline: store_pairs:inline: store_tile:inline: "
-        "tile:inline: tile_masks:inline: ",
+        "line_load:inline: line_masks:inline: store_pairs:inline: store_tile:inline: tile:inline: "
+        "tile_masks:inline: ",
     "conv_small": "small:kernel:a=Ptr[E],b=Ptr[E],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] ",
     "copy": "HIGH:constant:32 MOST:constant:64 PIECE:constant:32768 STREAM:constant:33554432 WIDE:constant:128 "
         "WIDTH:constant:64 copied:routine: copy:kernel:out=Header,a=Header,bad=Ptr[i64],size=i64,U "
@@ -205,12 +205,13 @@ FUNCTIONS = {
     "gemm": "ADD:constant:1 BIAS:constant:2 BRIEF:constant:2097152 CHUNKS:constant:8 DEPTH:constant:512 "
         "FAR:constant:262144 FEW:constant:524288 HIGH:constant:192 LAST:constant:4 PANELS:constant:262144 "
         "SCALE:constant:3 SET:constant:0 SMALL:constant:131072 added:inline: block:routine: block_packed:routine: "
-        "convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: finish:routine: "
-        "joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 matrix_at:routine: pack:routine: "
+        "convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: exchanged:inline: finish:routine: "
+        "joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 load_line:inline: matrix_at:routine: pack:routine: "
         "pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
         "pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64 "
-        "product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64 rounded_up:inline: "
-        "shape_of:inline: tile:routine: tiles:inline: transposed:inline: turned:inline: wanted:inline: ",
+        "product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64 put:inline: "
+        "rounded_up:inline: shape_of:inline: store_line:inline: tile:routine: tiles:inline: transposed:inline: "
+        "turned:inline: wanted:inline: ",
     "gemv": "AHEAD:constant:2048 CHUNK:constant:65536 DEPTH:constant:2048 DOWN:constant:4 FEW:constant:4 "
         "SIDE:constant:16 SOME:constant:8 add_row:routine: "
         "columns:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64 deliver:routine: "

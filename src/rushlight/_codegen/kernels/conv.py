@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from rushlight._codegen.conv_plan import Plan
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.gemm import added, pack_columns, transposed
+from rushlight._codegen.kernels.gemm import added, pack_columns, store_line, transposed
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
@@ -111,7 +111,6 @@ def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
     """Rows of 2 L sums each become columns: lane i of row r, and bias[i], goes to y[i * channel + r]."""
     W = 2 * L
     for r in range(0, rows, L):
-        mask = iota(i32, L) < i32(rows - r)
         for v in unroll(2):
             if v * L < left:
                 columns = transposed(
@@ -122,7 +121,7 @@ def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
                         column = columns[i]
                         if bias is not None:
                             column = column + splat(bias[v * L + i], L)
-                        store(y + ((v * L + i) * channel + r), column, mask)
+                        store_line(y + ((v * L + i) * channel + r), column, rows - r, L)
 
 
 @routine(apart=True, quick=True)
@@ -143,7 +142,7 @@ def write_lines(sums_at, lines, y, channel, rows, left, bias, E, L):
             to, line = y + (i * channel + first), lines + i * (LINE + L)
             b = splat(bias[i], L)
             for r in range(0, count, L):
-                store(to + r, load(line + r, L) + b, iota(i32, L) < i32(count - r))
+                store_line(to + r, load(line + r, L) + b, count - r, L)
 
 
 @routine
@@ -155,7 +154,7 @@ def write_rows(sums_at, y, place, rows, left, bias, E, L):
     for r in range(rows):
         for v in unroll(2):
             row = load(sums_at + (r * W + v * L), L) + biases[v]
-            store(y + (r * place + v * L), row, masks[v])
+            store_line(y + (r * place + v * L), row, left - v * L, L)
 
 
 @routine(apart=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from rushlight._codegen.conv_plan import DepthwisePlan
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.gemm import added
+from rushlight._codegen.kernels.gemm import added, store_line
 from rushlight._codegen.language import *
 from rushlight._codegen.product_sizes import many_registers
 from rushlight._codegen.types import Ptr, i32, i64
@@ -43,15 +43,6 @@ def line_masks(first, width, S, L):
         (iota(i32, L) >= i32(0 - first - i * L)) & (iota(i32, L) < i32(width - first - i * L))
         for i in range(S)
     ]
-
-
-@inline
-def store_line(p, v, left, L):
-    """As far as `left` elements. Without AVX-512 to store by a mask takes as long as ten stores."""
-    if left >= L:
-        store(p, v)
-    else:
-        store(p, v, iota(i32, L) < i32(left))
 
 
 @inline

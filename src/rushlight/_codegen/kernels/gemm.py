@@ -40,6 +40,58 @@ def _crossing(row: int, step: int, lanes: int) -> list[int]:
     return [lanes + i - step if i & step else i for i in range(lanes)]
 
 
+def _zipped(half: int, deep: int, lanes: int) -> list[int]:
+    """Of two vectors of groups of `deep` lanes: of one half of each group, a lane of the first and one of the second in turn."""
+    groups = range(half * deep // 2, lanes, deep)
+    return [v * lanes + g + i for g in groups for i in range(deep // 2) for v in (0, 1)]
+
+
+def _halves(half: int, deep: int, lanes: int) -> list[int]:
+    """Of the same: one half of each group of the first, then that of the second."""
+    groups = range(half * deep // 2, lanes, deep)
+    return [v * lanes + g + i for g in groups for v in (0, 1) for i in range(deep // 2)]
+
+
+def _joined(n: int) -> list[int]:
+    """The lanes of two vectors of n lanes, one after the other."""
+    return list(range(2 * n))
+
+
+@inline
+def exchanged(rows, L, Q):
+    """Q vectors of groups of Q lanes, 1, 2 or 4: in each group lane i of vector j becomes lane j of vector i."""
+    if Q > 1:
+        pairs = [2 * i % Q for i in range(Q)]
+        rows = [
+            shuffle(rows[pairs[i]], rows[pairs[i] + 1], _zipped(2 * i // Q, Q, L)) for i in range(Q)
+        ]
+    if Q == 4:
+        rows = [shuffle(rows[i & ~1], rows[i | 1], _halves(i & 1, Q, L)) for i in range(Q)]
+    return rows
+
+
+@inline
+def transposed(rows, L):
+    """L vectors of L lanes: lane i of vector j becomes lane j of vector i. First within groups of 4 lanes, where processors
+    have an instruction for each vector."""
+    Q, given = min(4, L), rows
+    rows = []
+    for i in unroll(range(0, L, Q)):
+        rows = rows + exchanged(given[i : i + Q], L, Q)
+    for s in unroll([Q << i for i in range((L // Q).bit_length() - 1)]):
+        rows = [shuffle(rows[i & ~s], rows[i | s], _crossing(i, s, L)) for i in range(L)]
+    return rows
+
+
+@inline
+def turned(columns, L, Q):
+    """L vectors of Q numbers, 2 or 4, as Q vectors of L: `transposed` of what is not square."""
+    for n in unroll([Q << i for i in range((L // Q).bit_length() - 1)]):
+        first = [i // Q * 2 * Q + i % Q for i in range(len(columns) // 2)]
+        columns = [shuffle(columns[i], columns[i + Q], _joined(n)) for i in first]
+    return exchanged(columns, L, Q)
+
+
 @inline
 def added(x, y, z):
     """x * y + z, of floating-point numbers rounded once."""
@@ -51,20 +103,49 @@ def added(x, y, z):
 
 
 @inline
-def transposed(rows, L):
-    """L vectors of L lanes: lane i of vector j becomes lane j of vector i."""
-    for s in unroll([1 << i for i in range(L.bit_length() - 1)]):
-        rows = [shuffle(rows[i & ~s], rows[i | s], _crossing(i, s, L)) for i in range(L)]
-    return rows
-
-
-@inline
 def wanted(skip, left, j, L):
     """Which of the columns j, j + 1, ... are wanted."""
     mask = iota(i32, L) < i32(left - j)
     if skip is not None:
         mask = mask & (iota(i32, L) >= i32(skip - j))
     return mask
+
+
+@inline
+def load_line(p, left, L):
+    """As far as `left` elements, then 0. Without AVX-512 to load by a mask takes as long as some loads."""
+    if left >= L:
+        v = load(p, L)
+    else:
+        v = load(p, L, iota(i32, L) < i32(left))
+    return v
+
+
+@inline
+def store_line(p, v, left, L):
+    """As far as `left` elements. Without AVX-512 to store by a mask takes as long as ten stores."""
+    if left >= L:
+        store(p, v)
+    else:
+        store(p, v, iota(i32, L) < i32(left))
+
+
+@inline
+def put(sums, to, bias, begin, alpha, masks, T, MR, V, L):
+    """The sums of a tile, or what they are added to and they, into the rows of C at `to`. Where whole vectors are wanted they
+    need no masks, with which storing takes ten times as long on some processors."""
+    if begin == ADD:
+        for r in unroll(MR):
+            for v in unroll(V):
+                sums[r][v] = load(to[r] + v * L, L, masks[v]) + sums[r][v] * splat(T(alpha), L)
+    elif begin == BIAS:
+        line = [load(bias + v * L, L, masks[v]) for v in range(V)]
+        for r in unroll(MR):
+            for v in unroll(V):
+                sums[r][v] = sums[r][v] * splat(T(alpha), L) + line[v]
+    for r in unroll(MR):
+        for v in unroll(V):
+            store(to[r] + v * L, sums[r][v], masks[v])
 
 
 @routine
@@ -109,21 +190,14 @@ def tile(
                     sums[r][v] = added(bs[v], x, sums[r][v])
                 else:
                     sums[r][v] = bf16_pairs(bs[v], x, sums[r][v])
-    if begin == SET:
-        for r in unroll(MR):
-            for v in unroll(V):
-                store(to[r] + v * L, sums[r][v], masks[v])
-    elif begin == ADD:
-        for r in unroll(MR):
-            if r < rows:
-                for v in unroll(V):
-                    more = sums[r][v] * splat(T(alpha), L)
-                    store(to[r] + v * L, load(to[r] + v * L, L, masks[v]) + more, masks[v])
-    elif begin == BIAS:
-        line = [load(bias + v * L, L, masks[v]) for v in range(V)]
-        for r in unroll(MR):
-            for v in unroll(V):
-                store(to[r] + v * L, sums[r][v] * splat(T(alpha), L) + line[v], masks[v])
+    if (begin == SET) | (begin == ADD) | (begin == BIAS):
+        whole = left >= V * L
+        if skip is not None:
+            whole = whole & (skip <= 0)
+        if whole:
+            put(sums, to, bias, begin, alpha, [None for _ in range(V)], T, MR, V, L)
+        else:
+            put(sums, to, bias, begin, alpha, masks, T, MR, V, L)
     else:
         own = array(T, MR * V * L)
         for r in unroll(MR):
@@ -190,40 +264,6 @@ def pack_rows(b, bks, to, k, columns, W, L):
                 store(to + (whole * DEPTH + p * W + v * L), there)
 
 
-def _joined(n: int) -> list[int]:
-    """The lanes of two vectors of n lanes, one after the other."""
-    return list(range(2 * n))
-
-
-def _picked(half: int, deep: int, lanes: int) -> list[int]:
-    """Of two vectors of numbers of columns, `deep` of each column: first all first numbers, then all
-    second ones, of one half of them."""
-    picked = range(half * deep // 2, (half + 1) * deep // 2)
-    return [v * lanes + i + q for q in picked for v in (0, 1) for i in range(0, lanes, deep)]
-
-
-def _halves(half: int, lanes: int) -> list[int]:
-    """One half of a vector and the same one of another."""
-    first = half * lanes // 2
-    return [v * lanes + first + i for v in (0, 1) for i in range(lanes // 2)]
-
-
-@inline
-def turned(columns, L, Q):
-    """L vectors of Q numbers, 2 or 4, as Q vectors of L: `transposed` of what is not square."""
-    for n in unroll([Q << i for i in range((L // Q).bit_length() - 1)]):
-        columns = [
-            shuffle(columns[2 * i], columns[2 * i + 1], _joined(n))
-            for i in range(len(columns) // 2)
-        ]
-    columns = [shuffle(columns[i & ~1], columns[i | 1], _picked(i & 1, Q, L)) for i in range(Q)]
-    if Q == 4:
-        columns = [
-            shuffle(columns[i // 2], columns[i // 2 + 2], _halves(i & 1, L)) for i in range(Q)
-        ]
-    return columns
-
-
 @routine(apart=True)
 def pack_columns(b, bcs, to, k, left, W, L):
     """A panel of B [k, left], whose columns are contiguous, as rows of W numbers.
@@ -233,11 +273,16 @@ def pack_columns(b, bcs, to, k, left, W, L):
     Q = min(4, L)
     for j in range(0, min(left, W), L):
         at = [b + min(left - 1, j + i) * bcs for i in range(L)]
-        for p in range(0, k, Q):
-            mask = iota(i32, Q) < i32(k - p)
-            rows = turned([load(at[i] + p, Q, mask) for i in range(L)], L, Q)
+        whole = k // Q * Q
+        for p in range(0, whole, Q):
+            rows = turned([load(at[i] + p, Q) for i in range(L)], L, Q)
             for i in unroll(Q):
                 store(to + ((p + i) * W + j), rows[i])
+        if whole < k:
+            mask = iota(i32, Q) < i32(k - whole)
+            rows = turned([load(at[i] + whole, Q, mask) for i in range(L)], L, Q)
+            for i in unroll(Q):
+                store(to + ((whole + i) * W + j), rows[i])
 
 
 @routine(apart=True, quick=True)

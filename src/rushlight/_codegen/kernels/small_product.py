@@ -176,7 +176,14 @@ def multiply(
                 for j in range(0, n, L):
                     here = iota(i64, L) < n - j
                     sums = [splat(T(0), L) for _ in range(SIDE)]
-                    for e in range(k):
+                    done = i64(0)
+                    if n - j >= L:  # to load by a mask takes longer than to multiply
+                        for e in range(k):
+                            x = load(q + (e * b1 + j), L)
+                            for r in unroll(SIDE):
+                                sums[r] = added(x, splat(p[rows[r] * a1 + e * a2], L), sums[r])
+                        done = k
+                    for e in range(done, k):
                         x = load(q + (e * b1 + j), L, here)
                         for r in unroll(SIDE):
                             sums[r] = added(x, splat(p[rows[r] * a1 + e * a2], L), sums[r])

@@ -31,7 +31,7 @@ from __future__ import annotations
 from rushlight._codegen.conv_plan import WinogradPlan
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.conv import LINE, write_columns, write_lines
-from rushlight._codegen.kernels.gemm import transposed
+from rushlight._codegen.kernels.gemm import load_line, store_line, transposed
 from rushlight._codegen.kernels.schemes import RUN, SCHEMES, TILES, rows_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
@@ -80,11 +80,10 @@ def read_channels(x, frame, H, W, place, left, row, high, column, wide, T, L):
     skip = (wide - run) * L
     start = frame + ((first - row) * wide + (begin - column)) * L
     if place > 0:
-        mask = iota(i32, L) < i32(left)
         for r in range(rows):
             source, to = x + ((first + r) * W + begin) * place, start + r * wide * L
             for j in range(run):
-                store(to + j * L, load(source + j * place, L, mask))
+                store(to + j * L, load_line(source + j * place, left, L))
     else:
         if run == W:  # rows follow each other
             run, rows = run * rows, i64(1)
@@ -92,8 +91,7 @@ def read_channels(x, frame, H, W, place, left, row, high, column, wide, T, L):
             at = [x + (min(left - 1, i64(i)) * (H * W) + (first + r) * W + begin) for i in range(L)]
             to, count = start + r * wide * L, i64(0)
             for j in range(0, run, L):
-                mask = iota(i32, L) < i32(run - j)
-                points = transposed([load(at[i] + j, L, mask) for i in range(L)], L)
+                points = transposed([load_line(at[i] + j, run - j, L) for i in range(L)], L)
                 for i in unroll(L):
                     if j + i < run:
                         store(to, points[i])
@@ -188,7 +186,13 @@ def taps_together(at, c, plan, K, T, L):
         mask = iota(i32, L) < i32(K * K - begin)
         for i in unroll(L):
             prefetch(at[i] + (here + AHEAD * plan[WinogradPlan.TAP] + begin))
-        taps = taps + transposed([load(at[i] + (here + begin), L, mask) for i in range(L)], L)
+        if K * K - begin == 1:
+            last = splat(T(0), L)
+            for i in unroll(L):
+                last = insert(last, i, at[i][here + begin])
+            taps = taps + [last]
+        else:
+            taps = taps + transposed([load(at[i] + (here + begin), L, mask) for i in range(L)], L)
     return taps[: K * K]
 
 
@@ -322,13 +326,12 @@ def write_tiles(
                                 S=S, T=T, L=L)  # fmt: skip
         to, place = y + n * plan[WinogradPlan.Y_IMAGE], plan[WinogradPlan.Y_LAST]
         if place > 0:
-            masks = [iota(i32, L) < i32(left - v * L) for v in range(2)]
             for r in range(high):
                 for j in range(span):
                     here = to + (((each * row + r) * width + each * column + j) * place + o)
                     for v in unroll(2):
                         source = points + ((r * span + j) * W + v * L)
-                        store(here + v * L, load(source, L), masks[v])
+                        store_line(here + v * L, load(source, L), left - v * L, L)
         else:
             to = to + ((o * height + each * row) * width + each * column)
             run = span
@@ -462,10 +465,16 @@ def write_windows(z, y, rows, lanes, channels, matrix, LAST, S, T, L) -> T:
                 for begin in unroll(range(0, K * K, L)):
                     mask = iota(i32, L) < i32(K * K - begin)
                     taps = [min(begin + i, K * K - 1) for i in range(L)]
-                    taps = transposed([g[i // K][i % K] for i in taps], L)
+                    taps = [g[i // K][i % K] for i in taps]
+                    if K * K - begin > 1:
+                        taps = transposed(taps, L)
                     for i in unroll(L):
                         if o + i < lanes:
-                            store(y + (((o + i) * channels + c) * (K * K) + begin), taps[i], mask)
+                            to = y + (((o + i) * channels + c) * (K * K) + begin)
+                            if K * K - begin > 1:
+                                store(to, taps[i], mask)
+                            else:
+                                to[0] = lane(taps[0], i)
         if LAST:
             for tap in range(K * K):
                 for c in range(0, rows, L):

@@ -120,14 +120,23 @@ def told(v: Any, exact: bool = False) -> str | None:
 
 def text_of(v: Any, exact: bool) -> str:
     """What `told` says; TypeError where there is no such text."""
-    if v.__class__ is Place:
+    kind = v.__class__
+    if kind is int:
+        return "far" if abs(v) >= FAR and not exact else f"int {v}"
+    if kind is Place:
         where = v.buffer, v.offset, v.shape, v.strides
-        return f"Place({where}, {v.dtype!r})"
+        return f"Place({where}, {name_of(v.dtype)})"
     if isinstance(v, (list, tuple)):
-        return f"{v.__class__.__name__}({', '.join([text_of(x, exact) for x in v])})"
-    if v.__class__ is int and abs(v) >= FAR and not exact:
-        return "far"
-    said = f"{v.__class__.__name__} {v!r}"
+        return f"{kind.__name__}({', '.join([text_of(x, exact) for x in v])})"
+    if isinstance(v, np.dtype):
+        return name_of(v)
+    said = f"{kind.__name__} {v!r}"
     if " at 0x" in said or isinstance(v, np.ndarray):
         raise TypeError(said)
     return said
+
+
+@cache
+def name_of(dtype: np.dtype) -> str:
+    """The text of a dtype, which NumPy takes long to write."""
+    return repr(dtype)
