@@ -70,10 +70,13 @@ first_above(x: Ptr[bf16], out: Ptr[i64], n: i64, limit: f32) -> None:
 masked_sum(x: Ptr[f64], out: Ptr[f64], n: i64) -> None [reassoc]:
   s: f64x4 = 0.0
   for i in range(0, n, 4):
-    s: f64x4 = (s + load[f64x4](x[i], (iota[i64x4]() < splat[i64x4]((n - i)))))
+    v5: i64 = (n - i)
+    v6: i64 = select((v5 > 0), v5, 0)
+    v7: i64 = select((v6 < 4), v6, 4)
+    s: f64x4 = (s + load[f64x4](x[i], (iota[i32x4]() < splat[i32x4](i32(v7)))))
   store out = s
-  c5: f64 = halved(sum(s))
-  store out[4] = c5
+  c8: f64 = halved(sum(s))
+  store out[4] = c8
 
 halved(x: f64) -> f64:
   return (x / 2.0)

@@ -16,7 +16,15 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
-from rushlight._codegen.kernels.gemm import ADD, SET, block, pack_columns, transposed
+from rushlight._codegen.kernels.gemm import (
+    ADD,
+    SET,
+    block,
+    load_line,
+    pack_columns,
+    store_line,
+    transposed,
+)
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, f32, i32, i64
@@ -77,8 +85,8 @@ def pack_rows(x, step, to, rows, width, W, L):
         for e in range(0, width, W):
             prefetch(x + ((r + 8) * step + e))  # rows may lie far apart
             for w in range(0, W, L):
-                here = iota(i32, L) < i32(width - e - w)
-                store(to + (e * rows + r * W + w), load(x + (r * step + e + w), L, here))
+                x_here = load_line(x + (r * step + e + w), width - e - w, L)
+                store(to + (e * rows + r * W + w), x_here)
 
 
 @routine
@@ -86,8 +94,7 @@ def scaled_rows(q, step, to, rows, width, scale, T, L):
     """Rows of `width`, scaled, WIDEST apart."""
     for r in range(rows):
         for e in range(0, width, L):
-            here = iota(i64, L) < width - e
-            store(to + (r * WIDEST + e), load(q + (r * step + e), L, here) * scale)
+            store(to + (r * WIDEST + e), load_line(q + (r * step + e), width - e, L) * scale)
 
 
 @routine(apart=True)
@@ -98,10 +105,9 @@ def few_scores(q, k, step, to, rows, keys, width, T, L):
         for r in range(rows):
             sums = [splat(T(0), L) for _ in range(L)]
             for e in range(0, width, L):
-                here = iota(i32, L) < i32(width - e)
-                x = load(q + (r * WIDEST + e), L, here)
+                x = load_line(q + (r * WIDEST + e), width - e, L)
                 for i in unroll(L):
-                    sums[i] = fma(load(at[i] + e, L, here), x, sums[i])
+                    sums[i] = fma(load_line(at[i] + e, width - e, L), x, sums[i])
             lanes_of = transposed(sums, L)
             for half in unroll([L >> (n + 1) for n in range(L.bit_length() - 1)]):
                 lanes_of = [lanes_of[i] + lanes_of[i + half] for i in range(half)]
@@ -194,8 +200,7 @@ def attention(
                 by = 1 / (l if l != 0 else T(1))
                 to = o_at + i * o_step
                 for e in range(0, values, L):
-                    here = iota(i64, L) < values - e
-                    store(to + e, load(to + e, L, here) * by, here)
+                    store_line(to + e, load_line(to + e, values - e, L) * by, values - e, L)
                 sum[i] = top[i] + math.log(l) if l != 0 else T(float("inf"))
 
 
@@ -248,8 +253,7 @@ def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, 
                     l += sum[real[r]] * less
                     to = out + real[r] * o_step
                     for e in range(0, values, L):
-                        here = iota(i64, L) < values - e
-                        store(to + e, load(to + e, L, here) * less, here)
+                        store_line(to + e, load_line(to + e, values - e, L) * less, values - e, L)
                 top[real[r]] = most[r]
                 sum[real[r]] = l
 
@@ -357,8 +361,7 @@ def slopes_of(scores, slopes, rows, columns, i, j, added, step, sums, means, g, 
                 at, by = g + real[r] * g_step, out + real[r] * o_step
                 d = splat(T(0), L)
                 for e in range(0, values, L):
-                    here = iota(i32, L) < i32(values - e)
-                    d = d + load(at + e, L, here) * load(by + e, L, here)
+                    d = d + load_line(at + e, values - e, L) * load_line(by + e, values - e, L)
                 means[real[r]] = total(d) * scale
         sum = [sums[real[r]] for r in range(2)]
         mean = [means[real[r]] for r in range(2)]

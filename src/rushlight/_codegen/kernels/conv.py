@@ -349,9 +349,12 @@ def spread(x: Ptr[E], y: Ptr[T], plan: Ptr[i64]):
             end = low + run if inside else i64(0)
             source = x + (((n * plan[1] + d) * plan[2] + h) * run - low)
             for j in range(0, plan[6], L):
-                place = iota(i32, L) + i32(j)
-                value = load(source + j, L, (place >= i32(begin)) & (place < i32(end)))
-                store(to + j, value, place < i32(plan[6]))
+                if (j >= begin) & (j + L <= end):
+                    value = load(source + j, L)
+                else:
+                    place = iota(i32, L) + i32(j)
+                    value = load(source + j, L, (place >= i32(begin)) & (place < i32(end)))
+                store_line(to + j, value, plan[6] - j, L)
 
 
 @kernel(quick=True)
