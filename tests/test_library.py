@@ -335,7 +335,7 @@ def test_libraries_that_are_refused():
         torch.library.Library("prim", "DEF")
     with pytest.raises(TypeError, match="Input function is required to be a callable"):
         torch.library.Library("aten", "IMPL").impl("neg", [], "CPU")
-    with pytest.raises(RuntimeError, match="inconsistent with the library"):
+    with pytest.raises(RuntimeError, match="inconsistent with the dispatch key"):
         torch.library.Library("aten", "IMPL", "CPU").impl("sum", torch.sum, "Conjugate")
     with pytest.raises(ValueError, match="Unsupported kind: XX"):
         torch.library.Library("mine", "XX")
@@ -374,6 +374,40 @@ def test_unknown_device_types_are_refused(ns, place, message):
             register(f"{ns}::twice", ("cuda", place))(lambda x: x)
     with pytest.raises(RuntimeError, match=message):
         torch.library.custom_op(f"{ns}::more", sine(ns), mutates_args=(), device_types=place)
+
+
+def test_the_older_form_of_define_decorates_what_computes_the_operator(ns):
+    library = torch.library.Library(ns, "DEF")
+
+    @torch.library.define(library, "twice(Tensor x) -> Tensor", alias_analysis="CONSERVATIVE")
+    def twice(x):
+        return x * 2
+
+    assert twice(torch.ones(1)).item() == getattr(torch.ops, ns).twice(torch.ones(1)).item() == 2
+    with pytest.raises(RuntimeError, match="Invalid alias_analysis type SOME"):
+        library.define("other(Tensor x) -> Tensor", "SOME")
+
+
+def test_overloads_have_kernels_of_their_own(ns):
+    library = torch.library.Library(ns, "DEF")
+    library.define("plus.Tensor(Tensor x, Tensor y) -> Tensor")
+    library.define("plus.Scalar(Tensor x, Scalar y=1) -> Tensor")
+    library.define("plus.List(Tensor x, int[] y, *, bool? z=None) -> Tensor")
+    library.impl("plus.Tensor", lambda x, y: x + y, "CPU")
+    library.impl(f"{ns}::plus.Scalar", lambda x, y: x + 10 * y, "CPU")
+    library.impl("plus.List", lambda x, y, z=None: x + 100 * sum(y), "CPU")
+    plus, one = getattr(torch.ops, ns).plus, torch.ones(1)
+    assert plus.overloads() == ["Tensor", "Scalar", "List"]
+    assert plus.Scalar.name() == f"{ns}::plus.Scalar" and dir(getattr(torch.ops, ns)) == ["plus"]
+    given = [(one, one), (one, 2.0), (one,), (one, [1, 2]), (one, True)]
+    assert [plus(*args).item() for args in given] == [2, 21, 11, 301, 11]
+    assert plus.Tensor(one, one).item() == 2 and plus.Scalar(one, 3).item() == 31
+    assert plus(one, [1], z=True).item() == 101
+    with pytest.raises(RuntimeError, match="failed to match any schema"):
+        plus(one, "a")
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'y'"):
+        plus.Tensor(one, 2)
+    assert make_fx(lambda x: plus.Scalar(x, 2))(one).code.count(f"torch.ops.{ns}.plus.Scalar") == 1
 
 
 def test_a_namespace_is_there_before_its_operators(ns):

@@ -7,6 +7,7 @@ import abc
 import contextlib
 import enum
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,31 @@ TransformType = enum.Enum("TransformType", "Torch Vmap Grad Jvp Functionalize", 
 TransformType.__doc__ = "The kinds of function transforms."
 
 TRANSFORMS = {"vmap": TransformType.Vmap, "forward mode": TransformType.Jvp}
+
+
+# "namespace::name" -> operator of the program: `CustomOpDef` of `torch.library`
+OPERATORS: dict[str, Any] = {}
+
+
+class Namespace(types.ModuleType):
+    """The operators declared under `mylib::`, by now or later: `torch.ops.mylib`."""
+
+    __file__ = "torch.ops"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"torch.ops.{name}")
+        self.name = name
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        for each in OPERATORS.values():
+            if str(each) == f"{self.name}.{name}":
+                self.__dict__[name] = packet = each.default.overloadpacket
+                return packet
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        own = [str(each).partition(".") for each in OPERATORS.values()]
+        return [name for space, _, name in dict.fromkeys(own) if space == self.name]
 
 
 class _Below(threading.local):

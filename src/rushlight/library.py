@@ -14,13 +14,14 @@ tensor([2., 2.])
 
 from __future__ import annotations
 
+import functools
 import inspect
-import types
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
-from rushlight._ops import below
+from rushlight._ops import OPERATORS, below
+from rushlight._ops import Namespace as Namespace
 from rushlight.amp.autocast_mode import autocast, is_autocast_enabled
 from rushlight.autograd.function import Function
 from rushlight.autograd.saved_hooks import increment_version
@@ -43,15 +44,14 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPERATORS: dict[str, CustomOpDef] = {}  # "namespace::name" -> operator
-
 
 class CustomOpDef:
     """An operator declared by `custom_op` or `Library.define`; a call runs its kernel and records it for autograd."""
 
     def __init__(self, name: str, signature: inspect.Signature, mutates: tuple[str, ...]) -> None:
         self._qualname = name
-        self._namespace, _, self._name = name.partition("::")
+        self._namespace, _, short = name.partition("::")
+        self._name, _, overload = short.partition(".")
         self._signature, self._mutates = signature, mutates
         self._kernels: dict[str, Callable] = {}
         self._fake: Callable | None = None
@@ -65,9 +65,10 @@ class CustomOpDef:
         self._composite = False  # of operators, which stand for it where graphs are made
         self._init_fn: Callable | None = None
         self.__name__ = self._name
+        others = [o for o in OPERATORS.values() if str(o) == str(self)]
         packet = OpOverloadPacket(self._namespace, self._name)
-        packet._called = self
-        self._opoverload: OpOverload = packet.default
+        packet = others[0]._opoverload.overloadpacket if others else packet
+        self._opoverload: OpOverload = packet.declare(overload or "default", self)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -379,7 +380,7 @@ def _qualified(name: str) -> str:
         raise ValueError(
             f"The operator name should be of the form {{namespace}}::{{name}}, got {name!r}"
         )
-    return f"{namespace}::{short.partition('.')[0]}"
+    return f"{namespace}::{short.removesuffix('.default')}"
 
 
 class Library:
@@ -406,6 +407,8 @@ class Library:
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Declare an operator; returns its name."""
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         name, signature, written = signature_of(schema)
         qualified = _qualified(f"{self.ns}::{name.rpartition('::')[2]}")
         OPERATORS[qualified] = CustomOpDef(qualified, signature, written)
@@ -424,7 +427,8 @@ class Library:
             raise RuntimeError(f"{name}: the operator name does not match namespace {self.ns}")
         if self.dispatch_key and dispatch_key not in ("", self.dispatch_key):
             raise RuntimeError(
-                f"{name}: the dispatch key {dispatch_key} is inconsistent with the library's, {self.dispatch_key}"
+                f"{name}: the dispatch key {dispatch_key} is inconsistent with the dispatch key {self.dispatch_key} of "
+                "the library"
             )
         kernels.check_key(dispatch_key)
         key, short = dispatch_key or self.dispatch_key, name.rpartition("::")[2]
@@ -464,10 +468,26 @@ def _implement(name: str, fn: Callable, keys: Any) -> None:
             operator._composite = kind == "compositeimplicitautograd"
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+def define(
+    qualname: Any,
+    schema: str,
+    alias_analysis: str = "",
+    *,
+    lib: Library | None = None,
+    tags: Any = (),
+) -> Any:
     """Declare the operator `namespace::name` by its schema, `(Tensor x, float y) -> Tensor`."""
+    if isinstance(qualname, Library):  # a decorator: the older form
+        return functools.partial(_declare, qualname, schema, alias_analysis)
     namespace, _, name = _qualified(qualname).partition("::")
     Library(namespace, "FRAGMENT").define(name + schema)
+    return None
+
+
+def _declare(library: Library, schema: str, alias_analysis: str, fn: Callable) -> Callable:
+    """Declare an operator of a library and let `fn` compute it."""
+    library.impl(library.define(schema, alias_analysis), fn)
+    return fn
 
 
 def impl(
@@ -578,23 +598,3 @@ def triton_op(name: Any, fn: Callable | None = None, /, **options: Any) -> Any:
 
 
 wrap_triton = triton_op
-
-
-class Namespace(types.ModuleType):
-    """The operators declared under `mylib::`, by now or later: `torch.ops.mylib`."""
-
-    __file__ = "torch.ops"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"torch.ops.{name}")
-        self.name = name
-
-    def __getattr__(self, name: str) -> OpOverloadPacket:
-        found = OPERATORS.get(f"{self.name}::{name}")
-        if found is None:
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-        return found._opoverload.overloadpacket
-
-    def __dir__(self) -> list[str]:
-        start = self.name + "::"
-        return [name.removeprefix(start) for name in OPERATORS if name.startswith(start)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dispatch import methods, overrides
+from rushlight.dispatch import methods, overrides, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,8 @@ def _function(name: str) -> Any:
 class OpOverload:
     """One overload: `aten.add.Tensor`, `aten.mm.default`. Calling it calls the operator."""
 
+    called: Any = None  # what it calls in the place of the operator: a `CustomOpDef` of a program
+
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket, self._overloadname = packet, overload
         # class of modes or tensors -> what is called in the place of its `__torch_dispatch__`
@@ -61,6 +63,8 @@ class OpOverload:
                 f"Unknown keyword argument 'out' for operator 'aten::{self._opname}', of which {self} is the overload: "
                 f"those that write have names with 'out', {self.overloadpacket}.out"
             )
+        if self.called is not None:
+            return self.called(*args, **kwargs)
         return self.overloadpacket.call(args, kwargs)
 
     @property
@@ -125,6 +129,25 @@ class OpOverloadPacket:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(args, kwargs)
+
+    def declare(self, overload: str, called: Any) -> OpOverload:
+        """Give an operator of a program an overload."""
+        self.__dict__[overload] = made = OpOverload(self, overload)
+        made.called = called
+        several = [v.called for v in vars(self).values() if isinstance(v, OpOverload) and v.called]
+        self._called = called if len(several) == 1 else self._call_fitting
+        return made
+
+    def _call_fitting(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the first of several overloads of a program that takes the arguments."""
+        own = [v for v in vars(self).values() if isinstance(v, OpOverload) and v.called]
+        for each in own:
+            if schemas.takes(each.called._signature, args, kwargs):
+                return each(*args, **kwargs)
+        raise RuntimeError(
+            "Overloaded torch operator invoked from Python failed to match any schema: "
+            + ", ".join(f"{self}.{each._overloadname}{each.called._signature}" for each in own)
+        )
 
     def overloads(self) -> list[str]:
         """The names of the overloads that were asked for so far."""

@@ -10,11 +10,18 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["infer_schema", "signature_of"]
+from rushlight.core.tensor import Tensor
+
+__all__ = ["infer_schema", "signature_of", "takes"]
 
 _TYPES = {
     "Tensor": "Tensor", "float": "float", "int": "SymInt", "bool": "bool", "str": "str", "complex": "complex",
     "dtype": "ScalarType", "device": "Device", "number": "Scalar", "None": "()", "NoneType": "()",
+}  # fmt: skip
+
+_KINDS: dict[str, Any] = {
+    "Tensor": Tensor, "int": int, "SymInt": int, "float": (int, float), "bool": bool, "str": str,
+    "Scalar": (bool, int, float, complex),
 }  # fmt: skip
 
 
@@ -95,6 +102,36 @@ def signature_of(schema: str) -> tuple[str, inspect.Signature, tuple[str, ...]]:
             inspect.Parameter(name, kind, default=given, annotation=annotation.strip())
         )
     return match[1], inspect.Signature(parameters), tuple(written)
+
+
+def takes(signature: inspect.Signature, args: tuple, kwargs: dict) -> bool:
+    """Whether a call with these arguments is one of the schema that `signature_of` read."""
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return False
+    return all(_fits(v, signature.parameters[name].annotation) for name, v in given.items())
+
+
+def _fits(value: Any, declared: Any) -> bool:
+    """Whether a value is of a type of schemas, `Tensor(a!)`, `int[]`, `float?`; of types that are none, all are."""
+    match = (
+        re.fullmatch(r"(\w+)(?:\(.*?\))?(\[\d*\])?(\?)?", declared)
+        if isinstance(declared, str)
+        else None
+    )
+    if match is None:
+        return True
+    kind, listed, optional = match.groups()
+    if value is None:
+        return bool(optional)
+    if listed:
+        return isinstance(value, (list, tuple)) and all(_fits(each, kind) for each in value)
+    if kind not in _KINDS:
+        return True
+    return isinstance(value, _KINDS[kind]) and (
+        kind in ("bool", "Scalar") or not isinstance(value, bool)
+    )
 
 
 def _literal(text: str) -> Any:

@@ -29,6 +29,6 @@ def __getattr__(name: str) -> Any:
     elif name.startswith("__") or name in ASKED_BY_PYTEST or find_spec(f"{__name__}.{name}"):
         raise AttributeError(f"module 'torch.ops' has no attribute {name!r}")
     else:  # operators of the program, which may be declared later
-        found = importlib.import_module("rushlight.library").Namespace(name)
+        found = importlib.import_module("rushlight._ops").Namespace(name)
     globals()[name] = found
     return found
