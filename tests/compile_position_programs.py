@@ -255,3 +255,20 @@ def statistics_of_sizes_that_change():
         return y.split(1)[0], torch.relu_(weights[:n] + 1)
 
     return f, at(2, 3, 4, 5, 2, 3, shape=(5, 2))
+
+
+@program
+def writes_by_numbers_that_change_without_gradients():
+    def f(x, n):
+        with torch.no_grad():
+            x[None] += n
+            x[:1] *= n
+        return x.mT.sum(0) * n
+
+    def calls():
+        for n in range(5):
+            with torch.no_grad():
+                yield R(4, 2).requires_grad_(), n
+            yield R(4, 2), n
+
+    return f, calls

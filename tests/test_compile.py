@@ -180,6 +180,24 @@ def test_hooks_of_results_are_called_where_a_gradient_comes():
     assert f.programs and called == []
 
 
+def test_hooks_of_a_compiled_module_are_called():
+    m, x = nn.Linear(2, 2), torch.ones(1, 2)
+    g, seen = torch.compile(m), []
+    wanted = m(x * 2) + 1
+    hooks = [
+        g.register_forward_pre_hook(lambda mod, a: (a[0] * 2,)),
+        g.register_forward_hook(lambda mod, a, o: o + 1),
+        g.register_full_backward_hook(lambda mod, a, o: seen.append(mod)),
+    ]
+    for _ in range(3):
+        torch.testing.assert_close(g(x), wanted)
+    g(x.clone().requires_grad_()).sum().backward()
+    assert seen == [g]
+    for hook in hooks:
+        hook.remove()
+    assert torch.equal(g(x), m(x))
+
+
 def test_views_that_are_made_in_inference_mode_stay_leaves():
     def f(x):
         with torch.inference_mode():

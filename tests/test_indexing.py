@@ -474,3 +474,17 @@ def test_integers_of_more_than_64_bits_are_refused():
             write()
     x[0] = 2**62
     assert x.tolist() == [2.0**62, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("index", "source", "wanted"),
+    [(slice(0, 2), 1, [14.0, 18.0]), (..., 1, [8.0, 12.0]), (..., slice(1, 2), [8.0, 12.0])],
+)
+def test_a_part_with_a_history_is_written_over_all_of_it(index, source, wanted):
+    w = torch.ones(2, requires_grad=True)
+    x = torch.arange(8.0).view(4, 2) * w
+    x[index] = x[source]
+    x.sum().backward()
+    assert w.grad.tolist() == wanted
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x[1:] = x[:-1]

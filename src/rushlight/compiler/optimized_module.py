@@ -8,7 +8,7 @@ from typing import Any
 from rushlight.compiler.compiled import Compiled
 from rushlight.nn.module import Module
 
-OWN = frozenset(["_orig_mod", "_compiled", "training"])
+OWN = frozenset(["_orig_mod", "_compiled", "training", "_call_has_hooks", "_is_full_backward_hook"])
 
 
 class OptimizedModule(Module):

@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.autograd.function import FunctionNode
 from rushlight.autograd.graph import FREED, Node, followers, node_and_output
+from rushlight.autograd.state import thread
 from rushlight.autograd.views import CopySlices, edge_of
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.record import GeneralNode, OpNode, Saved
@@ -83,7 +84,8 @@ def saving_nodes(t: Tensor, ends: set[Node]) -> frozenset[int]:
 def keep_numbers(r: Any, given: tuple, operands: tuple) -> Any:
     """The result of an operation, whose node holds tensors that stand for numbers as numbers: no backward pass frees them.
     `given`: the operands with these numbers."""
-    node = r.grad_fn if given is not operands and isinstance(r, Tensor) else None
+    recorded = given is not operands and isinstance(r, Tensor) and thread.grad
+    node = r.grad_fn if recorded else None
     node = node.inner if isinstance(node, CopySlices) else node
     if isinstance(node, GeneralNode) and node.saved:
         numbers = [v._array for v, was in zip(operands, given, strict=True) if v is not was]

@@ -378,7 +378,13 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
     if found is None:
         if fills and thread.grad and edge_of(view) is not None:
             check_writable(view, "copy_")  # in the words of a call that nobody watches
-        view.fill_(value) if fills else view.copy_(without_leading_ones(value, view._array))
+        if fills:
+            view.fill_(value)
+            return
+        value = without_leading_ones(value, view._array)
+        if value.shape != view.shape:  # a source that is expanded may share memory with `view`
+            value = value.expand(view.shape)
+        view.copy_(value)
     else:
         value = without_leading_ones(value, None)
         advanced.index_put_(view, advanced.positions(view._array, found), value)
