@@ -250,6 +250,50 @@ def fully_sharded():
         FSDP(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()))
 
 
+def full_precision_of_fully_sharded():
+    """Whole parameters and state dicts have the dtype of the parts, not the one that modules compute in."""
+    from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP
+    from rushlight.distributed.fsdp import MixedPrecision, ShardingStrategy, StateDictType
+    from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    rank, size = start()
+    mixed = MixedPrecision(torch.bfloat16, buffer_dtype=torch.bfloat16)
+    plain = nn.Sequential(model(), nn.BatchNorm1d(3))
+    expected = {k: v.clone() for k, v in plain.state_dict().items()}
+    kinds = [ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD]
+    for kind, original in ((kind, original) for kind in kinds for original in (False, True)):
+        net = FSDP(
+            copy.deepcopy(plain), sharding_strategy=kind, use_orig_params=original, mixed_precision=mixed,
+            auto_wrap_policy=ModuleWrapPolicy({Block}),
+        )  # fmt: skip
+        net.eval()
+        for _ in range(2):  # the second time some are gathered already
+            with FSDP.summon_full_params(net):
+                for name, value in net.named_parameters():
+                    assert torch.equal(value, expected[name]), (kind, original, name)
+                nested = net.state_dict()
+                assert torch.equal(nested["0.0.weight"], expected["0.0.weight"])
+                assert [k for k, _ in net.named_parameters()] == [
+                    k for k, _ in plain.named_parameters()
+                ]
+            net.apply(lambda module: None)
+            for name, value in net.state_dict().items():
+                assert value.dtype is expected[name].dtype, name
+                assert torch.equal(value, expected[name]), (kind, original, name)
+            with FSDP.state_dict_type(net, StateDictType.SHARDED_STATE_DICT):
+                spread = net.state_dict()["0.0.weight"]
+            assert spread.dtype is torch.float32
+            out = net(torch.ones(2, 6))
+            assert out.dtype is torch.bfloat16
+        with torch.no_grad(), FSDP.summon_full_params(net, writeback=False):
+            net.module[0][0].weight.zero_()
+        assert torch.equal(net.state_dict()["0.0.weight"], expected["0.0.weight"])
+        with torch.no_grad(), FSDP.summon_full_params(net):
+            net.module[0][0].weight.fill_(2.0)
+        net(torch.ones(2, 6))
+        assert net.state_dict()["0.0.weight"].eq(2).all()
+
+
 def fully_shard():
     """fully_shard gives DDP's losses; parameters are spread tensors, with states of optimizers like them."""
     from rushlight.distributed.fsdp import FSDPModule, MixedPrecisionPolicy

@@ -16,7 +16,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "sharded_programs.py"
 @pytest.mark.parametrize(
     ("names", "ranks"),
     [
-        ("collectives_with_gradients,fully_shard,fully_sharded", 2),
+        ("collectives_with_gradients,fully_shard,fully_sharded,full_precision_of_fully_sharded", 2),
         (
             "zero,zero_within_backward,uneven_inputs,narrow_gradients,scaler,stepped_in_backward,moved_states",
             2,

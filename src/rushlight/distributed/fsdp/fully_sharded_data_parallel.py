@@ -145,7 +145,10 @@ class FullyShardedDataParallel(Module):
             self._flat = FlatParameter(
                 module, found, shard_group, mixed.param_dtype, use_orig_params
             )
+        self._buffer_dtypes: dict[str, Any] = {}  # of the state dict, where modules have another
         if mixed.buffer_dtype is not None:
+            named = module.named_buffers()
+            self._buffer_dtypes = {name: b.dtype for name, b in named if b.is_floating_point()}
             for each in module.modules():
                 for name, b in each._buffers.items():
                     if b is not None and b.is_floating_point():
@@ -270,11 +273,12 @@ class FullyShardedDataParallel(Module):
         self._begin()
         if group.step.in_backward:  # type: ignore[union-attr]
             raise AssertionError("summon_full_params inside of a backward")
-        if flat is None:
+        if flat is None or self._summoning:
             yield
             return
-        whole = group.whole
-        group.unshard()
+        group.reshard()  # what was gathered may have another dtype, and is old if it is written to
+        outer = flat.row
+        flat.row = flat.gathered() if outer is None else outer
         gradient = flat.gradient() if with_grads else None
         gradient = None if gradient is None else flat.whole(gradient)
         shown = not rank0_only or self.process_group.rank() == 0
@@ -290,8 +294,7 @@ class FullyShardedDataParallel(Module):
             self._summoning = False
             if shown:
                 flat.dismiss(writeback)
-            if not whole:
-                group.reshard()
+            flat.row = outer
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:  # type: ignore[override]
         """The parameters; their own names within `summon_full_params`."""
@@ -402,6 +405,9 @@ class FullyShardedDataParallel(Module):
                     for name in flat_state.names_of(original, self.module):
                         if (key := inside + name) in found:
                             found[key] = flat_state.kept(found[key], kind, self._flat.group)
+                for name, dtype in self._buffer_dtypes.items():
+                    if (key := inside + name) in found:
+                        found[key] = found[key].to(dtype)
         for key in [k for k in found if k.startswith(f"{prefix}{WRAPPED}.")]:
             found[prefix + key[len(prefix) + len(WRAPPED) + 1 :]] = found.pop(key)
         if only and self.process_group.rank():
