@@ -44,13 +44,6 @@ def _reduced(loss: Tensor, reduction: int) -> Tensor:
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
-_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
-
-def _number(reduction: int | str) -> int:
-    return _REDUCTIONS[reduction] if isinstance(reduction, str) else reduction
-
-
 # -- elementwise functions -------------------------------------------------------------------------
 
 CORE |= {
@@ -467,57 +460,57 @@ def _embedding(
 
 
 @core("mse_loss")
-def _mse_loss(x: Tensor, target: Tensor, reduction: int | str = 1) -> Tensor:
-    return _reduced((x - target).pow(2), _number(reduction))
+def _mse_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+    return _reduced((x - target).pow(2), reduction)
 
 
 @core("l1_loss")
-def _l1_loss(x: Tensor, target: Tensor, reduction: int | str = 1) -> Tensor:
-    return _reduced((x - target).abs(), _number(reduction))
+def _l1_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+    return _reduced((x - target).abs(), reduction)
 
 
 @core("smooth_l1_loss")
 def _smooth_l1_loss(
-    x: Tensor, target: Tensor, reduction: int | str = 1, beta: float = 1.0
+    x: Tensor, target: Tensor, reduction: int = 1, beta: float = 1.0
 ) -> Tensor:
     if not beta:
         return _l1_loss(x, target, reduction)
     far = (x - target).abs()
     loss = torch.where(far < beta, 0.5 * far.pow(2) / beta, far - 0.5 * beta)
-    return _reduced(loss, _number(reduction))
+    return _reduced(loss, reduction)
 
 
 @core("huber_loss")
-def _huber_loss(x: Tensor, target: Tensor, reduction: int | str = 1, delta: float = 1.0) -> Tensor:
+def _huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0) -> Tensor:
     far = (x - target).abs()
     loss = torch.where(far <= delta, 0.5 * far.pow(2), delta * (far - 0.5 * delta))
-    return _reduced(loss, _number(reduction))
+    return _reduced(loss, reduction)
 
 
 @core("soft_margin_loss")
-def _soft_margin_loss(x: Tensor, target: Tensor, reduction: int | str = 1) -> Tensor:
-    return _reduced((-target * x).exp().log1p(), _number(reduction))
+def _soft_margin_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+    return _reduced((-target * x).exp().log1p(), reduction)
 
 
 @core("binary_cross_entropy")
 def _binary_cross_entropy(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int | str = 1
+    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1
 ) -> Tensor:
     loss = (target - 1) * (1 - x).log().clamp(min=-100) - target * x.log().clamp(min=-100)
-    return _reduced(loss if weight is None else loss * weight, _number(reduction))
+    return _reduced(loss if weight is None else loss * weight, reduction)
 
 
 @core("binary_cross_entropy_with_logits")
 def _binary_cross_entropy_with_logits(
     x: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
-    reduction: int | str = 1,
+    reduction: int = 1,
 ) -> Tensor:  # fmt: skip
     log = CORE["log_sigmoid"](x)
     if pos_weight is not None:
         loss = (1 - target) * x - ((pos_weight - 1) * target + 1) * log
     else:
         loss = (1 - target) * x - log
-    return _reduced(loss if weight is None else loss * weight, _number(reduction))
+    return _reduced(loss if weight is None else loss * weight, reduction)
 
 
 @core("nll_loss_forward")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.aten_forms import MOST, is_one_slice, loaded, torch
+from rushlight.dispatch.aten_losses import LOSSES, REDUCTIONS, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-REDUCTIONS = ("none", "mean", "sum")
 
 
 def as_list(v: Any) -> Any:
@@ -133,45 +132,6 @@ def rounded_up(w: Any) -> bool:
     return any((n + 2 * p - d * (k - 1) - 1) // s + 1 != out for n, k, s, p, d, out in each)
 
 
-def reduced(path: str) -> tuple[Callable, Callable]:
-    """(the arguments of a loss with a number for its reduction, what takes them)."""
-
-    def arguments(input: Tensor, target: Tensor, reduction: str) -> tuple:
-        return (input, target, *[REDUCTIONS.index(reduction)] * (reduction != "mean")), {}
-
-    def call(input: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
-        return loaded(path).function(input, target, REDUCTIONS[reduction])
-
-    return arguments, call
-
-
-def numbered(name: str, *params: str) -> Callable:
-    """PyTorch's operator of a loss, with a number for its reduction; `params`: the parameters behind the target. In graphs
-    of ours it has the arguments of the function, whose reductions are words."""
-
-    def call(input: Tensor, target: Tensor, *args: Any, **named: Any) -> Tensor:
-        function = getattr(torch().nn.functional, name)
-        if any(v.__class__ in (str, bool) for v in (*args, *named.values())):
-            return function(input, target, *args, **named)
-        named.update(zip(params, args, strict=False))
-        named["reduction"] = REDUCTIONS[named.get("reduction", 1)]
-        return function(input, target, **named)
-
-    return call
-
-
-NUMBERED = {
-    "binary_cross_entropy": "weight reduction",
-    "binary_cross_entropy_with_logits": "weight pos_weight reduction",
-    "huber_loss": "reduction delta",
-    "l1_loss": "reduction",
-    "multi_margin_loss": "p margin weight reduction",
-    "multilabel_margin_loss": "reduction",
-    "smooth_l1_loss": "reduction beta",
-    "soft_margin_loss": "reduction",
-}
-
-
 def loss_arguments(weights: int) -> Callable:
     """The arguments of a loss of elements, and of its reduced form; PyTorch's takes this many weights in between."""
 
@@ -209,7 +169,6 @@ def nll_loss(
     return loss, total
 
 
-MSE, MSE_CALL = reduced("nn.functional._mse_loss")
 to_contiguous = {"memory_format": dtypes.contiguous_format}
 DEVIATIONS = {
     "std": ("std", deviation), "var": ("var", deviation),
@@ -299,7 +258,7 @@ ARGUMENTS: dict[str, tuple] = {
     "internal.max_pool2d_with_indices": ("max_pool2d_with_indices", pooled),
     "internal.max_pool3d_with_indices": ("max_pool3d_with_indices", pooled),
     "nn.functional._logsigmoid": ("log_sigmoid", lambda input: ((input,), {})),
-    "nn.functional._mse_loss": ("mse_loss", MSE),
+    "nn.functional._mse_loss": ("mse_loss", loss_arguments(0)),
     "nn.functional._nll_loss": ("nll_loss_forward", likelihood, 0),
     "sort": ("sort", sorting),
 }
@@ -323,6 +282,16 @@ def max_pool(n: int) -> Callable:
         ]
         pool = getattr(torch().nn.functional, f"max_pool{n}d")
         return pool(input, *given, ceil, return_indices=True)
+
+    return call
+
+
+def adaptive_max_pool(n: int) -> Callable:
+    """`aten.adaptive_max_pool2d`, which returns the indices, too."""
+
+    def call(input: Tensor, output_size: Any) -> Any:
+        pool = getattr(torch().nn.functional, f"adaptive_max_pool{n}d")
+        return pool(input, tuple(output_size), return_indices=True)
 
     return call
 
@@ -411,30 +380,59 @@ BEHIND: dict[str, tuple[str, tuple]] = {
 }
 
 
-def antialiased(name: str) -> Callable:
-    """`aten._upsample_bilinear2d_aa` and its like: to a size or by factors, which may stand one by one."""
+def resampled(name: str) -> Callable:
+    """`aten.upsample_bilinear2d` and its like: to a size or by factors, which may stand one by one."""
 
-    def call(
-        input: Tensor, output_size: Any, align_corners: bool, *given: Any,
-        scale_factors: Any = None, scales_h: float | None = None, scales_w: float | None = None,
-    ) -> Tensor:  # fmt: skip
+    def call(input: Tensor, output_size: Any, *given: Any, scale_factors: Any = None, **one: Any) -> Tensor:  # fmt: skip
+        align_corners = False
+        if "nearest" not in name:
+            align_corners, *given = given  # type: ignore[assignment]
         if len(given) == 1 and not isinstance(given[0], float):
             scale_factors = given[0]
-        elif given:
-            scales_h, scales_w = (*given, None)[:2]
-        factors = (scales_h, scales_w) if scale_factors is None else tuple(scale_factors)
+        elif given or one:
+            factors = (*given, *one.values(), None)[: input.dim() - 2]
+            scale_factors = None if None in factors else factors
+        factors = None if scale_factors is None else tuple(scale_factors)
         if output_size is None:
-            sizes = zip(input.shape[-len(factors) :], factors, strict=True)
+            sizes = zip(input.shape[2:], factors, strict=True)  # type: ignore[arg-type]
             output_size = [int(n * f) for n, f in sizes]
-        given_factors = None if factors == (None, None) else factors
-        own = loaded(f"internal.{name}")
-        return own.function(input, tuple(output_size), align_corners, given_factors)
+        return loaded(f"internal.{name}").function(
+            input, tuple(output_size), align_corners, factors
+        )
 
     return call
 
 
+def resampling(name: str) -> Callable:
+    """The arguments of an overload `vec`."""
+    smooth = "nearest" not in name
+
+    def arguments(input: Tensor, size: Any, align_corners: bool, factors: Any) -> tuple:
+        given = (None, [*factors]) if factors is not None else ([*size], None)
+        return (input, given[0], *[align_corners] * smooth, given[1]), {}
+
+    return arguments
+
+
+RESAMPLED = (
+    "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_lanczos2d_aa _upsample_nearest_exact1d "
+    "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_bicubic2d upsample_bilinear2d upsample_linear1d "
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d".split()
+)
+ARGUMENTS |= {f"internal.{name}": (name, resampling(name)) for name in RESAMPLED}
+
+
 # what PyTorch's names call, where that is no public function of the name: a function, or an operator's path
 CALLS: dict[str, Callable | str] = {
+    "as_strided": lambda input, size, stride, storage_offset=None: torch().as_strided(
+        input, tuple(size), tuple(stride), storage_offset
+    ),
+    "block_diag": lambda tensors: torch().block_diag(*tensors),
+    "cartesian_prod": lambda tensors: torch().cartesian_prod(*tensors),
+    "tensordot": lambda a, b, dims_self, dims_other: torch().tensordot(
+        a, b, (dims_self, dims_other)
+    ),
+    "broadcast_tensors": lambda tensors: [*torch().broadcast_tensors(*tensors)],
     "_local_scalar_dense": lambda input: input.item(),
     "_is_all_true": lambda input: input.all(),
     "_is_any_true": lambda input: input.any(),
@@ -443,8 +441,10 @@ CALLS: dict[str, Callable | str] = {
     "_native_batch_norm_legit": batch_norm,
     "_safe_softmax": safe_softmax,
     "_to_copy": to_copy,
-    "_upsample_bicubic2d_aa": antialiased("_upsample_bicubic2d_aa"),
-    "_upsample_bilinear2d_aa": antialiased("_upsample_bilinear2d_aa"),
+    **{name: resampled(name) for name in RESAMPLED},
+    **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
+    "im2col": lambda input, *sizes: torch().nn.functional.unfold(input, *map(tuple, sizes)),
+    "col2im": lambda input, *sizes: torch().nn.functional.fold(input, *map(tuple, sizes)),
     "_unsafe_masked_index": masked_index,
     "_unsafe_masked_index_put_accumulate": masked_index_add,
     "alias": lambda input: loaded("aten.alias").function(input),
@@ -465,14 +465,14 @@ CALLS: dict[str, Callable | str] = {
     "max_pool2d_with_indices_backward": max_pool_backward(2),
     "max_pool3d_with_indices": max_pool(3),
     "max_pool3d_with_indices_backward": max_pool_backward(3),
-    "mse_loss": MSE_CALL,
-    **{name: numbered(name, *params.split()) for name, params in NUMBERED.items()},
+    **{name: numbered(loss) for name, loss in LOSSES.items()},
     "native_dropout_backward": lambda grad, mask, scale: grad * (mask.to(grad.dtype) * scale),
     "nll_loss_forward": nll_loss,
     "select_backward": placed,
     "slice": sliced,
     "slice_backward": placed,
     "sym_size": lambda input, dim: input.shape[dim],
+    "unsafe_split": lambda input, split_size, dim=0: torch().unsafe_split(input, split_size, dim),
     "unfold_backward": lambda grad, sizes, *more: loaded("aten.unfold_back").function(
         grad, tuple(sizes), *more
     ),

@@ -288,68 +288,107 @@ BY_VALUES = {
 
 # Names with one overload for tensors and numbers alike, or with one that is not "default".
 ONE_OVERLOAD = {
-    **dict.fromkeys("add sub mul rsub_tensor isclose_ div true_divide".split(), "Tensor"),
-    "argsort": "default", "diff": "default", "expand_as": "default",
-    "index": "Tensor", "select": "int", "slice": "Tensor", "transpose": "int", "unbind": "int", "split": "Tensor",
-    "cross": "default", "rsub": "Scalar", "where": "self", "isin": "Tensor_Tensor", "bucketize": "Tensor",
-    "searchsorted": "Tensor", "scatter_reduce": "two", "var": "correction", "std": "correction",
-    "var_mean": "correction", "std_mean": "correction", "hsplit": "int", "repeat_interleave": "Tensor",
-    "upsample_nearest1d": "vec", "upsample_nearest2d": "vec", "upsample_nearest3d": "vec",
-    "upsample_linear1d": "vec", "upsample_bilinear2d": "vec", "upsample_trilinear3d": "vec",
-    "upsample_bicubic2d": "vec",
+    **dict.fromkeys("add sub mul true_divide index bucketize searchsorted split unsafe_split frexp ldexp".split(), "Tensor"),
+    **dict.fromkeys("select transpose unbind hsplit softmax log_softmax transpose_copy unbind_copy unflatten".split(), "int"),
+    **dict.fromkeys(("conv_transpose2d", "conv_transpose3d"), "input"),
+    "flatten": "using_ints", "isin": "Tensor_Tensor", "scatter_reduce": "two", "slice": "Tensor",
+    **dict.fromkeys(
+        "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d "
+        "upsample_bicubic2d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
+        "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa".split(),
+        "vec",
+    ),
 }  # fmt: skip
-# Overloads that are named by whether the second argument is a tensor or a number.
-BY_SECOND = frozenset(
-    "eq ne lt le gt ge remainder fmod bitwise_and bitwise_or bitwise_xor fill masked_fill lerp xlogy".split()
-)
+# Overloads that are named by whether an argument is a tensor or a number: name -> (which, for a tensor, for a number).
+BY_KIND = {
+    **dict.fromkeys(
+        "eq ne lt le gt ge remainder fmod bitwise_and bitwise_or bitwise_xor fill rsub copysign".split(),
+        (1, "Tensor", "Scalar"),
+    ),
+    **dict.fromkeys(
+        ("bitwise_left_shift", "bitwise_right_shift"), (1, "Tensor", "Tensor_Scalar")
+    ),
+    "float_power": (1, "Tensor_Tensor", "Tensor_Scalar"),
+    **dict.fromkeys(("masked_fill", "lerp"), (2, "Tensor", "Scalar")),
+    **dict.fromkeys("trapezoid trapz cumulative_trapezoid".split(), (1, "x", "dx")),
+    **dict.fromkeys(("quantile", "nanquantile"), (1, "default", "scalar")),
+    "index_fill": (3, "int_Tensor", "int_Scalar"),
+    "repeat_interleave": (1, "self_Tensor", "self_int"),
+    "xlogy": (1, "Tensor", "Scalar_Other"),
+}  # fmt: skip
+# Overloads that are named by whether an argument is a number or a sequence: name -> (for a number, for a sequence).
+BY_COUNT = {
+    **dict.fromkeys(("dsplit", "hsplit", "vsplit"), ("int", "array")),
+    **dict.fromkeys(("movedim", "moveaxis"), ("int", "intlist")),
+    "tensor_split": ("sections", "indices"),
+}  # fmt: skip
+# Overloads that are named by a parameter that is given.
+BY_PARAMETER = {
+    "argsort": "stable",
+    "meshgrid": "indexing",
+    "round": "decimals",
+    "sort": "stable",
+}
+
+
+def _is_tensor(v: Any) -> bool:
+    return hasattr(v, "_array")
 
 
 def overload(name: str, named: dict) -> str:
     """The overload of a call of the operator `name`; `named`: the values of the parameters."""
-    if name in (
-        "sum",
-        "mean",
-        "nansum",
-        "any",
-        "all",
-        "prod",
-        "max",
-        "min",
-        "median",
-        "nanmedian",
-        "norm",
-    ):
-        dim = named.get("dim")
-        if dim is None:
-            return "other" if named.get("other") is not None else "default"
-        if name in ("sum", "nansum"):
-            return "dim_IntList"
-        if name == "prod":
-            return "dim_int"
-        return "dims" if name in ("any", "all") and dim.__class__ in (tuple, list) else "dim"
-    if name in ("div", "divide") and named.get("rounding_mode") is not None:
-        return "Tensor_mode"
+    values = list(named.values())
+    if name in ("sum", "mean", "any", "all", "prod", "max", "min", "median", "nanmedian", "norm"):
+        return _reduction(name, named.get("dim"), named.get("other"))
+    if name in BY_KIND:
+        which, tensor, number = BY_KIND[name]
+        if len(values) <= which:
+            return number if name.endswith(("trapezoid", "trapz")) else "Tensor"
+        return tensor if _is_tensor(values[which]) else number
+    if name in BY_COUNT and len(values) > 1:
+        return BY_COUNT[name][not isinstance(values[1], int)]
+    if name in BY_PARAMETER:
+        given = named.get(BY_PARAMETER[name])
+        return BY_PARAMETER[name] if given not in (None, 0) else "default"
+    if name in ("div", "divide"):
+        return "Tensor_mode" if named.get("rounding_mode") is not None else "Tensor"
+    if name in ("conv1d", "conv2d", "conv3d"):
+        return "padding" if isinstance(named.get("padding"), str) else "default"
+    if name in ("var", "std", "var_mean", "std_mean"):
+        return "correction" if "correction" in named else "dim" if len(values) > 1 and values[1].__class__ is not bool else "default"  # fmt: skip
+    if name == "ctc_loss":
+        return "Tensor" if _is_tensor(values[2]) else "IntList"
     if name in ONE_OVERLOAD:
         return ONE_OVERLOAD[name]
-    if name in BY_SECOND:
-        second = list(named.values())[2 if name == "masked_fill" else 1]
-        return "Tensor" if hasattr(second, "_array") else "Scalar"
+    if name == "scatter":
+        kinds = ("reduce", "value_reduce") if named.get("reduce") is not None else ("src", "value")
+        return kinds[not _is_tensor(values[3])]
+    if name == "arange":
+        numbers = values[0] if values and values[0].__class__ is tuple else values
+        count = sum(v.__class__ in (int, float) for v in numbers)
+        return ("default", "start", "start_step")[max(count - 1, 0)]
     if name == "pow":
-        base, exponent = list(named.values())[:2]
-        if not hasattr(base, "_array"):
-            return "Scalar"
-        return "Tensor_Tensor" if hasattr(exponent, "_array") else "Tensor_Scalar"
+        kinds = ["Tensor" if _is_tensor(v) else "Scalar" for v in values[:2]]
+        return "Scalar" if kinds[0] == "Scalar" else "_".join(kinds)
+    if name == "where":
+        kinds = [_is_tensor(v) for v in values[1:3]]
+        return {(True, False): "ScalarOther", (False, True): "ScalarSelf"}.get(tuple(kinds), "self")
     if name == "squeeze":
         dim = named.get("dim")
         return "default" if dim is None else "dims" if dim.__class__ in (tuple, list) else "dim"
-    if name == "sort":
-        return "default" if named.get("stable") is None else "stable"
-    if name == "scatter":
-        return "src" if "src" in named else "value"
-    if name == "index_fill":
-        return "int_Tensor" if hasattr(named.get("value"), "_array") else "int_Scalar"
     if name in ("clamp", "clamp_min", "clamp_max"):
-        return (
-            "Tensor" if any(hasattr(v, "_array") for v in list(named.values())[1:]) else "default"
-        )
+        return "Tensor" if any(map(_is_tensor, values[1:])) else "default"
     return "default"
+
+
+def _reduction(name: str, dim: Any, other: Any) -> str:
+    """The overload of a reduction over all dimensions, or over `dim`; that of two tensors for max and min."""
+    if other is not None or _is_tensor(dim):
+        return "other"
+    if dim is None:
+        return "default"
+    if name == "sum":
+        return "dim_IntList"
+    if name == "prod":
+        return "dim_int"
+    return "dims" if name in ("any", "all") and dim.__class__ in (tuple, list) else "dim"

@@ -67,7 +67,7 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
     if with_options:
         takes_device = name in SHAPED or not (args and isinstance(args[0], Tensor))
         kwargs = options(kwargs, takes_device)
-    found = ask(aten(name, overload(name, args)), args, kwargs)
+    found = ask(aten(name, overload(name, dict(enumerate(args)))), args, kwargs)
     if not isinstance(found, Tensor):
         raise RuntimeError(f"Unable to cast ({type(found)!r}) to Tensor")
     return found._set_requires_grad(True) if requires_grad else found

@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import rushlight
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import aten_names
 from rushlight.export.errors import refuse
@@ -16,11 +17,6 @@ if TYPE_CHECKING:
     from rushlight.export.recorder import Recorder, Traced
     from rushlight.fx.node import Node
 
-# Functions that PyTorch writes in others in Python: what they call is recorded.
-IN_PYTHON = frozenset(
-    "multi_head_attention_forward normalize softmin softsign tanhshrink local_response_norm gaussian_nll_loss lp_pool1d "
-    "lp_pool2d lp_pool3d gumbel_softmax multilabel_soft_margin_loss".split()
-)
 RANDOM = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson normal_ uniform_ "
     "rrelu rrelu_with_noise native_dropout dropout1d dropout2d dropout3d feature_alpha_dropout svd_lowrank pca_lowrank binomial bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ dropout feature_dropout alpha_dropout".split()
@@ -36,7 +32,7 @@ _SIZES = {
     **dict.fromkeys("zeros ones empty rand randn".split(), 0),
 }
 # Functions whose operator of the same name takes other arguments.
-_APART = frozenset("as_strided as_strided_copy block_diag unfold ctc_loss".split())
+_APART = frozenset("as_strided_copy unfold".split())
 # What `torch` calls by names of operators, and does no computation on tensors.
 _NO_OPERATORS = frozenset("load save from_numpy from_file tensor as_tensor compile vmap".split())
 
@@ -51,14 +47,6 @@ def name_of(func: Any) -> str:
         if where in ("linalg", "special", "fft"):
             return f"{where}_{short}"
     return func.__name__
-
-
-def body_of(func: Any, name: str) -> Any:
-    """The body of a function that is recorded in its place, or None."""
-    op = getattr(func, "op", None)
-    if name not in IN_PYTHON:
-        return None
-    return op.declared if op is not None else getattr(func, "__wrapped__", None)
 
 
 @functools.cache
@@ -134,6 +122,13 @@ def call_of(func: Any, name: str, args: tuple, kwargs: dict, result: Any = None)
         args = (*args, *kwargs.values(), *[0] * (name == "split"))
         kwargs = {}
         name = "split_with_sizes" if name == "split" and not isinstance(args[1], int) else name
+    if name in ("argsort", "sort") and kwargs.get("stable") is not None:
+        kwargs = dict(zip(("dim", "descending"), args[1:], strict=False)) | kwargs
+        args = args[:1]
+    if name in ("einsum", "meshgrid") and isinstance(args[-1], Tensor):
+        at = name == "einsum"
+        args = (*args[:at], [*args[at:]])
+    args = tuple([*a] if type(a) in (tuple, Size) else a for a in args)
     if kwargs.get("out", 0) is None:
         kwargs = {k: v for k, v in kwargs.items() if k != "out"}
     return target_of(func, name, args, kwargs), args, kwargs

@@ -26,13 +26,13 @@ from rushlight.export import control_flow, indexing
 from rushlight.export.aliases import Alias, overlap
 from rushlight.export.calls import (
     RANDOM,
-    body_of,
     call_of,
     name_of,
     running_statistics,
     without_write,
 )
 from rushlight.export.errors import refuse, user_line
+from rushlight.export.functions import body_of
 from rushlight.fx.graph import Graph
 from rushlight.fx.names import type_name
 from rushlight.fx.node import Node
@@ -172,8 +172,9 @@ class Recorder(TorchFunctionMode):
     # -- calls
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        kwargs, overload = kwargs or {}, None
         if isinstance(func, OpOverload):
+            overload = func
             called = func.overloadpacket.resolved()
             if isinstance(called, CustomOpDef):
                 return self._custom(func, called, args, kwargs)
@@ -191,7 +192,7 @@ class Recorder(TorchFunctionMode):
             name = "index_put"
         given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Traced)]
         self._check(name, given, args[1:])
-        if (body := body_of(func, name)) is not None:
+        if overload is None and (body := body_of(func, name)) is not None:
             with self:
                 return body(*args, **kwargs)
         if name == "__getitem__":
@@ -215,8 +216,12 @@ class Recorder(TorchFunctionMode):
             written[0].alias.write(self, without_write(self, func, name, args, kwargs), constant)
         elif not results:
             return result
-        elif any(all(t is not each.plain for each in given) for t in results):
-            target, args, kwargs = call_of(func, name, args, kwargs, result)
+        elif overload is not None or any(
+            all(t is not each.plain for each in given) for t in results
+        ):
+            target = overload
+            if overload is None:
+                target, args, kwargs = call_of(func, name, args, kwargs, result)
             return self._record(target, name, args, kwargs, result, given, constant)
         if len(written) > 1 or len(results) > 1:
             refuse(f"{name}: a function that writes to several tensors cannot be exported")

@@ -200,6 +200,10 @@ class Builder:
         args = map_arg(node.args, lambda n: operands[n])
         kwargs = map_arg(node.kwargs, lambda n: operands[n])
         if node.target is operator.getitem:
+            if args[1] >= len(args[0]):
+                raise OnnxExporterError(
+                    f"result {args[1]} of {node.args[0].target} has no conversion to ONNX"
+                )
             return args[0][args[1]]
         packet = getattr(node.target, "overloadpacket", node.target)
         name = packet.__name__

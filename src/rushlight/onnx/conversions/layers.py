@@ -58,10 +58,10 @@ def _transposed(nd: int) -> Any:
 def _max_pool(nd: int) -> Any:
     def convert(
         g: Builder, x: Operand, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False, return_indices: bool = False,
+        ceil_mode: bool = False,
     ) -> Operand:  # fmt: skip
-        if return_indices or x.rank != nd + 2:
-            raise NotImplementedError("indices of pooling, or an input without a batch")
+        if x.rank != nd + 2:
+            raise NotImplementedError("pooling of an input without a batch")
         kernel = _each(kernel_size, nd)
         return g.op(
             "MaxPool", x, kernel_shape=kernel, strides=_each(stride, nd) if stride not in (None, [], ()) else kernel,
@@ -88,9 +88,7 @@ def _avg_pool(nd: int) -> Any:
 
 
 def _adaptive(nd: int, kind: str) -> Any:
-    def convert(g: Builder, x: Operand, output_size: Any, return_indices: bool = False) -> Operand:
-        if return_indices:
-            raise NotImplementedError("indices of pooling")
+    def convert(g: Builder, x: Operand, output_size: Any) -> Operand:
         wanted = [output_size] * nd if isinstance(output_size, int) else [*output_size]
         sizes = list(x.shape[-nd:])
         wanted = [s if w is None else w for w, s in zip(wanted, sizes, strict=True)]
@@ -118,11 +116,20 @@ def _adaptive(nd: int, kind: str) -> Any:
     return convert
 
 
+def _adaptive_max(nd: int) -> Any:
+    maxima = _adaptive(nd, "Max")
+
+    def convert(g: Builder, x: Operand, output_size: Any) -> list[Operand]:
+        return [maxima(g, x, output_size)]  # the operator's second result, the indices, has none
+
+    return convert
+
+
 for _n in (1, 2, 3):
     CONVERSIONS |= {
         f"conv{_n}d": _convolution(_n), f"conv_transpose{_n}d": _transposed(_n), f"max_pool{_n}d": _max_pool(_n),
         f"avg_pool{_n}d": _avg_pool(_n), f"adaptive_avg_pool{_n}d": _adaptive(_n, "Average"),
-        f"adaptive_max_pool{_n}d": _adaptive(_n, "Max"),
+        f"adaptive_max_pool{_n}d": _adaptive_max(_n),
     }  # fmt: skip
 
 
@@ -216,38 +223,42 @@ def pad(g: Builder, x: Operand, pad: Any, mode: Any = "constant", value: Any = N
     )
 
 
-@conversion("interpolate", "upsample")
-def interpolate(
-    g: Builder, x: Operand, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-    align_corners: bool | None = None, recompute_scale_factor: Any = None, antialias: bool = False,
-) -> Operand:  # fmt: skip
-    n = x.rank - 2
-    if mode == "area" or antialias and mode not in ("bilinear", "bicubic"):
-        raise NotImplementedError(f"interpolation by {mode}")
-    kinds = {"nearest": "nearest", "nearest-exact": "nearest", "bicubic": "cubic"}
-    if align_corners:
-        place = "align_corners"
-    elif mode == "nearest":
-        place = "asymmetric"
-    else:
-        place = "half_pixel" if mode == "nearest-exact" else "pytorch_half_pixel"
-    options = {
-        "mode": kinds.get(mode, "linear"), "coordinate_transformation_mode": place, "antialias": int(antialias),
-        "nearest_mode": "floor" if mode == "nearest" else "round_prefer_ceil" if mode == "nearest-exact" else None,
-        "cubic_coeff_a": -0.75 if mode == "bicubic" else None,
-    }  # fmt: skip
-    if scale_factor is not None and not recompute_scale_factor:
-        factors = [scale_factor] * n if isinstance(scale_factor, (int, float)) else [*scale_factor]
-        return g.op(
-            "Resize", x, None, g.constant([1.0, 1.0, *factors], rushlight.float32), **options
-        )
-    known = g.result.shape[2:]
-    if None not in known:
-        wanted: list[Any] = list(known)
-    else:
-        wanted = [size] * n if not isinstance(size, (list, tuple)) else [*size]
-    sizes = g.operand([g.size(x, 0), g.size(x, 1), *wanted])
-    return g.op("Resize", x, None, None, sizes, **options)
+def _resample(n: int, mode: str, antialias: bool = False) -> Any:
+    """The conversion of an operator that resamples `n` dimensions."""
+
+    def call(g: Builder, x: Operand, size: Any, *given: Any) -> Operand:
+        align_corners, factors = given if len(given) == 2 else (False, *given)
+        if align_corners:
+            place = "align_corners"
+        elif mode == "nearest":
+            place = "asymmetric"
+        else:
+            place = "half_pixel" if mode == "nearest-exact" else "pytorch_half_pixel"
+        rounding = {"nearest": "floor", "nearest-exact": "round_prefer_ceil"}
+        options = {
+            "mode": mode.removesuffix("-exact"), "coordinate_transformation_mode": place, "antialias": int(antialias),
+            "nearest_mode": rounding.get(mode), "cubic_coeff_a": -0.75 if mode == "cubic" else None,
+        }  # fmt: skip
+        if factors is not None:
+            scales = g.constant([1.0, 1.0, *factors], rushlight.float32)
+            return g.op("Resize", x, None, scales, **options)
+        known = g.result.shape[2:]
+        wanted = [*size] if None in known else [*known]
+        sizes = g.operand([g.size(x, 0), g.size(x, 1), *wanted])
+        return g.op("Resize", x, None, None, sizes, **options)
+
+    return call
+
+
+for _n in (1, 2, 3):
+    CONVERSIONS[f"upsample_nearest{_n}d"] = _resample(_n, "nearest")
+    CONVERSIONS[f"_upsample_nearest_exact{_n}d"] = _resample(_n, "nearest-exact")
+for _n, _name, _mode in (
+    (1, "linear", "linear"), (2, "bilinear", "linear"), (3, "trilinear", "linear"), (2, "bicubic", "cubic"),
+):  # fmt: skip
+    CONVERSIONS[f"upsample_{_name}{_n}d"] = _resample(_n, _mode)
+    if _n == 2:
+        CONVERSIONS[f"_upsample_{_name}2d_aa"] = _resample(2, _mode, True)
 
 
 @conversion("cosine_similarity")

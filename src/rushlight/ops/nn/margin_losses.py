@@ -79,10 +79,10 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
     """The mean over classes of the cross entropy of each label (0 or 1)."""
-    from rushlight.ops.nn.activation import log_sigmoid
+    from rushlight.ops.nn.activation import logsigmoid
 
     reduction = reduction_of(size_average, reduce, reduction)
-    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return reduced(loss.sum(-1) / input.shape[-1], reduction)
