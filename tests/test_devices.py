@@ -67,3 +67,10 @@ def test_switches_are_kept():
 
 def test_meta_tensors_have_no_address():
     assert torch.empty(2, device="meta").data_ptr() == 0
+
+
+@pytest.mark.parametrize("name, shown", [("cuda", "cuda"), ("xpu", "xpu"), ("mtia", "MTIA")])
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), "meta"])
+def test_a_conversion_named_after_a_device_refuses_another(name, shown, device):
+    with pytest.raises(RuntimeError, match=f"Invalid device, must be {shown} device"):
+        getattr(torch.ones(2), name)(device)

@@ -626,3 +626,11 @@ def test_weights_given_to_a_recurrent_network_are_computed_with(kind):
     net._flat_weights = list(given)
     net.to(torch.float64)  # and where they are converted
     assert all(a is b for a, b in zip(net._flat_weights, net.parameters(), strict=True))
+
+
+def test_blank_lines_of_a_childs_repr_are_not_indented():
+    class Layers(torch.nn.Module):
+        def extra_repr(self):
+            return "first\n\nlast\n"
+
+    assert repr(torch.nn.Sequential(Layers())) == "Sequential(\n  (0): Layers(\n    first\n\n    last\n\n  )\n)"

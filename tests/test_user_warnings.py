@@ -6,7 +6,8 @@ import pytest
 
 import rushlight as torch
 import rushlight.utils.checkpoint
-from user_warnings import QUIET, ROWS, warnings_of
+from processes import finished
+from user_warnings import AT_THE_CALL, QUIET, ROWS, caught_of, warnings_of
 
 
 @pytest.mark.parametrize("name, program, kind, part", ROWS, ids=[row[0] for row in ROWS])
@@ -19,3 +20,15 @@ def test_warning(name, program, kind, part):
 @pytest.mark.parametrize("program", QUIET)
 def test_no_warning(program):
     assert warnings_of(torch, program) == []
+
+
+@pytest.mark.parametrize("program", AT_THE_CALL)
+def test_place(program):
+    assert {warning.filename for warning in caught_of(torch, program)} == {"<program>"}
+
+
+def test_a_list_of_arrays_warns_once():
+    text = "Creating a tensor from a list of numpy.ndarrays is extremely slow"
+    program = "import warnings; warnings.simplefilter('always'); import numpy, rushlight as torch\n"
+    done = finished("-c", program + "for _ in range(3): torch.tensor([numpy.ones(2)])")
+    assert done.stderr.count(text) == 1

@@ -95,11 +95,39 @@ QUIET = [
 ]  # fmt: skip
 
 
+# Programs whose only warning is at the line that calls, not inside the package.
+AT_THE_CALL = [
+    "torch.tensor([numpy.ones(2), numpy.ones(2)])",
+    "torch.tensor([numpy.ones(2), numpy.ones(2)], dtype=torch.float32)",
+    "torch.as_tensor([numpy.ones(2), numpy.ones(2)])",
+    "torch.tensor(x.detach())",
+    "x.detach().new_tensor(x.detach())",
+    "torch.ones(2, 3, 4).T",
+    "torch.ones(1).std()",
+    "torch.var(torch.ones(1), 0)",
+    "torch.add(torch.ones(2), 1, out=torch.ones(3))",
+    "torch.searchsorted(torch.ones(2, 3).T, torch.ones(3, 2))",
+    "torch.istft(torch.ones(3, 5, dtype=torch.complex64), 4)",
+    "torch.range(0, 2)",
+    "(x * 2).grad",
+    "F.mse_loss(torch.ones(2), torch.ones(2, 1))",
+    "F.softmax(torch.ones(2, 2))",
+]
+
+
 def warnings_of(torch, program: str) -> list[tuple[str, str]]:
     """(class, text) of each warning of a program."""
+    return [(w.category.__name__, str(w.message)) for w in caught_of(torch, program)]
+
+
+def caught_of(torch, program: str) -> list:
+    """Each warning of a program, as `warnings` records it: a program's own lines are in the file "<program>"."""
     import warnings
 
+    import numpy
+
     names = {
+        "numpy": numpy,
         "torch": torch,
         "nn": torch.nn,
         "F": torch.nn.functional,
@@ -111,7 +139,7 @@ def warnings_of(torch, program: str) -> list[tuple[str, str]]:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            exec(program, names)
+            exec(compile(program, "<program>", "exec"), names)
     finally:
         torch.set_warn_always(before)
-    return [(w.category.__name__, str(w.message)) for w in caught]
+    return caught

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from user_warnings import QUIET, ROWS, warnings_of
+from user_warnings import AT_THE_CALL, QUIET, ROWS, caught_of, warnings_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -21,3 +21,8 @@ def test_warning(name, program, kind, part):
 @pytest.mark.parametrize("program", QUIET)
 def test_no_warning(program):
     assert warnings_of(torch, program) == []
+
+
+@pytest.mark.parametrize("program", AT_THE_CALL)
+def test_place(program):
+    assert {warning.filename for warning in caught_of(torch, program)} == {"<program>"}

@@ -58,7 +58,7 @@ def fresh(a: Any) -> Any:
     """`tensor_array` of new memory, with PyTorch's warning."""
     if a.dtype is C32:
         settings.warn_once(
-            "ComplexHalf support is experimental and many operators don't support it yet.", 4
+            "ComplexHalf support is experimental and many operators don't support it yet."
         )
     return tensor_array(a)
 

@@ -15,8 +15,7 @@ def _aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tup
     """`torch.aminmax`, with a warning that this name is old."""
     warn_once(
         "_aminmax is deprecated as of PyTorch 1.11 and will be removed in a future release. Use aminmax instead. "
-        "This warning will only appear once per process.",
-        stacklevel=2,
+        "This warning will only appear once per process."
     )
     return tuple(torch.aminmax(self, dim=dim, keepdim=keepdim))
 

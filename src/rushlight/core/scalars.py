@@ -100,8 +100,7 @@ def as_float(self: Tensor) -> float:
 
         settings.warn_once(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-            "Consider using tensor.detach() first.",
-            stacklevel=2,
+            "Consider using tensor.detach() first."
         )
     a = self._array
     plain = a.__class__ is np.ndarray and not active.modes

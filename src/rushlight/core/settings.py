@@ -6,6 +6,7 @@ Every computation is deterministic and in full precision, so most settings are s
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ __all__ = [
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
     "set_num_interop_threads", "set_num_threads", "set_warn_always", "use_deterministic_algorithms",
 ]  # fmt: skip
+
+
+_OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<rushlight ")
 
 
 class _Settings:
@@ -104,7 +108,7 @@ def alert_not_deterministic(name: str) -> None:
             + "You can turn off determinism just for this operation, or you can use the "
             "'warn_only=True' option, if that's acceptable for your application."
         )
-    warnings.warn(text.format(", warn_only=True"), UserWarning, stacklevel=4)
+    warn(text.format(", warn_only=True"))
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -180,14 +184,19 @@ def set_warn_always(b: bool, /) -> None:
     _Settings.warn_always = bool(b)
 
 
-def warn_once(text: str, stacklevel: int) -> None:
-    """Give a UserWarning the first time only, or each time after `set_warn_always(True)`.
+def warn(text: str, kind: type[Warning] = UserWarning) -> None:
+    """Give a warning at the line that called this package, however many functions of it, or printed by it, stand between."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
 
-    `stacklevel` counts as that of `warnings.warn`, from the caller of this function.
-    """
+
+def warn_once(text: str) -> None:
+    """Give a UserWarning the first time only, or each time after `set_warn_always(True)`."""
     if text not in _Settings.warned or _Settings.warn_always:
         _Settings.warned.add(text)
-        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+        warn(text)
 
 
 def is_warn_always_enabled() -> bool:

@@ -330,9 +330,9 @@ class UntypedStorage(_Storage):
         return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self._memory.size}]"
 
 
-def warn_of_typed(stacklevel: int) -> None:
+def warn_of_typed() -> None:
     """The warning of who gets a typed storage: the first one only."""
-    settings.warn_once(_TYPED, stacklevel)
+    settings.warn_once(_TYPED)
 
 
 _TYPED = (
@@ -371,7 +371,7 @@ class TypedStorage(_Storage):
             if wrong and (wrap_storage is not None or len(content) > 1):
                 raise error(text)
         if wrap_storage is None and not _internal:
-            warn_of_typed(3)
+            warn_of_typed()
         self.dtype = dtype or modes.get_default_dtype()
         given = content[0] if content else 0
         if wrap_storage is not None:

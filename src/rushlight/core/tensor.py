@@ -7,7 +7,6 @@ shape and strides in one), `_edge` (where the gradient goes, see Note [What an e
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -229,12 +228,12 @@ class Tensor:
         except AttributeError:
             g = None
         if g is None and not self.is_leaf and not self.retains_grad:
-            warnings.warn(
+            from rushlight.core import settings
+
+            settings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
                 "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
-                "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-                UserWarning,
-                stacklevel=2,
+                "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor."
             )
         return g
 
@@ -460,7 +459,7 @@ class Tensor:
         """The memory as elements of this dtype."""
         from rushlight.core import storage
 
-        storage.warn_of_typed(3)
+        storage.warn_of_typed()
         return storage.TypedStorage._of(self)
 
     def data_ptr(self) -> int:

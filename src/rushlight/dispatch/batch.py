@@ -14,7 +14,6 @@ Note [Batching rules]
 
 from __future__ import annotations
 
-import warnings
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,7 +21,7 @@ import numpy as np
 
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.overrides import NOTHING
@@ -460,11 +459,9 @@ def loop(b: Batched) -> Any:
             f"aten::{b.op.name} hit the vmap fallback which is currently disabled: it has no batching rule"
         )
     if warnings_on:
-        warnings.warn(
+        settings.warn(
             "There is a performance drop because we have not yet implemented the batching rule for "
-            f"aten::{b.op.name}. It runs once for each element of the batch.",
-            UserWarning,
-            stacklevel=2,
+            f"aten::{b.op.name}. It runs once for each element of the batch."
         )
     import rushlight
 

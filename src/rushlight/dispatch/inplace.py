@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from operator import is_not
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.dtype_sets import C32
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import handlers, overrides, results
@@ -312,11 +311,9 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
     ):
         label = label.replace("_tensor", "")
         if label in DEPRECATED:
-            warnings.warn(
+            settings.warn(
                 f"Use of {label} on expanded tensors is deprecated. Please clone() the tensor before performing "
-                f"this operation. This also applies to advanced indexing e.g. {DEPRECATED[label]}",
-                UserWarning,
-                stacklevel=4,
+                f"this operation. This also applies to advanced indexing e.g. {DEPRECATED[label]}"
             )
             return
         raise RuntimeError(

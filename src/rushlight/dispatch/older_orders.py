@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import settings
@@ -64,15 +62,5 @@ def warn_of_older_order(op: Op, name: str, first: str, last: Sequence[str]) -> N
     settings.warn_once(
         f"This overload of {name} is deprecated:\n\t{name}({first}, {rest}, *, Tensor out = None)\n"
         f"Consider using one of the following signatures instead:\n\t"
-        f"{name}(Tensor input, {rest}, *, {numbers}, Tensor out = None)",
-        stacklevel=level_of_user(),
+        f"{name}(Tensor input, {rest}, *, {numbers}, Tensor out = None)"
     )
-
-
-def level_of_user() -> int:
-    """How many functions of this package, or printed by it, stand between the caller and the program that called it."""
-    frame, level = sys._getframe(1), 1
-    own = os.path.dirname(os.path.dirname(settings.__file__))
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((own, "<rushlight")):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -200,7 +200,8 @@ def printed_at_first_call(function: Callable, slow: Callable) -> Any:
     """`function` behind straight-line tests; any call that needs more goes to `slow`."""
 
     def first(args: tuple, kwargs: dict) -> Any:
-        exec(python_source.code(asking_source(function, notes), "<string>"), scope)
+        file = f"<rushlight {function.__name__}>"
+        exec(python_source.code(asking_source(function, notes), file), scope)
         printed = scope.pop(function.__name__)
         public.__code__ = printed.__code__
         public.__defaults__, public.__kwdefaults__ = printed.__defaults__, printed.__kwdefaults__

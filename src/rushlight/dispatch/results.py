@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from rushlight._backends import devices, math_bits, meta
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes, geometry, settings
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
 from rushlight.dispatch import transforms
 
@@ -136,13 +135,11 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
 def warn_of_resizing(out: Tensor, shape: tuple) -> None:
     """Warn that an `out=` with elements gets another shape."""
     if out._array.size and out._array.shape != shape:
-        warnings.warn(
+        settings.warn(
             f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does "
             f"not match the required output shape {list(shape)}. This behavior is deprecated, and in a future "
             "PyTorch release outputs will not be resized unless they have zero elements. Resize an out tensor to "
-            "zero elements, by t.resize_(0), to use it again.",
-            UserWarning,
-            stacklevel=5,
+            "zero elements, by t.resize_(0), to use it again."
         )
 
 

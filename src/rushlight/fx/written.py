@@ -19,7 +19,7 @@ from rushlight.dispatch.overrides import renamed
 from rushlight.fx.names import is_ours, qualified_name
 
 _EMPTY = inspect.Parameter.empty
-_OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<rushlight ", "<string>")
+_OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<rushlight ")
 _FUNCTIONAL = "torch.nn.functional."
 # Functions there that PyTorch writes in C++: they pass on what they are given. The others pass on what has a
 # default by name, all of it; so do these that have one object here with a function of the top namespace.

@@ -115,8 +115,7 @@ def script(
         raise RuntimeError(f"torch.jit.script expects a function, a module or a class, got {obj!r}")
     settings.warn_once(
         "torch.jit.script: Rushlight has no TorchScript compiler. The function or the module runs as it "
-        "is written, in Python; see docs/stubs.md",
-        2,
+        "is written, in Python; see docs/stubs.md"
     )
     _remember(obj)
     return obj

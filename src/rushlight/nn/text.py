@@ -6,8 +6,9 @@ from typing import Any
 
 
 def indented(text: str) -> str:
-    """The text with all lines but the first indented, for a child inside its parent's repr."""
-    return text.replace("\n", "\n  ")
+    """The text with all lines but the first indented, for a child inside its parent's repr; blank lines are emptied."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(f"  {line}" if line.strip() else "" for line in rest)])
 
 
 def unusual(module: Any, **usual: Any) -> str:

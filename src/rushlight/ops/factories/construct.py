@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import chain
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.autograd.state import active, thread
-from rushlight.core import dtypes, modes, storage
+from rushlight.core import dtypes, modes, settings, storage
 from rushlight.core.dtype_sets import BF16, BOOL, COMPLEX, F32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.overrides import Watching
@@ -169,12 +168,10 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
         own = dtypes.OF[a.dtype].np  # an array may have a dtype object of its own
         return xp.cast(a, dtype) if dtype is not None and dtype is not own else a.astype(own)
     if isinstance(data, (list, tuple)) and data and all(isinstance(x, np.ndarray) for x in data):
-        warnings.warn(
+        settings.warn_once(
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
             "converting the list to a single numpy.ndarray with numpy.array() before converting to a "
-            "tensor.",
-            UserWarning,
-            stacklevel=4,
+            "tensor."
         )
     shape = _shape_of(data)
     found: list[dtypes.dtype] = []
@@ -294,12 +291,10 @@ def shared(a: np.ndarray) -> np.ndarray:
             return a.view()
     check_numpy(a)
     if not a.flags.writeable:
-        warnings.warn(
+        settings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
             "This means writing to this tensor will fail. You may want to copy the array to protect "
-            "its data or make it writable before converting it to a tensor.",
-            UserWarning,
-            stacklevel=4,
+            "its data or make it writable before converting it to a tensor."
         )
     plain = a if type(a) is np.ndarray else a.view(np.ndarray)
     if plain.dtype != plain.dtype.newbyteorder("="):
@@ -374,11 +369,9 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
             f"not be greater than actual buffer length ({n} bytes)"
         )
     if view.readonly:
-        warnings.warn(
+        settings.warn(
             "The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
-            "means writing to this tensor will fail. You may want to copy the buffer first.",
-            UserWarning,
-            stacklevel=2,
+            "means writing to this tensor will fail. You may want to copy the buffer first."
         )
     a = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * d.itemsize, offset).view(d)
     return finished(xp.asarray(memoryview(a)) if d is not BF16 else a, requires_grad)
@@ -450,11 +443,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     d = None if dtype is None else element_type("tensor", dtype)
     if isinstance(data, Tensor):
-        warnings.warn(
+        settings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=3,
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
         )
         return finished(_copy_of(data, d, device), requires_grad)
     if pin_memory:
@@ -476,12 +467,10 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     check_options("new_tensor", layout, pin_memory)
     d = self._array.dtype if dtype is None else element_type("new_tensor", dtype)
     if isinstance(data, Tensor):
-        warnings.warn(
+        settings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than "
-            "tensor.new_tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=3,
+            "tensor.new_tensor(sourceTensor)."
         )
         return finished(_copy_of(data, d if dtype is not None else None, device), requires_grad)
     a = array_from(data, d)
@@ -549,12 +538,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         t = t.to(device=device, dtype=dtypes.OF[wants], copy=bool(copy))
     if requires_grad is None:
         if t.requires_grad:
-            warnings.warn(
+            settings.warn(
                 "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of "
                 "False. Pass requires_grad=False explicitly to get the old behavior and silence this "
-                "warning.",
-                UserWarning,
-                stacklevel=3,
+                "warning."
             )
         return t
     if requires_grad:

@@ -153,7 +153,7 @@ def convert(
         if t._edge is not None:
             t = t.detach()
     if dtype is not None and dtype.kind not in (0, 3) and a.dtype in COMPLEX:
-        settings.warn_once("Casting complex values to real discards the imaginary part", 4)
+        settings.warn_once("Casting complex values to real discards the imaginary part")
     if dtype is not None and t._edge is None and memory_format is None:
         if a.__class__ is ndarray and not active.modes:  # what `to_copy` comes to
             try:
@@ -273,6 +273,10 @@ def _declare_conversions() -> None:
             if name == "cpu" and device is memory_format is None:
                 if self._array.__class__ is np.ndarray:
                     return self
+            if device is not None and device.__class__ is not int and Device(device).type != name:
+                raise RuntimeError(
+                    f"Invalid device, must be {'MTIA' if name == 'mtia' else name} device"
+                )
             return convert(self, None, name if device is None else device, False, memory_format)
 
         doc = f"`self.to('{name}')`; AssertionError where there is no such device."
@@ -534,7 +538,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     if self is src:
         return self
     if src.dtype.kind == 3 and self.dtype.kind not in (0, 3):
-        settings.warn_once("Casting complex values to real discards the imaginary part", 3)
+        settings.warn_once("Casting complex values to real discards the imaginary part")
     if sparse.made and general.some_sparse((self, src)):
         from rushlight.ops.sparse import calls as sparse_calls
 

@@ -166,7 +166,6 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(f"only floating-point types are supported as the default type, got {d}")
     settings.warn_once(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
-        "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
-        stacklevel=2,
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives."
     )
     modes.set_default_dtype(d)

@@ -7,7 +7,6 @@ rounding of the first element of a vector is then part of the others.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight._backends.meta import Meta
-from rushlight.core import dtypes, modes
+from rushlight.core import dtypes, modes, settings
 from rushlight.core.dtype_sets import (
     BF16,
     C128,
@@ -58,12 +57,10 @@ def warn_of_resizing(out: Tensor, n: int) -> None:
     """Warn if `out` has elements, but not the `n` that are to be written to it."""
     if out._array.size in (0, n):
         return
-    warnings.warn(
+    settings.warn(
         f"The number of elements in the out tensor of shape {list(out.shape)} is {out._array.size} which does not "
         f"match the computed number of elements {n}. Note that this may occur as a result of rounding error. "
-        f"The out tensor will be resized to a tensor of shape ({n},).",
-        UserWarning,
-        stacklevel=5,
+        f"The out tensor will be resized to a tensor of shape ({n},)."
     )
 
 
@@ -211,12 +208,10 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
 def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
-    warnings.warn(
+    settings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
-        "[start, end).",
-        UserWarning,
-        stacklevel=3,
+        "[start, end)."
     )
     start, end, step = _three("range", args, start, end, step)
     if out is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices, math_bits, meta
 from rushlight.autograd.state import active
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import BOOL, I64
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import handlers, overrides, results
@@ -176,10 +175,8 @@ def usual(a: np.ndarray, index: tuple) -> At | None:
 
 
 def warn_uint8() -> None:
-    warnings.warn(
-        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-        UserWarning,
-        stacklevel=5,
+    settings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
     )
 
 

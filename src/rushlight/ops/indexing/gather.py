@@ -14,7 +14,7 @@ from rushlight.core import dtypes, geometry, modes, settings
 from rushlight.core.dtype_sets import BOOL, I64, REDUCED
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
-from rushlight.dispatch import general, older_orders, results
+from rushlight.dispatch import general, results
 from rushlight.dispatch.handlers import made_of_number
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
@@ -297,8 +297,7 @@ def choose(xp, condition: Array, input: Array, other: Array):
             )
         settings.warn_once(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
-            "version of PyTorch. Use a boolean condition instead.",
-            older_orders.level_of_user(),
+            "version of PyTorch. Use a boolean condition instead."
         )
         condition = condition.astype(bool)
     if getattr(input, "dtype", None) is not getattr(other, "dtype", 0):

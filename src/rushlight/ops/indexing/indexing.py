@@ -8,7 +8,6 @@ Note [How an index is read]
 
 from __future__ import annotations
 
-import warnings
 from operator import index as integer
 from typing import Any
 
@@ -20,7 +19,7 @@ from rushlight._backends.math_bits import Marked
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
-from rushlight.core import geometry
+from rushlight.core import geometry, settings
 from rushlight.core.dtype_sets import BOOL, COMPLEX, I64, REDUCED
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
@@ -256,13 +255,11 @@ def as_tuple(index: Any) -> tuple:
             for x in index
         )
     ):
-        warnings.warn(
+        settings.warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
             "in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be "
             "interpreted as tensor index, x[torch.tensor(seq)], which will result either in an error "
-            "or a different result",
-            UserWarning,
-            stacklevel=3,
+            "or a different result"
         )
         return tuple(index)
     return (index,)

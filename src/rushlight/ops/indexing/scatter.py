@@ -16,7 +16,7 @@ from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general, older_orders, results
+from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace
 from rushlight.dispatch.registry import OPS, Array, Op, op, public
 from rushlight.dispatch.transforms import somewhere
@@ -151,8 +151,7 @@ def scatter_form(src: Any, value: Any, reduce: Any) -> tuple[Op, list]:
         if isinstance(src, Tensor):
             settings.warn_once(
                 "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
-                "release. Use torch.scatter_reduce instead for more reduction options.",
-                older_orders.level_of_user(),
+                "release. Use torch.scatter_reduce instead for more reduction options."
             )
         return COMBINE, [src, reduce]
     if isinstance(src, Tensor):

@@ -35,8 +35,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
     if indexing is None:
         settings.warn_once(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            stacklevel=2,
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument."
         )
     elif indexing not in ("ij", "xy"):
         raise RuntimeError(

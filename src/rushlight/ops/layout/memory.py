@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import warnings
 from operator import index
 from typing import Any
 
@@ -14,7 +13,7 @@ from rushlight._backends import devices, math_bits, meta
 from rushlight._backends.compressed import Compressed
 from rushlight.autograd.graph import AccumulateGrad, Node, SwappedLeaf
 from rushlight.autograd.views import View, edge_of
-from rushlight.core import dtypes, geometry, storage
+from rushlight.core import dtypes, geometry, settings, storage
 from rushlight.core.device import current_accelerator
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
@@ -224,14 +223,14 @@ def _others(holder: Any) -> list[Any]:
 @public("Tensor", overridable=True)
 def resize(self, *sizes):
     """A copy of `resize_` that PyTorch calls deprecated."""
-    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=3)
+    settings.warn("non-inplace resize is deprecated")
     return resize_(self.clone(), *sizes)
 
 
 @public("Tensor", overridable=True)
 def resize_as(self, tensor):
     """A copy of `resize_as_` that PyTorch calls deprecated."""
-    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=3)
+    settings.warn("non-inplace resize_as is deprecated")
     return resize_(self.clone(), tensor._array.shape)
 
 

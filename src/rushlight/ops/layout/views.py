@@ -504,8 +504,7 @@ def numpy_T(self: Tensor) -> Tensor:
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated "
             "and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
             "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
-            "tensor.",
-            stacklevel=2,
+            "tensor."
         )
     return permute(self, tuple(range(n - 1, -1, -1)))
 

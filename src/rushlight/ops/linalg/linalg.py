@@ -99,8 +99,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """Deprecated: use `linalg.multi_dot`, which takes a list."""
     settings.warn_once(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
-        "torch.linalg.multi_dot instead, which accepts a list of two or more tensors.",
-        stacklevel=2,
+        "torch.linalg.multi_dot instead, which accepts a list of two or more tensors."
     )
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = tuple(matrices[0])
@@ -261,8 +260,7 @@ def cross_of_torch(input: Array, other: Array, dim: int | None = None):
         settings.warn_once(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
             "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree "
-            "with that of linalg.cross in a future release.",
-            stacklevel=3,
+            "with that of linalg.cross in a future release."
         )
         if input.ndim != other.ndim:
             raise RuntimeError(

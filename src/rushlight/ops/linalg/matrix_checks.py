@@ -14,8 +14,7 @@ def dtype_name(a) -> str:
 def deprecated(name: str, instead: str) -> None:
     """A warning, once, of an older function that `torch.linalg` has under another name."""
     settings.warn_once(
-        f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release.",
-        stacklevel=4,
+        f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 from rushlight.core import settings
@@ -77,8 +76,7 @@ def stft(
             "A window was not provided. A rectangular window will be applied,which is known to cause "
             "spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
             "recommended to reduce spectral leakage.To suppress this warning and use a rectangular "
-            "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.",
-            stacklevel=3,
+            "window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
         )
     if return_complex is None:
         return_complex = input.is_complex() or (window is not None and window.is_complex())
@@ -148,8 +146,7 @@ def istft(
         settings.warn_once(
             "A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to "
             "make the inversion lossless.To suppress this warning and use a rectangular window, explicitly set "
-            "`window=torch.ones(n_fft, device=<device>)`.",
-            stacklevel=3,
+            "`window=torch.ones(n_fft, device=<device>)`."
         )
     if not input.is_complex():
         raise RuntimeError(
@@ -196,11 +193,9 @@ def istft(
         raise RuntimeError(f"{name} window overlap add min: 1: the windows do not cover the signal")
     signal = signal / weight
     if length is not None and signal.shape[-1] < length:
-        warnings.warn(
+        settings.warn(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the "
-            "tail. Please check your center and hop_length settings.",
-            UserWarning,
-            stacklevel=3,
+            "tail. Please check your center and hop_length settings."
         )
         signal = resized(signal, (signal.shape[0], length))
     return signal if input.ndim == 3 else signal.squeeze(0)

@@ -6,14 +6,13 @@ use `where`, never a product with a mask, so that an infinite value on the other
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from numpy import ndarray
 
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes, geometry, settings
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, composite, elementwise, op, public
@@ -523,7 +522,7 @@ def gumbel_softmax(
 ):
     """Samples from a distribution close to a category (Jang et al. 2016); `hard`: one-hot forward."""
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
+        settings.warn("`eps` parameter is deprecated and has no effect.")
     noise = -logits.new_empty(logits.shape).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:

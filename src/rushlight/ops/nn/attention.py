@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import thread
-from rushlight.core import geometry
+from rushlight.core import geometry, settings
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.dropout import dropout
@@ -324,10 +323,9 @@ def additive(mask: Any, name: str, other: Any, other_name: str, dtype: Any, warn
     if mask.dtype.name != "bool" and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if warn and other is not None and mask.dtype is not other:
-        warnings.warn(
+        settings.warn(
             f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both "
-            "instead.",
-            stacklevel=4,
+            "instead."
         )
     if mask.dtype.is_floating_point:
         return mask

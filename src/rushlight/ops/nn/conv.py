@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends.convolution import Problem, out_sizes
 from rushlight.core import dtypes, settings
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import older_orders
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.inputs import is_channels_last
 
@@ -363,8 +362,7 @@ def padding_for(
     if any(t % 2 for t in totals):
         settings.warn_once(
             "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
-            "created",
-            older_orders.level_of_user(),
+            "created"
         )
         from rushlight.ops.nn.pad import constant_pad_nd
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite
 from rushlight.ops.factories.creation import empty_like, ones
@@ -147,11 +146,10 @@ def of_channels(
 ) -> Any:
     check(p)
     if input.ndim not in ndims:
-        warnings.warn(
+        settings.warn(
             f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
             "error in a future release. To retain the behavior and silence this warning, please use "
-            f"dropout instead. Note that {name} takes {' or '.join(map(str, ndims))} dimensions.",
-            stacklevel=4,
+            f"dropout instead. Note that {name} takes {' or '.join(map(str, ndims))} dimensions."
         )
     batched = input.ndim == ndims[-1] or input.ndim not in ndims
     x = input if batched else input.unsqueeze(0)
@@ -181,13 +179,12 @@ def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool
     """Zero whole channels of (N, C, H, W)."""
     check(p)
     if input.ndim == 3:
-        warnings.warn(
+        settings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
             "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel dim. "
             "This behavior will change in a future release to interpret the input as one without a "
             "batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, "
-            "please switch to using dropout1d instead.",
-            stacklevel=3,
+            "please switch to using dropout1d instead."
         )
         result = feature_dropout(input, p, training)
         return input.copy_(result) if inplace and training else result

@@ -5,7 +5,6 @@ With `sparse=True` the gradient of the table is a sparse tensor: one entry for e
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends.sparse import note
 from rushlight.autograd.state import active, thread
+from rushlight.core import settings
 from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.tensor import Tensor as _Tensor
 from rushlight.core.tensor import _wrap
@@ -343,10 +343,9 @@ def functional_embedding_bag(
     tensor([[2., 3.]])
     """
     if weight.dtype.name == "int64" and input.dtype.is_floating_point:
-        warnings.warn(
+        settings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, "
-            "input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=3,
+            "input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`."
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():

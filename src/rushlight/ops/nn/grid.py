@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.dtype_sets import FLOATING
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.inputs import check_tensor
@@ -211,12 +210,10 @@ def grid_sampler(
 
 def default_corners(align_corners: bool | None) -> bool:
     if align_corners is None:
-        warnings.warn(
+        settings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
             "Please specify align_corners=True if the old behavior is desired. See the documentation of "
-            "grid_sample for details.",
-            UserWarning,
-            stacklevel=4,
+            "grid_sample for details."
         )
     return bool(align_corners)
 
@@ -304,10 +301,9 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None = None):
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if align_corners and min(size[2:]) == 1:
-        warnings.warn(
+        settings.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
             "align_corners=True. This is not an intended use case of affine_grid. See the documentation "
-            "of affine_grid for details.",
-            stacklevel=3,
+            "of affine_grid for details."
         )
     return affine_grid_generator(theta, size, corners)

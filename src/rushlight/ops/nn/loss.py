@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends import llvm
+from rushlight.core import settings
 from rushlight.core.dtype_sets import FLOATING, I64
 from rushlight.core.dtypes import int64, uint8
 from rushlight.dispatch.handlers import only_recorded
@@ -49,10 +49,8 @@ def reduction_of(size_average: Any, reduce: Any, reduction: str, allowed: Any = 
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     new = "none" if not reduce else "mean" if size_average else "sum"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{new}' instead.",
-        UserWarning,
-        stacklevel=4,
+    settings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{new}' instead."
     )
     return new
 

@@ -7,10 +7,9 @@ are one operator that gives the elements' losses, and its `reduced_form`.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.nn.loss import REDUCTIONS, reduced, reduction_of, weighted
@@ -19,11 +18,10 @@ from rushlight.ops.nn.loss import REDUCTIONS, reduced, reduction_of, weighted
 def same_sizes(input: Any, target: Any) -> None:
     """Warn where broadcasting is probably a mistake, as PyTorch does."""
     if input.shape != target.shape:
-        warnings.warn(
+        settings.warn(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
             "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
-            "same size.",
-            stacklevel=4,
+            "same size."
         )
 
 
@@ -354,11 +352,10 @@ def kl_div(
 ):  # fmt: skip
     """The divergence of `target` from exp(input): target * (log(target) - input)."""
     if size_average is None and reduce is None and reduction == "mean":
-        warnings.warn(
+        settings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size. "
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition. "
-            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=4,
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release."
         )
     reduction = reduction_of(size_average, reduce, reduction, (*REDUCTIONS, "batchmean"))
     for t in (input, target):

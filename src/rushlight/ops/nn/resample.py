@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends.tables import kept
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.core.dtype_sets import FLOATING, U8
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.adaptive_pool import adaptive_avg_pool
@@ -210,11 +209,7 @@ def wanted(shape: Ints, size: Any, scale_factor: Any) -> tuple[Ints | None, tupl
 
 
 def deprecated(name: str) -> None:
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
-        UserWarning,
-        stacklevel=4,
-    )
+    settings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
 @composite(where="nn.functional", out=False)

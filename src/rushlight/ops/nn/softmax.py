@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from rushlight.core import settings
 from rushlight.dispatch.registry import Array, DType, composite, op
 
 # The inner operators take PyTorch's arguments: its other devices convert to float32 on the way.
@@ -86,11 +85,9 @@ def log_softmax(input: Array, dim: int, dtype: DType | None = None):
 
 def implicit_dim(name: str, ndim: int) -> int:
     """The dimension PyTorch takes where none is given: deprecated there too."""
-    warnings.warn(
+    settings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as "
-        "an argument.",
-        UserWarning,
-        stacklevel=4,
+        "an argument."
     )
     return 0 if ndim in (0, 1, 3) else 1
 

@@ -316,8 +316,7 @@ def warn_of_copies(boundaries: Tensor, input: Tensor, sorter: Tensor | None) -> 
             warn_once(
                 f"torch.searchsorted(): {name} tensor is non-contiguous, this will lower the performance due to "
                 f"extra data copy when converting non-contiguous tensor to contiguous, please use contiguous {name} "
-                "tensor if possible. This message will only appear once per program.",
-                stacklevel=3,
+                "tensor if possible. This message will only appear once per program."
             )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FULL
+from rushlight.core.settings import warn
 from rushlight.dispatch.registry import Array, Dims, composite, op, public
 from rushlight.dispatch.transforms import somewhere
 from rushlight.ops.reductions.extremes import (
@@ -46,11 +46,9 @@ def check_spread(input: Any, over: Any, correction: float, name: str) -> None:
         )
     n = reduced_count(input.shape, over)
     if n <= correction:
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-            "factor (input numel divided by output numel).",
-            UserWarning,
-            stacklevel=4,
+            "factor (input numel divided by output numel)."
         )
 
 
@@ -515,11 +513,9 @@ def cov(
         norm = total - correction * one_by_one(w * aweights) / total
     few = norm <= 0
     if few if few.__class__ is bool else somewhere(few):
-        warnings.warn(
+        warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
-            "observations.",
-            UserWarning,
-            stacklevel=3,
+            "observations."
         )
         norm = 0 if norm.__class__ is int else norm.masked_fill(few, 0)
     x = x - mean.unsqueeze(1)
