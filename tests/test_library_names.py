@@ -42,7 +42,10 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch.nn.modules.transformer import _get_activation_fn
 from torch.serialization import MAP_LOCATION
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
+from torchvision.models._utils import IntermediateLayerGetter
+from torchvision.ops.boxes import box_area
 from torchvision.ops.misc import FrozenBatchNorm2d
+from torchvision.transforms.transforms import Compose
 
 assert torch.torch is torch and torch.__name__ == "torch" and torch.__name__ != "numpy"
 assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}

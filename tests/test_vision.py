@@ -703,3 +703,20 @@ def test_distances_and_ratios_of_boxes():
     v = 4 / math.pi**2 * (math.atan(1) - math.atan(2)) ** 2
     distances[2] -= v * v / (1 - 0.5 + v)
     assert ops.complete_box_iou(box, others)[0].tolist() == pytest.approx(distances)
+
+
+def test_intermediate_layers():
+    from rushlight.vision.models.blocks import IntermediateLayerGetter
+
+    model = models.resnet18()
+    model.eval()
+    body = IntermediateLayerGetter(model, {"layer1": "low", "layer3": "high"})
+    x = torch.rand(1, 3, 32, 32)
+    found = body(x)
+    low = model.layer1(model.maxpool(model.relu(model.bn1(model.conv1(x)))))
+    assert list(found) == ["low", "high"]
+    assert torch.equal(found["low"], low)
+    assert torch.equal(found["high"], model.layer3(model.layer2(low)))
+    assert list(body) == ["conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3"]
+    with pytest.raises(ValueError, match="return_layers are not present in model"):
+        IntermediateLayerGetter(model, {"layer9": "x"})

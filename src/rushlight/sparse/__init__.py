@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core import settings
 from rushlight.core.tensor import Tensor
 from rushlight.ops.factories.legacy import TYPES as _TYPES
 from rushlight.ops.factories.legacy import TensorType as _TensorType
@@ -254,6 +255,15 @@ def _type(name: str, d: Any) -> type:
 
     def __new__(cls: Any, *args: Any) -> Tensor:
         """`(indices, values)`, `(indices, values, size)`, or sizes alone for a tensor of zeros."""
+        made_of = (
+            ["indices", "values", "shape"][: len(args)]
+            if args and isinstance(args[0], Tensor)
+            else ["shape"]
+        )
+        settings.warn_once(
+            f"torch.sparse.SparseTensor({', '.join(made_of)}, *, device=) is deprecated.  Please use "
+            f"torch.sparse_coo_tensor({', '.join(made_of)}, dtype=, device=)."
+        )
         if args and isinstance(args[0], Tensor):
             return rushlight.sparse_coo_tensor(*args)
         sizes = args[0] if args and isinstance(args[0], (tuple, list)) else args or (0,)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from rushlight import nn
 from rushlight.core.tensor import Tensor
 
-__all__ = ["Conv2dNormActivation", "SqueezeExcitation", "StochasticDepth", "make_divisible"]
+__all__ = [
+    "Conv2dNormActivation",
+    "IntermediateLayerGetter",
+    "SqueezeExcitation",
+    "StochasticDepth",
+    "make_divisible",
+]
 
 MODELS: dict[str, Callable[..., nn.Module]] = {}  # filled by `model`
 
@@ -144,3 +151,31 @@ def init_fan_out(root: nn.Module, linear: bool = True) -> None:
         elif linear and isinstance(m, nn.Linear):
             nn.init.normal_(m.weight, 0, 0.01)
             nn.init.zeros_(m.bias)
+
+
+class IntermediateLayerGetter(nn.ModuleDict):
+    """The children of a model up to the last one that is asked for; returns results of some under other names.
+
+    >>> import rushlight as torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+    >>> IntermediateLayerGetter(model, {"1": "hidden"})(torch.ones(4, 2))["hidden"].shape
+    torch.Size([4, 3])
+    """
+
+    def __init__(self, model: nn.Module, return_layers: dict[str, str]) -> None:
+        names = [name for name, _ in model.named_children()]
+        if not set(return_layers) <= set(names):
+            raise ValueError("return_layers are not present in model")
+        super().__init__()
+        self.return_layers = {str(k): str(v) for k, v in return_layers.items()}
+        last = max((names.index(name) for name in self.return_layers), default=0)
+        for name in names[: last + 1]:
+            self[name] = getattr(model, name)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = OrderedDict()
+        for name, module in self.items():
+            x = module(x)
+            if name in self.return_layers:
+                found[self.return_layers[name]] = x
+        return found
