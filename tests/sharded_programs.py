@@ -259,10 +259,12 @@ def full_precision_of_fully_sharded():
     rank, size = start()
     mixed = MixedPrecision(torch.bfloat16, buffer_dtype=torch.bfloat16)
     plain = nn.Sequential(model(), nn.BatchNorm1d(3))
+    plain.register_buffer("scale", torch.full((1,), 1 / 3))
     expected = {k: v.clone() for k, v in plain.state_dict().items()}
     kinds = [ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD]
     for kind, original in ((kind, original) for kind in kinds for original in (False, True)):
-        net = FSDP(
+        with pytest.warns(UserWarning, match="_BatchNorm are wrapped as separate"):
+            net = FSDP(
             copy.deepcopy(plain), sharding_strategy=kind, use_orig_params=original, mixed_precision=mixed,
             auto_wrap_policy=ModuleWrapPolicy({Block}),
         )  # fmt: skip
@@ -270,7 +272,9 @@ def full_precision_of_fully_sharded():
         for _ in range(2):  # the second time some are gathered already
             with FSDP.summon_full_params(net):
                 for name, value in net.named_parameters():
-                    assert torch.equal(value, expected[name]), (kind, original, name)
+                    assert torch.allclose(
+                        value, expected[name], atol=1e-3 * (name == "scale"), rtol=0
+                    ), (kind, original, name)
                 nested = net.state_dict()
                 assert torch.equal(nested["0.0.weight"], expected["0.0.weight"])
                 assert [k for k, _ in net.named_parameters()] == [
@@ -279,12 +283,23 @@ def full_precision_of_fully_sharded():
             net.apply(lambda module: None)
             for name, value in net.state_dict().items():
                 assert value.dtype is expected[name].dtype, name
-                assert torch.equal(value, expected[name]), (kind, original, name)
+                assert torch.allclose(
+                    value, expected[name], atol=1e-3 * (name == "scale"), rtol=0
+                ), (kind, original, name)
             with FSDP.state_dict_type(net, StateDictType.SHARDED_STATE_DICT):
                 spread = net.state_dict()["0.0.weight"]
             assert spread.dtype is torch.float32
             out = net(torch.ones(2, 6))
             assert out.dtype is torch.bfloat16
+        norm = net.module[1]  # apart, and in float32
+        assert isinstance(norm, FSDP) and net.scale.dtype is torch.bfloat16
+        assert norm.running_mean.dtype is torch.float32
+        seen = []
+        norm.module.register_forward_hook(
+            lambda _, args, out: seen.append((args[0].dtype, out.dtype))
+        )
+        net(torch.ones(2, 6))
+        assert seen == [(torch.float32, torch.bfloat16)]
         with torch.no_grad(), FSDP.summon_full_params(net, writeback=False):
             net.module[0][0].weight.zero_()
         assert torch.equal(net.state_dict()["0.0.weight"], expected["0.0.weight"])

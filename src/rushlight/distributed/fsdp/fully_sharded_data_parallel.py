@@ -13,7 +13,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives, groups
 from rushlight.distributed.fsdp import flat_state
 from rushlight.distributed.fsdp.flat_parameter import FlatParameter
-from rushlight.distributed.fsdp.parameter_group import ParameterGroup, Step
+from rushlight.distributed.fsdp.parameter_group import ParameterGroup, Step, computes_in_float32
 from rushlight.distributed.fsdp.policies import (
     BackwardPrefetch,
     CPUOffload,
@@ -91,6 +91,25 @@ def _materialize(module: Module, param_init_fn: Callable | None) -> None:
                 each.reset_parameters()  # type: ignore[operator]
 
 
+def _in_full_precision(module: Module, mixed: MixedPrecision | None, ignored: set[int]) -> dict:
+    """The classes of modules inside of a module that are wrapped without mixed precision, and by which options."""
+    apart = {}
+    for kind in () if mixed is None else mixed._module_classes_to_ignore:
+        those = [m for m in module.modules() if isinstance(m, kind) and id(m) not in ignored]
+        for each in those:
+            computes_in_float32(each)
+        if those:
+            apart[kind] = {"mixed_precision": None}
+    if apart:
+        names = ", ".join(sorted(kind.__name__ for kind in apart))
+        warnings.warn(
+            f"FSDP with mixed precision and an auto_wrap_policy: modules of type {names} are wrapped as separate "
+            "FSDP instances with mixed precision disabled.",
+            stacklevel=3,
+        )
+    return apart
+
+
 class FullyShardedDataParallel(Module):
     """Wraps a module: its parameters are gathered before forward and backward, and freed after them."""
 
@@ -132,7 +151,8 @@ class FullyShardedDataParallel(Module):
             def make(inside: Module, **more: Any) -> Module:
                 return FullyShardedDataParallel(inside, **{**options, **more})
 
-            module, _ = wrap_inside(module, policy, make, ignored)
+            apart = _in_full_precision(module, mixed_precision, ignored)
+            module, _ = wrap_inside(module, policy, make, ignored, apart=apart)
         _materialize(module, param_init_fn)
         self.sharding_strategy, self.process_group = strategy, shard_group or replicate_group
         self.mixed_precision = mixed = mixed_precision or MixedPrecision()
@@ -147,12 +167,7 @@ class FullyShardedDataParallel(Module):
             )
         self._buffer_dtypes: dict[str, Any] = {}  # of the state dict, where modules have another
         if mixed.buffer_dtype is not None:
-            named = module.named_buffers()
-            self._buffer_dtypes = {name: b.dtype for name, b in named if b.is_floating_point()}
-            for each in module.modules():
-                for name, b in each._buffers.items():
-                    if b is not None and b.is_floating_point():
-                        each._buffers[name] = b.to(mixed.buffer_dtype)
+            self._narrow_buffers(module, mixed.buffer_dtype)
         self._group = ParameterGroup(
             [self._flat] if self._flat is not None else [], replicate_group,
             reshard_after_forward=None if strategy in _FREED else False,
@@ -164,6 +179,15 @@ class FullyShardedDataParallel(Module):
         self._settings = StateDictSettings()
         self._summoning = False
         self._register_load_state_dict_pre_hook(self._before_load)
+
+    def _narrow_buffers(self, module: Module, dtype: Any) -> None:
+        """Cast the buffers of a module, but for those of wrappers inside of it."""
+        inner = {id(m) for wrapper in self.fsdp_modules_of(module) for m in wrapper.modules()}
+        for inside, each in module.named_modules():
+            for name, b in each._buffers.items():
+                if b is not None and b.is_floating_point() and id(each) not in inner:
+                    self._buffer_dtypes[f"{inside}.{name}".lstrip(".")] = b.dtype
+                    each._buffers[name] = b.to(dtype)
 
     @property
     def module(self) -> Module:

@@ -19,6 +19,7 @@ from rushlight.autograd.state import queue_callback
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
 from rushlight.distributed.fsdp.sharded_parameter import Region, ShardedParameter, gather
+from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -30,6 +31,20 @@ def cast(value: Any, dtype: Any) -> Any:
         return each.to(dtype) if isinstance(each, Tensor) and each.is_floating_point() else each
 
     return value if dtype is None else tree_map(one, value)
+
+
+def computes_in_float32(module: Module) -> None:
+    """Let a module get float32 in the place of other floating-point tensors; its outputs have the dtype that came last."""
+    came: list = []
+
+    def before(_: Module, args: tuple) -> tuple:
+        flat, _ = tree_flatten(args)
+        found = [x.dtype for x in flat if isinstance(x, Tensor) and x.is_floating_point()]
+        came[:] = [kind for kind in found if kind is not rushlight.float32]
+        return cast(args, rushlight.float32)
+
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(lambda _, args, outputs: cast(outputs, came[-1] if came else None))
 
 
 def tensors(value: Any) -> Iterator[Tensor]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from rushlight.nn.container import ModuleDict, ModuleList
@@ -89,28 +90,30 @@ class CustomPolicy:
 
 
 def wrap_inside(
-    module: Module, policy: Any, make: Callable[..., Module], ignored: set[int], root: bool = True
+    module: Module, policy: Any, make: Callable[..., Module], ignored: set[int], root: bool = True,
+    apart: Mapping[type, dict] = MappingProxyType({}),
 ) -> tuple[Module, int]:  # fmt: skip
-    """Wrap what a policy asks for inside of a module, from the inside out: (the module, elements that are wrapped)."""
+    """Wrap what a policy asks for inside of a module, from the inside out: (the module, elements that are wrapped).
+
+    `apart`: {class: options}; modules of these classes are wrapped whatever the policy says, with these options.
+    """
     own = {id(p): p.numel() for p in module.parameters() if id(p) not in ignored}
-    total, wrapped = sum(own.values()), 0
-    if isinstance(policy, CustomPolicy) or policy(
-        module=module, recurse=True, nonwrapped_numel=total
-    ):
+    total, wrapped, custom = sum(own.values()), 0, isinstance(policy, CustomPolicy)
+    if apart or custom or policy(module=module, recurse=True, nonwrapped_numel=total):
         for name, child in module.named_children():
             if id(child) not in ignored:
-                made, count = wrap_inside(child, policy, make, ignored, root=False)
+                made, count = wrap_inside(child, policy, make, ignored, False, apart)
                 setattr(module, name, made)
                 wrapped += count
     if root:
         return module, wrapped
-    if isinstance(policy, CustomPolicy):
-        options = policy.options(module)
-        return (module, wrapped) if options is None else (make(module, **options), total)
-    left = total - wrapped
-    if policy(module=module, recurse=False, nonwrapped_numel=left):
-        return make(module), total
-    return module, wrapped
+    options: dict | None = policy.options(module) if custom else None
+    if not custom and policy(module=module, recurse=False, nonwrapped_numel=total - wrapped):
+        options = {}
+    for kind, more in apart.items():
+        if isinstance(module, kind):
+            options = {**(options or {}), **more}
+    return (module, wrapped) if options is None else (make(module, **options), total)
 
 
 _enabled: list[tuple[Any, dict]] = []
