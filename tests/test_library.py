@@ -407,6 +407,8 @@ def test_overloads_have_kernels_of_their_own(ns):
         plus(one, "a")
     with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'y'"):
         plus.Tensor(one, 2)
+    with pytest.raises(AttributeError, match="has no overload name 'default'"):
+        plus.default  # noqa: B018
     assert make_fx(lambda x: plus.Scalar(x, 2))(one).code.count(f"torch.ops.{ns}.plus.Scalar") == 1
 
 

@@ -134,13 +134,16 @@ class OpOverloadPacket:
         """Give an operator of a program an overload."""
         self.__dict__[overload] = made = OpOverload(self, overload)
         made.called = called
-        several = [v.called for v in vars(self).values() if isinstance(v, OpOverload) and v.called]
-        self._called = called if len(several) == 1 else self._call_fitting
+        self._called = called if len(self._declared()) == 1 else self._call_fitting
         return made
+
+    def _declared(self) -> list[OpOverload]:
+        """The overloads that a program declared."""
+        return [v for v in vars(self).values() if isinstance(v, OpOverload) and v.called]
 
     def _call_fitting(self, *args: Any, **kwargs: Any) -> Any:
         """Call the first of several overloads of a program that takes the arguments."""
-        own = [v for v in vars(self).values() if isinstance(v, OpOverload) and v.called]
+        own = self._declared()
         for each in own:
             if schemas.takes(each.called._signature, args, kwargs):
                 return each(*args, **kwargs)
@@ -156,6 +159,8 @@ class OpOverloadPacket:
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
             raise AttributeError(overload)
+        if self._declared():  # an operator of a program, whose overloads are known
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
         self.__dict__[overload] = made = OpOverload(self, overload)
         return made
 
