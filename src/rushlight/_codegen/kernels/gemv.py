@@ -11,7 +11,14 @@ the sums over these blocks are added in order, whatever the number of threads.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.gemm import added, matrix_at, rounded_up, shape_of
+from rushlight._codegen.kernels.gemm import (
+    added,
+    load_line,
+    matrix_at,
+    rounded_up,
+    shape_of,
+    store_line,
+)
 from rushlight._codegen.kernels.shape_inference import dims_of, note, strides_of
 from rushlight._codegen.kernels.shape_inference import shape_of as array_shape
 from rushlight._codegen.language import *
@@ -85,8 +92,8 @@ def gather_vectors(q, qj, qk, own, vectors, k):
     for j in range(vectors):
         if qk == 1:
             for d in range(0, k, SIDE):
-                here = iota(i64, SIDE) < k - d
-                store(own + (j * DEPTH + d), load(q + (j * qj + d), SIDE, here), here)
+                here = load_line(q + (j * qj + d), k - d, SIDE)
+                store_line(own + (j * DEPTH + d), here, k - d, SIDE)
         else:
             for d in range(k):
                 own[j * DEPTH + d] = q[j * qj + d * qk]
@@ -135,8 +142,8 @@ def add_row(row, ri, rj, out, oj, oi, vectors, first, end):
         to, by = out + j * oj, row + j * rj
         if (oi == 1) & (ri == 1):
             for i in range(first, end, SIDE):
-                here = iota(i64, SIDE) < end - i
-                store(to + i, load(to + i, SIDE, here) + load(by + i, SIDE, here), here)
+                sum = load_line(to + i, end - i, SIDE) + load_line(by + i, end - i, SIDE)
+                store_line(to + i, sum, end - i, SIDE)
         else:
             for i in range(first, end):
                 to[i * oi] += by[i * ri]
@@ -173,7 +180,17 @@ def sums(p, along, q, qj, k, left, out, oj, oi, vectors, first, T, V, J, L):
     masks = [iota(i32, L) < i32(left - v * L) for v in range(V)]
     by = [q + min(vectors - 1, j) * qj for j in range(J)]
     sums = [[splat(T(0), L) for _ in range(V)] for _ in range(J)]
-    for e in range(k):
+    done = i64(0)
+    if left >= V * L:  # without AVX-512 to load by a mask takes longer than to multiply
+        for e in range(k):
+            vs = [splat(by[j][e], L) for j in range(J)]
+            for v in unroll(V):
+                prefetch(p + (min(e + DOWN, k - 1) * along + v * L))
+                row = load(p + (e * along + v * L), L)
+                for j in unroll(J):
+                    sums[j][v] = added(row, vs[j], sums[j][v])
+        done = k
+    for e in range(done, k):
         vs = [splat(by[j][e], L) for j in range(J)]
         for v in unroll(V):
             prefetch(p + (min(e + DOWN, k - 1) * along + v * L))
@@ -194,11 +211,10 @@ def deliver(sums, wide, left, out, oj, oi, vectors, first, L):
         at, to, n = sums + j * wide, out + j * oj, min(left, wide)
         if oi == 1:
             for i in range(0, n, L):
-                mask = iota(i32, L) < i32(n - i)
                 x = load(at + i, L)
                 if not first:
-                    x += load(to + i, L, mask)
-                store(to + i, x, mask)
+                    x += load_line(to + i, n - i, L)
+                store_line(to + i, x, n - i, L)
         else:
             for i in range(n):
                 one = at[i]

@@ -7,6 +7,7 @@ Means and sums of squared deviations are taken of one row while it is in the cac
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import (
     itself,
     row_total,
@@ -217,13 +218,12 @@ def row_norm_backward(
         chunks = (rows + (grain - 1)) // grain
         for lo, hi in parallel(n, COLUMNS):
             for j in range(lo, hi, L):
-                here = iota(i64, L) < hi - j
                 u, v = splat(R(0), L), splat(R(0), L)
                 for k in range(chunks):
-                    u = u + load(parts + (2 * k * n + j), L, here)
-                    v = v + load(parts + ((2 * k + 1) * n + j), L, here)
-                store(gw + j, u, here)
-                store(gb + j, v, here)
+                    u = u + load_line(parts + (2 * k * n + j), hi - j, L)
+                    v = v + load_line(parts + ((2 * k + 1) * n + j), hi - j, L)
+                store_line(gw + j, u, hi - j, L)
+                store_line(gb + j, v, hi - j, L)
 
 
 @inline
@@ -304,8 +304,7 @@ def groups_norm(
                         b = b + R(bias[first + e])
                     at, to = p + e * size, q + e * size
                     for i in range(0, size, L):
-                        here = iota(i64, L) < size - i
-                        store(to + i, load(at + i, L, here) * a + b, here)
+                        store_line(to + i, load_line(at + i, size - i, L) * a + b, size - i, L)
 
 
 @kernel
@@ -353,17 +352,16 @@ def groups_norm_backward(
                         a = d * R(weight[first + e]) if WEIGHT else d
                         z = e * size
                         for i in range(0, size, L):
-                            here = iota(i64, L) < size - i
-                            sum = load(h + (z + i), L, here) * a + load(p + (z + i), L, here) * by
-                            store(q + (z + i), sum + more, here)
+                            here = load_line(h + (z + i), size - i, L)
+                            sum = here * a + load_line(p + (z + i), size - i, L) * by
+                            store_line(q + (z + i), sum + more, size - i, L)
     if SUMS:
         samples = rows // groups
         for lo, hi in parallel(channels, COLUMNS):
             for j in range(lo, hi, L):
-                here = iota(i64, L) < hi - j
                 u, v = splat(R(0), L), splat(R(0), L)
                 for k in range(samples):
-                    u = u + load(parts + (planes + k * channels + j), L, here)
-                    v = v + load(parts + (k * channels + j), L, here)
-                store(gw + j, u, here)
-                store(gb + j, v, here)
+                    u = u + load_line(parts + (planes + k * channels + j), hi - j, L)
+                    v = v + load_line(parts + (k * channels + j), hi - j, L)
+                store_line(gw + j, u, hi - j, L)
+                store_line(gb + j, v, hi - j, L)

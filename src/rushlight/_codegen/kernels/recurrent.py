@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemv, math
-from rushlight._codegen.kernels.gemm import ADD, BIAS, SET, transposed
+from rushlight._codegen.kernels.gemm import ADD, BIAS, SET, load_line, store_line, transposed
 from rushlight._codegen.language import *
 from rushlight._codegen.product_sizes import GATES, SAVED
 from rushlight._codegen.types import Ptr, f32, i32, i64
@@ -160,8 +160,7 @@ def pack_gates(w, to, size, depth, u, G, W, L):
         first = u + v * L % W
         at = [w + (v * L // W * size + min(size - 1, first + i)) * depth for i in range(L)]
         for p in range(0, depth, L):
-            here = iota(i64, L) < depth - p
-            rows = transposed([load(at[i] + p, L, here) for i in range(L)], L)
+            rows = transposed([load_line(at[i] + p, depth - p, L) for i in range(L)], L)
             for i in unroll(L):
                 if p + i < depth:
                     store(to + ((p + i) * (G * W) + v * L), rows[i])
@@ -306,7 +305,6 @@ def advance(
             for r_ in range(some):
                 r = first + r_
                 for k in unroll(U):
-                    here = iota(i64, L) < size - u - k * L
                     v = [load(mine + (r * A + gate * W + k * L), L) for gate in range(G)]
                     place_h = r * wide + u + k * L
                     state = load((c if KIND == "lstm" else old) + place_h, L)
@@ -317,7 +315,7 @@ def advance(
                     if KIND == "lstm":
                         store(c + place_h, now)
                     store(new + place_h, result)
-                    store(y + (at + (low + r) * yr + u + k * L), result, here)
+                    store_line(y + (at + (low + r) * yr + u + k * L), result, size - u - k * L, L)
                     if keep == 1:
                         for j in unroll(len(saved)):
                             store(to + (r * len(saved) + j) * W, saved[j])
