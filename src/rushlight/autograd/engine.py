@@ -187,7 +187,7 @@ def run_special(
             shown = graph.seen(node, gradients)
             replacing = replaced_all(shown, hook(tuple(shown), tuple(gs)), hook)
             if replacing is not shown:
-                gradients = graph.unseen(node, replacing, gradients)
+                gradients = graph.all_gradients_of(node, replacing, gradients)
         if node.__class__ is AccumulateGrad and arrived:
             for reduce in node.reduced:
                 reduce(node.variable)

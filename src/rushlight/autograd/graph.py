@@ -294,7 +294,7 @@ def seen(node: Node, gradients: Sequence) -> Sequence:
     return tuple(found)
 
 
-def unseen(node: Node, shown: Sequence, gradients: Sequence) -> Sequence:
+def all_gradients_of(node: Node, shown: Sequence, gradients: Sequence) -> Sequence:
     """All gradients of a node's inputs, where `shown` takes the place of those that users see."""
     if node.shown is None:
         return shown

@@ -31,8 +31,8 @@ from rushlight.compiler.capture.capture import Capture
 from rushlight.compiler.capture.interpreter import Frame, frame_of, run
 from rushlight.compiler.capture.reads import state
 from rushlight.compiler.capture.steps import (
+    Continuation,
     FailOnRecompileLimitHit,
-    Onward,
     RecompileError,
     Split,
     Stop,
@@ -149,7 +149,7 @@ class Compiled:
                         self.keep([found, *[p for p in programs if p is not found]], sizes)
                     if self.lost:
                         self.lost -= 1
-                    return result if result.__class__ is not Onward else self.led(result)
+                    return result if result.__class__ is not Continuation else self.led(result)
                 begun = True
         if raised:  # the function may do something before it raises, or handle that
             return self.function(*args, **kwargs)
@@ -169,14 +169,14 @@ class Compiled:
                 sizes = sizes_of((args, kwargs))
             if self.is_worth(sizes) and self.check_limits():
                 result = self.captured(args, kwargs, sizes)
-                return result if result.__class__ is not Onward else self.led(result)
+                return result if result.__class__ is not Continuation else self.led(result)
         if begun:
             self.lose()
         return self.function(*args, **kwargs)
 
     def led(self, o: Any) -> Any:
         """What a call comes to behind its first part: one part after the other, however many there are."""
-        while o.__class__ is Onward:
+        while o.__class__ is Continuation:
             o = o.rest.after(o)
         return o
 

@@ -17,7 +17,7 @@ from rushlight.autograd.views import edge_of
 from rushlight.compiler.capture.consumed import consumed, ended_at, kind_of, saving_nodes
 from rushlight.compiler.capture.guards import Apart, evaluate, sharing
 from rushlight.compiler.capture.recording import Segment
-from rushlight.compiler.capture.steps import Decision, Onward, Step, Stop
+from rushlight.compiler.capture.steps import Continuation, Decision, Step, Stop
 from rushlight.compiler.capture.templates import (
     Constant,
     Container,
@@ -199,8 +199,8 @@ class Program:
         if capture.leaves is not None:
             self.lines.append(f"{self.guards.name(capture.leaves)}.leave()")
         if rest is not None:
-            self.names["Onward"] = Onward
-            given = f"Onward({self.guards.name(rest)}, *{given})"
+            self.names["Continuation"] = Continuation
+            given = f"Continuation({self.guards.name(rest)}, *{given})"
         self.lines.append(f"return {given}")
         self.guard_memory(recorder)
         self.names |= {"_wrap": _wrap, "bump": bump, "consumed": consumed}

@@ -37,7 +37,7 @@ from rushlight.compiler.capture.histories import asks_within
 from rushlight.compiler.capture.instructions import end_loop
 from rushlight.compiler.capture.interpreter import NULL, Frame, Watch, resume, sites
 from rushlight.compiler.capture.reads import CONTAINERS
-from rushlight.compiler.capture.steps import END, Onward, Split, Stop, is_code, plain
+from rushlight.compiler.capture.steps import END, Continuation, Split, Stop, is_code, plain
 from rushlight.compiler.capture.templates import plain_instance
 from rushlight.compiler.compiled import Compiled, recorded
 from rushlight.compiler.program import Program
@@ -111,7 +111,7 @@ class Rest(Compiled):
             )
         return go_on(self.layout.frames_of(values), Whole(self.root), r)
 
-    def after(self, o: Onward) -> Any:
+    def after(self, o: Continuation) -> Any:
         """The rest, behind a call that was split."""
         self.root.rests += 1
         grad = thread.grad = self.layout.grad
@@ -132,7 +132,7 @@ class Rest(Compiled):
                 self.layout.modes.leave()
             raise
 
-    def led(self, o: Onward) -> Onward:
+    def led(self, o: Continuation) -> Continuation:
         return o  # the function that was split goes on
 
     def beginning(self, args: tuple, kwargs: dict) -> Callable[[Capture], Any]:
@@ -210,8 +210,8 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
         rest, (f, args, kwargs, values), left = made
         left.leave()
         if not c.variables:
-            return lambda: Onward(rest, f, args, kwargs, values)
-        return lambda: Onward(rest, f, plain(args), plain(kwargs), plain(values))
+            return lambda: Continuation(rest, f, args, kwargs, values)
+        return lambda: Continuation(rest, f, plain(args), plain(kwargs), plain(values))
 
     set_modes(here)
 

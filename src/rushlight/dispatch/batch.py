@@ -419,7 +419,7 @@ class Batched:
         t = self.named[name]
         return t if name in self.has else t.unsqueeze(0).expand(self.size, *t.shape)
 
-    def fronted(self, name: str, ndim: int) -> Tensor:
+    def batch_first_value(self, name: str, ndim: int) -> Tensor:
         """The argument with `ndim` dimensions behind the batch, or with none in front where it has no batch."""
         t = self.named[name]
         return in_front(t, ndim) if name in self.has else t

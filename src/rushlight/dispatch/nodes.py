@@ -370,7 +370,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
             continue
         lines += [
             f"{pad}y = {call}",
-            *(pad + line for line in laying_lines(op, rule, ins)),
+            *(pad + line for line in layout_lines(op, rule, ins)),
             f"{pad}if y.__class__ is ndarray:",
             f"{pad}    g_{i} = new(Tensor)",
             f"{pad}    g_{i}._array = y",
@@ -416,7 +416,7 @@ def rule_tests(op: Op, kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[s
     return tests
 
 
-def laying_lines(op: Op, rule: Rule, ins: tuple[str, ...]) -> list[str]:
+def layout_lines(op: Op, rule: Rule, ins: tuple[str, ...]) -> list[str]:
     """Lines that lay a gradient `y` out as the result of an elementwise function of what the rule reads. Where the
     incoming one is row-major, it is."""
     if not op.elementwise:

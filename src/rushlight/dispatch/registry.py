@@ -329,7 +329,7 @@ class Op:
         self.built = False
         # the public function, one object for ever: the first call gives it its code (specialise.build)
         self.scope: dict[str, Any] = {"op": self, "__name__": module}
-        self.function: Any = self._unbuilt(self.name.rpartition(".")[2])
+        self.function: Any = self._lazy_function(self.name.rpartition(".")[2])
         self.scope["function"] = self.function
         self.method: Any = None  # it, or with sizes as separate arguments: `x.view(2, 3)`
         self.operator: Any = None  # behind a Python operator
@@ -482,7 +482,7 @@ class Op:
 
     # -- calling -----------------------------------------------------------------------------------
 
-    def _unbuilt(self, name: str) -> Any:
+    def _lazy_function(self, name: str) -> Any:
         """The public function before its first call, which gives it its code."""
         function: Any = FunctionType(_first_call.__code__, self.scope, name)
         function.__qualname__, function.__module__ = name, self.declared.__module__

@@ -289,7 +289,7 @@ def _resolve(group: Any) -> ProcessGroup:
     elif isinstance(group, ProcessGroupGloo | ExtensionGroup) and not group.group_name:
         return group  # a program has made it itself
     elif not isinstance(group, MPIProcessGroup | ExtensionGroup):
-        return _theirs(group)
+        return _extension_group(group)
     raise ValueError(
         f"Group {group} is not registered, please create group with torch.distributed.new_group API"
     )
@@ -298,7 +298,7 @@ def _resolve(group: Any) -> ProcessGroup:
 _wrapped: weakref.WeakKeyDictionary[ProcessGroup, ExtensionGroup] = weakref.WeakKeyDictionary()
 
 
-def _theirs(group: ProcessGroup) -> ExtensionGroup:
+def _extension_group(group: ProcessGroup) -> ExtensionGroup:
     """A group of a program's own class that it has made itself, as the calls need it."""
     if group not in _wrapped:
         made = ExtensionGroup(

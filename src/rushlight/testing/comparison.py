@@ -78,7 +78,7 @@ def assert_close(
         rtol, atol, equal_nan=equal_nan, subclasses=allow_subclasses, device=check_device,
         dtype=check_dtype, layout=check_layout, stride=check_stride,
     )  # fmt: skip
-    for item, error in _complaints(actual, expected, rules, ()):
+    for item, error in _differences(actual, expected, rules, ()):
         text = str(error)
         if item:
             text += f"\n\nThe failure occurred for item {''.join(f'[{k!r}]' for k in item)}"
@@ -87,7 +87,7 @@ def assert_close(
         raise type(error)(text)
 
 
-def _complaints(
+def _differences(
     actual: Any, expected: Any, rules: _Rules, item: tuple
 ) -> Iterator[tuple[tuple, Exception]]:
     """The differences between two trees, each with its path, in order; types are compared first."""

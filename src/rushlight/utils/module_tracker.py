@@ -61,7 +61,7 @@ class ModuleTracker:
                 self._names.setdefault(part, f"{name}.{path}" if path else name)
         name = self._names[module]
         self.parents.add(name)
-        if wanted := wanting(args):  # in backward the module ends where it began
+        if wanted := requiring_gradients(args):  # in backward the module ends where it began
             self._hooks.append(
                 register_multi_grad_hook(wanted, lambda _: self.parents.discard(name))
             )
@@ -69,7 +69,7 @@ class ModuleTracker:
     def _leave_module(self, module: Any, args: tuple, result: Any) -> None:
         name = self._names[module]
         self.parents.discard(name)
-        if wanted := wanting(result):
+        if wanted := requiring_gradients(result):
             self._hooks.append(
                 register_multi_grad_hook(wanted, lambda _: self._begin(name), mode="any")
             )
@@ -87,7 +87,7 @@ class ModuleTracker:
         self.parents.add(name)
 
 
-def wanting(things: Any) -> list[Tensor]:
+def requiring_gradients(things: Any) -> list[Tensor]:
     """The tensors in a structure that take gradients, where gradients are recorded."""
     if not rushlight.is_grad_enabled():
         return []

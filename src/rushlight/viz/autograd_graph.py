@@ -41,7 +41,7 @@ def autograd(
     memory: dict[int, int] = {}  # address of a storage -> its bytes
     waiting = []
     for n, t in enumerate(tensors):
-        boxes[n] = Box(_titled("result", n, len(tensors)), "result", [_shape(t)])
+        boxes[n] = Box(_numbered("result", n, len(tensors)), "result", [_shape(t)])
         node = get_gradient_edge(t).node
         edges.append((node, n))
         waiting.append(node)
@@ -79,7 +79,7 @@ def _fold_parameters(boxes: dict[Any, Box], edges: list[tuple[Any, Any]]) -> lis
     return [edge for edge in edges if edge[0] not in folded]
 
 
-def _titled(name: str, n: int, count: int) -> str:
+def _numbered(name: str, n: int, count: int) -> str:
     return name if count == 1 else f"{name} {n}"
 
 

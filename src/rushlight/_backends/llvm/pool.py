@@ -114,8 +114,8 @@ def plane_numbers(w: Windows) -> Ints:
     return (*w.sizes, *w.out, *w.kernel, *w.stride, *w.padding)
 
 
-def meeting(w: Windows) -> tuple[bool, bool]:
-    """Whether windows do not meet, and whether besides they leave nothing out."""
+def windows_overlap(w: Windows) -> tuple[bool, bool]:
+    """(whether windows are disjoint, whether they also cover the whole input)."""
     apart = all(k <= s for k, s in zip(w.kernel, w.stride, strict=True))
     tiled = w.kernel == w.stride and max(w.padding) == 0
     tiled = tiled and all(k * m == n for k, m, n in zip(w.kernel, w.out, w.sizes, strict=True))
@@ -554,7 +554,7 @@ def window_averages_adjoint(g: np.ndarray, windows: Windows, divisor: Divisor) -
         if rows is None:
             return reference.window_averages_adjoint(g, w, divisor)
         gx = np.empty((len(rows), *w.sizes, rows.shape[3]), g.dtype)
-        apart, tiled = meeting(w)
+        apart, tiled = windows_overlap(w)
         run = pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
         run(rows, by, gx, len(rows), rows.shape[3], *plane_numbers(w))
         return back(gx)

@@ -41,7 +41,7 @@ def as_rows(a: Any, axis: int | None) -> np.ndarray | None:
     return in_order(np.moveaxis(a, axis, -1))
 
 
-def ranged(x: np.ndarray, down: bool) -> tuple[int, int]:
+def key_range(x: np.ndarray, down: bool) -> tuple[int, int]:
     """The least key, and how many bits what is above it takes."""
     if x.dtype.kind in "iu" and x.dtype.itemsize >= 2:
         low, high = int(x.min()), int(x.max())
@@ -56,7 +56,7 @@ def keys_of(x: np.ndarray, down: bool) -> tuple[np.ndarray, int, int, int]:
     """(keys with places, bits of a place, bits of a key, bits that were cut off)."""
     n = x.shape[-1]
     shift = max(1, (n - 1).bit_length())
-    least, bits = ranged(x, down)
+    least, bits = key_range(x, down)
     cut = max(0, bits + shift - 64)
     keys = np.empty(x.shape, np.uint64)
     run = kernels.packed.compiled(DOWN=down, T=of(x.dtype))

@@ -98,7 +98,7 @@ def averages_gradient(plan: Plan, grad_output: np.ndarray, windows: Windows, div
     by = pool.divisors(w, divisor, g.dtype)
     gx = room(plan, g, w.sizes, g.dtype)
     if not g.flags.c_contiguous:
-        apart, tiled = pool.meeting(w)
+        apart, tiled = pool.windows_overlap(w)
         run = pool.pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
         plan.call(run, g, by, gx, *g.shape[:2], *pool.plane_numbers(w))
         return gx

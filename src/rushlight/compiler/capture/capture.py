@@ -443,7 +443,7 @@ class Capture(Changes):
             self.set_item(o, slice(None), HANDLED[sorted](self, None, sorted, (o,), kwargs))
             return None
         if o.__class__ is set and self.variables:
-            args = self.settled(args, "a value that was read from a tensor in a set")
+            args = self.concrete(args, "a value that was read from a tensor in a set")
         if name in WRITES and id(o) in self.inside:
             self.refuse_escaped(o)
             return f(*args, **kwargs)
@@ -499,7 +499,7 @@ class Capture(Changes):
         if not lazy:  # what iterators give is looked at
             args = tuple([self.new([*v]) if hasattr(v, "__next__") else v for v in args])
         if f is range:
-            args = tuple(self.settled([*args], "the passes of a loop"))
+            args = tuple(self.concrete([*args], "the passes of a loop"))
         values = (*args, *kwargs.values())
         if self.reason is None and any(isinstance(v, np.generic) for v in values):
             return self.computed(f, args, kwargs)

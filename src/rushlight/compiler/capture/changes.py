@@ -136,7 +136,7 @@ class Changes(Sizes):
     def set_item(self, o: Any, key: Any, v: Any) -> None:
         if isinstance(o, Tensor) and self.is_written(o, key, v):
             return
-        key = self.settled(key, "a value that was read from a tensor as an index")
+        key = self.concrete(key, "a value that was read from a tensor as an index")
         if isinstance(o, Tensor):
             _, v = self.operands("setitem", (o, v))
             key = self.index(key)

@@ -318,12 +318,12 @@ class Decisions(Iteration):
         elif (variable := self.variable_of(has_nonzero, (t,), {})) is not None:
             self.note(variable, has_nonzero(t), reason)
 
-    def settled(self, v: Any, reason: str) -> Any:
+    def concrete(self, v: Any, reason: str) -> Any:
         """A value that each run computes anew as a plain one, with which the capture goes on."""
         if v.__class__ is slice:
-            return slice(*[self.settled(x, reason) for x in (v.start, v.stop, v.step)])
+            return slice(*[self.concrete(x, reason) for x in (v.start, v.stop, v.step)])
         if v.__class__ in (tuple, list):
-            return v.__class__([self.settled(x, reason) for x in v])
+            return v.__class__([self.concrete(x, reason) for x in v])
         if self.reason is None and v.__class__ in RUNTIME:
             self.decide(v.expression, plain(v), reason)
         return plain(v) if v.__class__ in RUNTIME else v
@@ -340,7 +340,7 @@ class Decisions(Iteration):
     def hashed(self, v: Any) -> Any:
         if self.reason is None:
             self.refuse_methods([v])
-        return self.settled(v, "a value that was read from a tensor as a key")
+        return self.concrete(v, "a value that was read from a tensor as a key")
 
     def runtime(self, f: Callable, args: tuple) -> Any:
         """The result of a function of values, some of which each run computes anew."""
@@ -349,7 +349,7 @@ class Decisions(Iteration):
         ):
             reason = "the length of a list"
             return self.operation(
-                f, *[self.settled(v, reason) if v.__class__ in RUNTIME else v for v in args]
+                f, *[self.concrete(v, reason) if v.__class__ in RUNTIME else v for v in args]
             )
         return self.computed(f, args)
 
@@ -372,7 +372,7 @@ class Decisions(Iteration):
         """Arguments of a function of tensors, whose integers that each run computes anew are decided."""
         reason = f"a number that was read from a tensor as an argument of {name}"
         return tuple(
-            self.settled(v, reason)
+            self.concrete(v, reason)
             if v.__class__ is RuntimeInt or v.__class__ is tuple and has_runtime(v)
             else v
             for v in args

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def named(c: Capture, args: tuple) -> tuple:
     """An object, the name of an attribute, and what else is given."""
     o, name, *rest = args
-    return o, c.settled(name, "a value that was read from a tensor as a name"), *rest
+    return o, c.concrete(name, "a value that was read from a tensor as a name"), *rest
 
 
 def of_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:

@@ -353,7 +353,7 @@ class Reads(Watch):
         return v
 
     def item(self, o: Any, key: Any) -> Any:
-        key = self.settled(key, "a value that was read from a tensor as an index")
+        key = self.concrete(key, "a value that was read from a tensor as an index")
         if self.reason is not None or isinstance(o, Tensor):
             return o[self.index(key)]
         if o.__class__ in (*SEQUENCES, *DICTIONARIES):
@@ -413,7 +413,7 @@ class Reads(Watch):
 
     def contains(self, o: Any, key: Any) -> bool:
         if self.reason is None:
-            key = self.settled(key, "`in` of a value that was read from a tensor")
+            key = self.concrete(key, "`in` of a value that was read from a tensor")
             if self.by_keys(o) and is_key(key):
                 if (id(o), ("item", key)) not in self.written:
                     how = "in" if key in o else "not in"
@@ -508,7 +508,7 @@ class Reads(Watch):
     def of_dictionary(self, o: dict, method: Any, args: tuple) -> Any:
         """A call of a method of `dict` or `OrderedDict`, bound to an object that the function made, of a class in Python."""
         if args:
-            args = self.settled(args[0], "a value that was read from a tensor as a key"), *args[1:]
+            args = self.concrete(args[0], "a value that was read from a tensor as a key"), *args[1:]
         if method.__name__ == "__getitem__" and not dict.__contains__(o, args[0]):
             found = self.in_class(type(o), "__missing__")
             if isinstance(found, types.FunctionType):

@@ -191,7 +191,7 @@ class Sizes(Decisions):
         now, other = size_of(t, k), size_of(self.loose[id(t._array)][2], k)
         v = self.named(now, self.variable_of_loose(size_of, t, k))
         self.others[v.expression] = other
-        return v if other != now else self.settled(v, REASON)
+        return v if other != now else self.concrete(v, REASON)
 
     def sizes(self, t: Tensor) -> tuple | None:
         """The shape of a loose tensor, where the function takes it apart at once; None elsewhere."""
@@ -220,7 +220,7 @@ class Sizes(Decisions):
     def settle_all(self, *values: Any) -> None:
         for v in leaves_of(values):
             if v.__class__ is RuntimeInt:
-                self.settled(v, REASON)
+                self.concrete(v, REASON)
 
     def place_fixed(self, counter: int) -> None:
         """Decide the integers of the views on memory that a graph writes to."""

@@ -43,8 +43,8 @@ class END:
     """What stands for the element behind the last one that an iterator gives."""
 
 
-class Onward:
-    """What a program gives that ends with a call of `f` which no program holds: `rest` goes on behind it, with `values`."""
+class Continuation:
+    """The result of a program that ends with a call of `f`, which no program holds: after it, `rest` goes on with `values`."""
 
     __slots__ = ("args", "f", "kwargs", "rest", "values")
 

@@ -215,7 +215,7 @@ class CallList:
         later = [
             at.memory for at in self._bases if at.memory is not None and at.memory.size >= POOLED
         ]
-        rest = lodged(parts, sorted(later, key=lambda m: m.size))
+        rest = placed_in_later_memory(parts, sorted(later, key=lambda m: m.size))
         rest = replaced(rest, self._in_place)
         size = max(arranged(rest), POOLED) if rest else 0
         for m in rest:
@@ -279,8 +279,8 @@ def replaced(parts: list[Memory], found: list) -> list[Memory]:
     return [m for m in parts if m in own]
 
 
-def lodged(parts: list[Memory], later: list[Memory]) -> list[Memory]:
-    """Let parts, the largest first, lie in other memory before it is written to; those that find no place there."""
+def placed_in_later_memory(parts: list[Memory], later: list[Memory]) -> list[Memory]:
+    """Place parts, the largest first, in memory that is written to later; returns those for which there is no room."""
     rest: list[Memory] = []
     guests: dict[Memory, list[Memory]] = {m: [] for m in later}
     for part in sorted(parts, key=lambda m: -m.size):

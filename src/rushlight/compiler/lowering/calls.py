@@ -199,7 +199,7 @@ class OneKernel(Unseen):
         return found
 
 
-def peeled(call: Call) -> Call:
+def as_kernel_call(call: Call) -> Call:
     """A call whose forward is one kernel, of arguments that are known, as a call of this kernel."""
     space = OneKernel()
     try:
@@ -442,7 +442,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     order = tuple(named.values())
     if inplace:
         made = Call(node, write, (first, *order), writes=first)
-        alone = peeled(
+        alone = as_kernel_call(
             Call(node, write, (), forward=lambda s, v: forward(s, *filled_for(s, order, v)))
         )
         if alone.args and writes_over(op, alone, first):
@@ -472,7 +472,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     elif not op.view and not (op.has_body and op.declared.__code__.co_exceptiontable):
         made.forward = lambda space, value: forward(space, *filled_for(space, order, value))
         if not inplace and (kept or not op.intermediates):
-            return peeled(made)
+            return as_kernel_call(made)
     return made
 
 
@@ -597,4 +597,4 @@ def gradient(node: Node, op: registry.Op, rule: registry.Rule, back: Callable) -
     call.__name__ = node.target._opname  # type: ignore[union-attr]
     made = Call(node, call, (values, *node.args), pure=True)
     made.forward = lambda space, value: kernel(space, *filled(values, value))
-    return peeled(made)
+    return as_kernel_call(made)

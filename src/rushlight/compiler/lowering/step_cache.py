@@ -83,11 +83,11 @@ def known_step(key: Any) -> KnownStep | None:
     text = told(key, exact=True)
     if text is None or disk.directory() is None:
         return None
-    return KnownStep(disk.key("steps", *surroundings(), str(get_num_threads()), text))
+    return KnownStep(disk.key("steps", *environment_key(), str(get_num_threads()), text))
 
 
 @cache
-def surroundings() -> tuple[str, ...]:
+def environment_key() -> tuple[str, ...]:
     """What choices of kernels depend on besides a step: the package, the machine, and settings."""
     settings = [
         f"{k}={v}"

@@ -154,7 +154,7 @@ class HuggingFaceStorageReader(FileSystemReader):
 
 
 @dataclass
-class _Homes:
+class _FileLayout:
     """What a process knows of the files that it writes."""
 
     files: dict[str, int] | None
@@ -190,7 +190,7 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         return [
             dataclasses.replace(
                 plan,
-                storage_data=_Homes(
+                storage_data=_FileLayout(
                     self.fqn_to_index_mapping, k if self.save_distributed else None
                 ),
             )

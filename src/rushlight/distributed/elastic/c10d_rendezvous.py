@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class C10dRendezvousBackend(RendezvousBackend):
-    """The state of a meeting in a store, as base64 at `torch.rendezvous.NAME`."""
+    """The state of a rendezvous in a store, as base64 at `torch.rendezvous.NAME`."""
 
     NOTHING = "bm90aGluZw=="  # at the key before the first state, as reading waits for a key
 

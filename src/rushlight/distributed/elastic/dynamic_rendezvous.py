@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 class RendezvousBackend(abc.ABC):
-    """Where the state of a meeting is."""
+    """Where the state of a rendezvous is kept."""
 
     @property
     @abc.abstractmethod
@@ -82,7 +82,7 @@ class RendezvousTimeout:
 
     @property
     def join(self) -> timedelta:
-        """Until a meeting must be complete."""
+        """The time in which enough machines must join."""
         return self._limits["join"]
 
     @property
@@ -92,7 +92,7 @@ class RendezvousTimeout:
 
     @property
     def close(self) -> timedelta:
-        """To close a meeting."""
+        """The time to close a rendezvous."""
         return self._limits["close"]
 
     @property
@@ -333,7 +333,7 @@ class _RendezvousJoinOp:
 
 
 class _RendezvousCloseOp:
-    """Let machines not meet any more."""
+    """Close the rendezvous: no machine can join any more."""
 
     def __call__(self, ctx: _RendezvousContext, deadline: float) -> _Action:
         if ctx.state.closed:
@@ -498,13 +498,13 @@ class DynamicRendezvousHandler(RendezvousHandler):
         return RendezvousInfo(store, rank, size, where)
 
     def is_closed(self) -> bool:
-        """Whether machines do not meet any more."""
+        """Whether the rendezvous is closed."""
         with self._heartbeat_lock:
             self._state_holder.sync()
             return self._state_holder.state.closed
 
     def set_closed(self) -> None:
-        """Let machines not meet any more."""
+        """Close the rendezvous: no machine can join any more."""
         with self._heartbeat_lock:
             self._close()
 
@@ -515,7 +515,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
             return len(self._state_holder.state.wait_list)
 
     def shutdown(self) -> bool:
-        """Let machines not meet any more, and say no longer that this one lives; whether all could be told."""
+        """Close the rendezvous and stop the heartbeats of this machine; True if the others could be told."""
         self._stop_heartbeats()
         try:
             self._close()

@@ -29,11 +29,11 @@ LIMIT = 600  # seconds that machines wait for each other
 
 
 class RendezvousError(Exception):
-    """Machines could not meet."""
+    """The rendezvous failed."""
 
 
 class RendezvousClosedError(RendezvousError):
-    """Machines of this job do not meet any more."""
+    """The rendezvous of this job is closed."""
 
 
 class RendezvousTimeoutError(RendezvousError):
@@ -123,15 +123,15 @@ class RendezvousHandler(abc.ABC):
 
     @abc.abstractmethod
     def is_closed(self) -> bool:
-        """Whether machines do not meet any more."""
+        """Whether the rendezvous is closed."""
 
     @abc.abstractmethod
     def set_closed(self) -> None:
-        """Let them not meet any more."""
+        """Close the rendezvous: no machine can join any more."""
 
     @abc.abstractmethod
     def num_nodes_waiting(self) -> int:
-        """How many came late, and wait for the next meeting."""
+        """How many machines came late and wait for the next rendezvous."""
 
     @abc.abstractmethod
     def get_run_id(self) -> str:

@@ -196,7 +196,7 @@ def dynamic(b: Batched) -> Any:
     mask = b.named["mask"]
     if b.op.name == "masked_select":
         shape = torch.broadcast_shapes(b.shape("input"), mask.shape)
-        x = b.fronted("input", len(shape)).expand(b.size, *shape)
+        x = b.batch_first_value("input", len(shape)).expand(b.size, *shape)
         return x.reshape(b.size, -1).index_select(1, places(mask, shape))
     grad, shape = b.named["grad"], b.named["shape"]
     zeros = grad.new_zeros(b.size, prod(shape))

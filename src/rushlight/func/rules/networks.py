@@ -8,7 +8,7 @@ import rushlight as torch
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.batch import RULES, Batched, in_front, loop
 from rushlight.dispatch.registry import OPS
-from rushlight.func.rules.rules import examples, merged, parted, rule
+from rushlight.func.rules.rules import examples, merged, rule, unmerged
 from rushlight.ops.nn.conv import check_dtypes
 
 F = torch.nn.functional
@@ -30,7 +30,7 @@ RULES["internal.im2col"] = RULES["internal.col2im"] = examples
 def max_pool(b: Batched) -> Any:
     """The result, and the indices of the largest, which the gradient rule reads."""
     got = b.call(OPS[b.op.path + "_with_indices"], input=merged(b.expanded("input")))
-    return [parted(r, b.size) for r in got]
+    return [unmerged(r, b.size) for r in got]
 
 
 for path in "pixel_shuffle pixel_unshuffle channel_shuffle grid_sampler_2d grid_sampler_3d".split():
@@ -44,7 +44,7 @@ def affine_grid(b: Batched) -> Any:
     """Images of all elements side by side, of which there are as many times more."""
     (name,) = b.op.inputs
     n, *size = b.named["size"]
-    return parted(b.call(**{name: merged(b.named[name])}, size=(n * b.size, *size)), b.size)
+    return unmerged(b.call(**{name: merged(b.named[name])}, size=(n * b.size, *size)), b.size)
 
 
 @rule("internal.grid_taps")
@@ -85,7 +85,7 @@ def convolution(b: Batched) -> Any:
     check_dtypes(x._array, w._array, None if bias is None else bias._array)
     if "weight" not in b.has:
         x = b.expanded("input")
-        y = parted(b.call(input=merged(x), bias=None if "bias" in b.has else bias), size)
+        y = unmerged(b.call(input=merged(x), bias=None if "bias" in b.has else bias), size)
     else:
         # x: [batch, N, C, ...] -> [N, batch * C, ...]; w: [batch, O, C / groups, ...] -> [batch * O, ...]
         x = b.expanded("input").transpose(0, 1)
@@ -115,7 +115,7 @@ def convolution_weight(b: Batched) -> Any:
         return t.reshape((t.shape[0], t.shape[1] * t.shape[2], *t.shape[3:]))
 
     w = b.call(input=as_groups(x), grad_output=as_groups(g), groups=groups * size)
-    return parted(w, size)
+    return unmerged(w, size)
 
 
 # -- normalisation ---------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def group_norm(b: Batched) -> Any:
 def examples_of(b: Batched, names: tuple[str, ...], **changed: Any) -> Any:
     """As `examples`, of some arguments."""
     got = b.call(**{i: merged(b.expanded(i)) for i in names}, **changed)
-    return parted(got, b.size) if isinstance(got, Tensor) else [parted(g, b.size) for g in got]
+    return unmerged(got, b.size) if isinstance(got, Tensor) else [unmerged(g, b.size) for g in got]
 
 
 @rule("_batch_norm")
@@ -310,7 +310,7 @@ def nll_loss_backward(b: Batched) -> Any:
         reduction="none",
         shape=(b.size, *shape) if single else (b.size * shape[0], *shape[1:]),
     )
-    return got if single else parted(got, b.size)
+    return got if single else unmerged(got, b.size)
 
 
 @rule("nn.functional._multi_margin_loss", "nn.functional._multilabel_margin_loss", "_ctc_loss", "_ctc_loss_backward",
@@ -348,7 +348,7 @@ def attention(b: Batched) -> Any:
             )
         changed["mask"] = mask
     got = b.call(**changed)
-    return got.reshape((b.size, *got.shape[4 - n :])) if whole else parted(got, b.size)
+    return got.reshape((b.size, *got.shape[4 - n :])) if whole else unmerged(got, b.size)
 
 
 # -- embedding -------------------------------------------------------------------------------------
@@ -379,4 +379,4 @@ def embedding_back(b: Batched) -> Any:
         indices=b.expanded("indices") + start,
         num_weights=b.size * rows,
     )
-    return parted(got, b.size)
+    return unmerged(got, b.size)

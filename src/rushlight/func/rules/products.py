@@ -38,7 +38,7 @@ def matmul(b: Batched) -> Any:
         y = in_front(y, nx) if "other" in b.has else y
         return (x @ y).squeeze(-1)
     n = max(nx, ny)
-    return b.fronted("input", n) @ b.fronted("other", n)
+    return b.batch_first_value("input", n) @ b.batch_first_value("other", n)
 
 
 def checked(b: Batched, *ndims: int) -> None:

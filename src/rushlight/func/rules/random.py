@@ -14,7 +14,7 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.batch import RULES, Batch, in_front, unmapped_write
 from rushlight.dispatch.transforms import Level, tensor
-from rushlight.func.rules.rules import merged, parted
+from rushlight.func.rules.rules import merged, unmerged
 from rushlight.ops.nn.dropout import alpha_dropped
 
 
@@ -157,7 +157,7 @@ def of_parameters(level: Level, func: Callable, args: tuple, kwargs: dict) -> An
     args = tuple(map(given, args))
     kwargs = {k: given(v) for k, v in kwargs.items()}
     if name == "multinomial" and ndim == 2:
-        got = parted(func(merged(args[0]), *args[1:], **kwargs), size)
+        got = unmerged(func(merged(args[0]), *args[1:], **kwargs), size)
     else:
         got = func(*args, **kwargs)
     return tensor(Batch(got, level))
@@ -185,7 +185,7 @@ def dropout(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
         value = x.unsqueeze(0).expand(level.size, *x.shape)
     if func.__name__ in ("dropout", "alpha_dropout", "dropout_", "alpha_dropout_"):
         return tensor(Batch(func(value, *rest, **others), level))
-    return tensor(Batch(parted(func(merged(value), *rest, **others), level.size), level))
+    return tensor(Batch(unmerged(func(merged(value), *rest, **others), level.size), level))
 
 
 DRAWING: dict[str, Callable] = {

@@ -79,8 +79,8 @@ def merged(t: Tensor) -> Tensor:
     return t.reshape((s[0] * s[1], *s[2:]))
 
 
-def parted(t: Tensor, size: int) -> Tensor:
-    """The reverse of `merged`."""
+def unmerged(t: Tensor, size: int) -> Tensor:
+    """The batch dimension of `size` taken out of the examples again: the reverse of `merged`."""
     s = t.shape
     return t.reshape((size, s[0] // size if size else 0, *s[1:]))
 
@@ -90,5 +90,5 @@ def examples(b: Batched) -> Any:
     changed = {i: merged(b.expanded(i)) for i in b.op.inputs if isinstance(b.named.get(i), Tensor)}
     got = b.call(**changed)
     if isinstance(got, Tensor):
-        return parted(got, b.size)
-    return [None if r is None else parted(r, b.size) for r in got]
+        return unmerged(got, b.size)
+    return [None if r is None else unmerged(r, b.size) for r in got]

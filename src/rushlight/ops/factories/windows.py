@@ -1,4 +1,4 @@
-"""Window functions: `torch.signal.windows`, and their elder forms such as `hann_window`.
+"""Window functions: `torch.signal.windows`, and the older functions such as `hann_window`.
 
 A window of M points is computed in double precision from its formula and rounded once. A symmetric one
 is for filters, a periodic one (M + 1 points without the last) for spectra.
@@ -196,10 +196,10 @@ def kaiser(*, beta: float = 12.0):
     return bessel(beta)
 
 
-# -- the elder functions ---------------------------------------------------------------------------
+# -- the older functions, `hann_window` and its like -----------------------------------------------
 
 
-def elder(formula: Callable) -> Callable:
+def top_level_window(formula: Callable) -> Callable:
     """Declare a function of the top namespace. `formula` takes what is its own and returns a function of
     (m, span)."""
     name = formula.__name__
@@ -231,31 +231,31 @@ def elder(formula: Callable) -> Callable:
     return declare("", function, formula)
 
 
-@elder
+@top_level_window
 def hann_window():
     """0.5 - 0.5 cos(2πk / N); N is the length, one less if not `periodic`."""
     return cosine_sum(0.5, 0.5)
 
 
-@elder
+@top_level_window
 def hamming_window(alpha: float = 0.54, beta: float = 0.46):
     """alpha - beta cos(2πk / N); N is the length, one less if not `periodic`."""
     return cosine_sum(alpha, beta)
 
 
-@elder
+@top_level_window
 def blackman_window():
     """0.42 - 0.5 cos(2πk / N) + 0.08 cos(4πk / N); N is the length, one less if not `periodic`."""
     return cosine_sum(0.42, 0.5, 0.08)
 
 
-@elder
+@top_level_window
 def bartlett_window():
     """A triangle: 1 - |2k / N - 1|; N is the length, one less if not `periodic`."""
     return triangle
 
 
-@elder
+@top_level_window
 def kaiser_window(beta: float = 12.0):
     """I₀(beta √(1 - (2k / N - 1)²)) / I₀(beta); N is the length, one less if not `periodic`."""
     return bessel(beta)

@@ -201,7 +201,7 @@ def search(
 SOUGHT = FLOATING | {I32, I64}
 
 
-def _plainly_sought(boundaries: Any, input: Any, right: Any, out_int32: Any) -> Tensor | None:
+def _search_in_one_row(boundaries: Any, input: Any, right: Any, out_int32: Any) -> Tensor | None:
     """The places in one row, of plain row-major tensors of one dtype; None for anything else."""
     seq, a = getattr(boundaries, "_array", None), getattr(input, "_array", None)
     if seq.__class__ is not ndarray or a.__class__ is not ndarray or active.modes:
@@ -228,7 +228,7 @@ def searchsorted(
     tensor([1, 2])
     """
     if side is None and sorter is None and out is None:
-        found = _plainly_sought(sorted_sequence, input, right, out_int32)
+        found = _search_in_one_row(sorted_sequence, input, right, out_int32)
         if found is not None:
             return found
     name = "torch.searchsorted()"
@@ -288,7 +288,7 @@ def bucketize(
     tensor([0, 1, 3])
     """
     if out is None:
-        found = _plainly_sought(boundaries, input, right, out_int32)
+        found = _search_in_one_row(boundaries, input, right, out_int32)
         if found is not None:
             return found
     if boundaries.ndim != 1:

@@ -150,11 +150,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             left = end - time.monotonic()
             answer = self._pool.get(max(0.0, min(left, LOOK)))
             if answer is None:
-                if fallen := self._pool.fallen():
+                if failed_workers := self._pool.failed_workers():
                     # Its last answer may have arrived in the meantime.
                     answer = self._pool.get(0.0)
                     if answer is None:
-                        self._give_up(fallen)
+                        self._give_up(failed_workers)
                 elif left <= LOOK and time.monotonic() >= end:
                     raise RuntimeError(
                         f"DataLoader timed out after {self._timeout} seconds: no worker sent a "
@@ -164,9 +164,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._given[answer.worker] -= 1
                 return answer
 
-    def _give_up(self, fallen: dict[int, str]) -> None:
-        ids = ", ".join(map(str, fallen))
-        reasons = "; ".join(dict.fromkeys(fallen.values()))
+    def _give_up(self, failed_workers: dict[int, str]) -> None:
+        ids = ", ".join(map(str, failed_workers))
+        reasons = "; ".join(dict.fromkeys(failed_workers.values()))
         self._error = f"DataLoader worker (pid(s) {ids}) exited unexpectedly: {reasons}"
         self._leave()
         raise RuntimeError(self._error)

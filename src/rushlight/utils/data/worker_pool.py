@@ -1,7 +1,7 @@
 """The pool of a loader's workers: the parent starts them, sends tasks, receives answers and stops them.
 
 `Processes` and `Threads` have the same four methods: `put(worker, task)`, `get(timeout)` for the
-next answer of any worker (None after a timeout), `fallen()` for those that ended unexpectedly, and `stop()`.
+next answer of any worker (None after a timeout), `failed_workers()` for those that ended unexpectedly, and `stop()`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Processes:
         buffers = blocks.buffers(places)
         self.inbox.append(Answer(worker, epoch, number, outcome, lambda: loads(message, buffers)))
 
-    def fallen(self) -> dict[int, str]:
+    def failed_workers(self) -> dict[int, str]:
         """The process ids of workers that ended unexpectedly, each with the reason."""
         found = {}
         for i, process in enumerate(self.processes):
@@ -275,7 +275,7 @@ class Threads:
         except queue.Empty:
             return None
 
-    def fallen(self) -> dict[int, str]:
+    def failed_workers(self) -> dict[int, str]:
         """The ids of threads that ended unexpectedly (by SystemExit, for instance), each with the reason."""
         return {t.native_id: "the thread ended" for t in self.threads if not t.is_alive()}
 
