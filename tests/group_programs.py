@@ -178,11 +178,14 @@ def refused_lists():
         "requires input/output tensor lists to have the same length": lambda: group.allgather([], [a]),
         "allgather: invalid output tensor list at index 0": lambda: group.allgather([[a] * (size + 1)], [a]),
         "output lists should be equal to world size": lambda: group.allgather_coalesced([[a]] * (size + 1), [a]),
+        "invalid size of output tensor at index 0": lambda: group.allgather_coalesced([[c]] * size, [a]),
         "send takes a single tensor": lambda: group.send([a, a], rank - 1, 0),
         "Tag must be nonnegative": lambda: group.recv([a], rank - 1, -1),
     }.items():  # fmt: skip
         with pytest.raises(RuntimeError, match=text):
             call()
+    with pytest.raises(TypeError, match="output_tensor_lists` of type List"):
+        dist.all_gather_coalesced([a] * size, [a])
     for call in (lambda: group.allreduce(5), lambda: group.broadcast([a], 3)):
         with pytest.raises(TypeError, match="incompatible function arguments"):
             call()

@@ -208,6 +208,10 @@ class Calls:
                     f"invalid output size: (expected length {len(input_list)}, got {len(outputs)})",
                 )
             for k, (output, mine) in enumerate(zip(outputs, input_list, strict=True)):
+                if output.shape != mine.shape:
+                    sizes = f"(expected length {checks.shown(mine)}, got {checks.shown(output)})"
+                    text = f"invalid size of output tensor at index {k} {sizes}"
+                    raise checks.fail("allgather_coalesced", text)
                 checks.like("allgather_coalesced", [output], mine, k)
         return started(self.start_all_gather_coalesced(output_lists, input_list), chosen)
 

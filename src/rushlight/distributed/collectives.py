@@ -223,6 +223,8 @@ def all_gather_coalesced(
 ) -> Any:  # fmt: skip
     """`all_gather` of several tensors."""
     _check_list(input_tensor_list, "input_tensor_list")
+    for row in output_tensor_lists:
+        _check_list(row, "output_tensor_lists")
     if (known := _group(group, "all_gather_coalesced")) is None:
         return None
     options = AllgatherOptions()
