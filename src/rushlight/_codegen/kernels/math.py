@@ -20,14 +20,19 @@ DIGITS = 50
 
 
 @cache
-def polynomial(function: Callable, low: float, high: float, degree: int) -> tuple[float, ...]:
+def polynomial(
+    function: Callable, low: float, high: float, degree: int, scale: int = 0
+) -> tuple[float, ...]:
     """The coefficients, highest power first, of the polynomial that interpolates a function of
-    Decimals at Chebyshev's points of an interval."""
+    Decimals at Chebyshev's points of an interval; with a scale, where d / (d + scale) is one of these,
+    of the distance d from `low`: the error is smaller there, and larger towards `high`."""
     with localcontext() as context:
         context.prec = DIGITS
         n = degree + 1
         a, b = Decimal(low), Decimal(high)
-        points = [(a + b) / 2 + (b - a) / 2 * _cos(_pi() * (2 * k + 1) / (2 * n)) for k in range(n)]
+        far = (b - a) / (b - a + scale) if scale else b - a
+        points = [far * (1 + _cos(_pi() * (2 * k + 1) / (2 * n))) / 2 for k in range(n)]
+        points = [a + (scale * u / (1 - u) if scale else u) for u in points]
         differences = [function(x) for x in points]  # Newton's divided differences
         for order in range(1, n):
             for k in range(n - 1, order - 1, -1):
@@ -167,6 +172,19 @@ def _erfcx(x: Decimal) -> Decimal:
         context.prec = DIGITS + 20 + int(x * x)  # the series cancels up to exp(x**2)
         erf = 2 / _pi(context.prec).sqrt() * x * (1 + x * x * _erf_rest_wide(x * x))
         return (x * x).exp() * (1 - erf)
+
+
+def _erf_more(z: Decimal) -> Decimal:
+    """erf(x) / x - 1, of z = x**2"""
+    return 2 / _pi().sqrt() * (1 + z * _erf_rest(z)) - 1
+
+
+def _log2_erfc(x: Decimal) -> Decimal:
+    return (_erfcx(x).ln() - x * x) / LN2
+
+
+def _exp2(x: Decimal) -> Decimal:
+    return (x * LN2).exp()
 
 
 def _erf_rest_wide(z: Decimal) -> Decimal:
@@ -427,24 +445,31 @@ def sigmoid(x):
 
 @inline
 def erf(x):
-    """The error function; at most 3 ULP."""
+    """The error function; at most 2 ULP (f32) or 3 ULP (f64)."""
     T = typeof(x)
     a = abs(x)
     z = x * x
-    edge, most = (1.0, 4.0) if T is f32 else (0.5, 6.0)
-    near = horner(z, polynomial(_erf_rest, 0.0, edge * edge, degree(T, 6, 9)))
-    near = x * float(2 / _pi().sqrt()) * fma(z, near, 1)
-    c = most if a > most else a
-    # erfc(c) = exp(-c**2) * erfcx(c)
     if T is f32:
-        t = 1 / (c + 2)  # in which erfcx is nearly a polynomial
-        far = horner(t, polynomial(_erfcx_of, 1 / (most + 2), 1 / (edge + 2), 7))
+        edge = 0.9
+        near = fma(horner(z, polynomial(_erf_more, 0.0, edge * edge, 5)), x, x)
+        c = 4.0 if a > 4.0 else a
+        # erfc(c) = 2**q, and q is nearly a polynomial
+        q = horner(c, polynomial(_log2_erfc, edge, 4.0, 6, 1))
+        t = q + MAGIC[f32]
+        f = q - (t - MAGIC[f32])
+        p = horner(f, polynomial(_exp2, -0.5, 0.5, 5))
+        rest = bits(bits(p, i32) + (bits(t, i32) << 23), f32)
     else:
+        edge = 0.5
+        near = horner(z, polynomial(_erf_rest, 0.0, edge * edge, 9))
+        near = x * float(2 / _pi().sqrt()) * fma(z, near, 1)
+        c = 6.0 if a > 6.0 else a
+        # erfc(c) = exp(-c**2) * erfcx(c)
         top, bottom, factor = rational(_tail_of, 8.6, 7, 8, 2)
         h = c * float(-Decimal(2).sqrt())
-        far = monic(h, top) / monic(h, bottom) * float(2 * factor)
-    far = copysign(1 - exp_normal(-c * c) * far, x)
-    return near if a < edge else (far if a >= edge else x)
+        rest = exp_normal(-c * c) * (monic(h, top) / monic(h, bottom) * float(2 * factor))
+    far = copysign(1 - rest, x)
+    return far if a >= edge else near
 
 
 @inline
@@ -561,7 +586,3 @@ def tail(t: Type) -> tuple[tuple[float, ...], tuple[float, ...], Decimal]:
 def _tail_of(x: Decimal) -> Decimal:
     """Phi(-x) * exp(x**2 / 2)"""
     return _erfcx(x / Decimal(2).sqrt()) / 2
-
-
-def _erfcx_of(t: Decimal) -> Decimal:
-    return _erfcx(1 / t - 2)
