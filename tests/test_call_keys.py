@@ -352,6 +352,40 @@ def test_recorded_calls_have_the_gradients_of_the_general_way(name, dtype):
     assert [gradients() for _ in range(3)] == [expected] * 3
 
 
+ROUNDINGS = [*itertools.permutations((None, "floor", "trunc"), 2)]
+
+
+@pytest.mark.parametrize("first, second", ROUNDINGS, ids=str)
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.int64), ids=str)
+def test_who_takes_a_call_over_is_a_part_of_its_key(dtype, first, second):
+    x, y = sample(dtype).reshape(2, 3), torch.tensor([2, 3, 4]).to(dtype)
+    pairs = [(x, y), (x, torch.tensor(3).to(dtype)), (x[0, 1], y[0]), (x, 3), (x, torch.tensor(2.5)), (x, y[:2])]
+    for a, b in pairs:
+        for mode in (first, second, first):
+            want = outcome(lambda a=a, b=b, m=mode: general.call(torch.div.op, [a, b, m]))
+            same(outcome(lambda a=a, b=b, m=mode: torch.div(a, b, rounding_mode=m)), want, (a, b, mode))
+            want = outcome(lambda a=a, b=b, m=mode: inplace.inplace(torch.div.op, [a.clone(), b, m]))
+            same(outcome(lambda a=a, b=b, m=mode: a.clone().div_(b, rounding_mode=m)), want, "in place")
+
+
+def test_a_rounded_quotient_of_a_subclass_is_told_as_div():
+    class Told(torch.Tensor):
+        calls = []
+
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            cls.calls.append((function.__name__, kwargs))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    x = torch.ones(3)
+    for _ in range(3):
+        torch.div(x, x, rounding_mode="floor")
+    Told.calls.clear()
+    for _ in range(3):
+        torch.div(x.as_subclass(Told), x, rounding_mode="floor")
+    assert [c for c in Told.calls if c[0] == "div"] == [("div", {"rounding_mode": "floor"})] * 3
+
+
 def test_a_bound_of_a_subclass_is_told_of_the_call():
     calls = []
 

@@ -112,6 +112,26 @@ def variant_text(op: Op) -> str:
     return f"variant({', '.join(code.co_varnames[: code.co_argcount])})"
 
 
+def tells_who(op: Op) -> bool:
+    """Whether the values of arguments decide what takes a call over (`rounding_mode`), and not their classes alone."""
+    return op.elementwise and op.variant is not None and not op.keyed
+
+
+def taken_lines(op: Op) -> list[str]:
+    """Lines that hand plain arrays of one dtype to what takes a call with such arguments over: it has entries of its own."""
+    if not (op.kernel and op.statics and tells_who(op)):
+        return []
+    arrays = [f"a_{i}" for i in op.inputs]
+    strange = [*array_tests(op), *(f"{arrays[0]}.dtype is not {a}.dtype" for a in arrays[1:])]
+    strange += [*(["out is not None"] if op.has_out else []), "active.modes"]
+    given = ", ".join(p if k < op.n_positional else f"{p}={p}" for k, p in enumerate(op.params))
+    return [
+        f"    if {' or '.join(f'{s} is not d_{s}' for s in op.statics)}:",
+        f"        taken = {variant_text(op)}",
+        f"        if taken is not None and not ({' or '.join(strange)}): return taken({given})",
+    ]
+
+
 # -- unwrap ----------------------------------------------------------------------------------------
 
 
@@ -449,6 +469,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
         *number_lines(op, again),
         *([] if quiet else native_lines(op, {p: p for p in op.params}, unusual, again)),
         *unwrap_lines(op, again),
+        *taken_lines(op),
         f"    if {' or '.join(tests)}:",
         f"        {again}",
         *keep_lines(op, quiet),

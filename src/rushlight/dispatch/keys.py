@@ -92,6 +92,12 @@ def key_source(op: Op, inplace: bool) -> str:
                 f"    except AttributeError: k_{p} = {p}.__class__",
             ]
     key = "".join(f"k_{p}, " for p in parts(op))
+    if emit.tells_who(op):
+        key += "taken"
+        lines += [
+            f"    try: taken = {emit.variant_text(op)}",
+            f"    except Exception: return general(op, [{values}])  # which says what is wrong",
+        ]
     return "\n".join(
         [
             *lines,
@@ -136,7 +142,7 @@ class Call:
     def __init__(self, op: Op, key: Any, values: tuple) -> None:
         self.op = op
         self.names: dict[str, Any] = {}
-        self.kinds = kinds = dict(zip(parts(op), key, strict=True))
+        self.kinds = kinds = dict(zip(parts(op), key, strict=not emit.tells_who(op)))
         self.taken = None
         if op.variant is not None:
             self.taken = op.variant(**dict(zip(op.params, values)))
@@ -165,10 +171,15 @@ def printed(op: Op, key: Any, values: tuple, in_place: bool) -> Callable | None:
     if target.params != op.params:
         return None
     if any(isinstance(named.get(s), Tensor) for s in op.statics):
-        return None if in_place else handed_over(call, key, named)
+        plain = all(v.__class__ is Tensor for v in named.values() if isinstance(v, Tensor))
+        inputs_too = op.keyed == "bifc" and set(target.inputs) > set(op.inputs)
+        return handed_over(call, key) if plain and inputs_too and not in_place else None
     if target.outputs is not None or target.lists or target.view or target.names_node:
         return None
     tensors, numbers = call.tensors(), call.numbers()
+    if emit.tells_who(op) and call.taken is not None and not in_place and tensors == [*target.inputs]:
+        if len({dtype_of(call, i) for i in tensors}) == 1 and "entry" in scope_of(target):
+            return handed_over(call, key)
     if not tensors or len(tensors) + len(numbers) < len(target.inputs):
         return None
     if any(n not in target.numbers for n in numbers) or not dtypes_of(call):
@@ -193,17 +204,10 @@ def printed(op: Op, key: Any, values: tuple, in_place: bool) -> Callable | None:
     return function
 
 
-def handed_over(call: Call, key: Any, named: dict[str, Any]) -> Callable | None:
-    """The function of a key with a tensor for a static argument: another operator, of which it is an input,
-    makes all of the call (`clamp(x, min=tensor)`).
-
-    None for tensors of a subclass, which may want to know of the call.
-    """
+def handed_over(call: Call, key: Any) -> Callable | None:
+    """The function of a key of which another operator makes all of the call: a static argument is a tensor, which is an
+    input there (`clamp(x, min=tensor)`), or that one has a native entry."""
     op, target = call.op, call.target
-    if op.keyed != "bifc" or not set(target.inputs) > set(op.inputs):
-        return None
-    if any(isinstance(v, Tensor) and v.__class__ is not Tensor for v in named.values()):
-        return None
     n = op.n_positional
     given = ", ".join(p if k < n else f"{p}={p}" for k, p in enumerate(op.params))
     lines = [f"def call({', '.join(op.params)}{', out=None' if op.has_out else ''}):"]
@@ -361,7 +365,7 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
 def variant_tests(call: Call) -> list[str]:
     """The condition under which another operator takes over than for the call that was printed."""
     op = call.op
-    if op.variant is None or op.keyed == "bifc":
+    if op.variant is None or op.keyed in ("", "bifc"):
         return []
     if call.common is not None and "bifc"[call.common.kind] in op.keyed:
         return []

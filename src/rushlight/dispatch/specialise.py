@@ -381,7 +381,7 @@ def slow(op: Op, in_place: bool = False) -> Callable:
     if not keys.parts(op):
         return lambda *values: names["in_modes" if active.modes else "general"](op, [*values])
     names |= {**scope, **{f"d_{p}": v for p, v in op.defaults.items()}}
-    names |= {"kind_of": keys.kind_of, "learn": keys.learn}
+    names |= {"kind_of": keys.kind_of, "learn": keys.learn, "variant": op.variant}
     own = "slow_inplace" if in_place else "slow"
 
     def first(*values: Any) -> Any:
