@@ -522,18 +522,19 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)
 
 
-# NumPy's are as quick for the others.
-isnan = implements("isnan")(
-    Elementwise(arithmetic.isnan, 1, 0, CHEAP, types=(f16, bf16), output=b1)
-)
-isinf = implements("isinf")(
-    Elementwise(arithmetic.isinf, 1, 0, CHEAP, types=(f16, bf16), output=b1)
-)
+WHOLE = i64, i32  # of which no number is infinite or NaN
+TESTED = f16, bf16, *WHOLE  # NumPy's are as quick for the others.
+isnan = implements("isnan")(Elementwise(arithmetic.isnan, 1, 0, CHEAP, types=TESTED, output=b1))
+isinf = implements("isinf")(Elementwise(arithmetic.isinf, 1, 0, CHEAP, types=TESTED, output=b1))
 isfinite = implements("isfinite")(
-    Elementwise(arithmetic.isfinite, 1, 0, CHEAP, types=(f16, bf16), output=b1)
+    Elementwise(arithmetic.isfinite, 1, 0, CHEAP, types=TESTED, output=b1)
 )
-isposinf = implements("isposinf")(Elementwise(arithmetic.isposinf, 1, 0, CHEAP, output=b1))
-isneginf = implements("isneginf")(Elementwise(arithmetic.isneginf, 1, 0, CHEAP, output=b1))
+isposinf = implements("isposinf")(
+    Elementwise(arithmetic.isposinf, 1, 0, CHEAP, types=(*FLOAT_TYPES, *WHOLE), output=b1)
+)
+isneginf = implements("isneginf")(
+    Elementwise(arithmetic.isneginf, 1, 0, CHEAP, types=(*FLOAT_TYPES, *WHOLE), output=b1)
+)
 
 
 MANY = threshold(32768)  # elements that two threads fill sooner

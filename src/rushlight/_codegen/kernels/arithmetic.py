@@ -265,22 +265,34 @@ def isnan(a):
 
 @inline
 def isinf(a):
-    return abs(a) == float("inf")
+    if typeof(a).is_float:
+        return abs(a) == float("inf")
+    else:
+        return a != a
 
 
 @inline
 def isfinite(a):
-    return abs(a) < float("inf")
+    if typeof(a).is_float:
+        return abs(a) < float("inf")
+    else:
+        return a == a
 
 
 @inline
 def isposinf(a):
-    return a == float("inf")
+    if typeof(a).is_float:
+        return a == float("inf")
+    else:
+        return a != a
 
 
 @inline
 def isneginf(a):
-    return a == -float("inf")
+    if typeof(a).is_float:
+        return a == -float("inf")
+    else:
+        return a != a
 
 
 # Division with a remainder, of float32 by float64.
