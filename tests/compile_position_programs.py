@@ -272,3 +272,42 @@ def writes_by_numbers_that_change_without_gradients():
             yield R(4, 2), n
 
     return f, calls
+
+
+class Decoder(nn.Module):
+    """Counts its position itself, and looks back through a part of a mask."""
+
+    def __init__(s):
+        super().__init__()
+        s.e = nn.Embedding(10, 8)
+        s.q = nn.Linear(8, 24)
+        s.o = nn.Linear(8, 10)
+        s.pos = 0
+        s.register_buffer("mask", torch.ones(16, 16).tril().bool())
+        s.register_buffer("k", torch.zeros(1, 2, 16, 4))
+        s.register_buffer("v", torch.zeros(1, 2, 16, 4))
+
+    def forward(s, ids):
+        b, t = ids.shape
+        q, k, v = (u.view(b, t, 2, 4).transpose(1, 2) for u in s.q(s.e(ids)).split(8, -1))
+        s.k[:, :, s.pos : s.pos + t] = k
+        s.v[:, :, s.pos : s.pos + t] = v
+        k, v = s.k[:, :, : s.pos + t], s.v[:, :, : s.pos + t]
+        hidden = ~s.mask[s.pos : s.pos + t, : s.pos + t]
+        a = ((q @ k.mT) / 2).masked_fill(hidden, float("-inf")).softmax(-1) @ v
+        s.pos += t
+        return s.o(a.transpose(1, 2).reshape(b, t, 8))
+
+
+@program
+def a_text_that_is_generated():
+    m = Decoder()
+
+    def calls():
+        with torch.no_grad():
+            for _ in range(2):
+                m.pos = 0
+                for ids in ([1, 2, 3], *[[k] for k in range(10)]):
+                    yield (torch.tensor([ids]),)
+
+    return m, calls

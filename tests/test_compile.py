@@ -171,6 +171,11 @@ def test_positions_that_change_make_two_programs(by_name):
     assert len(g.programs) == 2
 
 
+def test_a_text_that_is_generated_makes_two_programs():
+    _, g = outcomes("a_text_that_is_generated", Compiled)
+    assert len(g.programs) == 2  # of the first words, and of each behind them
+
+
 def test_hooks_of_results_are_called_where_a_gradient_comes():
     f, called = torch.compile(lambda x: (x * 2, x.sin())), []
     for _ in range(3):

@@ -240,12 +240,14 @@ class Decisions(Iteration):
 
     def read_anew(self, expression: str, v: float) -> Any:
         """A number from outside as one that each run reads anew, before anything else."""
-        variable = f"n{self.variables}"
-        self.variables += 1
-        self.from_python.add(variable)
-        self.early.add(variable)
-        self.recorder.reads.append(f"{variable} = {expression}")
-        return self.named(v, variable)
+        if (found := self.anew.get(expression)) is None:
+            variable = f"n{self.variables}"
+            self.variables += 1
+            self.from_python.add(variable)
+            self.early.add(variable)
+            self.recorder.reads.append(f"{variable} = {expression}")
+            found = self.anew[expression] = self.named(v, variable)
+        return found
 
     def decide(self, variable: str, v: Any, reason: str) -> None:
         """Go on only where a variable has this value."""

@@ -63,15 +63,14 @@ class Reads(Watch):
         self.foreign: dict[
             Any, str
         ] = {}  # the sites of calls that are not interpreted, with the reasons
-        self.sites: list[
-            Any
-        ] = []  # where it could have been split when it was given up, the innermost first
+        self.sites: list[Any] = []  # where a split would have helped, the innermost first
         self.frames: list[Frame] = []
         self.keep: list[Any] = []  # so that no id is used twice
         self.early: set[str] = set()  # those of these that depend on nothing that a run does
         self.changed: list[Any] = []  # objects that may hold such values
         self.from_python: set[str] = set()  # those of these that depend on no tensor
         self.loose: dict[int, tuple] = {}  # see Note [Sizes that change]
+        self.anew: dict[str, float] = {}  # numbers that each run reads anew, by their expressions
         self.others: dict[str, int] = {}  # what integers that each run reads anew may be instead
         self.variables = 0  # how many values each run computes anew in Python
         self.state = state()

@@ -292,7 +292,8 @@ class Sizes(Decisions):
 
     def operation(self, f: Callable, *operands: Any) -> Any:
         if self.loose and self.varies(*operands) and any(map(self.is_loose, operands)):
-            if not f.__name__.startswith("i") and self.repeats(*operands):
+            in_place = f.__name__.startswith("i") and f is not operator.invert
+            if not in_place and self.repeats(*operands):
                 return self.repeated(f, operands)
             self.fix_all(*operands)
         return super().operation(f, *operands)
