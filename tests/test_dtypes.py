@@ -10,9 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import rushlight as torch
 from rushlight.core import dtypes, modes, type_info
 from rushlight.core.device import check_available, device, get_default_device, set_default_device
 from rushlight.core.size import Size
+from rushlight.nn import functional as F
 
 
 @pytest.mark.parametrize("each", dtypes.ALL, ids=str)
@@ -183,3 +185,36 @@ def test_size_stays_a_size():
         [4] + size
     with pytest.raises(TypeError, match=r"takes an iterable of 'int' \(item 1 is 'float'\)"):
         Size([1, 2.0])
+
+
+@pytest.mark.parametrize(
+    "number", [np.float64(1.5), np.float32(1.5), np.float16(1.5), np.int64(2)], ids=type
+)
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, n: x.clamp(-n, n),
+        lambda x, n: torch.clamp(x, max=n),
+        lambda x, n: x.clone().clamp_(-n, n),
+        lambda x, n: torch.clamp_min(x, n),
+        lambda x, n: torch.where(x > 0, x, n),
+        lambda x, n: torch.true_divide(n, x),
+        lambda x, n: torch.add(x, x, alpha=n),
+        lambda x, n: torch.norm(x, n),
+        lambda x, n: F.leaky_relu(x, n),
+        lambda x, n: F.elu(x, n),
+        lambda x, n: F.softplus(x, n),
+        lambda x, n: F.hardtanh(x, -n, n),
+        lambda x, n: F.threshold(x, n, n),
+        lambda x, n: F.smooth_l1_loss(x, 2 * x, beta=n),
+        lambda x, n: F.huber_loss(x, 2 * x, delta=n),
+    ],
+)
+def test_numbers_of_numpy_are_as_pythons(call, number, requires_grad):
+    x = torch.tensor([-3.0, 0.5, 3.0], requires_grad=requires_grad)
+    expected = call(x, number.item())
+    for _ in range(3):  # later calls go other ways
+        result = call(x, number)
+        assert result.dtype == torch.float32
+        assert torch.equal(result, expected)

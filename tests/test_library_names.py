@@ -46,6 +46,8 @@ from torchvision.models._utils import IntermediateLayerGetter
 from torchvision.ops.boxes import box_area
 from torchvision.ops.misc import FrozenBatchNorm2d
 from torchvision.transforms.transforms import Compose
+import torchvision
+assert not torchvision._is_tracing()
 
 assert torch.torch is torch and torch.__name__ == "torch" and torch.__name__ != "numpy"
 assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}

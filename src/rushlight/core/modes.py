@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight.core import dtypes
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def get_default_complex_dtype() -> dtypes.dtype:
 
 
 def scalar_dtype(value: object) -> dtypes.dtype:
-    """The type a Python number has where it meets tensors: for `result_dtype(..., wrapped=)`.
+    """The type that a number of Python's or NumPy's has where it meets tensors: for `result_dtype(..., wrapped=)`.
 
     >>> scalar_dtype(True), scalar_dtype(1), scalar_dtype(1.0), scalar_dtype(1j)
     (torch.bool, torch.int64, torch.float32, torch.complex64)
@@ -70,4 +72,6 @@ def scalar_dtype(value: object) -> dtypes.dtype:
         return dtypes.int64
     if isinstance(value, complex):
         return get_default_complex_dtype()
+    if isinstance(value, (np.number, np.bool_)):
+        return scalar_dtype(value.item())
     raise TypeError(f"scalar_dtype: expected a Python number, got {type(value).__name__}")

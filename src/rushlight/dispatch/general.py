@@ -216,10 +216,10 @@ def named_values(op: Op, values: list) -> dict[str, Any]:
 
 
 def read_numbers(op: Op, named: dict) -> None:
-    """Put a number in the place of a tensor without dimensions that stands for one."""
+    """Put a number of Python's in the place of NumPy's, or of a tensor without dimensions that stands for one."""
     for p in op.scalars:
         v = named[p]
-        if isinstance(v, Tensor) and not v.ndim and v._edge is None:
+        if isinstance(v, np.generic) or isinstance(v, Tensor) and not v.ndim and v._edge is None:
             named[p] = v.item()
 
 
@@ -495,7 +495,7 @@ def common_dtype(arrays: dict[str, Any]) -> dtypes.dtype:
                 else:
                     zero = d if zero is None else dtypes.promote_types(zero, d)
             else:
-                d = modes.scalar_dtype(a if not isinstance(a, (np.number, np.bool_)) else a.item())
+                d = modes.scalar_dtype(a)
                 wrapped = d if wrapped is None else dtypes.promote_types(wrapped, d)
     return dtypes.result_dtype(dim, zero, wrapped)
 

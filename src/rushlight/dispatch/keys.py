@@ -77,6 +77,8 @@ def key_source(op: Op, inplace: bool) -> str:
         f"def by_key({values}{'=None' if out else ''}):",
         f"    if active.modes: return in_modes(op, [{values}])",
     ]
+    for p in op.scalars:  # NumPy's would take part in the promotion
+        lines.append(f"    if isinstance({p}, generic_number): return general(op, [{values}])")
     for p in parts(op):
         if p in op.statics:
             known = f"None if {p} is d_{p} else " if p in op.defaults else ""

@@ -382,6 +382,7 @@ def slow(op: Op, in_place: bool = False) -> Callable:
         return lambda *values: names["in_modes" if active.modes else "general"](op, [*values])
     names |= {**scope, **{f"d_{p}": v for p, v in op.defaults.items()}}
     names |= {"kind_of": keys.kind_of, "learn": keys.learn, "variant": op.variant}
+    names["generic_number"] = np.generic
     own = "slow_inplace" if in_place else "slow"
 
     def first(*values: Any) -> Any:

@@ -96,7 +96,7 @@ def result_type(tensor1, tensor2):
         if isinstance(v, Tensor):
             group, d = ("dim" if v._array.ndim else "zero"), v.dtype
         elif isinstance(v, NUMBERS):
-            group, d = "wrapped", modes.scalar_dtype(v.item() if hasattr(v, "item") else v)
+            group, d = "wrapped", modes.scalar_dtype(v)
         else:
             raise TypeError(
                 "result_type() received an invalid combination of arguments - got "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rushlight.core import dtypes
 from rushlight.core.geometry import wrap_dim
 from rushlight.core.type_info import finfo
+from rushlight.dispatch.record import NUMBERS
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matrix_results import first_failure
@@ -61,7 +62,7 @@ def vector_norm(
     >>> torch.linalg.vector_norm(torch.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    if not isinstance(ord, (int, float)):
+    if not isinstance(ord, NUMBERS):
         raise TypeError(
             f"linalg_vector_norm(): argument 'ord' must be Number, not {type(ord).__name__}"
         )

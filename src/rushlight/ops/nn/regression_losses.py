@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rushlight.core import dtypes, settings
 from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.dispatch.transforms import somewhere
@@ -91,7 +93,11 @@ def loss_of(
     """The losses of the elements as they are, or reduced, where they can be by their `reduced_form`, `total`."""
     alike = input.dtype is target.dtype and input.shape == target.shape
     one = alike and input.dtype.is_floating_point and input.numel()
-    if not one or reduction not in ("mean", "sum"):
+    if (
+        not one
+        or reduction not in ("mean", "sum")
+        or any(isinstance(n, np.generic) for n in numbers)
+    ):
         return reduced(elements(input, target, *numbers), reduction)
     return total(input, target, reduction, numbers)
 
