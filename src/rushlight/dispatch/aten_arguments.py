@@ -337,10 +337,37 @@ def batch_norm_kept(training: bool) -> Callable:
     return call
 
 
+def batch_norm_apart(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, *more: Any
+) -> tuple[Tensor, ...]:
+    """`aten._native_batch_norm_legit_functional`: the new running means and variances are results, nothing is written to."""
+    mean, var = mean.clone(), var.clone()
+    return (*torch().native_batch_norm(input, weight, bias, mean, var, *more), mean, var)
+
+
 def safe_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """`aten._safe_softmax`: 0 where all numbers are -inf."""
     empty = (input == float("-inf")).all(dim, keepdim=True)
     return input.masked_fill(empty, 0).softmax(dim, dtype).masked_fill(empty, 0)
+
+
+def assert_scalar(value: Any, message: str) -> None:
+    """`aten._assert_scalar`."""
+    if not value:
+        raise RuntimeError(message)
+
+
+def assert_metadata(
+    input: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+) -> None:  # fmt: skip
+    """`aten._assert_tensor_metadata`."""
+    found = (input.shape, input.stride(), input.dtype, input.device, input.layout)
+    wanted = (size and tuple(size), stride and tuple(stride), dtype, device, layout)
+    for name, got, want in zip(
+        ("sizes", "strides", "dtypes", "devices", "layouts"), found, wanted, strict=True
+    ):
+        if want is not None and got != want:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {want}, Got: {got}")
 
 
 def inside(input: Tensor, indices: Any) -> list:
@@ -433,12 +460,18 @@ CALLS: dict[str, Callable | str] = {
         a, b, (dims_self, dims_other)
     ),
     "broadcast_tensors": lambda tensors: [*torch().broadcast_tensors(*tensors)],
+    "_assert_scalar": assert_scalar,
+    "_assert_tensor_metadata": assert_metadata,
     "_local_scalar_dense": lambda input: input.item(),
     "_is_all_true": lambda input: input.all(),
     "_is_any_true": lambda input: input.any(),
     "_batch_norm_no_update": batch_norm_kept(False),
     "_batch_norm_with_update": batch_norm_kept(True),
     "_native_batch_norm_legit": batch_norm,
+    "_native_batch_norm_legit_functional": batch_norm_apart,
+    "_native_batch_norm_legit_no_training": lambda input, weight, bias, mean, var, momentum, eps: (
+        torch().native_batch_norm(input, weight, bias, mean, var, False, momentum, eps)
+    ),
     "_safe_softmax": safe_softmax,
     "_to_copy": to_copy,
     **{name: resampled(name) for name in RESAMPLED},

@@ -6,8 +6,11 @@ Targets of nodes are names. Only operators, functions of `torch.nn.functional` a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import operator
+import os
+import zipfile
 from typing import Any
 
 import rushlight
@@ -30,6 +33,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.library import OPERATORS
 from rushlight.nn import Module
+from rushlight.serialization.archive import ArchiveReader
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 __all__ = ["load", "save"]
@@ -100,10 +104,12 @@ def load(
     extra_files: dict[str, Any] | None = None,
     expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:
-    """Read a program that `save` wrote. RuntimeError for a file that is none.
+    """Read a program that `save` wrote, here or in PyTorch 2.13. RuntimeError for a file that is none.
 
     `expected_opset_version` is accepted and has no effect.
     """
+    if (program := _of_pytorch(f)) is not None:
+        return program
     content = rushlight.load(f, weights_only=True)
     if not isinstance(content, dict) or not isinstance(content.get("program"), str):
         raise RuntimeError("this file holds no exported program")
@@ -137,6 +143,22 @@ def load(
 
     note_shapes(found, examples)
     return found
+
+
+def _of_pytorch(f: Any) -> ExportedProgram | None:
+    """The program of an archive of PyTorch's; None for other files."""
+    from rushlight.export import archives
+
+    with contextlib.ExitStack() as stack:
+        if isinstance(f, (str, os.PathLike)):
+            file = stack.enter_context(open(f, "rb"))
+        else:
+            file, start = f, f.tell()
+            stack.callback(f.seek, start)
+        if not zipfile.is_zipfile(file):
+            return None
+        archive = ArchiveReader(file)
+        return archives.read(archive) if archives.is_archive(archive) else None
 
 
 def _written(module: GraphModule) -> dict[str, Any]:
@@ -203,7 +225,12 @@ def _operator(text: str) -> Any:
         return _ARITHMETIC[name]
     if where == "aten":
         name, _, overload = name.partition(".")
-        if _allowed(name) and (found := target_named(name, overload)) is not None:
+        plain = name.rstrip("_") or name  # PyTorch's graphs of trainings hold writes
+        if (
+            _allowed(plain)
+            and name not in _REFUSED
+            and (found := target_named(name, overload)) is not None
+        ):
             return found
     if (declared := OPERATORS.get("::".join(text.removesuffix(".default").split(".")))) is not None:
         return declared.default
