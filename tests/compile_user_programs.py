@@ -635,7 +635,14 @@ def dictionaries_of_the_users_as_arguments():
     def f(d):
         total = sum(t.sum() for t in d.values()) + len(d) + ("b" in d) + d["none"]
         d.hits = d.hits + 1
-        return total * d.hits, {**d}, [k for k in d], d.get("b"), {k: t + 1 for k, t in d.items()}, bool(d)
+        return (
+            total * d.hits,
+            {**d},
+            [k for k in d],
+            d.get("b"),
+            {k: t + 1 for k, t in d.items()},
+            bool(d),
+        )
 
     def calls():
         for k in (2, 2, 3):

@@ -359,13 +359,30 @@ ROUNDINGS = [*itertools.permutations((None, "floor", "trunc"), 2)]
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.int64), ids=str)
 def test_who_takes_a_call_over_is_a_part_of_its_key(dtype, first, second):
     x, y = sample(dtype).reshape(2, 3), torch.tensor([2, 3, 4]).to(dtype)
-    pairs = [(x, y), (x, torch.tensor(3).to(dtype)), (x[0, 1], y[0]), (x, 3), (x, torch.tensor(2.5)), (x, y[:2])]
+    pairs = [
+        (x, y),
+        (x, torch.tensor(3).to(dtype)),
+        (x[0, 1], y[0]),
+        (x, 3),
+        (x, torch.tensor(2.5)),
+        (x, y[:2]),
+    ]
     for a, b in pairs:
         for mode in (first, second, first):
             want = outcome(lambda a=a, b=b, m=mode: general.call(torch.div.op, [a, b, m]))
-            same(outcome(lambda a=a, b=b, m=mode: torch.div(a, b, rounding_mode=m)), want, (a, b, mode))
-            want = outcome(lambda a=a, b=b, m=mode: inplace.inplace(torch.div.op, [a.clone(), b, m]))
-            same(outcome(lambda a=a, b=b, m=mode: a.clone().div_(b, rounding_mode=m)), want, "in place")
+            same(
+                outcome(lambda a=a, b=b, m=mode: torch.div(a, b, rounding_mode=m)),
+                want,
+                (a, b, mode),
+            )
+            want = outcome(
+                lambda a=a, b=b, m=mode: inplace.inplace(torch.div.op, [a.clone(), b, m])
+            )
+            same(
+                outcome(lambda a=a, b=b, m=mode: a.clone().div_(b, rounding_mode=m)),
+                want,
+                "in place",
+            )
 
 
 def test_a_rounded_quotient_of_a_subclass_is_told_as_div():

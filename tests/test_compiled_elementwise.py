@@ -392,7 +392,9 @@ def test_conversions_of_all_kinds(source):
 
 
 @pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "isposinf", "isneginf"])
-@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.int32, dtypes.int64])
+@pytest.mark.parametrize(
+    "dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.int32, dtypes.int64]
+)
 def test_kinds_of_numbers(name, dtype):
     x = np.float32([0, -0.0, 1, np.nan, np.inf, -np.inf, 65504, -1e-7] * 40)
     x = x.astype(dtype.np) if dtype.is_floating_point else np.arange(320, dtype=dtype.np)

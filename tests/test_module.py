@@ -633,4 +633,7 @@ def test_blank_lines_of_a_childs_repr_are_not_indented():
         def extra_repr(self):
             return "first\n\nlast\n"
 
-    assert repr(torch.nn.Sequential(Layers())) == "Sequential(\n  (0): Layers(\n    first\n\n    last\n\n  )\n)"
+    assert (
+        repr(torch.nn.Sequential(Layers()))
+        == "Sequential(\n  (0): Layers(\n    first\n\n    last\n\n  )\n)"
+    )

@@ -470,9 +470,7 @@ def _l1_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
 
 
 @core("smooth_l1_loss")
-def _smooth_l1_loss(
-    x: Tensor, target: Tensor, reduction: int = 1, beta: float = 1.0
-) -> Tensor:
+def _smooth_l1_loss(x: Tensor, target: Tensor, reduction: int = 1, beta: float = 1.0) -> Tensor:
     if not beta:
         return _l1_loss(x, target, reduction)
     far = (x - target).abs()

@@ -179,7 +179,12 @@ def printed(op: Op, key: Any, values: tuple, in_place: bool) -> Callable | None:
     if target.outputs is not None or target.lists or target.view or target.names_node:
         return None
     tensors, numbers = call.tensors(), call.numbers()
-    if emit.tells_who(op) and call.taken is not None and not in_place and tensors == [*target.inputs]:
+    if (
+        emit.tells_who(op)
+        and call.taken is not None
+        and not in_place
+        and tensors == [*target.inputs]
+    ):
         if len({dtype_of(call, i) for i in tensors}) == 1 and "entry" in scope_of(target):
             return handed_over(call, key)
     if not tensors or len(tensors) + len(numbers) < len(target.inputs):

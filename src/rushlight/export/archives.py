@@ -1,6 +1,6 @@
 """Archives of exported programs that PyTorch's `torch.export.save` writes: a graph as JSON, and tensors as bytes.
 
-The names are those of PyTorch 2.13's `torch/_export/serde/schema.py`. Nothing in a file is executed: targets of nodes
+The names are those of the module `torch._export.serde.schema` of PyTorch 2.13. Nothing in a file is executed: targets of nodes
 are found by `serialization._operator`, symbolic sizes are names, and example inputs are read as
 `torch.load(weights_only=True)` reads them.
 """
