@@ -931,3 +931,44 @@ def gradients_of_tensors_with_a_history_behind_a_split():
         return torch.autograd.grad(z.sum(), h, retain_graph=True)[0], z
 
     return f, [(R(3).requires_grad_(),) for _ in range(4)]
+
+
+@program
+def objects_alike_before_a_split():
+    """Two modules with equal tables of hooks: each call writes to the table of the module that it read."""
+    model = nn.Module()
+    model.a, model.b = nn.Linear(2, 2), nn.Linear(2, 2)
+    log = []
+
+    def hook(module, inputs, output):
+        log.append(module is model.b)
+        return output * 2
+
+    def f(x):
+        handle = model.b.register_forward_hook(hook)
+        y = model.b(model.a(x))
+        handle.remove()
+        return y, len(model.a._forward_hooks), len(model.b._forward_hooks), [*log]
+
+    def calls():
+        for k in range(6):
+            if k == 3:
+                model.a, model.b = model.b, model.a
+            yield (R(1, 2),)
+
+    return f, calls
+
+
+@program
+def views_without_history_before_writes():
+    def f(x, k):
+        x.select(0, k - 1)
+        x[k // 2 :].add_(1)
+        return x.detach()
+
+    def calls():
+        for k in range(8):
+            with torch.no_grad():
+                yield R(8, 4).requires_grad_(), k
+
+    return f, calls

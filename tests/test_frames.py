@@ -128,9 +128,8 @@ def test_the_gradient_of_a_sum_runs_no_kernel(traced):
             kernel, lambda: torch.autograd.grad(result, (x, y), g, retain_graph=True), engine.run
         )
         assert stacks == []
-    assert [code.co_name for code in entered if code.co_filename.startswith("<rushlight")] == [
-        "apply"
-    ]
+    printed = [code.co_name for code in entered if code.co_filename.startswith("<rushlight")]
+    assert printed == ["grad", "apply"]  # the first asks tensors and modes for another function
 
 
 def test_a_backward_enters_the_engine_once(traced):

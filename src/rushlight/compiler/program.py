@@ -15,7 +15,7 @@ from rushlight.autograd.graph import Node, Output, freed, node_and_output, stale
 from rushlight.autograd.state import thread, unreached
 from rushlight.autograd.views import edge_of
 from rushlight.compiler.capture.consumed import consumed, ended_at, kind_of, saving_nodes
-from rushlight.compiler.capture.guards import Apart, evaluate, sharing
+from rushlight.compiler.capture.guards import Apart, derivable, evaluate, sharing
 from rushlight.compiler.capture.recording import Segment
 from rushlight.compiler.capture.steps import Continuation, Decision, Step, Stop
 from rushlight.compiler.capture.templates import (
@@ -154,7 +154,8 @@ class Program:
         self.ended: dict[int, str | None] = {}  # of tensors, where their history is over
         result = template(recorder, result)
         recorder.close()
-        if any(v.tensor is not None and edge_of(v.tensor) is not v.edge for v in recorder.values):
+        known = [v for v in recorder.values if v.tensor is not None]
+        if any(not derivable(v.tensor) or edge_of(v.tensor) is not v.edge for v in known):
             raise Stop("a tensor from outside that gets another history by a write")
         self.results: list[Made] = []  # those with a history
         self.with_history(result)

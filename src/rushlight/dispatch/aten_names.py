@@ -349,7 +349,8 @@ def overload(name: str, named: dict) -> str:
         return BY_COUNT[name][not isinstance(values[1], int)]
     if name in BY_PARAMETER:
         given = named.get(BY_PARAMETER[name])
-        return BY_PARAMETER[name] if given not in (None, 0) else "default"
+        plain = given is None or name == "round" and given == 0
+        return "default" if plain else BY_PARAMETER[name]
     if name in ("div", "divide"):
         return "Tensor_mode" if named.get("rounding_mode") is not None else "Tensor"
     if name in ("conv1d", "conv2d", "conv3d"):

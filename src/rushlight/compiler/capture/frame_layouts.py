@@ -374,6 +374,8 @@ def alike(a: Any, b: Any) -> bool:
     """Whether layouts, or parts of them, make the same of their values."""
     if a is b or a.__class__ is not b.__class__:
         return a is b
+    if isinstance(a, Fixed):
+        return is_same(a.v, b.v)
     if isinstance(a, Layout):
         names = "frames", "cells", "shared", "grad", "grad_after"
         return a.modes.told == b.modes.told and all(
@@ -387,6 +389,17 @@ def alike(a: Any, b: Any) -> bool:
         return vars(a) == vars(b)
     if isinstance(a, types.FunctionType):
         return a.__code__ is b.__code__ and a.__globals__ is b.__globals__
+    return constant(a) and a == b
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether one of two objects from outside can stand for the other: it is the other, or a constant like it, or a function of the
+    same code that holds nothing."""
+    if a is b or a.__class__ is not b.__class__:
+        return a is b
+    if isinstance(a, types.FunctionType):
+        own = (f.__closure__ or f.__defaults__ or f.__kwdefaults__ for f in (a, b))
+        return alike(a, b) and not any(own)
     return constant(a) and a == b
 
 
