@@ -311,3 +311,25 @@ def a_text_that_is_generated():
                     yield (torch.tensor([ids]),)
 
     return m, calls
+
+
+@program
+def numbers_of_tensors_that_follow_from_a_position():
+    """How many parts there are, and whether numbers are drawn for them, depends on the position."""
+
+    def f(k):
+        x = torch.full((k, 4), 1.5)
+        last = torch.arange(k + 1).split(2)[-1]
+        return F.dropout(x[..., :], 0.5), last * 2, last.argmax()
+
+    return f, [(k,) for k in (6, 7, 0, 3, 4, 5, 8)]
+
+
+@program
+def numbers_that_change_written_by_indices():
+    def f(x, k):
+        x[torch.tensor([0, 2]), 1] = k
+        x[torch.tensor([1]), :2] = k * 0.5
+        return x
+
+    return f, [(R(3, 4) if k % 2 else R(3, 4).long(), k) for k in range(8)]

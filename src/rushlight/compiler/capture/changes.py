@@ -138,7 +138,9 @@ class Changes(Sizes):
             return
         key = self.concrete(key, "a value that was read from a tensor as an index")
         if isinstance(o, Tensor):
-            _, v = self.operands("setitem", (o, v))
+            given, (_, v) = v, self.operands("setitem", (o, v))
+            if v is not given and isinstance(v, Tensor):  # a number is of every dtype
+                v = v.to(o.dtype)
             key = self.index(key)
             self.contents_deep(key)
             self.contents_deep(v)

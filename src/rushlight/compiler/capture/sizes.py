@@ -68,7 +68,8 @@ class Sizes(Decisions):
         return True
 
     def repeated(self, f: Callable, args: tuple, kwargs: dict | None = None) -> Any:
-        """The result of a call, a tensor or several, that each run makes again."""
+        """The result of a call, a tensor or several with names, that each run makes again. `NONE` where each value of
+        the integers needs a program of its own."""
         kwargs = kwargs or {}
         drawn: list = []
         given = [*tensors_in((args, kwargs))]
@@ -77,6 +78,13 @@ class Sizes(Decisions):
         with self.recorder.paused(), before_each_draw(drawn.append):
             r = f(*mapped(plain, args), **mapped(plain, kwargs))
         parts = r if isinstance(r, (tuple, list)) else (r,)
+        empty = any(isinstance(t, Tensor) and not t.numel() for t in parts)
+        if is_own(f) and not drawn and (empty or r.__class__ in (tuple, list)):
+            self.fix_all(
+                args, kwargs
+            )  # others may be another number of tensors, and draw where an empty one does not
+            self.settle_all(args, kwargs)
+            return NONE
         made = all(isinstance(t, Tensor) and not t.requires_grad for t in parts)
         if not made or len({*map(id, drawn)}) > 1 or [c.n for c in counters] != counts:
             self.stop(f"{getattr(f, '__name__', f)}, by an integer that changes")
@@ -98,7 +106,7 @@ class Sizes(Decisions):
                 self.early.add(name)
             like = others[k] if k < len(others) else None
             self.take(t, name, like, given, leaves_of((args, kwargs)))
-        return self.new(r) if r.__class__ is list else r
+        return r
 
     def with_others(self, f: Callable, args: tuple, kwargs: dict) -> Any:
         """The result for other integers; None where it raises."""
@@ -284,8 +292,7 @@ class Sizes(Decisions):
         in_place = (
             name.endswith("_") and not name.endswith("__") or name in ("setitem", "__setitem__")
         )
-        own = hasattr(f, "op") or f.__module__.startswith("rushlight.ops.")
-        if own and not in_place and kwargs.get("out") is None and self.repeats(args, kwargs):
+        if is_own(f) and not in_place and kwargs.get("out") is None and self.repeats(args, kwargs):
             return self.repeated(f, args, kwargs)
         self.fix_all(args, kwargs)
         return NONE
@@ -325,6 +332,11 @@ def before_each_draw(f: Callable) -> Iterator[None]:
         yield
     finally:
         before_draw.remove(f)
+
+
+def is_own(f: Any) -> bool:
+    """Whether a function is an operator, not one of `operator` or Python."""
+    return hasattr(f, "op") or getattr(f, "__module__", "").startswith("rushlight.ops.")
 
 
 def no_draw(generator: Any) -> None:
