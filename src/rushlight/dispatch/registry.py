@@ -82,7 +82,7 @@ _TYPES: dict[str, Any] = {
 _TYPES |= {f"{word} | None": kind | None for word, kind in _TYPES.items()}
 _TYPES["None"] = None
 
-_building = threading.RLock()
+building = threading.RLock()
 _unfinished: set[Op] = set()  # operators whose functions are being printed
 OPS: dict[str, Op] = {}
 ALIASES: dict[str, Op] = {}  # further public paths of operators
@@ -499,7 +499,7 @@ class Op:
             with paused():
                 from rushlight.dispatch import specialise
 
-            with _building:  # one thread prints; it may come here again from within
+            with building:  # one thread prints; it may come here again from within
                 if not self.built and self not in _unfinished:
                     _unfinished.add(self)
                     try:
@@ -515,7 +515,7 @@ class Op:
         from rushlight.dispatch import specialise
 
         self.build()
-        with _building:
+        with building:
             return specialise.inplace_function(self) if self.has_inplace or self.write else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -51,7 +51,7 @@ from rushlight.dispatch import (
 from rushlight.dispatch.nodes import layout_of_saved, node_class, number_class
 from rushlight.dispatch.overrides import NOTHING, UNASKED, Watching
 from rushlight.dispatch.record import OpNode, OutputInfo, SavedResult, record
-from rushlight.dispatch.registry import OPS, types_of
+from rushlight.dispatch.registry import OPS, building, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -387,10 +387,11 @@ def slow(op: Op, in_place: bool = False) -> Callable:
 
     def first(*values: Any) -> Any:
         """Prints it: most operators are only called as their public function is printed for."""
-        if op.scope[own] is first:
-            source = keys.key_source(op, in_place)
-            kind = f" by key{' in place' if in_place else ''}"
-            op.scope[own] = evaluate(op, source, "by_key", kind, names)
+        with building:  # another thread may be here, too
+            if op.scope[own] is first:
+                source = keys.key_source(op, in_place)
+                kind = f" by key{' in place' if in_place else ''}"
+                op.scope[own] = evaluate(op, source, "by_key", kind, names)
         return op.scope[own](*values)
 
     return first
