@@ -156,6 +156,25 @@ def test_losses_in_words_and_numbers(reduction):
     assert torch.equal(losses[2], numbered)
 
 
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: torch.nn.functional.mse_loss(x, x, reduction="batchmean"), ValueError),
+        (lambda x: torch.nn.functional.grid_sample(x, x, "linear"), ValueError),
+        (lambda x: torch.nn.functional.interpolate(x, 2, align_corners=True), ValueError),
+        (lambda x: torch.nn.functional.max_pool2d(x, 3, padding=2), RuntimeError),
+        (lambda x: torch.tensordot(x, x, dims=9), RuntimeError),
+    ],
+)
+def test_what_a_function_refuses_is_refused(call, error):
+    x = torch.ones(1, 2, 4, 4)
+    with pytest.raises(error) as eager:
+        call(x)
+    with pytest.raises(error) as exported:
+        torch.export.export(Function(call), (x,))
+    assert str(exported.value).startswith(str(eager.value))
+
+
 def test_constant_table_is_read_at_indices_that_are_inputs():
     table = torch.randn(5, 2)
 

@@ -60,6 +60,17 @@ def test_file_objects_and_sizes_that_do_not_fit():
         module(torch.ones(2, 2))
 
 
+def test_extra_files():
+    file = changed(lambda content: None)
+    with zipfile.ZipFile(file, "a") as archive:
+        folder = archive.namelist()[0].partition("/")[0]
+        archive.writestr(f"{folder}/extra/notes.txt", "seen")
+    file.seek(0)
+    extra = {"notes.txt": "", "others.txt": ""}
+    torch.export.load(file, extra_files=extra)
+    assert extra == {"notes.txt": "seen", "others.txt": ""}
+
+
 def test_program_is_written_and_read_again():
     program, file = torch.export.load(FILE), io.BytesIO()
     x, y = torch.randn(3, 2), torch.rand(5, 2)

@@ -411,17 +411,16 @@ def resampled(name: str) -> Callable:
     """`aten.upsample_bilinear2d` and its like: to a size or by factors, which may stand one by one."""
 
     def call(input: Tensor, output_size: Any, *given: Any, scale_factors: Any = None, **one: Any) -> Tensor:  # fmt: skip
-        align_corners = False
-        if "nearest" not in name:
-            align_corners, *given = given  # type: ignore[assignment]
-        if len(given) == 1 and not isinstance(given[0], float):
-            scale_factors = given[0]
-        elif given or one:
-            factors = (*given, *one.values(), None)[: input.dim() - 2]
-            scale_factors = None if None in factors else factors
+        smooth = "nearest" not in name
+        align_corners, more = (given[0], given[1:]) if smooth else (False, given)
+        if len(more) == 1 and not isinstance(more[0], float):
+            scale_factors = more[0]
+        elif more or one:
+            each = (*more, *one.values(), None)[: input.dim() - 2]
+            scale_factors = None if None in each else each
         factors = None if scale_factors is None else tuple(scale_factors)
         if output_size is None:
-            sizes = zip(input.shape[2:], factors, strict=True)  # type: ignore[arg-type]
+            sizes = zip(input.shape[2:], factors or (), strict=True)
             output_size = [int(n * f) for n, f in sizes]
         return loaded(f"internal.{name}").function(
             input, tuple(output_size), align_corners, factors

@@ -81,7 +81,7 @@ def _put_on() -> None:
             property.__init__(held, *asking, held.__doc__)
     for name in OWN:
         _let_ask(vars(Tensor)[name])
-    Tensor.__getattribute__ = _read  # type: ignore[method-assign, assignment]
+    Tensor.__getattribute__ = _read  # type: ignore[method-assign, assignment]  # until it is taken off
 
 
 def _take_off() -> None:
@@ -112,7 +112,7 @@ def _let_ask(method: FunctionType) -> None:
         return _asking(args, kwargs)
 
     called.__kwdefaults__ = {"_asking": asking}
-    _copy_code(called, method)  # type: ignore[arg-type]
+    _copy_code(called, method)  # type: ignore[arg-type]  # a function with a keyword more
 
 
 def _asks(depth: int = 2) -> bool:

@@ -23,8 +23,8 @@ from rushlight.distributed.collectives import (  # noqa: F401 - libraries import
     _coalescing_manager,
     _CoalescingManager,
 )
-from rushlight.distributed.constants import *  # noqa: F403
-from rushlight.distributed.constants import default_pg_timeout
+from rushlight.distributed.constants import default_pg_nccl_timeout as default_pg_nccl_timeout
+from rushlight.distributed.constants import default_pg_timeout as default_pg_timeout
 from rushlight.distributed.debug import *  # noqa: F403
 from rushlight.distributed.debug import _create_process_group_wrapper  # noqa: F401
 from rushlight.distributed.gloo import ProcessGroupGloo

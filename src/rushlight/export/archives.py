@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import json
 import re
 from operator import getitem
@@ -69,8 +70,14 @@ def is_archive(archive: ArchiveReader) -> bool:
     return "archive_format" in archive and archive.read("archive_format") == b"pt2"
 
 
-def read(archive: ArchiveReader) -> ExportedProgram:
-    """The program of an archive. RuntimeError for what Rushlight has no operator or no value for."""
+def read(archive: ArchiveReader, extra_files: dict[str, Any] | None = None) -> ExportedProgram:
+    """The program of an archive. RuntimeError for what Rushlight has no operator or no value for.
+
+    The texts that were saved under the names in `extra_files` are put there.
+    """
+    for key in extra_files or ():
+        if f"extra/{key}" in archive:
+            extra_files[key] = archive.read(f"extra/{key}").decode()  # type: ignore[index]  # it has a key
     if not native_byte_order(archive):
         raise RuntimeError("this exported program has the numbers of another byte order")
     names = [n for n in archive.names() if re.fullmatch(r"models/[^/]+\.json", n)]
@@ -198,11 +205,11 @@ def _output(kind: str, spec: dict) -> OutputSpec:
 
 
 def _tree(text: str) -> Any:
-    """The structure of arguments or results, with None for leaves."""
+    """The structure of arguments or results, with a number for each leaf."""
     version, spec = json.loads(text)
     if version != 1:
         raise RuntimeError(f"a structure of arguments of version {version}")
-    count = iter(range(1 << 30))
+    count = itertools.count()
 
     def made(spec: dict) -> Any:
         kind, parts = spec["type"], spec["children_spec"]

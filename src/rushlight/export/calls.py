@@ -134,6 +134,14 @@ def call_of(func: Any, name: str, args: tuple, kwargs: dict, result: Any = None)
     return target_of(func, name, args, kwargs), args, kwargs
 
 
+def without_defaults(values: list, defaults: list) -> list:
+    """Arguments without the last ones that have their defaults."""
+    n = len(values)
+    while n and (values[n - 1] is (d := defaults[n - 1]) or d is not None and values[n - 1] == d):
+        n -= 1
+    return values[:n]
+
+
 def target_of(func: Any, name: str, args: tuple = (), kwargs: dict | None = None) -> Any:
     """`torch.ops.aten.<name>.<overload>`, or `func` where no operator has the name."""
     kwargs = kwargs or {}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.export.calls import without_defaults
 from rushlight.export.errors import refuse
 from rushlight.export.losses import body_of_loss
 from rushlight.ops.nn.resample import wanted
@@ -49,11 +50,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
         dims = [-2, -1] if dim is None else _each(dim, 1)
         return _aten("linalg_matrix_norm", "str_ord")(input, p, dims, keepdim, **options)
     args = [2 if p in (None, "fro") else p, dim if dim is None else _each(dim, 1), keepdim]
-    for v in (False, None, 2):
-        if args[-1] is not v and args[-1] != v or args[-1].__class__ is not v.__class__:
-            break
-        args.pop()
-    return _aten("linalg_vector_norm")(input, *args, **options)
+    return _aten("linalg_vector_norm")(input, *without_defaults(args, [2, None, False]), **options)
 
 
 def max_pool(n: int) -> Callable:
@@ -65,9 +62,7 @@ def max_pool(n: int) -> Callable:
     ) -> Any:  # fmt: skip
         kernel = _each(kernel_size, n)
         given = [[] if stride is None else _each(stride, n), _each(padding, n), _each(dilation, n)]
-        args, defaults = [*given, ceil_mode], [[], [0] * n, [1] * n, False]
-        while args and args[-1] == defaults[len(args) - 1]:
-            args.pop()
+        args = without_defaults([*given, ceil_mode], [[], [0] * n, [1] * n, False])
         return _aten(f"max_pool{n}d" + "_with_indices" * return_indices)(input, kernel, *args)
 
     return body
@@ -123,18 +118,18 @@ def interpolate(
     sizes, factors = wanted(tuple(input.shape)[2:], size, scale_factor)
     if recompute_scale_factor or mode == "area":
         if sizes is None:
-            pairs = zip(input.shape[2:], factors, strict=True)  # type: ignore[arg-type]
+            pairs = zip(input.shape[2:], factors or (), strict=True)
             sizes = tuple(int(have * f) for have, f in pairs)
         factors = None
     if mode == "area":
-        return _aten(f"adaptive_avg_pool{n}d")(input, [*sizes])  # type: ignore[misc]
+        return _aten(f"adaptive_avg_pool{n}d")(input, [*(sizes or ())])
     wide = None if sizes is None or factors is not None else [*sizes]
-    factors = None if factors is None else [*factors]
+    by = None if factors is None else [*factors]
     if "nearest" in mode:
         name = f"upsample_nearest{n}d" if mode == "nearest" else f"_upsample_nearest_exact{n}d"
-        return _aten(name, "vec")(input, wide, factors)
+        return _aten(name, "vec")(input, wide, by)
     name = f"_upsample_{mode}{n}d_aa" if antialias else f"upsample_{mode}{n}d"
-    return _aten(name, "vec")(input, wide, bool(align_corners), factors)
+    return _aten(name, "vec")(input, wide, bool(align_corners), by)
 
 
 def embedding_bag(

@@ -9,6 +9,7 @@ from typing import Any
 import rushlight
 from rushlight.dispatch.aten_losses import LOSSES
 from rushlight.dispatch.aten_names import overload
+from rushlight.export.calls import without_defaults
 from rushlight.nn._reduction import get_enum, legacy_get_enum
 
 _OPERATORS = {loss.function: operator for operator, loss in LOSSES.items()}  # the last of several
@@ -29,7 +30,7 @@ def body_of_loss(func: Any, name: str) -> Callable | None:
         by_element = LOSSES[_OPERATORS[name]].same_shape and named.get("weight") is not None
         if by_element or named.get("beta", 1) == 0:  # not the operator
             return op.declared(*args, **kwargs)
-        per_row = named["reduction"] == "batchmean"
+        per_row = name == "kl_div" and named["reduction"] == "batchmean"
         found = _call(_OPERATORS[name], signature, named, 2 if per_row else _number(named))
         return found / named["input"].shape[0] if per_row and named["input"].dim() else found
 
@@ -53,8 +54,8 @@ def _call(operator: str, signature: inspect.Signature, named: dict[str, Any], nu
     names = loss.parameters.split()
     values = [number if p == "reduction" else named[p] for p in names]
     defaults = [1 if p == "reduction" else signature.parameters[p].default for p in names]
-    while values and not loss.complete and values[-1] == defaults[len(values) - 1]:
-        values.pop()
+    if not loss.complete:
+        values = without_defaults(values, defaults)
     values = [float(v) if p in _FLOATS else v for p, v in zip(names, values, strict=False)]
     options = {"log_target": True} if named.get("log_target") else {}
     chosen = overload(operator, dict(enumerate((*tensors, *values))))

@@ -32,7 +32,7 @@ from rushlight.export.calls import (
     without_write,
 )
 from rushlight.export.errors import refuse, user_line
-from rushlight.export.functions import body_of
+from rushlight.export.functions import IN_PYTHON, body_of
 from rushlight.fx.graph import Graph
 from rushlight.fx.names import type_name
 from rushlight.fx.node import Node
@@ -193,6 +193,9 @@ class Recorder(TorchFunctionMode):
         given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Traced)]
         self._check(name, given, args[1:])
         if overload is None and (body := body_of(func, name)) is not None:
+            if name not in IN_PYTHON and name not in RANDOM:
+                plain_args, plain_kwargs = self.plain((args, kwargs))
+                func(*plain_args, **plain_kwargs)  # it says what is wrong with its arguments
             with self:
                 return body(*args, **kwargs)
         if name == "__getitem__":

@@ -108,7 +108,7 @@ def load(
 
     `expected_opset_version` is accepted and has no effect.
     """
-    if (program := _of_pytorch(f)) is not None:
+    if (program := _of_pytorch(f, extra_files)) is not None:
         return program
     content = rushlight.load(f, weights_only=True)
     if not isinstance(content, dict) or not isinstance(content.get("program"), str):
@@ -145,7 +145,7 @@ def load(
     return found
 
 
-def _of_pytorch(f: Any) -> ExportedProgram | None:
+def _of_pytorch(f: Any, extra_files: dict[str, Any] | None) -> ExportedProgram | None:
     """The program of an archive of PyTorch's; None for other files."""
     from rushlight.export import archives
 
@@ -158,7 +158,7 @@ def _of_pytorch(f: Any) -> ExportedProgram | None:
         if not zipfile.is_zipfile(file):
             return None
         archive = ArchiveReader(file)
-        return archives.read(archive) if archives.is_archive(archive) else None
+        return archives.read(archive, extra_files) if archives.is_archive(archive) else None
 
 
 def _written(module: GraphModule) -> dict[str, Any]:

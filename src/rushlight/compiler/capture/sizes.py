@@ -80,9 +80,8 @@ class Sizes(Decisions):
         parts = r if isinstance(r, (tuple, list)) else (r,)
         empty = any(isinstance(t, Tensor) and not t.numel() for t in parts)
         if is_own(f) and not drawn and (empty or r.__class__ in (tuple, list)):
-            self.fix_all(
-                args, kwargs
-            )  # others may be another number of tensors, and draw where an empty one does not
+            # for another integer there may be more tensors, or numbers drawn for what is empty now
+            self.fix_all(args, kwargs)
             self.settle_all(args, kwargs)
             return NONE
         made = all(isinstance(t, Tensor) and not t.requires_grad for t in parts)

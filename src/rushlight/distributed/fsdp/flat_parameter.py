@@ -48,7 +48,7 @@ class FlatParameter(ShardedParameter):
                 "Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`"
             )
         self.module, self.use_orig_params = module, use_orig_params
-        self.row: Tensor | None = None  # the whole row in full precision, while it is shown
+        self.row: Any = None  # the whole row in full precision, a tensor while it is shown
         self.originals, rows, start = [], [], 0
         for parameter, name, places in found:
             self.originals.append(Original(name, places, tuple(parameter.shape), start))
@@ -130,7 +130,7 @@ class FlatParameter(ShardedParameter):
     def summon(self) -> list[Parameter]:
         """Let the modules have the parameters of `row` under their names."""
         self.module._parameters.pop(NAME, None)
-        made = [Parameter(p, self.sharded.requires_grad) for p in self.pieces(self.row)]  # type: ignore[arg-type]
+        made = [Parameter(p, self.sharded.requires_grad) for p in self.pieces(self.row)]
         for original, parameter in zip(self.originals, made):
             for module, name in original.places:
                 module.__dict__.pop(name, None)
@@ -141,7 +141,7 @@ class FlatParameter(ShardedParameter):
         """The end of `summon`; `writeback`: what was written to the whole parameters is kept."""
         if writeback:
             with rushlight.no_grad():
-                self.sharded.data.copy_(self.mine(self.row))  # type: ignore[arg-type]
+                self.sharded.data.copy_(self.mine(self.row))
         if not self.use_orig_params:
             for original in self.originals:
                 for module, name in original.places:
