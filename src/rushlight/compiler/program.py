@@ -172,7 +172,8 @@ class Program:
         takes_back = TakesBack(self, recorder)
         for k, step in enumerate(recorder.steps[: len(recorder.steps) - len(last)]):
             takes_back.before(k, step)
-            if changes(step):
+            whole = isinstance(step, Step) and step.kind == "writes"  # or nothing, where it raises
+            if changes(step) and not whole:
                 self.unchanged = min(self.unchanged, len(self.lines))
             if isinstance(step, Segment):
                 self.add_segment(step)
@@ -180,6 +181,8 @@ class Program:
                 takes_back.decide(step)
             else:
                 self.add_step(step)
+            if whole:
+                self.unchanged = min(self.unchanged, len(self.lines))
             takes_back.behind(k)
         self.handled = takes_back.lines, [*takes_back.saved.values()][::-1]
         if backward is not None:

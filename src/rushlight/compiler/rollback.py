@@ -1,4 +1,4 @@
-"""How a run of a program takes back what it did, where a decision was another one than in the capture."""
+"""How a run of a program takes back what it did, where a decision was another one than in the capture, or something raised."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.autograd.graph import version_of
-from rushlight.compiler.capture.decisions import MOST_BYTES
+from rushlight.compiler.capture.failures import MOST_BYTES, bytes_written, sharing
 from rushlight.compiler.capture.recording import Recorder, Segment
-from rushlight.compiler.capture.steps import Decision, Step, Stop
+from rushlight.compiler.capture.steps import TAKEN_BACK, Decision, Step, Stop
 from rushlight.core.tensor import Tensor
 from rushlight.rng.generator import Generator
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from rushlight.compiler.program import Program
 
 UNSEEN: Any = type("UNSEEN", (), {"__repr__": lambda self: "UNSEEN"})()  # a run that was taken back
-TAKEN_BACK = (
-    "reads",
-    "clock",
-    "draws",
-)  # kinds of steps that leave nothing, or a stream where it was
 
 
 class TakesBack:
@@ -38,15 +33,15 @@ class TakesBack:
         self.lines = 0  # of the program, up to which an exception is handled by the function as it is written
 
     def last_handled(self) -> int:
-        """The number of the last graph whose exceptions the function may handle, if all that is done until then can be taken
-        back."""
-        steps, found, size = self.recorder.steps, -1, 0
+        """The number of the last step whose exceptions the function as it is written raises or handles, if all that is done
+        until then can be taken back."""
+        steps, found = self.recorder.steps, -1
         for k, step in enumerate(steps):
-            if isinstance(step, Segment):
-                size += sum(v.array.nbytes for w in step.written for v in self.sharing(w))
-                found = k if step.handled and size <= MOST_BYTES else found
-            elif isinstance(step, Step) and step.kind not in TAKEN_BACK:
+            if isinstance(step, Step) and step.kind not in TAKEN_BACK:
                 break
+            if not isinstance(step, Decision) and step.handled:
+                size = bytes_written(self.recorder, steps[: k + 1])
+                found = k if size <= MOST_BYTES else found
         return found
 
     def behind(self, k: int) -> None:
@@ -68,22 +63,16 @@ class TakesBack:
             self.copy(id(step), memory_of_part, place)
         elif isinstance(step, Step) and step.kind == "draws":
             self.copy(id(step.source), stream_of, self.program.guards.name(step.source))
-        elif isinstance(step, Step) and step.kind not in ("reads", "clock"):
+        elif isinstance(step, Step) and step.kind not in TAKEN_BACK:
             done = self.recorder.steps[: self.last]
             step = [s for s in done if isinstance(s, Step) and s.kind not in TAKEN_BACK][-1]
             decision = self.recorder.steps[self.last]
             reason = f"{decision.reason}, behind a call of {step.f.__qualname__}"
             raise Stop(reason, step.sites)  # a split behind it leaves nothing to take back
 
-    def sharing(self, written: Any) -> list[Any]:
-        """All tensors from outside that may share the memory of one."""
-        counter = version_of(written.tensor)
-        values = self.recorder.values
-        return [v for v in values if v.tensor is not None and version_of(v.tensor) is counter]
-
     def copy_memory(self, written: Any) -> None:
         """Copy all tensors from outside that may share the memory of one."""
-        for v in self.sharing(written):
+        for v in sharing(self.recorder, written):
             self.bytes += 0 if v in self.saved else v.array.nbytes
             self.copy(v, memory_of, v.expression)
         if self.bytes > MOST_BYTES:

@@ -25,6 +25,7 @@ import numpy as np
 import rushlight
 from rushlight._higher_order_ops.control_flow import truth_of
 from rushlight.compiler.capture.consumed import consumed, kind_of
+from rushlight.compiler.capture.failures import MOST_BYTES, bytes_written
 from rushlight.compiler.capture.guards import constant
 from rushlight.compiler.capture.interpreter import Frame, sites
 from rushlight.compiler.capture.iteration import Iteration
@@ -43,7 +44,6 @@ from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
 from rushlight.utils._pytree import tree_leaves
 
-MOST_BYTES = 4 << 20  # of tensors that are copied before they are written
 HALVES = (rushlight.float16, rushlight.bfloat16)
 ARITHMETIC = frozenset(
     "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
@@ -190,10 +190,13 @@ class Decisions(Iteration):
             raise
         if may_raise(f, args) and not self.is_early(args):
             handled = self.is_handled()
-            if not any(s.kind == "calls" for s in self.recorder.waiting_steps()):
-                if handled or self.recorder.bytes_written() <= MOST_BYTES:
-                    self.decide_raised("", f, args, kwargs, kind)
-            elif handled:
+            called = any(s.kind == "calls" for s in self.recorder.waiting_steps())
+            steps = [*self.recorder.steps, self.recorder.segment]
+            if not called and (handled or bytes_written(self.recorder, steps) <= MOST_BYTES):
+                self.decide_raised("", f, args, kwargs, kind)
+            elif not called or not handled:
+                self.recorder.close() if self.recorder.changes else None
+            else:
                 reason = f"{getattr(f, '__name__', f)}, which may raise, of a value that was read from a tensor"
                 return self.as_written(self.frames[-1], reason, f, args, kwargs)
         if self.reason is not None:

@@ -22,6 +22,7 @@ from rushlight._backends.math_bits import Marked
 from rushlight._codegen.native_entry import in_python
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.views import edge_of
+from rushlight.compiler.capture.failures import before_operator
 from rushlight.compiler.capture.guards import constant, derivable, describes, span
 from rushlight.compiler.capture.steps import Decision, Step
 from rushlight.compiler.capture.templates import containers_in, takes_tensors, template
@@ -88,7 +89,8 @@ class Segment:
         ] = {}  # values from elsewhere whose arrays it writes to, and how often
         self.drawn: dict[int, Generator] = {}  # the generators that it draws from
         self.outputs: list[Value] = []
-        self.handled = False  # whether the function may handle what one of its operators raises
+        self.handled = False  # whether a run is taken back where one of its operators raises
+        self.fails = False  # whether it is for what was done before, see Note [Failures]
 
     def node_of(self, v: Value) -> Node:
         """The node of a value in this graph: a placeholder where it comes from elsewhere."""
@@ -149,6 +151,7 @@ class Recorder(TorchDispatchMode):
         ] = {}  # the integers that views of a memory depend on, by the id of its version counter
         self.reads: list[str] = []  # the lines with which a run begins
         self.first: dict[str, str] = {}  # the variables of expressions that they read
+        self.drawn: dict[int, Generator] = {}  # that the operator which is carried out draws from
         self.on = self.entered = False  # whether it records, and whether the mode is on
         self.backward = False  # whether there was a backward pass
         self.entries = in_python()  # what runs once needs no native entries
@@ -166,7 +169,7 @@ class Recorder(TorchDispatchMode):
         before_draw.append(self.draws)
 
     def draws(self, generator: Generator) -> None:
-        self.segment.drawn[id(generator)] = generator
+        self.drawn[id(generator)] = generator
 
     def off(self) -> None:
         """Record no more; the mode may be in the middle of a call, so that it is left later (`leave`)."""
@@ -264,6 +267,8 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         given = [*{id(t): t for t in tensors_in((*args, *kwargs.values()))}.values()]
         counts = [None if t._counter is INFERENCE else version_of(t).n for t in given]
+        if self.on:
+            before_operator(self, func, args)
         result = func(*args, **kwargs)
         if self.on:
             written = [
@@ -306,6 +311,9 @@ class Recorder(TorchDispatchMode):
                 why = "has a function for autograd" if own._above else why
                 self.capture.stop(f"{func}, which {why},")
                 return
+        if written and self.segment.fails:
+            self.end_graph()
+        self.segment.drawn, self.drawn = self.segment.drawn | self.drawn, {}
         try:
             node = self.segment.graph.create_node(
                 "call_function", func, self.argument(args), self.argument(kwargs)
@@ -407,10 +415,8 @@ class Recorder(TorchDispatchMode):
                 self.cleared.append(step)
                 self.steps.append(step)
             return
-        if kind == "decides" and self.cleared:
-            self.steps = [s for s in self.steps if all(s is not c for c in self.cleared)]
-            self.changes[:0] = self.cleared
-            self.cleared = []
+        if kind == "decides":
+            self.wait_for_cleared()
         if early:
             self.steps.insert(self.early, step)
             self.early += 1
@@ -423,6 +429,11 @@ class Recorder(TorchDispatchMode):
         elif kind != "decides" and any(map(takes_tensors, step.args)):
             self.end_graph()
         self.steps.append(step)
+
+    def wait_for_cleared(self) -> None:
+        """Let what lets go of gradients wait as other changes do."""
+        self.steps = [s for s in self.steps if all(s is not c for c in self.cleared)]
+        self.changes, self.cleared = [*self.cleared, *self.changes], []
 
     def reads_gradients(self) -> bool:
         """Whether runs find an array as the gradient of a tensor."""
@@ -507,11 +518,6 @@ class Recorder(TorchDispatchMode):
     def waiting_steps(self) -> list[Step]:
         """All steps, with the changes that wait."""
         return [*[s for s in self.steps if isinstance(s, Step)], *self.changes]
-
-    def bytes_written(self) -> int:
-        """How many bytes the tensors from outside have that were written to."""
-        segments = [*[s for s in self.steps if isinstance(s, Segment)], self.segment]
-        return sum(v.array.nbytes for v in {v for s in segments for v in s.written})
 
     def runs_on(self, *inputs: Tensor) -> str | None:
         """Why a backward pass, to these inputs or to all leaves, may do more than a program can: it runs into the history of a

@@ -24,6 +24,7 @@ import numpy as np
 from rushlight.autograd.graph import version_of
 from rushlight.autograd.state import thread
 from rushlight.compiler.capture.decisions import ARITHMETIC, Decisions, shape_of
+from rushlight.compiler.capture.failures import before_failure
 from rushlight.compiler.capture.guards import constant
 from rushlight.compiler.capture.reads import state
 from rushlight.compiler.capture.steps import RuntimeInt, Step, Stop, plain
@@ -140,6 +141,8 @@ class Sizes(Decisions):
             return None
         if not early or self.recorder.segment.written:
             self.recorder.end_graph()
+        if not early:
+            before_failure(self.recorder, step)
         self.recorder.cut(step, early)
         step.result = f"n{self.variables}"
         self.variables += 1

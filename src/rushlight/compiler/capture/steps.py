@@ -7,6 +7,8 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+TAKEN_BACK = ("reads", "clock", "draws", "writes")  # kinds of steps that a run can take back
+
 
 class Unsupported(RuntimeError):
     """What `fullgraph=True` raises where a function does not become one program."""
@@ -66,6 +68,7 @@ class Step:
     ) -> None:
         self.f, self.args, self.kwargs, self.kind, self.source = f, args, kwargs, kind, source
         self.result: str | None = None
+        self.handled = False  # whether a run that raises here is taken back
         self.sites: Sequence = ()  # the calls that it is done in, see Note [Splits]
 
     def describe(self, template: Callable[[Any], Any]) -> None:

@@ -1,0 +1,146 @@
+"""Compiled functions that raise in the middle: what they did before is as where they run as they are written."""
+
+import math
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.compiler.compiled import Compiled
+
+
+class State:
+    """What functions change: objects of Python, a small and a large tensor, a table that they look into."""
+
+    def __init__(self):
+        self.log, self.counts, self.last = [], {"n": 0}, None
+        self.small, self.large = torch.zeros(4), torch.zeros(1 << 21)
+        self.table = torch.arange(12.0).reshape(3, 4)
+
+    def seen(self):
+        values = [v.tolist() if isinstance(v, torch.Tensor) else v for v in self.log]
+        last = self.last.tolist() if isinstance(self.last, torch.Tensor) else self.last
+        stream = torch.get_rng_state().numpy().tobytes()
+        return values, {**self.counts}, last, self.small.tolist(), self.large[:2].tolist(), stream
+
+
+def a_list_before_an_index(s, x, i):
+    s.log.append(1)
+    return x + s.table[i.view(1)].sum(0)
+
+
+def a_write_before_an_index(s, x, i):
+    s.small.add_(1)
+    y = s.table[i.view(1)].sum(0)
+    s.small.mul_(2)
+    return x + y
+
+
+def a_list_and_writes_around_an_index(s, x, i):
+    s.log.append(x * 2)
+    s.small.add_(1)
+    y = s.table[i.view(1)].sum(0) * 3
+    s.log.append(y)
+    s.small.mul_(2)
+    return x + y
+
+
+def a_write_behind_an_index(s, x, i):
+    s.counts["n"] += 1
+    y = s.table[i.view(1)].sum(0)
+    s.small.add_(y)
+    return x + y
+
+
+def a_large_write(s, x, i):
+    s.log.append(1)
+    s.large.add_(1)
+    s.last = x * i
+    y = s.table.index_select(0, i[None])
+    s.log.append(2)
+    s.large.mul_(2)
+    return x + y
+
+
+def random_numbers(s, x, i):
+    y = torch.nn.functional.dropout(x, 0.5)
+    s.last = y.sum()
+    y = y + s.table[i.view(1)].sum(0)
+    return y * torch.rand(4)
+
+
+def a_loss(s, x, i):
+    s.counts["n"] += 1
+    mean, var = s.small, s.table[0]
+    x = torch.nn.functional.batch_norm(torch.stack([x, -x]), mean, var, training=True)
+    s.counts["m"] = s.counts["n"]
+    return torch.nn.functional.cross_entropy(x[:, :3], torch.stack([i, i]))
+
+
+def a_number(s, x, i):
+    s.log.append(1)
+    s.small.add_(1)
+    s.log.append(math.log(2.5 - i.item()))
+    s.small.mul_(2)
+    return x
+
+
+def a_number_behind_a_large_write(s, x, i):
+    s.log.append(1)
+    s.large.add_(1)
+    s.log.append(math.log(2.5 - i.item()))
+    return x
+
+
+def a_division(s, x, i):
+    s.small.add_(1)
+    s.log.append(0)
+    return torch.tensor(7) // (i - 5)
+
+
+def a_draw_that_is_refused(s, x, i):
+    s.log.append(0)
+    s.small.add_(1)
+    return torch.multinomial(x * (3 - i), 2)
+
+
+def a_place(s, x, i, k):
+    s.small.view(2, 2).T[0].add_(1)
+    s.log.append(k)
+    y = (s.small + 1).select(0, k)
+    s.log.append(y)
+    return y
+
+
+def a_place_that_is_written(s, x, i, k):
+    s.counts["n"] += 1
+    s.small[k % 2] = x[0]
+    s.log.append(k)
+    s.table[k] = x
+    return s.table.sum()
+
+
+@pytest.mark.parametrize(
+    "f", [v for n, v in [*globals().items()] if n.startswith("a_")] + [random_numbers]
+)
+def test_what_was_done_before_an_exception(f):
+    placed = f.__code__.co_argcount == 4
+    found = []
+    for wrap in (lambda g: g, Compiled):
+        torch.manual_seed(0)
+        s, seen = State(), []
+        g = wrap(f)
+        for k in (0, 1, 2, 2, 5, 1, 5, 0):
+            try:
+                r = g(s, torch.ones(4), torch.tensor(k), *[k] * placed).tolist()
+            except (IndexError, ValueError, RuntimeError) as e:
+                r = type(e), str(e)
+            seen.append((r, *s.seen()))
+        found.append(seen)
+    assert [len(r[0]) for r in found[0] if isinstance(r[0], tuple)] == [2, 2]
+    for wanted, got in zip(*found, strict=True):
+        for a, b in zip(wanted, got, strict=True):
+            np.testing.assert_equal(b, a) if not isinstance(
+                a, float
+            ) else np.testing.assert_allclose(b, a, rtol=1e-6)
+    assert g.programs
