@@ -413,11 +413,21 @@ def walks(t, note):
     net.apply(lambda m: note("apply", m))
 
 
+def initial_values_of_convolutions(t, note):
+    for layer in (t.nn.Conv1d, t.nn.Conv3d, t.nn.ConvTranspose2d):
+        net = layer(0, 5, 1)
+        note(net.bias, t.rand(2))
+    net = t.nn.Conv2d(4, 6, 3).to(memory_format=t.channels_last)
+    net.reset_parameters()
+    note(net.weight, net.weight.stride(), net.bias, t.rand(2))
+    note.error(lambda: t.nn.Bilinear(0, 2, 3))
+
+
 SCENARIOS = [
     forward_hooks, forward_hooks_with_kwargs, always_called, backward_hooks,
     backward_hooks_without_input_gradient, backward_hooks_of_several, older_backward_hooks,
     global_hooks, registration_hooks, state_hooks, extra_state, loading, lazy, uninitialized,
-    buffers, walks,
+    buffers, walks, initial_values_of_convolutions,
 ]  # fmt: skip
 
 

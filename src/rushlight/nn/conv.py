@@ -110,12 +110,17 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Reinitialize weight and bias, uniform within 1 / sqrt(fan_in)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        drawn = self.weight
+        if not drawn.is_contiguous():  # numbers are drawn in the order of indices, as for others
+            drawn = rushlight.empty_like(drawn, memory_format=rushlight.contiguous_format)
+        init.kaiming_uniform_(drawn, a=math.sqrt(5))
+        if drawn is not self.weight:
+            with rushlight.no_grad():
+                self.weight.copy_(drawn)
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            if fan_in != 0:
-                bound = 1 / math.sqrt(fan_in)
-                init.uniform_(self.bias, -bound, bound)
+            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
         n = len(self.kernel_size)
