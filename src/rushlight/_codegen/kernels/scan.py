@@ -139,8 +139,25 @@ def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64],
 def running_log(x: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64):
     """out[o, i, j] = log(exp(x[o, 0, j]) + ... + exp(x[o, i, j])), one step after the other in float64."""
     if inner == 1:
-        for lo, hi in parallel(outer, rows_of(n * TOGETHER)):
-            for r in range(lo, hi):
+        groups = outer // LANES
+        for lo, hi in parallel(groups, rows_of(n * LANES * TOGETHER)):
+            tile = array(f64, STRETCH * LANES)  # column by column
+            for t in range(lo, hi):
+                p, q = x + t * LANES * n, out + t * LANES * n
+                sums = splat(f64(float("-inf")), LANES)
+                for first in range(0, n, STRETCH):
+                    count = min(n - first, STRETCH)
+                    for r in unroll(LANES):
+                        for i in range(count):
+                            tile[i * LANES + r] = f64(p[r * n + first + i])
+                    for i in range(count):
+                        sums = logaddexp(sums, load(tile + i * LANES, LANES))
+                        store(tile + i * LANES, sums)
+                    for r in unroll(LANES):
+                        for i in range(count):
+                            q[r * n + first + i] = T.loaded(tile[i * LANES + r])
+        for lo, hi in parallel(outer - groups * LANES, rows_of(n * TOGETHER)):
+            for r in range(groups * LANES + lo, groups * LANES + hi):
                 one = f64(float("-inf"))
                 for i in range(n):
                     one = logaddexp(one, f64(x[r * n + i]))
