@@ -84,6 +84,8 @@ def scaled(op: Any, target: int, dtype: torch.dtype) -> Sample | None:
                 apart = abs(math.log(max(sample.size, 1e-9) / target))
                 if apart < distance:
                     best, distance = sample, apart
+                if distance == 0:
+                    break
             if distance < math.log(1.5):
                 break
     finally:

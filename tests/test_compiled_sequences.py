@@ -35,6 +35,16 @@ def test_as_the_reference(dtype, n):
                 assert got.tobytes() == want.tobytes(), (name, start, end)
 
 
+@pytest.mark.parametrize("n", SIZES)
+def test_from_both_ends(n):
+    for start, end in BOUNDS:
+        for side in ("after", "before"):
+            got, want = guarded(np.empty(n), side), np.empty(n)
+            sequences.both_ends_into(got, start, end, (end - start) / n)
+            reference.both_ends_into(want, start, end, (end - start) / n)
+            assert got.tobytes() == want.tobytes(), (start, end)
+
+
 def test_any_number_of_threads():
     out = [np.empty(100_001, np.float32) for _ in range(2)]
     before = torch.get_num_threads()

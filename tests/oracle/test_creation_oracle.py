@@ -185,6 +185,15 @@ def test_linspace(start, end, n, name):
     agree(lambda m: m.linspace(start, end, n, dtype=name and getattr(m, name)))
 
 
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int64", "int32"])
+@pytest.mark.parametrize("base", [10, 2, 0.1, 7.5])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 101])
+def test_logspace(n, base, name):
+    bounds = [(-17, 0), (0.5, 3), (1.7, -2.5), (3, 3.9)]
+    for start, end in bounds:
+        agree(lambda m: m.logspace(start, end, n, base, dtype=getattr(m, name)))
+
+
 @often
 @given(plain, st.sampled_from([None, *NAMES]))
 def test_full(value, name):

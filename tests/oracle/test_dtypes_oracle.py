@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rushlight
 from rushlight.core import dtypes, modes, type_info
 from rushlight.core.device import device as our_device
 from rushlight.core.size import Size
@@ -67,6 +69,22 @@ def test_limits(name):
                     getattr(expected(theirs(name)), attribute),
                 )
                 assert (type(got), got) == (type(wanted), wanted), attribute
+
+
+BEYOND = [0.0, 1.5, -1.5, 127.7, 128, 255.9, 300, -1, -129, 32768, 70000, -40000, 2147483648, 4300000077, -4300000077,
+          9.3e18, float("inf"), float("nan")]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [1, 2, 18])
+@pytest.mark.parametrize("to", ["uint8", "int8", "int16", "int32", "int64", "bool", "complex64"])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int64", "int32"])
+def test_numbers_that_a_dtype_does_not_hold(name, to, n):
+    values = torch.tensor(BEYOND, dtype=torch.float64).to(theirs(name))
+    for first in range(0, len(BEYOND), n):
+        some = values[first : first + n]
+        raw = some.view(torch.int16).numpy() if name == "bfloat16" else some.numpy()
+        got = rushlight.from_numpy(raw.copy()).view(ours(name)).to(ours(to))
+        np.testing.assert_array_equal(got.numpy(), some.to(theirs(to)).numpy())
 
 
 NUMBERS = {"bool": True, "int": 2, "float": 1.5, "complex": 1j}

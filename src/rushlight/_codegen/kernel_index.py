@@ -13,7 +13,8 @@ FUNCTIONS = {
         "negative_half:inline: nextafter:inline: power:inline: power_whole:inline: quotient:inline: "
         "quotient_of_one:inline: rad2deg:inline: reciprocal:inline: remainder:inline: remainder_whole:inline: "
         "remaining:inline: replace_nonfinite:inline: right_shift:inline: round_down:inline: round_up:inline: "
-        "sign:inline: sinc:inline: square:inline: trunc_divide:inline: xlogy:inline: ",
+        "sign:inline: sinc:inline: square:inline: to_i16:inline: to_i8:inline: to_u8:inline: trunc_divide:inline: "
+        "xlogy:inline: ",
     "attention": "COLUMNS:constant:128 FEW:constant:3 KEYS:constant:256 QUERIES:constant:48 ROWS:constant:96 "
         "SIDE:constant:4 SMALL:constant:262144 WIDEST:constant:128 "
         "attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64 "
@@ -447,7 +448,8 @@ FUNCTIONS = {
     "selection": "HEAPED:constant:64 PARTS:constant:128 SHORT:constant:16 before:inline: bring_to_place:routine: "
         "cut:inline: depth:inline: exchange:inline: from_heap:inline: insert_each:inline: make_heap:inline: "
         "partition:routine: sink:routine: sort_unstably:routine: ",
-    "sequences": "GRAIN:constant:16384 counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64 rounded:inline: "
+    "sequences": "GRAIN:constant:16384 both_ends:kernel:out=Ptr[f64],n=i64,start=f64,end=f64,step=f64 "
+        "counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64 rounded:inline: "
         "spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64 ",
     "shape_inference": "COLUMNS:constant:2 PARTS:constant:3 ROWS:constant:1 SHORT:constant:131072 TILE:constant:64 "
         "along_axis:inline: among_few:kernel:MOST,a=Header,tests=Header,plan=Ptr[i64] apart:inline: "

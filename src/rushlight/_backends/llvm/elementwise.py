@@ -381,6 +381,8 @@ def power(a: Any, b: Any) -> Any:
 _WIDE = {
     "multiply": Pointwise(mul, 1, 1, CHEAP),
     "divide": Pointwise(truediv, 1, 1, CHEAP),
+    "floor_divide": Pointwise(arithmetic.floor_divide, 1, 1, vectors=LANES),
+    "trunc_divide": Pointwise(arithmetic.trunc_divide, 1, 1, CHEAP),
 }
 
 
@@ -428,13 +430,15 @@ def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     return numpy_elementwise.nan_to_num(a, nan, posinf, neginf)
 
 
-# From these; to the narrower integers is NumPy's: what a number becomes that they do not hold, LLVM
-# leaves open.
+# LLVM leaves open what a floating number becomes that an integer does not hold; the instructions give the
+# smallest number, of which the narrower integers keep the lowest bits.
 SOURCES = (f32, f64, f16, bf16, i64, i32, i16, i8, u8, b1)
 _casts = {
     t.np: Pointwise(f32 if t in (f16, bf16) else t, 1, 0, CHEAP, output=t, types=SOURCES)
     for t in (f16, bf16, f32, f64, i64, i32, b1)
 }
+for narrow, function in ((i8, arithmetic.to_i8), (i16, arithmetic.to_i16), (u8, arithmetic.to_u8)):
+    _casts[narrow.np] = Pointwise(function, 1, 0, CHEAP, output=narrow, types=SOURCES)
 _quick_casts = {to: ufuncs.entries() for to, ufuncs in _casts.items()}
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._codegen.kernels import sequences as kernels
-from rushlight.core.dtype_sets import FLOATING, REDUCED
+from rushlight.core.dtype_sets import F64, FLOATING, REDUCED
 
 _counted = Compiled(kernels.counted)
 _spaced = Compiled(kernels.spaced)
 _spaced_halves = Compiled(kernels.spaced_halves)
+_both_ends = Compiled(kernels.both_ends)
 
 
 @implements("arange_into", dtypes=FLOATING, least=1)
@@ -31,3 +32,11 @@ def linspace_into(out: np.ndarray, start: float, end: float) -> Any:
         return NotImplemented
     spaced = _spaced_halves if out.dtype in REDUCED else _spaced
     return spaced[out.dtype,](out, out.size, start, end)
+
+
+@implements("both_ends_into", dtypes=(F64,), least=1)
+def both_ends_into(out: np.ndarray, start: float, end: float, step: float) -> Any:
+    """start + i * step into `out`, float64 [n], in the second half end - (n - 1 - i) * step."""
+    if not out.flags.carray:
+        return NotImplemented
+    return _both_ends[()](out, out.size, start, end, step)

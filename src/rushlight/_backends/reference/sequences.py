@@ -13,7 +13,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight.rng.fma import fused, fused_float32
 
-KERNELS = "arange_into full linspace_into ones".split()
+KERNELS = "arange_into both_ends_into full linspace_into ones".split()
 
 WIDTH = 32  # bytes of a vector
 
@@ -84,3 +84,12 @@ def linspace_into(out: np.ndarray, start: float, end: float) -> None:
         step = (end - start) / (n - 1)
         out[:half] = fused(up.astype(np.float64), step, start)
         out[half:] = fused(down.astype(np.float64), -step, end)
+
+
+@np.errstate(all="ignore")
+def both_ends_into(out: np.ndarray, start: float, end: float, step: float) -> None:
+    """start + i * step into `out`, float64 [n], in the second half end - (n - 1 - i) * step."""
+    half = out.size // 2
+    steps = np.arange(out.size - half) * float(step)
+    out[:half] = steps[:half] + start
+    out[half:] = end - steps[::-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernels import math, trigonometry
 from rushlight._codegen.language import *
-from rushlight._codegen.types import f32, f64, i32, i64
+from rushlight._codegen.types import f32, f64, i8, i16, i32, i64, u8
 
 
 @inline
@@ -52,6 +52,23 @@ def sign(a):
     """-1, 0 or 1; 0 of NaN."""
     T = typeof(a)
     return select(a > 0, T(1), select(a < 0, T(-1), T(0)))
+
+
+@inline
+def to_i8(a):
+    """A number cut to 32 bits, of which the lowest stay: C++'s conversion on x86 and PyTorch's."""
+    return i8(i32(a))
+
+
+@inline
+def to_i16(a):
+    return i16(i32(a))
+
+
+@inline
+def to_u8(a):
+    """As PyTorch's conversion, by 64 bits."""
+    return u8(i64(a))
 
 
 @inline

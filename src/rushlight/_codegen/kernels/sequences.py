@@ -39,6 +39,17 @@ def spaced(T, out: Ptr[T], n: i64, start: T, end: T):
             out[i] = fma(T(n - 1 - i), -step, end)
 
 
+@kernel
+def both_ends(out: Ptr[f64], n: i64, start: f64, end: f64, step: f64):
+    """start + i * step, in the second half end - (n - 1 - i) * step; the product and the sum are rounded."""
+    half = n // 2
+    for low, high in parallel(n, GRAIN):
+        for i in range(low, min(high, half)):
+            out[i] = f64(i) * step + start
+        for i in range(max(low, half), high):
+            out[i] = end - f64(n - 1 - i) * step
+
+
 @inline
 def rounded(x, T):
     return f32(T(f32(x)))

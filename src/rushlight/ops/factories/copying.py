@@ -102,7 +102,7 @@ def contiguous(self, *, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
     a = self._array
     if memory_format is CONTIGUOUS and a.__class__ is ndarray and not active.modes:
-        return self if a.flags.c_contiguous else clone(self, memory_format=memory_format)
+        return self if self._row_major else clone(self, memory_format=memory_format)
     if a.__class__ is not ndarray or active.modes:
         given = {} if memory_format is CONTIGUOUS else {"memory_format": memory_format}
         got = overrides.call_overrides(contiguous, (self,), given)
@@ -124,6 +124,16 @@ def convert(
 ) -> Tensor:
     """What `to` and its relatives do: `t` itself when nothing changes and no copy is asked for."""
     a = t._array
+    if device is memory_format is None and dtype.__class__ is dtypes.dtype and t._edge is None:
+        d = dtype.np  # the commonest calls: what `to_copy` comes to
+        if a.__class__ is ndarray and a.dtype is not d and not active.modes:
+            if a.dtype.kind != "c":
+                try:
+                    return _wrap(general.xp.cast(a, d))
+                except (
+                    RuntimeWarning
+                ):  # warnings are errors: operators call again with NumPy silent
+                    pass
     if dtype is not None and dtype.__class__ is not dtypes.dtype:
         dtype = dtypes.OF[arguments.element_type("to", dtype)]
     if memory_format is dtypes.preserve_format:
@@ -154,12 +164,6 @@ def convert(
             t = t.detach()
     if dtype is not None and dtype.kind not in (0, 3) and a.dtype in COMPLEX:
         settings.warn_once("Casting complex values to real discards the imaginary part")
-    if dtype is not None and t._edge is None and memory_format is None:
-        if a.__class__ is ndarray and not active.modes:  # what `to_copy` comes to
-            try:
-                return _wrap(creation.copied(general.xp, a, None, dtype.np))
-            except RuntimeWarning:  # warnings are errors: operators call again with NumPy silent
-                pass
     return to_copy(t, dtype, memory_format)
 
 
@@ -258,11 +262,8 @@ def _declare_conversions() -> None:
                 got = overrides.call_overrides(conversion, (self,), {})
                 if got is not overrides.NOTHING:
                     return got
-            elif memory_format is None:
-                if a.dtype is d:
-                    return self
-                if a.dtype.kind != "c" and (self._edge is None or dtype.kind >= 2):
-                    return to_copy(self, dtype)
+            elif memory_format is None and a.dtype is d:
+                return self
             return convert(self, dtype, None, False, memory_format)
 
     for name, dtype in names.items():

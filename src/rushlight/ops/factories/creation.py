@@ -17,7 +17,7 @@ from rushlight._backends import complex32, compressed, devices, meta, sparse
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, errors, geometry, modes
-from rushlight.core.dtype_sets import BOOL, C32, C64, FULL, I8, I16, I32, I64, U8
+from rushlight.core.dtype_sets import BOOL, C32, C64, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.inplace import check_inplace
@@ -104,11 +104,7 @@ def preserved(a: Any, memory_format: Any = None) -> Shape | None:
     return geometry.format_strides(a.shape, memory_format)
 
 
-# Between these NumPy's conversion is PyTorch's, whatever the values.
-_PLAIN = FULL | {BOOL, U8, I8, I16, I32, I64}
-
-
-LARGE = 16384  # elements from which a conversion by the back end's kernel pays
+LARGE = 16384  # elements from which a copy by the back end's kernel pays
 
 
 def fill(a: Any, value: Any) -> None:
@@ -120,8 +116,7 @@ def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = 
     """A copy of `a`, in another memory format, another dtype."""
     if dtype is not None and dtype is not a.dtype:
         source = a
-        plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN and a.flags.c_contiguous
-        a = a.astype(dtype) if plain and 1 not in a.shape else xp.cast(a, dtype)
+        a = xp.cast(a, dtype)
         if a.__class__ is np.ndarray and memory_format in (None, dtypes.preserve_format):
             return a
         strides = preserved(source, memory_format)

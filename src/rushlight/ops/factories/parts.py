@@ -6,7 +6,6 @@ from rushlight._backends import devices
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import C32, C64, F16, FULL
 from rushlight.dispatch.registry import Array, elementwise
-from rushlight.rng.sampling import memory_order
 
 
 def _check(real: Array, imag: Array, where: str) -> None:
@@ -38,15 +37,11 @@ def _joined(xp, real: Array, imag: Array) -> Array:
     # Not real + 1j * imag: infinity times 0 would put a nan into the other part.
     d = dtypes.OF[real.dtype].to_complex().np
     shape, n = real.shape, real.ndim - imag.ndim
-    if n in (0, real.ndim) and not real.flags.c_contiguous and 1 not in shape:
-        order = memory_order(real)
-        lies = real.transpose(order)
-        if lies.flags.c_contiguous and (not imag.ndim or imag.strides == real.strides):
-            made = _joined(xp, lies, imag.transpose(order) if imag.ndim else imag)
-            return made.transpose(sorted(range(real.ndim), key=order.__getitem__))
     spread = n >= 0 and imag.shape == shape[n:] and (not n or 1 not in shape)  # over all of real
     if spread and real.flags.c_contiguous:
         made = xp.empty(shape, C64 if d is C32 else d)
+    elif d is not C32 and spread and imag.strides == real.strides and 1 not in shape:
+        made = xp.cast(real, d)  # in the order of both
     else:
         made = xp.asarray(real + imag).astype(C64 if d is C32 else d)
     made.real, made.imag = real, imag

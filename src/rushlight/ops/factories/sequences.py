@@ -7,6 +7,7 @@ rounding of the first element of a vector is then part of the others.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,12 @@ from rushlight.core.dtype_sets import (
     BF16,
     C128,
     F16,
-    F32,
     F64,
     FLOATING,
     FULL,
     I32,
     I64,
+    REDUCED,
     STORED_ONLY,
 )
 from rushlight.core.tensor import Tensor, _wrap
@@ -250,7 +251,7 @@ def _bounds(start: Any, end: Any, steps: Any, d: np.dtype) -> tuple | None:
     most = _MANY if d in _WIDE else 0
     if not (-most < start < most and -most < end < most):
         return None
-    return (int(start), int(end), steps, d) if d is I64 else (start, end, steps, d)
+    return (int(start), int(end), steps, d) if d is I64 and steps > 1 else (start, end, steps, d)
 
 
 _WIDE = FULL | {BF16, I64}  # hold all numbers of ordinary size
@@ -376,7 +377,10 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     if _of_transform(start, end):
         powers = base ** _between("logspace", start, end, steps, dtypes.float64)
         return powers.to(dtype or modes.get_default_dtype())
+    first = start
     start, end, n, d = _spaced("logspace", start, end, steps, out, dtype)
+    if n == 1:
+        start = _real("logspace", first, 1, "start")  # an exponent that is not rounded
     base = _real("logspace", base, 4, "base")
     return _deliver(
         "logspace", lambda: _logspace(start, end, n, d, base), (n,), d, out, layout, device, pin_memory,
@@ -385,8 +389,9 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
 
 
 def _logspace(start: Any, end: Any, n: int, d: np.dtype, base: Any) -> np.ndarray:
-    if d in FLOATING and 0.1 <= base <= 10 and -30 < start < 30 and -30 < end < 30 and d is not F16:
-        if n == 1:
+    most = 30 if d in FLOATING and d is not F16 else 18 if d is I64 else 0
+    if d.kind != "c" and 0.1 <= base <= 10 and -most < start < most and -most < end < most:
+        if n == 1:  # whose exponent is not rounded
             return xp.full((1,), arguments.scalar(float(base) ** start, d), d)
         return _powers(start, end, n, d, base)  # nothing overflows, and nobody has to be told
     with np.errstate(all="ignore"):
@@ -396,14 +401,24 @@ def _logspace(start: Any, end: Any, n: int, d: np.dtype, base: Any) -> np.ndarra
 def _powers(start: Any, end: Any, n: int, d: np.dtype, base: Any) -> np.ndarray:
     if d.kind == "c":
         powers = np.power(np.complex128(base), _linspace(start, end, n, C128))
-    elif d.kind in "iu":
-        # PyTorch's exponents are float32 here, and its bounds are cut to integers first.
-        exponents = _linspace(int(start), int(end), n, F32)
-        powers = np.power(float(base), exponents.astype(np.float64))
-    else:  # the exponent of one step is not rounded
-        exponents = _linspace(start, end, n, F64 if n == 1 else d)
-        powers = np.power(float(base), exponents.astype(np.float64))
-    return powers.astype(d)
+        return powers.astype(d)
+    if n == 1:
+        power = float(np.power(float(base), float(start)))
+        made = xp.cast(np.float64([power]), d) if d in REDUCED else arguments.scalar(power, d)
+        return xp.full((1,), made, d)
+    apart = end - start
+    if d in FLOATING and d is not F64:
+        start, end = _rounded(start, d), _rounded(end, d)
+        apart = _rounded(end - start, d)
+    exponents = xp.empty(n)  # float64, whatever the dtype
+    xp.both_ends_into(exponents, float(start), float(end), apart / max(n - 1, 1))
+    powers = np.power(float(base), exponents)
+    return powers.astype(d) if d.kind in "iu" else xp.cast(powers, d)
+
+
+@lru_cache(256)
+def _rounded(value: Any, d: np.dtype) -> float:
+    return float(np.float32(value).astype(d))
 
 
 # -- matrices --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numpy import ndarray
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active
 from rushlight.core import dtypes, settings
-from rushlight.core.dtype_sets import FLOATING
+from rushlight.core.dtype_sets import FLOATING, I64
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.factories.random import rand
@@ -263,7 +263,7 @@ def declare_unpool(n: int) -> Any:
     @op(where="internal", name=f"max_unpool{n}d", node=last_node(f"MaxUnpool{n}D", n))
     def unpool(xp, input: Array, indices: Array, output_size: Ints):
         out = output_size
-        if indices.dtype.name != "int64":
+        if indices.dtype is not I64:
             name = dtypes.OF[indices.dtype].scalar_name
             raise RuntimeError(f"elements in indices should be type int64 but got: {name}")
         if input.shape != indices.shape:
@@ -286,15 +286,20 @@ def declare_unpool(n: int) -> Any:
 unpool = {n: declare_unpool(n) for n in (1, 2, 3)}
 
 
+@lru_cache(maxsize=1024)
+def smallest_sizes(shape: Ints, kernel: Ints, stride: Ints, padding: Ints) -> Ints:
+    """The smallest sizes from which windows make planes of `shape`."""
+    each = zip(shape, kernel, stride, padding, strict=True)
+    return tuple([(m - 1) * s + k - 2 * p for m, k, s, p in each])
+
+
 def unpooled_sizes(
     input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_size: Any
 ) -> Ints:
     """The sizes before pooling: given, if they can be, or the smallest of those possible."""
     n = len(kernel)
-    shape = input.shape[input.ndim - n :]
-    default = tuple(
-        (m - 1) * s + k - 2 * p for m, k, s, p in zip(shape, kernel, stride, padding, strict=True)
-    )
+    shape = input._array.shape
+    default = smallest_sizes(shape[len(shape) - n :], kernel, stride, padding)
     if output_size is None:
         return default
     sizes = tuple(output_size)
