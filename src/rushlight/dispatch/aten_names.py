@@ -314,6 +314,7 @@ BY_KIND = {
     **dict.fromkeys(("quantile", "nanquantile"), (1, "default", "scalar")),
     "index_fill": (3, "int_Tensor", "int_Scalar"),
     "repeat_interleave": (1, "self_Tensor", "self_int"),
+    "histogram": (1, "bins_tensor", "bin_ct"),
     "xlogy": (1, "Tensor", "Scalar_Other"),
 }  # fmt: skip
 # Overloads that are named by whether an argument is a number or a sequence: name -> (for a number, for a sequence).
@@ -321,6 +322,7 @@ BY_COUNT = {
     **dict.fromkeys(("dsplit", "hsplit", "vsplit"), ("int", "array")),
     **dict.fromkeys(("movedim", "moveaxis"), ("int", "intlist")),
     "tensor_split": ("sections", "indices"),
+    "count_nonzero": ("default", "dim_IntList"),
 }  # fmt: skip
 # Overloads that are named by a parameter that is given.
 BY_PARAMETER = {
@@ -346,6 +348,8 @@ def overload(name: str, named: dict) -> str:
             return number if name.endswith(("trapezoid", "trapz")) else "Tensor"
         return tensor if _is_tensor(values[which]) else number
     if name in BY_COUNT and len(values) > 1:
+        if name == "tensor_split" and _is_tensor(values[1]):
+            return "tensor_indices_or_sections"
         return BY_COUNT[name][not isinstance(values[1], int)]
     if name in BY_PARAMETER:
         given = named.get(BY_PARAMETER[name])
@@ -374,11 +378,39 @@ def overload(name: str, named: dict) -> str:
     if name == "where":
         kinds = [_is_tensor(v) for v in values[1:3]]
         return {(True, False): "ScalarOther", (False, True): "ScalarSelf"}.get(tuple(kinds), "self")
-    if name == "squeeze":
-        dim = named.get("dim")
+    if name in ("linspace", "logspace", "normal"):
+        return _of_two(name, values)
+    if name.startswith("linalg_"):
+        return _of_matrices(name, named)
+    if name in ("squeeze", "squeeze_copy"):
+        dim = named["dim"] if "dim" in named else (*values, None)[1]
         return "default" if dim is None else "dims" if dim.__class__ in (tuple, list) else "dim"
     if name in ("clamp", "clamp_min", "clamp_max"):
         return "Tensor" if any(map(_is_tensor, values[1:])) else "default"
+    return "default"
+
+
+def _of_two(name: str, values: list) -> str:
+    """The overload by which of two arguments are tensors."""
+    number = "float" if name == "normal" else "Scalar"
+    kinds = ["Tensor" if _is_tensor(v) else number for v in values[:2]]
+    if "Tensor" not in kinds:
+        return "default"
+    return "_".join(kinds) if len(kinds) == 2 else f"Tensor_{number}"
+
+
+def _of_matrices(name: str, named: dict) -> str:
+    """The overload of a function of `torch.linalg`: by the kind of norm, or by what tolerance is given."""
+    if name in ("linalg_matrix_norm", "linalg_norm"):
+        norm = named.get("ord", "fro" if name == "linalg_matrix_norm" else None)
+        return {"matrix": "str_ord", "norm": "ord_str"}[name[7:].removesuffix("_norm")] if norm.__class__ is str else "default"  # fmt: skip
+    if name in ("linalg_matrix_rank", "linalg_pinv"):
+        plain = "tol" if name == "linalg_matrix_rank" else "rcond"
+        if (given := named.get(plain)) is not None:
+            return f"{plain}_tensor" if _is_tensor(given) else "default"
+        given = [v for v in (named.get("atol"), named.get("rtol")) if v is not None]
+        floats = given and not any(map(_is_tensor, given))
+        return "atol_rtol_float" if floats else "atol_rtol_tensor"
     return "default"
 
 

@@ -1,12 +1,13 @@
-"""Archives of exported programs that PyTorch's `torch.export.save` writes: a graph as JSON, and tensors as bytes.
+"""Reads exported programs as `torch.export.save` writes them, here and in PyTorch: a graph as JSON, and tensors as bytes.
 
 The names are those of the module `torch._export.serde.schema` of PyTorch 2.13. Nothing in a file is executed: targets of nodes
-are found by `serialization._operator`, symbolic sizes are names, and example inputs are read as
+are found by `targets.operator_named`, symbolic sizes are names, and example inputs are read as
 `torch.load(weights_only=True)` reads them.
 """
 
 from __future__ import annotations
 
+import ast
 import copy
 import io
 import itertools
@@ -27,7 +28,7 @@ from rushlight.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
-from rushlight.export.serialization import _operator
+from rushlight.export.targets import operator_named
 from rushlight.export.tracing import note_shapes
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -39,23 +40,24 @@ from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 __all__ = ["is_archive", "read"]
 
 MAJOR = 8  # of the schema
+BETWEEN_MODULES = ";"  # in the list of the modules that a call is in
 KEYWORD = 2  # the kind of an argument that is given by its name
-_DTYPES = {
+DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
     9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
     29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz", 33: "float8_e8m0fnu",
     34: "uint32", 35: "uint64",
 }  # fmt: skip
-_FORMATS = {
+FORMATS = {
     1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"
 }  # fmt: skip
-_STRIDED = 7
-_INPUTS = {
+STRIDED = 7
+INPUTS = {
     "parameter": (InputKind.PARAMETER, "parameter_name"),
     "buffer": (InputKind.BUFFER, "buffer_name"),
     "tensor_constant": (InputKind.CONSTANT_TENSOR, "tensor_constant_name"),
 }
-_OUTPUTS = {
+OUTPUTS = {
     "user_output": (OutputKind.USER_OUTPUT, None),
     "buffer_mutation": (OutputKind.BUFFER_MUTATION, "buffer_name"),
     "user_input_mutation": (OutputKind.USER_INPUT_MUTATION, "user_input_name"),
@@ -105,7 +107,7 @@ def read(archive: ArchiveReader, extra_files: dict[str, Any] | None = None) -> E
     )
     leaves = tree_leaves(example)
     found = ExportedProgram(
-        _module(graph), signature, state, constants, (in_spec, order),
+        _module(graph, [spec.arg.name for spec in signature.input_specs]), signature, state, constants, (in_spec, order),
         tree_flatten(out)[1], ranges, tree_unflatten(leaves, in_spec), dynamic,
     )  # fmt: skip
     tried = copy.copy(found)  # the graph may write to buffers
@@ -121,24 +123,28 @@ def _tensors(archive: ArchiveReader, config: str, folder: str) -> dict[str, Tens
     """The tensors that a record lists; those of one record share memory."""
     if config not in archive:
         return {}
-    found, memory = {}, {}
+    found, memory, parameters = {}, {}, {}
     for name, entry in json.loads(archive.read(config))["config"].items():
         path, meta = folder + entry["path_name"], entry["tensor_meta"]
-        if entry["use_pickle"] or meta["layout"] != _STRIDED:
+        if entry["use_pickle"] or meta["layout"] != STRIDED:
             raise RuntimeError(f"{name}: a tensor of a layout that cannot be read")
         if path not in memory:
             memory[path] = rushlight.from_numpy(archive.array(path).copy())
         shape, strides = ([_number(n) for n in meta[key]] for key in ("sizes", "strides"))
         flat = memory[path].view(_dtype(meta["dtype"]))
         t = flat.as_strided(shape, strides, _number(meta["storage_offset"]))
-        found[name] = Parameter(t, meta["requires_grad"]) if entry["is_param"] else t
+        known = path, *shape, *strides, t.storage_offset(), t.dtype
+        if not entry["is_param"]:
+            found[name] = t
+        else:  # one under two names is one object
+            found[name] = parameters.setdefault(known, Parameter(t, meta["requires_grad"]))
     return found
 
 
 def _dtype(number: int) -> Any:
-    if number not in _DTYPES:
+    if number not in DTYPES:
         raise RuntimeError(f"an exported program with a dtype of number {number}")
-    return getattr(rushlight, _DTYPES[number])
+    return getattr(rushlight, DTYPES[number])
 
 
 def _number(value: dict) -> int:
@@ -154,14 +160,38 @@ def _sizes(graph: dict, signature: ExportGraphSignature, given: dict) -> tuple[d
         for d, size in enumerate(graph["tensor_values"].get(name, {"sizes": ()})["sizes"]):
             kind, inner = _one(size)
             if kind == "expr":
-                symbol = re.fullmatch(r"Symbol\('(\w+)'.*\)", inner["expr_str"])
-                if symbol is None:
+                form = _form(ast.parse(inner["expr_str"], mode="eval").body)
+                if form is None:
                     raise RuntimeError(
                         f"size {d} of {name} is {inner['expr_str']}, which cannot be read"
                     )
-                ranges.setdefault(symbol[1], (0, None))
-                dynamic.setdefault(name, {})[d] = (symbol[1], 1, 0)
+                ranges.setdefault(form[0], (0, None))
+                dynamic.setdefault(name, {})[d] = form
     return ranges, dynamic
+
+
+def _form(e: ast.expr) -> tuple[str, int, int] | None:
+    """(symbol, factor, offset) of an expression `factor * symbol + offset` as SymPy's `srepr` writes it; None for others."""
+    match e:
+        case ast.Call(ast.Name("Symbol"), [ast.Constant(str(name))]):
+            return name, 1, 0
+        case ast.Call(ast.Name("Mul" | "Add" as kind), [one, other]):
+            number, rest = (one, other) if _integer(one) is not None else (other, one)
+            n, form = _integer(number), _form(rest)
+            if n is None or form is None:
+                return None
+            name, factor, offset = form
+            return (name, factor, offset + n) if kind == "Add" else (name, factor * n, offset * n)
+    return None
+
+
+def _integer(e: ast.expr) -> int | None:
+    match e:
+        case ast.Call(ast.Name("Integer"), [ast.Constant(int(n))]):
+            return n
+        case ast.Call(ast.Name("Integer"), [ast.UnaryOp(ast.USub(), ast.Constant(int(n)))]):
+            return -n
+    return None
 
 
 # -- signatures ------------------------------------------------------------------------------------
@@ -187,18 +217,18 @@ def _input(kind: str, spec: dict) -> InputSpec:
         kind, inner = _one(spec["value"])
         value = ConstantArgument(spec["name"], None if kind == "none" else inner)
         return InputSpec(InputKind.USER_INPUT, value, None)
-    if kind not in _INPUTS:
+    if kind not in INPUTS:
         raise RuntimeError(f"an exported program with an input of kind {kind!r}")
-    known, target = _INPUTS[kind]
+    known, target = INPUTS[kind]
     return InputSpec(
         known, TensorArgument(spec["arg"]["name"]), spec[target], spec.get("persistent")
     )
 
 
 def _output(kind: str, spec: dict) -> OutputSpec:
-    if kind not in _OUTPUTS:
+    if kind not in OUTPUTS:
         raise RuntimeError(f"an exported program with an output of kind {kind!r}")
-    known, target = _OUTPUTS[kind]
+    known, target = OUTPUTS[kind]
     if target is None:
         return OutputSpec(known, _argument(spec["arg"]), None)
     return OutputSpec(known, TensorArgument(spec["arg"]["name"]), spec[target])
@@ -227,20 +257,20 @@ def _tree(text: str) -> Any:
 # -- the graph -------------------------------------------------------------------------------------
 
 
-def _module(content: dict) -> GraphModule:
-    """A graph, and the graphs of branches that it calls."""
-    return _Reading(content).module
+def _module(content: dict, names: list[str] | None = None) -> GraphModule:
+    """A graph, and the graphs of branches that it calls; `names`: of its inputs."""
+    return _Reading(content, names).module
 
 
 class _Reading:
     """A graph while its nodes are read: `nodes` by name, `parts` the graphs of branches."""
 
-    def __init__(self, content: dict) -> None:
+    def __init__(self, content: dict, names: list[str] | None) -> None:
         self.graph, self.parts = Graph(), Module()
         self.nodes: dict[str, Node] = {}
         for nr, value in enumerate(content["inputs"]):
             kind, inner = _one(value)
-            name = _name(inner) if kind in _NODES else f"constant_{nr}"
+            name = _name(inner) if kind in _NODES else names[nr] if names else f"constant_{nr}"
             self.nodes[name] = self.graph.placeholder(name)
         for entry in content["nodes"]:
             self.node(entry)
@@ -251,9 +281,6 @@ class _Reading:
 
     def node(self, entry: dict) -> None:
         """Add a call, and the picks of its results where it has several."""
-        target = entry["target"].removeprefix("torch.ops.")
-        if target.startswith("_operator."):
-            target = target.removeprefix("_")
         arguments = [(a["name"], a.get("kind"), self.value(a["arg"])) for a in entry["inputs"]]
         args = tuple(v for _, kind, v in arguments if kind != KEYWORD)
         kwargs = {name: v for name, kind, v in arguments if kind == KEYWORD}
@@ -261,8 +288,13 @@ class _Reading:
         several = len(names) != 1 or entry.get("is_hop_single_tensor_return") is False
         picked = names if several else names[0] if isinstance(names[0], list) else None
         own = entry.get("name") if picked is not None else names[0]
-        node = self.graph.create_node("call_function", _operator(target), args, kwargs, own)
+        node = self.graph.create_node(
+            "call_function", operator_named(entry["target"]), args, kwargs, own
+        )
         node.stack_trace = entry["metadata"].get("stack_trace")
+        if modules := entry["metadata"].get("nn_module_stack"):
+            stack = (each.split(",", 2) for each in modules.split(BETWEEN_MODULES))
+            node.meta["nn_module_stack"] = {key: (path, kind) for key, path, kind in stack}
         if picked is None:
             self.nodes[names[0]] = node
         else:
@@ -325,9 +357,9 @@ def _constant(kind: str, inner: Any) -> Any:
     """An argument that is no node, and no plain number or text."""
     if kind == "scalar_type":
         return _dtype(inner)
-    if kind == "memory_format" and inner in _FORMATS:
-        return getattr(rushlight, _FORMATS[inner])
-    if kind == "layout" and inner == _STRIDED:
+    if kind == "memory_format" and inner in FORMATS:
+        return getattr(rushlight, FORMATS[inner])
+    if kind == "layout" and inner == STRIDED:
         return rushlight.strided
     if kind == "device":
         return rushlight.device(inner["type"], *[inner["index"]] * (inner["index"] is not None))

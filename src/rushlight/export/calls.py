@@ -31,6 +31,9 @@ _SIZES = {
     ),
     **dict.fromkeys("zeros ones empty rand randn".split(), 0),
 }
+# Functions whose operators take numbers for each of some dimensions, and the parameters that are these.
+_DIMENSIONS = {f"conv{kind}{n}d": n for kind in ("", "_transpose") for n in (1, 2, 3)}
+_EACH = frozenset("stride padding dilation output_padding".split())
 # Functions whose operator of the same name takes other arguments.
 _APART = frozenset("as_strided_copy unfold".split())
 # What `torch` calls by names of operators, and does no computation on tensors.
@@ -116,6 +119,10 @@ def call_of(func: Any, name: str, args: tuple, kwargs: dict, result: Any = None)
             args += (kwargs.pop(parameter.name),)
     if (at := _SIZES.get(name)) is not None and len(args) > at and type(args[at]) is int:
         args = (*args[:at], [*args[at:]])
+    if (n := _DIMENSIONS.get(name)) is not None and signature is not None:
+        names = signature.parameters
+        args = tuple(_each(p, v, n) for p, v in zip(names, args, strict=False))
+        kwargs = {p: _each(p, v, n) for p, v in kwargs.items()}
     if func.__module__ in ("rushlight.nn.functional", "torch.nn.functional") and name in _ORDERS:
         args, kwargs = _ORDERS[name](*args, **kwargs), {}
     if name in ("split", "tensor_split", "chunk", "unbind") and len(args) + len(kwargs) < 3:
@@ -134,6 +141,10 @@ def call_of(func: Any, name: str, args: tuple, kwargs: dict, result: Any = None)
     return target_of(func, name, args, kwargs), args, kwargs
 
 
+def _each(parameter: str, value: Any, n: int) -> Any:
+    return [value] * n if parameter in _EACH and isinstance(value, int) else value
+
+
 def without_defaults(values: list, defaults: list) -> list:
     """Arguments without the last ones that have their defaults."""
     n = len(values)
@@ -147,7 +158,7 @@ def target_of(func: Any, name: str, args: tuple = (), kwargs: dict | None = None
     kwargs = kwargs or {}
     named = dict(enumerate(args)) | kwargs
     signature = _signature(func) if func is not None else None
-    if signature is not None:
+    if signature is not None and not name.endswith("_copy"):  # those take `*args`
         try:
             named = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the arguments are the operator's, in another order

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.dispatch.aten_arguments import DISTANCE_MODES
 from rushlight.export.calls import without_defaults
 from rushlight.export.errors import refuse
 from rushlight.export.losses import body_of_loss
@@ -68,15 +69,26 @@ def max_pool(n: int) -> Callable:
     return body
 
 
+def _sizes(input: Any, output_size: Any, n: int) -> list:
+    """The sizes of the results of an adaptive pool; None: as the input's."""
+    given = zip(_each(output_size, n), input.shape[-n:], strict=True)
+    return [have if v is None else v for v, have in given]
+
+
+def adaptive_avg_pool(n: int) -> Callable:
+    """`adaptive_avg_pool1d` and its like."""
+
+    def body(input: Any, output_size: Any) -> Any:
+        return _aten(f"adaptive_avg_pool{n}d")(input, _sizes(input, output_size, n))
+
+    return body
+
+
 def adaptive_max_pool(n: int) -> Callable:
     """`adaptive_max_pool1d` and its like, whose operators always return the indices."""
 
     def body(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-        sizes = [
-            have if v is None else v
-            for v, have in zip(_each(output_size, n), input.shape[-n:], strict=True)
-        ]
-        found = _aten(f"adaptive_max_pool{n}d")(input, sizes)
+        found = _aten(f"adaptive_max_pool{n}d")(input, _sizes(input, output_size, n))
         return found if return_indices else found[0]
 
     return body
@@ -158,9 +170,25 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     return _aten("tensordot")(a, b, *[_each(d, 1) for d in dims])
 
 
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    """`torch.roll`."""
+    return _aten("roll")(input, _each(shifts, 1), *[] if dims is None else [_each(dims, 1)])
+
+
+def cdist(
+    x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Any:
+    """`torch.cdist`, whose operator takes a number for the mode."""
+    if compute_mode not in DISTANCE_MODES:
+        refuse(f"cdist: {compute_mode!r} is no compute_mode")
+    mode = DISTANCE_MODES.index(compute_mode) or None
+    return _aten("cdist")(x1, x2, *without_defaults([p, mode], [2.0, None]))
+
+
 # functions of nn.functional
 _FUNCTIONAL: dict[str, Callable] = {
     **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": adaptive_avg_pool(n) for n in (1, 2, 3)},
     **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
     **dict.fromkeys(("dropout1d", "dropout2d", "dropout3d"), feature_dropout),
     "embedding_bag": embedding_bag,
@@ -175,6 +203,8 @@ _FUNCTIONS: dict[str, Callable] = {
     "block_diag": lambda *tensors: _aten("block_diag")([*tensors]),
     "broadcast_tensors": lambda *tensors: _aten("broadcast_tensors")([*tensors]),
     "cartesian_prod": lambda *tensors: _aten("cartesian_prod")([*tensors]),
+    "cdist": cdist,
     "norm": norm,
+    "roll": roll,
     "tensordot": tensordot,
 }

@@ -55,7 +55,7 @@ def save(
         )
     write = _writer(pickle_protocol, not _disable_byteorder_record, _use_new_zipfile_serialization)
     if isinstance(f, str | os.PathLike):
-        _save_path(obj, os.fspath(f), write)
+        save_path(obj, os.fspath(f), write)
     elif hasattr(f, "write"):
         write(obj, f, "archive")
         getattr(f, "flush", lambda: None)()
@@ -65,7 +65,8 @@ def save(
         )
 
 
-def _save_path(obj: Any, path: str, write: Callable[[Any, Any, str], None]) -> None:
+def save_path(obj: Any, path: str, write: Callable[[Any, Any, str], None]) -> None:
+    """Write a file in one step: `write` gets the object, a file beside it, and the name of the folder inside."""
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
