@@ -535,3 +535,23 @@ def sparse_gradients():
         return loss.detach(), e.weight.detach().clone()
 
     return f, [(torch.tensor([0, 1]),), (torch.tensor([1, 4]),), (torch.tensor([1, 1]),)]
+
+
+@program
+def kernels_of_attention():
+    layer = L(4, 12)
+
+    def f(x):
+        q, k, v = layer(x).chunk(3, -1)
+        with torch.backends.cuda.sdp_kernel(enable_flash=False):  # FutureWarning
+            y = F.scaled_dot_product_attention(q, k, v)
+            asked = torch.backends.cuda.flash_sdp_enabled()
+        return y.sum(), asked, torch.backends.cuda.flash_sdp_enabled()
+
+    def calls():
+        for n in (3, 3, 5):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield (R(2, n, 4),)
+
+    return f, calls

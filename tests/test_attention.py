@@ -233,6 +233,14 @@ def test_a_mask_beside_is_causal_is_for_the_fused_kernel_only():
         torch.backends.cuda.enable_flash_sdp(True)
 
 
+def test_the_older_choice_of_kernels_warns_and_sets_switches_for_the_block():
+    with pytest.warns(FutureWarning, match="sdp_kernel.* is deprecated"):
+        block = torch.backends.cuda.sdp_kernel(enable_flash=False)
+    with block:
+        assert not torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.math_sdp_enabled()
+    assert torch.backends.cuda.flash_sdp_enabled()
+
+
 def test_an_encoder_zeros_padding_at_the_end_only():
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -48,23 +49,34 @@ enable_math_sdp, math_sdp_enabled = _switch("math")
 enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
 
 
-@stub("no-op", "Attention on the CPU has one kernel.")
 @contextlib.contextmanager
+def _switched(**switches: bool) -> Iterator[dict[str, Any]]:
+    before = dict(_attention)
+    _attention.update(switches)
+    try:
+        yield {}
+    finally:
+        _attention.update(before)
+
+
+@stub("no-op", "Attention on the CPU has one kernel.")
 def sdp_kernel(
     enable_flash: bool = True,
     enable_math: bool = True,
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
-) -> Iterator[dict[str, Any]]:
-    """A block with other kernels of attention, without effect."""
-    before = dict(_attention)
-    _attention.update(
-        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    """A block with other kernels of attention, without effect. FutureWarning."""
+    warnings.warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be "
+        "removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated "
+        "signature.",
+        FutureWarning,
+        stacklevel=2,
     )
-    try:
-        yield {}
-    finally:
-        _attention.update(before)
+    return _switched(
+        flash=enable_flash, mem_efficient=enable_mem_efficient, math=enable_math, cudnn=enable_cudnn
+    )
 
 
 def is_flash_attention_available() -> bool:

@@ -19,7 +19,7 @@ INLINED = (
     "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
     "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
     "rushlight.amp.grad_scaler", "rushlight.fx.graph_module", "rushlight._higher_order_ops", "rushlight.utils._pytree",
-    "rushlight.backends.flags", "rushlight.func.modules",
+    "rushlight.backends.flags", "rushlight.backends.cuda", "rushlight.func.modules",
 )  # fmt: skip
 
 LEAVES = (
