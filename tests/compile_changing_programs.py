@@ -1055,3 +1055,21 @@ def keywords_of_partial_functions():
             yield R(3), R(3)
 
     return (lambda x, y: (g(x, y), kept(y))), calls
+
+
+@program
+def filled_by_tensors():
+    """`fill_` of a tensor, as `x[0] = 1` calls it: of other dtypes, of an element of the memory that is filled, of one with a history."""
+
+    def f(x, k, scale):
+        y = x.clone()
+        y[:, 0] = 3
+        y[1] = True
+        y[:, 2].fill_(y[2, 1])
+        z = k.clone().fill_(x[0, 0] * 9)
+        z[0] = -2.7
+        w = (x * 2).fill_(scale * 3)
+        return y, z, w, w.sum() + y.sum()
+
+    calls = [(R(3, 4), torch.arange(5), R(1)[0]) for _ in range(3)]
+    return f, [*calls, (R(3, 4), torch.arange(5), R(1)[0].requires_grad_()), (R(4, 4).double(), torch.arange(3), R(1)[0])]

@@ -258,7 +258,7 @@ def call_of(node: Node) -> Call:
     if not isinstance(target, OpOverload):
         return on_tensors(node)
     name = target._opname
-    if name == "copy_":
+    if name in ("copy_", "fill_") and len(node.args) > 1:
         return copying(node)
     if name in EMPTY and (made := new_memory(node)) is not None:
         return made
@@ -327,7 +327,7 @@ def array_of(v: Any) -> Any:
 
 
 def copying(node: Node) -> Call:
-    """`a.copy_(b)`."""
+    """`a.copy_(b)`, and `a.fill_(b)` of a tensor."""
     into, source, *_ = node.args
 
     def copy(into: Any, source: Any) -> Any:
