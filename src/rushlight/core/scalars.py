@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.autograd.state import active
+from rushlight.autograd.state import active, thread
 from rushlight.core.dtype_sets import BF16
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def as_int(self: Tensor) -> int:
 
 def as_float(self: Tensor) -> float:
     """The only element as a float."""
-    if self._edge is not None and self.requires_grad:
+    if self._edge is not None and thread.grad and self.requires_grad:
         from rushlight.core import settings
 
         settings.warn_once(
