@@ -80,10 +80,12 @@ def stretch_of(call: Callable[[], object], times: int, rest: float = REST) -> fl
     return seconds(call, times)
 
 
-def calls_that_take(call: Callable[[], object], stretch: float) -> int:
+def calls_that_take(
+    call: Callable[[], object], stretch: float, clock: Callable[[], float] = time.perf_counter
+) -> int:
     """How many calls fill about `stretch` seconds."""
     times = 1
-    while (taken := seconds(call, times) * times) < stretch / 4:
+    while (taken := seconds(call, times, clock) * times) < stretch / 4:
         times *= 2
     return max(1, round(times * stretch / taken))
 
@@ -125,6 +127,7 @@ def fastest(
     theirs: Callable[[], object],
     rounds: int = 25,
     stretch: float = 0.001,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[float, float]:
     """Seconds per call of either side: the fastest of many short stretches, turn and turn about.
 
@@ -133,9 +136,12 @@ def fastest(
     """
     for call in (ours, theirs):
         seconds(call, 3)
-    counts = calls_that_take(ours, stretch), calls_that_take(theirs, stretch)
+    counts = [calls_that_take(call, stretch, clock) for call in (ours, theirs)]
     with no_collection():
-        taken = [(seconds(ours, counts[0]), seconds(theirs, counts[1])) for _ in range(rounds)]
+        taken = [
+            (seconds(ours, counts[0], clock), seconds(theirs, counts[1], clock))
+            for _ in range(rounds)
+        ]
     return min(a for a, _ in taken), min(b for _, b in taken)
 
 

@@ -755,7 +755,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "nan_to_num": elements(1, (None, None, None)), "sgn": one, "relu": one,
     "arange_into": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 0.25),
     "linspace_into": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 2.5),
-    "both_ends_into": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 2.5, 0.1),
+    "histc": elements(1, (7, -0.5, 0.5)), "both_ends_into": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 2.5, 0.1),
     "fill": lambda rng, d: (*one(rng, d), 3), "squared_distance": same_shape,
     "prod": along_axis(False), "nansum": along_axis(False),
     "count_nonzero": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16),

@@ -257,8 +257,8 @@ LLVM = {
         "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient "
     ),
     "sorting": (
-        "bincount histogram isin kthvalue median median_with_index mode searchsorted sort "
-        "topk unique "
+        "bincount histc histogram isin kthvalue median median_with_index mode searchsorted "
+        "sort topk unique "
     ),
     "special": (
         "airy_ai chebyshev_t chebyshev_u chebyshev_v chebyshev_w digamma entr erfcx erfinv "

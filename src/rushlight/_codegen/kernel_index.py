@@ -38,7 +38,7 @@ FUNCTIONS = {
         "bag_factors_gradient:kernel:g=Ptr[T],weight=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64 "
         "bags:kernel:WEIGHTED,MODE,SIDE,weight=Ptr[T],indices=Ptr[i64],offsets=Ptr[i64],factors=Ptr[T],out=Ptr[T],bag=Ptr[i64],sizes=Ptr[i64],places=Ptr[i64],bad=Ptr[i64],n=i64,count=i64,inner=i64,padding=i64 "
         "bags_gradient:kernel:WEIGHTED,MEAN,g=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],sizes=Ptr[i64],factors=Ptr[T],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64 "
-        "bin_of:inline: "
+        "bin_of:inline: binned:kernel:x=Ptr[T],out=Ptr[i64],n=i64,low=f64,high=f64,bins=i64 "
         "counts:kernel:WEIGHTED,x=Ptr[T],weights=Ptr[W],tables=Ptr[R],n=i64,bins=i64,parts=i64,many=i64 "
         "histogram:kernel:WEIGHTED,points=Ptr[T],edges=Ptr[T],begins=Ptr[i64],weights=Ptr[T],out=Ptr[f64],n=i64,dims=i64 "
         "largest_of:inline: rising:inline: summed:inline: tops:kernel:x=Ptr[T],most=Ptr[u64],n=i64 within:inline: ",

@@ -15,7 +15,7 @@ from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.indexing import in_memory
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import contiguous, in_order, of_copies, row_major
+from rushlight._backends.llvm.views import as_it_lies, contiguous, in_order, of_copies, row_major
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags, shape_inference
@@ -398,6 +398,17 @@ def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.nd
         tables = tables[:1].copy()
     r = tables.reshape(bins)
     return r.astype(np.float32) if weights is not None and weights.dtype == np.float32 else r
+
+
+@implements("histc", dtypes=FLOATING, least=1)
+def histc(a: np.ndarray, bins: int, low: float, high: float) -> Any:
+    """Counts in equal bins; the last one contains its right end."""
+    if a.dtype is not F64 and (high - low) * bins > 3e38:
+        return NotImplemented  # numbers of bins would be infinite
+    counts = np.zeros(bins, np.int64)
+    run = bags.binned.compiled(T=of(a.dtype))
+    run(contiguous(as_it_lies(a)), counts, a.size, float(low), float(high), bins)
+    return counts.astype(a.dtype)
 
 
 @implements("histogram", dtypes=(F32, F64))

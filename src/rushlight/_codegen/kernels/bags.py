@@ -249,3 +249,14 @@ def histogram(
                 inside = b1(False)
         if inside:
             out[place] += f64(weights[i]) if WEIGHTED else f64(1)
+
+
+@kernel
+def binned(x: Ptr[T], out: Ptr[i64], n: i64, low: f64, high: f64, bins: i64):
+    """out[b] += 1 for the bin b of each x[i] from `low` to `high`; the last of the equal bins contains its right end."""
+    W = T.loaded
+    least, most = W(low), W(high)
+    for i in range(n):
+        v = x[i]
+        if (v >= least) & (v <= most):
+            out[min(i64((v - least) * W(bins) / (most - least)), bins - 1)] += 1

@@ -91,9 +91,12 @@ def _ordinary_range(args: tuple, d: np.dtype | None) -> np.ndarray | None:
         return xp.arange(start, end, step) if ordinary and (end - start) * step > 0 else None
     if d is None:
         d = modes._default_dtype.np
-    for v in (start, end, step):
-        if v.__class__ not in _NUMBERS or not -_MANY < v < _MANY or d not in FLOATING:
-            return None
+    if d not in FLOATING or not _NUMBERS.issuperset(
+        (start.__class__, end.__class__, step.__class__)
+    ):
+        return None
+    if not (-_MANY < start < _MANY and -_MANY < end < _MANY and -_MANY < step < _MANY):
+        return None
     n = (end - start) / step if step else 0.0
     if not 0.0 < n < _MANY:
         return None

@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.core import dtypes, settings
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Arrays, op, public
+from rushlight.ops.layout.joining import promoted, stack
 from rushlight.ops.layout.shape import expand, listed
 
 
@@ -62,8 +63,6 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4])).tolist()
     [[1, 3], [1, 4], [2, 3], [2, 4]]
     """
-    from rushlight.ops.layout.joining import stack
-
     vectors = listed(tensors)
     for v in vectors:
         if v.ndim != 1:
@@ -103,8 +102,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(where="aten", name="block_diag", node="BlockDiagBackward0", method=False)
 def blocks(xp, tensors: Arrays):
-    from rushlight.ops.layout.joining import promoted
-
     matrices, rows, columns = [], 0, 0
     for a in promoted(xp, tensors):
         n, m = (1,) * (2 - a.ndim) + a.shape

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from types import FunctionType
 from typing import Any
 
@@ -53,22 +52,23 @@ def split_lengths(xp, input: Array, split_sizes: Any, dim: int = 0):
     """Consecutive slices of the given lengths, which add up to the size of the dimension."""
     if not input.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    along, dim = dim, geometry.wrap_dim(dim, input.ndim)
-    if split_sizes and min(split_sizes) < 0:
-        raise RuntimeError(
-            "split_with_sizes expects split_sizes have only non-negative entries, but got "
-            f"split_sizes={list(split_sizes)}"
-        )
-    if sum(split_sizes) != input.shape[dim]:
+    along, dim = dim, geometry.wrap_dim(dim, input.ndim) if dim else 0
+    before, parts, end = (EVERYTHING,) * dim, [], 0
+    for n in split_sizes:
+        if n < 0:
+            raise RuntimeError(
+                "split_with_sizes expects split_sizes have only non-negative entries, but got "
+                f"split_sizes={list(split_sizes)}"
+            )
+        part = slice(end, end + n)
+        parts.append(input[(*before, part)] if dim else input[part])
+        end += n
+    if end != input.shape[dim]:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {input.shape[dim]} (input tensor's "
             f"size at dimension {along}), but got split_sizes={list(split_sizes)}"
         )
-    each = zip(split_sizes, itertools.accumulate(split_sizes), strict=True)
-    if not dim:
-        return [input[end - n : end] for n, end in each]
-    before = (EVERYTHING,) * dim
-    return [input[(*before, slice(end - n, end))] for n, end in each]
+    return parts
 
 
 split_lengths.grad(input=lambda g, dim: join_back(g, dim))
