@@ -20,6 +20,14 @@ FUNCTIONS = {
     "F.max_pool1d(x[0], 2)": "select.int max_pool1d.default",
     "F.adaptive_max_pool2d(x, 2)": "adaptive_max_pool2d.default",
     "F.adaptive_max_pool1d(x[0], 2)": "select.int adaptive_max_pool1d.default",
+    "F.fractional_max_pool2d(x, 2, 3).relu()": "rand.default fractional_max_pool2d.default relu.default",
+    "F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)": "max_pool2d_with_indices.default max_unpool2d.default",
+    "F.max_unpool1d(*F.max_pool1d(x[0], 2, return_indices=True), 2)": (
+        "select.int max_pool1d_with_indices.default unsqueeze.default unsqueeze.default max_unpool2d.default squeeze.dim"
+    ),
+    "torch.stft(x[0, 0], 4, 2, return_complex=True, center=False)": "select.int select.int stft.default",
+    "x.unfold(2, 2, 1)": "unfold.default",
+    "torch.as_strided_copy(x, (2, 2), (1, 1))": "as_strided_copy.default",
     "F.unfold(x, 2)": "im2col.default",
     "F.fold(x.reshape(1, 8, 4), (4, 4), 2, stride=2)": "reshape.default col2im.default",
     # sizes

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.aten_forms import MOST, is_one_slice, loaded, torch
+from rushlight.dispatch.aten_functions import (
+    cdist,
+    fractional_max_pool,
+    max_unpool,
+    short_time_transform,
+)
 from rushlight.dispatch.aten_losses import LOSSES, REDUCTIONS, numbered
 
 if TYPE_CHECKING:
@@ -449,23 +455,18 @@ ARGUMENTS |= {f"internal.{name}": (name, resampling(name)) for name in RESAMPLED
 
 
 # what PyTorch's names call, where that is no public function of the name: a function, or an operator's path
-# The ways to compute distances, by the number that the operator takes.
-DISTANCE_MODES = (
-    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"
-)  # fmt: skip
-
-
-def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> Any:
-    """`torch.cdist`, whose mode is a number."""
-    mode = DISTANCE_MODES[compute_mode or 0]
-    return torch().cdist(x1, x2, p, mode)
-
-
 CALLS: dict[str, Callable | str] = {
     "as_strided": lambda input, size, stride, storage_offset=None: torch().as_strided(
         input, tuple(size), tuple(stride), storage_offset
     ),
+    "as_strided_copy": lambda input, size, stride, storage_offset=None: torch().as_strided_copy(
+        input, tuple(size), tuple(stride), storage_offset
+    ),
+    "unfold": lambda input, dimension, size, step: input.unfold(dimension, size, step),
     "cdist": cdist,
+    "stft": short_time_transform,
+    **{f"max_unpool{n}d": max_unpool(n) for n in (2, 3)},
+    **{f"fractional_max_pool{n}d": fractional_max_pool(n) for n in (2, 3)},
     "block_diag": lambda tensors: torch().block_diag(*tensors),
     "cartesian_prod": lambda tensors: torch().cartesian_prod(*tensors),
     "tensordot": lambda a, b, dims_self, dims_other: torch().tensordot(

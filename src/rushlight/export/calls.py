@@ -34,8 +34,6 @@ _SIZES = {
 # Functions whose operators take numbers for each of some dimensions, and the parameters that are these.
 _DIMENSIONS = {f"conv{kind}{n}d": n for kind in ("", "_transpose") for n in (1, 2, 3)}
 _EACH = frozenset("stride padding dilation output_padding".split())
-# Functions whose operator of the same name takes other arguments.
-_APART = frozenset("as_strided_copy unfold".split())
 # What `torch` calls by names of operators, and does no computation on tensors.
 _NO_OPERATORS = frozenset("load save from_numpy from_file tensor as_tensor compile vmap".split())
 
@@ -166,8 +164,6 @@ def target_of(func: Any, name: str, args: tuple = (), kwargs: dict | None = None
     target = target_named(name, aten_names.overload(name, named))
     if target is None or func is None or name in _ORDERS:
         return target or func
-    if name in _APART:
-        return func
     called = target.overloadpacket.resolved()
     return target if called is func or _takes(called, signature, len(args), kwargs) else func
 

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.dispatch.aten_arguments import DISTANCE_MODES
+from rushlight.dispatch.aten_functions import DISTANCE_MODES
 from rushlight.export.calls import without_defaults
 from rushlight.export.errors import refuse
 from rushlight.export.losses import body_of_loss
+from rushlight.ops.nn.adaptive_pool import unpooled_sizes
 from rushlight.ops.nn.resample import wanted
 
 # Functions that PyTorch writes in others in Python: what they call is recorded.
@@ -170,6 +171,59 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     return _aten("tensordot")(a, b, *[_each(d, 1) for d in dims])
 
 
+def max_unpool(n: int) -> Callable:
+    """`max_unpool1d` and its like, whose operators take sizes in the place of windows; that of one dimension is that of two."""
+
+    def body(
+        input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Any:  # fmt: skip
+        kernel, padding = _each(kernel_size, n), _each(padding, n)
+        stride = kernel if stride is None else _each(stride, n)
+        sizes = [*unpooled_sizes(input, tuple(kernel), tuple(stride), tuple(padding), output_size)]
+        if n > 1:
+            return _aten(f"max_unpool{n}d")(input, indices, sizes, *[stride, padding] * (n == 3))
+        given = _aten("unsqueeze")(input, -1), _aten("unsqueeze")(indices, -1)
+        return _aten("squeeze", "dim")(_aten("max_unpool2d")(*given, [*sizes, 1]), -1)
+
+    return body
+
+
+def fractional_max_pool(n: int) -> Callable:
+    """`fractional_max_pool2d` or `fractional_max_pool3d`: the places of the windows are drawn first."""
+
+    def body(
+        input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:  # fmt: skip
+        if output_size is None:
+            ratio = [output_ratio] * n if isinstance(output_ratio, float) else output_ratio
+            sizes = [int(s * r) for s, r in zip(input.shape[-n:], ratio, strict=True)]
+        else:
+            sizes = _each(output_size, n)
+        lead = [1, input.shape[0]] if input.dim() == n + 1 else [*input.shape[:2]]
+        if _random_samples is None:
+            _random_samples = _aten("rand")([*lead, n], dtype=input.dtype)
+        given = _each(kernel_size, n), sizes, _random_samples
+        found = _aten(f"fractional_max_pool{n}d")(input, *given)
+        return found if return_indices else found[0]
+
+    return body
+
+
+def stft(
+    input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+    center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
+    return_complex: bool | None = None, align_to_window: bool | None = None,
+) -> Any:  # fmt: skip
+    """`torch.stft`, whose operator pads nothing."""
+    if center:
+        rows = input.reshape(1, -1, input.shape[-1])
+        padded = rushlight.nn.functional.pad(rows, [n_fft // 2, n_fft // 2], pad_mode)
+        input = padded.reshape(*input.shape[:-1], padded.shape[-1])
+    given = (n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
+    return _aten("stft")(input, *given, *[align_to_window] * (align_to_window is not None))
+
+
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """`torch.roll`."""
     return _aten("roll")(input, _each(shifts, 1), *[] if dims is None else [_each(dims, 1)])
@@ -188,6 +242,8 @@ def cdist(
 # functions of nn.functional
 _FUNCTIONAL: dict[str, Callable] = {
     **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
+    **{f"max_unpool{n}d": max_unpool(n) for n in (1, 2, 3)},
+    **{f"fractional_max_pool{n}d": fractional_max_pool(n) for n in (2, 3)},
     **{f"adaptive_avg_pool{n}d": adaptive_avg_pool(n) for n in (1, 2, 3)},
     **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
     **dict.fromkeys(("dropout1d", "dropout2d", "dropout3d"), feature_dropout),
@@ -206,5 +262,6 @@ _FUNCTIONS: dict[str, Callable] = {
     "cdist": cdist,
     "norm": norm,
     "roll": roll,
+    "stft": stft,
     "tensordot": tensordot,
 }
