@@ -735,7 +735,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "random_exponentials": drawing([F32, F64], -0.5), "random_cauchys": drawing([F32, F64], 0.5, 2.0),
     "random_geometrics": drawing([F32, F64, np.dtype(np.int64)], 0.25),
     "random_slopes": lambda rng, d: (of_generator(rng, d)[0], *one(rng, d), 0.125, 0.375),
-    "faults_of_weights": lambda rng, d: (weights_of(rng, d),),
+    "invalid_weights": lambda rng, d: (weights_of(rng, d),),
     "random_seeded": seeded, "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,
     "recurrent_layer_gradients": recurrent_gradients,
     "cat_contiguous": cat, "stack_contiguous": stacked,

@@ -149,8 +149,8 @@ def test_faults_of_weights_are_the_references(weight, dtype):
         for others in (0.0, 1.0):
             weights = guarded(np.full((3, 7), others, dtype))
             weights.reshape(-1)[at] = weight
-            found = compiled.faults_of_weights(weights)
-            assert found == reference.faults_of_weights(weights)
+            found = compiled.invalid_weights(weights)
+            assert found == reference.invalid_weights(weights)
             assert found[0] == (not 0 <= weight < np.inf)
 
 

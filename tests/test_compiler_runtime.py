@@ -338,7 +338,7 @@ count = 0
 for file in FUNCTIONS:
     if f"rushlight._codegen.kernels.{file}" not in sys.modules:
         unread = getattr(kernels, file)
-        told = {name: getattr(unread, name) for name in kernels._told(file)}
+        told = {name: getattr(unread, name) for name in kernels._functions_in(file)}
         before = {name: facts(value) for name, value in told.items()}
         read = vars(importlib.import_module(unread.__name__))
         for name, value in before.items():
@@ -1409,7 +1409,7 @@ def test_without_machine_code_nothing_stands_before_the_reference(asked):
 
 
 @pytest.mark.parametrize(
-    ("features", "suits"),
+    ("features", "has_them"),
     [
         ("+sse2,+avx,+avx2,+fma,+f16c", True),
         ("+sse2,+avx,-avx2,-fma,+f16c", False),
@@ -1417,9 +1417,9 @@ def test_without_machine_code_nothing_stands_before_the_reference(asked):
         ("+neon,+fp-armv8", True),
     ],
 )
-def test_kernels_want_instructions_of_2013(monkeypatch, features, suits):
+def test_kernels_want_instructions_of_2013(monkeypatch, features, has_them):
     monkeypatch.setattr(native, "host", lambda: ("a processor", features))
-    assert native.suits() == suits
+    assert native.has_instructions() == has_them
 
 
 # Routines that are compiled apart.

@@ -859,7 +859,7 @@ def test_who_waits_hears_who_did_not_come():
 
     def come(rank, seconds):
         with pytest.raises(dist.DistStoreError, match=r"missing are the ranks \[2\]") as found:
-            world.meet(store, "made", rank, 3, timedelta(seconds=seconds))
+            world.store_barrier(store, "made", rank, 3, timedelta(seconds=seconds))
         errors.append(found.value)
 
     patient = threading.Thread(target=come, args=(1, 1000))

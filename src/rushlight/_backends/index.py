@@ -89,7 +89,7 @@ REFERENCE = {
         "cross dot kron linear matmul mm mv outer outer_added times_adjoint trace vdot "
     ),
     "random": (
-        "by_c_library faults_of_weights random_bernoulli random_cauchys random_choices "
+        "by_c_library invalid_weights random_bernoulli random_cauchys random_choices "
         "random_doubles random_exponentials random_floats random_geometrics random_integers "
         "random_normal_floats random_normals random_permutation random_scalar_normals "
         "random_seeded random_slopes random_uniform random_wide_normals random_wide_words "
@@ -226,7 +226,7 @@ LLVM = {
         "outer_added times_adjoint vdot "
     ),
     "random": (
-        "by_c_library faults_of_weights random_bernoulli random_cauchys random_choices "
+        "by_c_library invalid_weights random_bernoulli random_cauchys random_choices "
         "random_doubles random_exponentials random_floats random_geometrics random_integers "
         "random_normal_floats random_normals random_permutation random_scalar_normals "
         "random_seeded random_slopes random_uniform random_wide_normals random_wide_words "

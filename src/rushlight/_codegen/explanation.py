@@ -377,10 +377,10 @@ def hottest(text: str) -> str:
     computes = re.compile(r"\s+v?f?n?m?(add|sub|mul|div|sqrt|mla|mls)\w*(p[sd])?\b")
     apart = re.compile(r"\s+v(gather|scatter)")  # a version for other strides
 
-    def heat(loop: tuple[int, int]) -> tuple[bool, int, int]:
+    def work(loop: tuple[int, int]) -> tuple[bool, int, int]:
         part = lines[loop[0] : loop[1]]
         wide = sum(4 if "%zmm" in x else 2 if "%ymm" in x else 1 for x in part if computes.match(x))
         return not any(apart.match(x) for x in part), wide, -len(part)
 
-    first, last = max(inner, key=heat)
+    first, last = max(inner, key=work)
     return "\n".join(lines[first : last + 1])

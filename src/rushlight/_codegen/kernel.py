@@ -105,7 +105,7 @@ class Kernel(Entry):
     """A function that Python calls, compiled for given types and known values."""
 
     every: weakref.WeakSet[Kernel] = weakref.WeakSet()
-    heard: ClassVar[
+    listeners: ClassVar[
         list[Callable[[Kernel, tuple, dict], None]]
     ] = []  # called with each that is compiled, and its globals
 
@@ -151,8 +151,8 @@ class Kernel(Entry):
         found = self._compiled.get(key)
         if found is None:
             found = self._compiled[key] = self._compile(known)
-            for hear in self.heard:
-                hear(self, key, found.__globals__)
+            for listener in self.listeners:
+                listener(self, key, found.__globals__)
         return found
 
     def _names(self) -> list[str]:

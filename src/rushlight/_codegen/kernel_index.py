@@ -88,8 +88,8 @@ FUNCTIONS = {
         "call_into:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
         "call_list:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
         "call_view:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 kind_of:inline: laid_out:inline: "
-        "put_right:routine: several:inline: to_copy:inline: version_of:inline: view_of:inline: wrapped:inline: "
-        "write_counted:inline: written_copy:inline: ",
+        "several:inline: to_copy:inline: version_of:inline: view_of:inline: with_right_strides:routine: "
+        "wrapped:inline: write_counted:inline: written_copy:inline: ",
     "columns": ""
         "col2im:kernel:a=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 "
         "im2col:kernel:x=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 "
@@ -310,8 +310,8 @@ FUNCTIONS = {
         "first_of_some:kernel:x=Ptr[T],which=Ptr[i64],out=Ptr[T],indices=Ptr[i64],keys=Ptr[K],places=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64 "
         "first_ones:routine: put:inline: ",
     "layout": "DIMS:constant:8 RENAMED:constant:1 RIGHT:constant:0 WRONG:constant:2 as_new:inline: "
-        "channels_last:inline: clearly_right:inline: compared:routine: itemsize_of:inline: laid_like:inline: "
-        "lies_as:inline: pack:inline: step_of:inline: told_apart:inline: ",
+        "channels_last:inline: compared:routine: dimension_order:inline: has_right_strides:inline: "
+        "itemsize_of:inline: laid_like:inline: lies_as:inline: pack:inline: step_of:inline: ",
     "libm": "both_of_each:kernel:SINCOS,x=Ptr[f64],sine=Ptr[f64],cosine=Ptr[f64],n=i64 "
         "each_element:kernel:FUNCTION,x=Ptr[f64],out=Ptr[f64],n=i64 ",
     "likelihood": "EACH:constant:0 MEAN:constant:2 SUM:constant:1 cross_entropy_of:inline: "
@@ -329,7 +329,7 @@ FUNCTIONS = {
         "labels_gradient:kernel:g=Ptr[T],x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,step=i64,scale=T "
         "one_class:kernel:P,WEIGHTED,x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T "
         "one_class_gradient:kernel:P,WEIGHTED,g=Ptr[T],x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T,step=i64,scale=T ",
-    "mask": "CHUNK:constant:4096 alike:inline: apart_by_dimension:inline: chosen:inline: "
+    "mask": "CHUNK:constant:4096 apart_by_dimension:inline: chosen:inline: "
         "coordinates:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64,sizes=Ptr[i64],dims=i64,total=i64 "
         "counted:kernel:x=Ptr[T],starts=Ptr[i64],n=i64 "
         "expand_few:kernel:values=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64 few:inline: "
@@ -391,6 +391,7 @@ FUNCTIONS = {
         "max_windows:kernel:PLACES,x=Ptr[T],out=Ptr[T],places=Ptr[i64],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64,dh=i64,dw=i64 ",
     "random": "L:constant:16 LOW_53:constant:9007199254740991 M:constant:397 N:constant:624 below_one:inline: "
         "between:inline: cauchys:kernel:TAN,state=i64,out=Ptr[T],n=i64,median=f64,sigma=f64 "
+        "check_weights:kernel:weights=Ptr[T],found=Ptr[i64],rows=i64,k=i64 "
         "chosen:kernel:weights=Ptr[T],uniform=Ptr[f64],sums=Ptr[T],out=Ptr[i64],rows=i64,k=i64,n=i64 "
         "cos_sin:inline: doubles:kernel:state=i64,out=Ptr[f64],n=i64 "
         "doubles_between:kernel:state=i64,out=Ptr[f64],n=i64,width=f64,low=f64,high=f64 "
@@ -399,10 +400,9 @@ FUNCTIONS = {
         "floats_between:kernel:state=i64,out=Ptr[f32],n=i64,width=f32,low=f32,high=f32 "
         "geometrics:kernel:LOG,state=i64,out=Ptr[T],n=i64,scale=f64 "
         "hits:kernel:state=i64,out=Ptr[T],n=i64,below=i64,value=f64 "
-        "integers:kernel:state=i64,out=Ptr[i64],n=i64,low=i64,span=f64,inverse=f64 "
-        "judged:kernel:weights=Ptr[T],found=Ptr[i64],rows=i64,k=i64 log_of:inline: made_normal:routine: "
-        "mixed:inline: next_wide:inline: next_word:inline: normals:kernel:x=Ptr[f32],n=i64,mean=f32,std=f32 "
-        "order:kernel:state=i64,out=Ptr[i64],n=i64 "
+        "integers:kernel:state=i64,out=Ptr[i64],n=i64,low=i64,span=f64,inverse=f64 log_of:inline: "
+        "made_normal:routine: mixed:inline: next_wide:inline: next_word:inline: "
+        "normals:kernel:x=Ptr[f32],n=i64,mean=f32,std=f32 order:kernel:state=i64,out=Ptr[i64],n=i64 "
         "pairs_apart:kernel:x=Ptr[f64],rest=Ptr[f64],angle=Ptr[f64],n=i64 "
         "pairs_together:kernel:log=Ptr[f64],cosine=Ptr[f64],sine=Ptr[f64],x=Ptr[f64],n=i64,mean=f64,std=f64 "
         "remainder:inline: "
@@ -418,9 +418,9 @@ FUNCTIONS = {
         "saved_at:inline: sigmoid:inline: "
         "step:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],n=i64,features=i64,size=i64,xr=i64,keep=i64 "
         "tanh:inline: tile:routine: ",
-    "recurrent_gradients": ""
+    "recurrent_gradients": "backward_step:routine: "
         "gradients:kernel:KIND,g=Ptr[T],y=Ptr[T],w=Ptr[T],h=Ptr[T],c=Ptr[T],kept=Ptr[T],slopes=Ptr[T],outer=Ptr[T],dh=Ptr[T],dc=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,size=i64,gt=i64,gr=i64,yt=i64,yr=i64,reverse=i64,ragged=i64,height=i64,grain=i64,copies=i64,whole=i64 "
-        "move:routine: pack_units:routine: retreat:routine: slopes_of:inline: ",
+        "move:routine: pack_units:routine: slopes_of:inline: ",
     "reduce": "APART:constant:16384 LONG:constant:16384 PARTS:constant:1024 averaged:inline: exact_moments:inline: "
         "less_rounding:inline: moments_of_rows:kernel:x=Ptr[T],mean=Ptr[R],squares=Ptr[R],rows=i64,n=i64 "
         "square_apart:inline: squares_apart:kernel:x=Ptr[T],y=Ptr[T],out=Ptr[R],n=i64 "
@@ -428,9 +428,10 @@ FUNCTIONS = {
         "sum_rows:kernel:MEAN,x=Ptr[T],out=Ptr[R],rows=i64,n=i64 "
         "variance_columns:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],outer=i64,n=i64,inner=i64,correction=i64 "
         "variance_rows:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],rows=i64,n=i64,correction=i64 ",
-    "rejection": "binomial_by_rejection:inline: binomials:kernel:LOG,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64 "
+    "rejection": "binomial_by_gaps:inline: binomial_by_rejection:inline: "
+        "binomials:kernel:LOG,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64 "
         "gammas:kernel:POW,LOG,LOG1P,COS,SIN,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64,squeeze=f64,spare=Ptr[f64] "
-        "gaps_summed:inline: multiplied:inline: normal:inline: poisson_by_rejection:inline: "
+        "multiplied:inline: normal:inline: poisson_by_rejection:inline: "
         "poissons:kernel:EXP,LOG,LGAMMA,state=i64,rates=Ptr[f64],out=Ptr[f64],n=i64 stirling_tail:routine: "
         "uniform:routine: ",
     "resample": "BLOCK:constant:128 SIDE:constant:4 WINDOW:constant:1024 WORK:constant:131072 "
@@ -445,9 +446,9 @@ FUNCTIONS = {
         "running_extreme:kernel:LEAST,x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64 "
         "running_log:kernel:x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 ",
     "schemes": "RUN:constant:64 TILES:constant:48 ",
-    "selection": "HEAPED:constant:64 PARTS:constant:128 SHORT:constant:16 before:inline: bring_to_place:routine: "
-        "cut:inline: depth:inline: exchange:inline: from_heap:inline: insert_each:inline: make_heap:inline: "
-        "partition:routine: sink:routine: sort_unstably:routine: ",
+    "selection": "HEAPED:constant:64 PARTS:constant:128 SHORT:constant:16 before:inline: cut:inline: depth:inline: "
+        "exchange:inline: from_heap:inline: insert_each:inline: make_heap:inline: partition:routine: "
+        "quickselect:routine: sink:routine: sort_unstably:routine: ",
     "sequences": "GRAIN:constant:16384 both_ends:kernel:out=Ptr[f64],n=i64,start=f64,end=f64,step=f64 "
         "counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64 rounded:inline: "
         "spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64 ",
@@ -466,8 +467,9 @@ FUNCTIONS = {
         "reduction:kernel:LONGEST,DEEPEST,MOST,a=Header,axis=i64,keep=i64,plan=Ptr[i64] "
         "rolled:kernel:a=Header,shift=i64,axis=i64,plan=Ptr[i64] "
         "rows_only:kernel:a=Header,axis=i64,keep=i64,plan=Ptr[i64] scanned:kernel:a=Header,axis=i64,plan=Ptr[i64] "
+        "searched:kernel:seq=Header,a=Header,plan=Ptr[i64] "
         "softmaxed:kernel:FEW,SHORT,a=Header,axis=i64,plan=Ptr[i64] "
-        "sought:kernel:seq=Header,a=Header,plan=Ptr[i64] triangular:kernel:a=Header,diagonal=i64,plan=Ptr[i64] "
+        "triangular:kernel:a=Header,diagonal=i64,plan=Ptr[i64] "
         "variance:kernel:LONGEST,DEEPEST,a=Header,axis=i64,keep=i64,correction=i64,plan=Ptr[i64] without:inline: ",
     "shared_rows": "added:kernel:T,ROWS,OWN,items=Header,factor=T,n=i64 "
         "written:kernel:T,items=Header,kind=Header,dtype=Header,factor=T,refused=Ptr[i64],n=i64 ",
@@ -485,7 +487,7 @@ FUNCTIONS = {
     "softmax": "FEW:constant:4 SHORT:constant:2048 SIDE:constant:4 TILE:constant:16 column_place:inline: "
         "columns_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
         "columns_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
-        "few_softmax:kernel:LOG,N,x=Ptr[T],out=Ptr[T],rows=i64 log_sum:inline: middling_softmax:inline: "
+        "few_softmax:kernel:LOG,N,x=Ptr[T],out=Ptr[T],rows=i64 log_sum:inline: medium_softmax:inline: "
         "narrow_backward:inline: narrow_softmax:inline: rows_log_sum:kernel:x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
         "rows_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
         "rows_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
@@ -496,11 +498,11 @@ FUNCTIONS = {
         "among:kernel:INVERT,x=Ptr[T],tests=Ptr[T],out=Ptr[b1],n=i64,k=i64 by_bytes:inline: "
         "by_digits:kernel:keys=Ptr[u64],other=Ptr[u64],rows=i64,n=i64,shift=i64,passes=i64 "
         "chosen_of_many:kernel:x=Ptr[T],keys=Ptr[K],words=Ptr[u64],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64 "
-        "chosen_rows:kernel:x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64 commonest:inline: "
-        "goes_on:inline: keys_of:inline: like:inline: "
-        "mended:kernel:DOWN,x=Ptr[T],keys=Ptr[u64],bad=Ptr[i64],rows=i64,n=i64,shift=i64,far=i64 ordered:routine: "
-        "packed:kernel:DOWN,x=Ptr[T],out=Ptr[u64],rows=i64,n=i64,least=i64,shift=i64,cut=i64 "
-        "place_in_doubt:routine: place_in_order:routine: rank_of_choice:inline: ranked:inline: "
+        "chosen_rows:kernel:x=Ptr[T],out=Ptr[T],places=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64 "
+        "comes_after:inline: commonest:inline: keys_of:inline: like:inline: "
+        "order_within_prefixes:kernel:DOWN,x=Ptr[T],keys=Ptr[u64],bad=Ptr[i64],rows=i64,n=i64,shift=i64,far=i64 "
+        "ordered:routine: packed:kernel:DOWN,x=Ptr[T],out=Ptr[u64],rows=i64,n=i64,least=i64,shift=i64,cut=i64 "
+        "place_among_equals:routine: place_in_order:routine: rank_of_choice:inline: ranked:inline: "
         "runs_counted:kernel:x=Ptr[T],found=Ptr[i64],n=i64 "
         "runs_placed:kernel:PLACES,LENGTHS,x=Ptr[T],order=Ptr[i64],before=Ptr[i64],values=Ptr[T],starts=Ptr[i64],inverse=Ptr[i64],n=i64 "
         "search:kernel:RIGHT,seq=Ptr[T],x=Ptr[T],out=Ptr[R],wrong=Ptr[i64],rows=i64,n=i64,m=i64,step=i64 "
@@ -517,7 +519,7 @@ FUNCTIONS = {
         "span:inline: spread:inline: ",
     "special": "UP:constant:8 constant:inline: digamma:inline: entropy:inline: erfinv:inline: erfinv_centre:inline: "
         "erfinv_ends:inline: erfinv_kind:inline: erfinv_known:inline: horner_of:inline: hurwitz:inline: "
-        "lgamma:inline: log_gamma:inline: log_ndtr:inline: most_of:inline: mvlgamma:inline: ndtr:inline: "
+        "largest_lane:inline: lgamma:inline: log_gamma:inline: log_ndtr:inline: mvlgamma:inline: ndtr:inline: "
         "ndtri:inline: ndtri_centre:inline: ndtri_ends:inline: ndtri_kind:inline: ndtri_known:inline: "
         "polygamma:inline: power_below:inline: quantile:inline: sine:inline: trigamma:inline: turned:inline: "
         "xlog1py:inline: zeta_above:inline: zeta_below:inline: zeta_kind:inline: zeta_known:inline: ",

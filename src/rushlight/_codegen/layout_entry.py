@@ -45,7 +45,7 @@ def laid_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
                     & (header.dims_of(bits(o, Header)) <= header.dims_of(bits(made, Header)))
                 )
         if right:
-            right = layouts.clearly_right(held, arrays, bits(made, Header))
+            right = layouts.has_right_strides(held, arrays, bits(made, Header))
     if right:
         return new_reference(made)
     return PyObject_Vectorcall(table[BEHIND], objects, count, Object(0))
@@ -56,7 +56,7 @@ def before(function: Callable[..., Any]) -> Callable[..., Any]:
     from rushlight._codegen import native
     from rushlight._codegen.runtime import abi
 
-    if not (native.available() and native.suits() and abi.available()):
+    if not (native.available() and native.has_instructions() and abi.available()):
         return function
     table = np.array([id(each) for each in (np.ndarray, None, function)], np.int64)
     native.keep((table, function))

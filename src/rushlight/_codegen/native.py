@@ -103,7 +103,7 @@ def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int,
     entry = _entry(key)
     code = disk.get(entry)
     how = "from disk"
-    if code is None or not _supplied(code):
+    if code is None or not _load_units(code):
         code = _made(entry, text)
         how = "compiled"
     found = _linked(key, code, names)
@@ -120,9 +120,9 @@ def log(text: str) -> None:
 def _made(entry: str, text: Callable[[], str]) -> bytes:
     # Let go of here: it takes a while, and Ctrl-C would be lost in a destructor.
     written = text()
-    code = _undisturbed(_object_code, written)
+    code = _uninterrupted(_object_code, written)
     disk.put(entry, code)
-    _supplied(code)
+    _load_units(code)
     return code
 
 
@@ -132,7 +132,7 @@ def _object_code(text: str) -> bytes:
         return _generated(module, text)
 
 
-def _undisturbed(f: Callable, *args: Any) -> Any:
+def _uninterrupted(f: Callable, *args: Any) -> Any:
     """`f(*args)`, with Ctrl-C behind it: what an exception leaves half freed, llvmlite frees again, and the process ends."""
     if threading.current_thread() is not threading.main_thread():
         return f(*args)
@@ -166,7 +166,7 @@ def _generated(module: Any, text: str) -> bytes:
             llvm.set_option("", f"--{option}={usual}")
 
 
-def _supplied(code: bytes) -> bool:
+def _load_units(code: bytes) -> bool:
     """Load the units that an object file calls; False if one is not on disk, and not known here
     either: the text of the module that calls it must be made anew, which makes it known."""
     for name in symbols(code)[1]:
@@ -174,7 +174,7 @@ def _supplied(code: bytes) -> bool:
             continue
         entry = name[len(PREFIX) :]
         found = disk.get(entry)
-        if found is None or not _supplied(found):
+        if found is None or not _load_units(found):
             if name not in _makers:
                 return False
             found = _made(entry, _makers[name])
@@ -278,7 +278,7 @@ def host() -> tuple[str, str]:
     entry = disk.key("host", described, setting, llvmlite.__version__)
     found = disk.get(entry)
     if found is None:
-        found = "\n".join(_undisturbed(_machine)[2]).encode()
+        found = "\n".join(_uninterrupted(_machine)[2]).encode()
         disk.put(entry, found)
     name, _, features = found.decode().partition("\n")
     return name, features
@@ -392,7 +392,7 @@ def object_file(texts: Iterable[str], exported: Collection[str]) -> bytes:
     return code
 
 
-def suits() -> bool:
+def has_instructions() -> bool:
     """Whether this machine has the instructions that kernels are written with: an x86 without vectors of
     256 bits, fused multiply-adds and conversions of float16 (before 2013) computes those in calls."""
     features = host()[1].split(",")

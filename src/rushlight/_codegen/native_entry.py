@@ -563,7 +563,7 @@ def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any
         from rushlight._codegen import native
         from rushlight._codegen.runtime import abi
 
-        if not (native.available() and native.suits() and abi.available()):
+        if not (native.available() and native.has_instructions() and abi.available()):
             return function
         known = np.ndarray, list, None, entries, function
         table = np.array([*map(id, known), id(sys.intern("out")) if entries.out else 0], np.int64)

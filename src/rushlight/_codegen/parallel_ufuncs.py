@@ -43,7 +43,7 @@ class CompiledLoop:
 @cache
 def available() -> bool:
     """Whether native code can be made for this machine, and objects are as it takes them to be."""
-    return native.available() and native.suits() and abi.available()
+    return native.available() and native.has_instructions() and abi.available()
 
 
 # -- ufuncs ----------------------------------------------------------------------------------------

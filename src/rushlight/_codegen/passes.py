@@ -174,7 +174,7 @@ def _forwarded(body: list[ir.Stmt], found: dict[str, Any], uses: Uses, seen: set
     before, stays what it is."""
     out = []
     for s in body:
-        if isinstance(s, ir.Let) and uses.sets[s.name] == 1 and s.name not in uses.astray:
+        if isinstance(s, ir.Let) and uses.sets[s.name] == 1 and s.name not in uses.read_outside:
             value = s.value
             if type(value) is ir.Var:
                 value = found.get(value.name, value)

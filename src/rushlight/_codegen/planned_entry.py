@@ -343,7 +343,7 @@ def repeatable(v: Any) -> bool:
     return v.__class__ in SINGLE or v.__class__.__eq__ is object.__eq__
 
 
-def suits(a: np.ndarray) -> bool:
+def few_elements(a: np.ndarray) -> bool:
     """Whether an array has few elements: then calls cost more than the work."""
     return 0 < a.nbytes <= FEW and a.flags.aligned
 
@@ -365,7 +365,7 @@ class Planner:
         """What is called where there is no plan: it makes one when arguments come for the second time."""
         arrays = [v for v in given if v.__class__ is np.ndarray]
         others = [v for v in given if v.__class__ is not np.ndarray]
-        if not self.left or not all(map(suits, arrays)) or not all(map(repeatable, others)):
+        if not self.left or not all(map(few_elements, arrays)) or not all(map(repeatable, others)):
             return
         key = (*map(layout_of, arrays), *map(repr, others))
         if key not in self.seen:

@@ -28,8 +28,8 @@ class recording:
         self._entries.__enter__()
         self._before: list[tuple[dict, Any, Any]] = []
         for kernel, known, space in compiled_kernels():
-            self._hear(kernel, tuple(known.items()), space)
-        Kernel.heard.append(self._hear)
+            self._note_use(kernel, tuple(known.items()), space)
+        Kernel.listeners.append(self._note_use)
         for table in ByDtype.every:
             for dtype, entry in table.items():
                 bound = bound_of(entry)
@@ -38,11 +38,11 @@ class recording:
 
     def __exit__(self, *error: object) -> None:
         self._entries.leave()
-        Kernel.heard.remove(self._hear)
+        Kernel.listeners.remove(self._note_use)
         for held, key, value in reversed(self._before):
             held[key] = value
 
-    def _hear(self, kernel: Kernel, known: tuple, space: dict) -> None:
+    def _note_use(self, kernel: Kernel, known: tuple, space: dict) -> None:
         self._swap(space, "function", self._noting(kernel, known, space["function"]))
 
     def _swap(self, held: dict, key: Any, value: Any) -> None:

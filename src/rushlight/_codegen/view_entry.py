@@ -118,7 +118,12 @@ def view(infer: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
         from rushlight._codegen import native
 
-        if not (native.available() and native.suits() and abi.available() and abi.views_hold()):
+        if not (
+            native.available()
+            and native.has_instructions()
+            and abi.available()
+            and abi.views_hold()
+        ):
             return function
         native.keep(function)
         table = table_of(function, *map(id, (tuple, Size, slice, Ellipsis)), abi.set_base())

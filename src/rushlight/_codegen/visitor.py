@@ -99,12 +99,12 @@ def rewritten(e: Any, change: Callable[[Any], Any]) -> Any:
 
 
 class Uses:
-    """Of each variable of a function: how often it is set; and `astray`, those that are read outside
+    """Of each variable of a function: how often it is set; and `read_outside`, those that are read outside
     of the list of statements that sets them."""
 
     def __init__(self, function: ir.Function) -> None:
         self.sets: dict[str, int] = {}
-        self.astray: set[str] = set()
+        self.read_outside: set[str] = set()
         self.open: dict[str, int] = {}  # variables set in the lists around
         for p in function.parameters:
             self.sets[p.name] = self.open[p.name] = 1
@@ -112,16 +112,16 @@ class Uses:
 
     def once(self) -> set[str]:
         """The variables that are set once, before all that reads them."""
-        return {name for name, n in self.sets.items() if n == 1} - self.astray
+        return {name for name, n in self.sets.items() if n == 1} - self.read_outside
 
     def walk(self, body: list[ir.Stmt]) -> None:
         here = []
-        sets, open, astray = self.sets, self.open, self.astray
+        sets, open, read_outside = self.sets, self.open, self.read_outside
         for s in body:
             for e in parts(s):
                 for v in variables(e):
                     if not open.get(v.name):
-                        astray.add(v.name)
+                        read_outside.add(v.name)
             for name in names(s):
                 sets[name] = sets.get(name, 0) + 1
                 open[name] = open.get(name, 0) + 1

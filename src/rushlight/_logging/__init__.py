@@ -70,7 +70,7 @@ def set_logs(
         logging.getLogger(name).setLevel(value)
     for name, level in levels.items():
         logging.getLogger(_LOGS[name]).setLevel(level)
-    compiled.telling.value = told or levels["dynamo"] <= logging.INFO
+    compiled.printing.value = told or levels["dynamo"] <= logging.INFO
 
 
 def _check(name: str, level: Any) -> None:

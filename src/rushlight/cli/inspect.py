@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rushlight.cli import DIFFERENT, checkpoints, show
+from rushlight.viz.svg import bytes_text
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,7 @@ def _one(content: dict[str, Any], options: argparse.Namespace) -> None:
         return
     table = []
     for name, t in tensors.items():
-        table.append([name, str(list(t.shape)), t.dtype.name, _bytes(_size(t))])
+        table.append([name, str(list(t.shape)), t.dtype.name, bytes_text(_size(t))])
         if options.stats:
             table[-1] += [_number(value) for value in statistics(t).values()]
     if options.stats and tensors:
@@ -70,7 +71,7 @@ def _one(content: dict[str, Any], options: argparse.Namespace) -> None:
     _print(table)
     for name, leaf in others.items():
         print(f"{name} = {_short(leaf)}")
-    print(f"{len(tensors)} tensors, {count:,} elements, {_bytes(size)}")
+    print(f"{len(tensors)} tensors, {count:,} elements, {bytes_text(size)}")
 
 
 def _is_tensor(leaf: Any) -> bool:
@@ -191,11 +192,3 @@ def _number(value: float) -> str:
 def _short(leaf: Any) -> str:
     text = repr(leaf)
     return text if len(text) <= 70 else text[:67] + "..."
-
-
-def _bytes(n: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
-            break
-        n /= 1024
-    return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"

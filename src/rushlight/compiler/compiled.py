@@ -66,13 +66,13 @@ class Off(threading.local):
 off = Off()
 
 
-class Telling:
+class Printing:
     """Whether compiled functions print what became of their calls: RUSHLIGHT_LOG=compile, `torch._logging.set_logs`."""
 
     value = "compile" in os.environ.get("RUSHLIGHT_LOG", "").split(",")
 
 
-telling = Telling()
+printing = Printing()
 
 STANCES = "default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile"
 
@@ -417,7 +417,7 @@ def recorded(c: Capture, carry_out: Callable[[], Any]) -> Any:
 
 def log(line: str) -> None:
     """Print a line of what RUSHLIGHT_LOG=compile or `set_logs` asks for."""
-    if telling.value:
+    if printing.value:
         print(f"rushlight compile: {line}", file=sys.stderr)
 
 

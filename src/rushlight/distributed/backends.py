@@ -93,7 +93,7 @@ def _create_work_from_future(future: Future) -> _Work:
     return _FutureWork(future)
 
 
-class Theirs:
+class ExtensionWork:
     """A call of a program's own backend as the request of a `Work`."""
 
     def __init__(self, work: Any) -> None:
@@ -141,7 +141,7 @@ class ExtensionGroup(ProcessGroup):
 
     def _work(self, name: str, theirs: Any, result: list) -> Work:
         self._number += 1
-        return Work(self, name, self._number, Theirs(theirs), None, result)
+        return Work(self, name, self._number, ExtensionWork(theirs), None, result)
 
     def _either(self, name: str, older: str) -> Any:
         """A method of the backend, which may have it under the name of older versions."""

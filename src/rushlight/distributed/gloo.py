@@ -49,7 +49,7 @@ class ProcessGroupGloo(MPIProcessGroup):
         if job is None or job.process != os.getpid():
             job = world.join(lambda: store, rank, size, limit)
         store.set(f"rank/{rank}", str(job.rank))
-        world.meet(store, "made", rank, size, limit)
+        world.store_barrier(store, "made", rank, size, limit)
         ranks = [int(store.get(f"rank/{k}")) for k in range(size)]
         job.watch(store)
         members = job.communicator.group.Incl(ranks)

@@ -218,7 +218,7 @@ def init_process_group(
     job.watch(store)
     global _rounds
     _rounds += 1
-    world.meet(store, f"made/{_rounds}", job.rank, job.size, timeout)
+    world.store_barrier(store, f"made/{_rounds}", job.rank, job.size, timeout)
     members = list(range(job.size))
     GroupMember.WORLD = _group(
         job.communicator.Dup(), members, store, timeout, name, "0", "default_pg"
@@ -229,7 +229,9 @@ def _store_based_barrier(
     rank: int, store: Store, group_name: str, rendezvous_count: int, timeout: timedelta
 ) -> None:
     """Wait in a store until so many have come."""
-    world.meet(store, f"store_based_barrier_key:{group_name}", rank, rendezvous_count, timeout)
+    world.store_barrier(
+        store, f"store_based_barrier_key:{group_name}", rank, rendezvous_count, timeout
+    )
 
 
 def _is_mpi_s(size: int) -> bool:
@@ -467,7 +469,7 @@ def _new_group_with_tag(
         return existing
     limit = timeout or default.timeout
     mine, store = members.index(default.rank()), PrefixStore(f"of/{members[0]}", default.store)
-    world.meet(PrefixStore(f"new/{name}", store), "joined", mine, len(members), limit)
+    world.store_barrier(PrefixStore(f"new/{name}", store), "joined", mine, len(members), limit)
     asked = default.backend if backend is None else _engine(backend)
     desc = group_desc or "undefined"
     if (plugin := _plugin(asked)) is not None:

@@ -23,7 +23,7 @@ __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
 @dataclass
 class LaunchConfig:
-    """Machines, processes on each, and where they meet. What means nothing here is accepted.
+    """Machines, processes on each, and their rendezvous. Settings that have no meaning here are accepted.
 
     Several machines agree on their numbers with the rendezvous `c10d`; with `static` each says its own in `rdzv_configs={"rank": 0}`.
     """
@@ -104,7 +104,7 @@ def launch_agent(
 
 
 def _parameters(config: LaunchConfig) -> rendezvous.RendezvousParameters:
-    """How machines meet; one that is alone needs no address."""
+    """The parameters of the rendezvous; a single machine needs no address."""
     backend, endpoint, settings = (
         config.rdzv_backend,
         config.rdzv_endpoint,

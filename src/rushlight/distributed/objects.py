@@ -28,7 +28,7 @@ def _unpacked(tensor: Tensor) -> Any:
 
 
 def _outside(group: Any, name: str) -> bool:
-    """Whether this process is not in the group; it is told so."""
+    """Whether this process is not in the group; warns if so."""
     return (
         group is not None
         and group == GroupMember.NON_GROUP_MEMBER

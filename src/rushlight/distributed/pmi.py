@@ -87,7 +87,7 @@ class Endpoint:
 
 @contextmanager
 def serve(store: Store, job: str, rank: int, size: int, timeout: timedelta) -> Iterator[Endpoint]:
-    """Within the block the environment tells an MPI library that this process is `rank` of `size`."""
+    """Within the block the environment says to an MPI library that this process is `rank` of `size`."""
     here, there = socket.socketpair()
     endpoint = Endpoint(there, store, job, rank, size, timeout)
     threading.Thread(target=endpoint.run, name="PMI", daemon=True).start()

@@ -259,9 +259,9 @@ class MPIProcessGroup(Calls, ProcessGroup):
         work._result = list(tensors)
         return work
 
-    def rows_written(self, meeting: Any, tensor: Tensor) -> Work:
-        """All have written their rows of a reduction when they have met: Note [Rows in shared memory]."""
-        return self._work("all_reduce", meeting, [], None, [tensor])
+    def rows_written(self, barrier: Any, tensor: Tensor) -> Work:
+        """The barrier after which all have written their rows of a reduction: Note [Rows in shared memory]."""
+        return self._work("all_reduce", barrier, [], None, [tensor])
 
     def _reduced(self, row: np.ndarray, op: Any) -> schedules.Schedule:
         """A schedule that gives all the reduction of a row, in place."""

@@ -322,7 +322,7 @@ class Reducer:
         if bucket.sparse:
             return  # it is reduced at the end
         if bucket.shared is not None:
-            bucket.reduction = self.group.rows_written(self.shared.meet(), bucket.buffer())  # type: ignore[union-attr]
+            bucket.reduction = self.group.rows_written(self.shared.barrier(), bucket.buffer())  # type: ignore[union-attr]
             return
         work = self.group.start_all_reduce(bucket.buffer())
         bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
@@ -372,7 +372,7 @@ class Reducer:
     def take_turns(self, shared: SharedRows) -> None:
         """The sums have been read: the next gradients are written to the rows of the next turn."""
         if shared.turns == 1:
-            self.read = shared.meet()
+            self.read = shared.barrier()
             return
         self.turn = 1 - self.turn
         for bucket in self.buckets:

@@ -305,7 +305,7 @@ def parse_min_max_nnodes(nnodes: str) -> tuple[int, int]:
 
 
 def get_rdzv_endpoint(args: argparse.Namespace) -> str:
-    """Where machines meet."""
+    """The address of the rendezvous."""
     if args.rdzv_backend == "static" and not args.rdzv_endpoint:
         return f"{args.master_addr}:{args.master_port}"
     return args.rdzv_endpoint
@@ -464,7 +464,7 @@ def main(args: list[str] | None = None) -> None:
 
 
 def status(start: Callable, args: Any) -> int:
-    """The exit status of a command that starts a job: 1 for one that failed, which `run` has told."""
+    """The exit status of a command that starts a job: 1 for one that failed, after `run` has printed why."""
     from rushlight.distributed.elastic import ChildFailedError
 
     try:

@@ -1,14 +1,14 @@
 """Memory that the processes of one machine share: each writes its own row and reads those of all.
 
 Note [Rows in shared memory]
-On one machine a reduction needs no messages. Each process writes its row, all meet, and each process adds the rows up, straight
-to where the sum is wanted, in the order of ranks: all get the same bits. The bytes pass through memory once; with messages they
+On one machine a reduction needs no messages. Each process writes its row, a barrier follows, and each process adds the rows up,
+straight to where the sum is wanted, in the order of ranks: all get the same bits. The bytes pass through memory once; with messages they
 are copied several times. Each process adds up everything, so this is for few processes.
-Before a row is written again all must have read it. Small rows have two places, which take turns: who comes to the next meeting
-has read the rows of the last one. Large rows have one, and all meet once more when they have read.
+Before a row is written again all must have read it. Small rows have two places, which take turns: who comes to the next barrier
+has read the rows of the last one. Large rows have one, and a second barrier follows when they are read.
 What a process has in its row stands in its gradients, too, and these are in its cache: the sum is made of them and the rows of the
 others, in place, as long as nobody has changed them since.
-Where processors keep the order of stores, processes meet without messages, too: each counts its meetings in the shared memory,
+Where processors keep the order of stores, barriers need no messages either: each process counts its barriers in the shared memory,
 and all are there when no count is lower than one's own.
 """
 
@@ -35,13 +35,13 @@ __all__ = ["SharedGradients", "SharedRows", "shared_rows"]
 
 MOST = 4  # processes
 TWICE = 1 << 25  # bytes of rows that have two places
-LINE = 64  # bytes of a line of the cache, and before each row: a count of meetings
+LINE = 64  # bytes of a line of the cache, and before each row: a count of barriers
 # Whether processors see each other's stores in the order in which they are made.
 ORDERED = platform.machine() in ("x86_64", "AMD64")
 
 
-class Meeting:
-    """A barrier as the request of a call: whether all have met so often."""
+class Barrier:
+    """A barrier as a request of MPI: whether all processes have reached it `number` times."""
 
     def __init__(self, counts: list[memoryview], number: int) -> None:
         self.counts, self.number = counts, number
@@ -64,15 +64,15 @@ class SharedRows:
         self.group, self.number, self.lock = group, 0, threading.Lock()
         self.counts = [memoryview(block)[:8].cast("q") for block in blocks]
 
-    def meet(self) -> Any:
-        """Say that this process is there, and all that it wrote before: a request that is done when all are."""
+    def barrier(self) -> Any:
+        """A barrier behind all that this process wrote before: a request that is done when all processes have called it."""
         communicator = self.group.communicator  # raises if the group cannot be used any more
         self.number += 1
         if not ORDERED:
             return communicator.Ibarrier()
         with self.lock:  # its atomic instruction ends stores that go around the cache
             self.counts[self.group.rank()][0] = self.number
-        return Meeting(self.counts, self.number)
+        return Barrier(self.counts, self.number)
 
 
 class SharedGradients:

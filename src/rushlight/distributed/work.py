@@ -290,7 +290,7 @@ class Watch:
         return early
 
     def end(self) -> None:
-        """The work has come to its end. The others stop to hear that this process waits; another call that waits says it again."""
+        """The work has come to its end. The others no longer see that this process waits; another call that waits says it again."""
         if self.announced and self.work._error is None:
             try:
                 self.work.group.store.delete_key(f"waiting/{self.work.group.rank()}")

@@ -57,7 +57,7 @@ class World:
         atexit.register(self.leave)
 
     def watch(self, store: Store) -> None:
-        """Tell the store who this is, so that the others hear of it if this process dies."""
+        """Register this process in the store, so that the others see when it dies."""
         below = getattr(store, "_underlying_non_prefix_store", store)
         if isinstance(below, TCPStore) and below not in self.stores:
             below._call("hello", str(self.rank))
@@ -169,7 +169,7 @@ def launched() -> bool:
 
 
 def join(open_store: Callable[[], Store] | None, rank: int, size: int, timeout: timedelta) -> World:
-    """The job of `size` processes that meet in a store, or the one that mpiexec started (`open_store` None)."""
+    """The job of `size` processes that share a store, or the one that mpiexec started (`open_store` None)."""
     global world
     if world is not None and world.process == os.getpid():
         if open_store is not None and (rank, size) != (world.rank, world.size):
@@ -225,14 +225,14 @@ def _start_in_store(
         )
     if rank == 0:
         store.set("job", f"rushlight_{os.getpid()}_{time.time_ns()}")
-    meet(store, "joined", rank, size, timeout)
+    store_barrier(store, "joined", rank, size, timeout)
     job = store.get("job").decode()
     with pmi.serve(PrefixStore("pmi", store), job, rank, size, timeout) as endpoint:
         _start(library)
     return endpoint
 
 
-def meet(store: Store, name: str, rank: int, size: int, timeout: timedelta) -> None:
+def store_barrier(store: Store, name: str, rank: int, size: int, timeout: timedelta) -> None:
     """Wait in the store until all have come. DistStoreError with the ranks that have not.
 
     The first one whose time is over tells the others, since the store may end with it.

@@ -15,7 +15,7 @@ MORE = "For more details, please see https://pytorch.org/docs/main/notes/extendi
 
 
 class VmapInfo(NamedTuple):
-    """What `vmap` of a custom function is told."""
+    """What the `vmap` rule of a custom function gets."""
 
     batch_size: int
     randomness: str

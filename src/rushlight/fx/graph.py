@@ -131,7 +131,7 @@ class Graph:
         kwargs: dict[str, Argument] | None = None, name: str | None = None,
         type_expr: Any = None,
     ) -> Node:  # fmt: skip
-        """Add a node at the insert point; `name` is a wish."""
+        """Add a node at the insert point; the node is called `name` if that is free."""
         args = () if args is None else args
         kwargs = {} if kwargs is None else kwargs
         if not isinstance(args, tuple):

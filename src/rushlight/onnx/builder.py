@@ -91,7 +91,7 @@ class Builder:
         return name
 
     def constant(self, value: Any, dtype: Any = None) -> Operand:
-        """A number, a list of numbers or an array as an operand; int64 unless told otherwise."""
+        """A number, a list of numbers or an array as an operand; int64 unless `dtype` says otherwise."""
         dtype = rushlight.int64 if dtype is None else dtype
         array = np.asarray(value, dtype=dtype.np)
         key = (array.tobytes(), array.shape, array.dtype)
@@ -115,7 +115,7 @@ class Builder:
         outputs: int = 1,
         **attributes: Any,
     ) -> Any:
-        """Add a node. `dtype` and `shape` are those of its results: as of the first input, unless told otherwise."""
+        """Add a node. `dtype` and `shape` are those of its results: those of the first input, unless given."""
         names = ["" if x is None else self.operand(x).name for x in inputs]
         first = next((x for x in inputs if isinstance(x, Operand)), None)
         made = [

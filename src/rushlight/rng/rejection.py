@@ -145,7 +145,7 @@ def multinomial(weights: np.ndarray, n: int, replacement: bool, generator: Gener
     wide = weights.astype(np.float64 if weights.dtype == np.float64 else np.float32, copy=False)
     rows = wide if weights.ndim == 2 else wide[None]
     if weights.size:
-        unfit, empty = xp.faults_of_weights(rows)
+        unfit, empty = xp.invalid_weights(rows)
         if unfit:
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
         if empty:

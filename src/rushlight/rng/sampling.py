@@ -70,7 +70,7 @@ def memory_order(out: np.ndarray) -> tuple[int, ...]:
     return tuple(fast_first[::-1])
 
 
-def as_it_lies(out: np.ndarray) -> np.ndarray:
+def in_memory_order(out: np.ndarray) -> np.ndarray:
     """`out` with its dimensions in the order in which it is filled."""
     return out if out.flags.c_contiguous else out.transpose(memory_order(out))
 
@@ -82,10 +82,10 @@ def _write(out: np.ndarray, values: np.ndarray) -> None:
         return
     if out.dtype in REDUCED and values.dtype in FULL:
         halves = xp.cast(xp.cast(values, F32) if values.dtype is F64 else values, out.dtype)
-        view = as_it_lies(out)
+        view = in_memory_order(out)
         view[...] = halves.reshape(view.shape)
         return
-    view = out.reshape(-1) if out.flags.c_contiguous else as_it_lies(out)
+    view = out.reshape(-1) if out.flags.c_contiguous else in_memory_order(out)
     with np.errstate(all="ignore"):
         np.copyto(view, values.reshape(view.shape), casting="unsafe")
 
@@ -115,7 +115,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
         refuse("check_uniform_bounds", out.dtype)
     if (low, high) != (0.0, 1.0):
         _check_bounds(out.dtype, low, high)
-    out = as_it_lies(out)
+    out = in_memory_order(out)
     double, half, unit = out.dtype is F64, out.dtype in REDUCED, low == 0.0 and high == 1.0
     direct = out.flags.c_contiguous and (unit or not half)
     u = out.reshape(-1) if direct else np.empty(out.size, np.float64 if double else np.float32)
@@ -199,7 +199,7 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
 
 def _scalar_normals(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Normal numbers one after the other, as scalar code draws them: in pairs of float64."""
-    out = as_it_lies(out)
+    out = in_memory_order(out)
     if out.flags.c_contiguous:
         xp.random_scalar_normals(generator, out.reshape(-1), mean, std)
     else:
@@ -283,7 +283,7 @@ def random_(out: np.ndarray, low: int | None, high: int | None, generator: Gener
             )
     span = last - low + 1
     if span < _WIDE:
-        out = as_it_lies(out)
+        out = in_memory_order(out)
         direct = out.dtype == np.int64 and out.flags.c_contiguous
         words = out if direct else np.empty(out.size, np.int64)
         xp.random_integers(generator, words, low, span)
@@ -409,7 +409,7 @@ def bernoulli_(
         if not 0.0 <= p <= 1.0:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         # u < p for u = k / 2**53 is k < p * 2**53, and the right side is exact.
-        out = as_it_lies(out)
+        out = in_memory_order(out)
         hits = out if out.flags.c_contiguous else np.empty(out.size, bool)
         below = math.ceil(p * 2.0**53)
         if hits is out:
@@ -450,7 +450,7 @@ def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
         )
     if not rate > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-    out = as_it_lies(out)
+    out = in_memory_order(out)
     direct = out.dtype in FULL and out.flags.c_contiguous
     drawn = out if direct else np.empty(out.size, F64 if out.dtype == F64 else F32)
     xp.random_exponentials(generator, drawn, -1.0 / rate)
@@ -467,7 +467,7 @@ def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) 
         )
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    out = as_it_lies(out)
+    out = in_memory_order(out)
     direct = out.dtype in FULL and out.flags.c_contiguous
     drawn = out if direct else np.empty(out.size, F64 if out.dtype == F64 else F32)
     xp.random_cauchys(generator, drawn, float(median), float(sigma))
@@ -493,7 +493,7 @@ def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if out.dtype.kind in "bc" or out.dtype in STORED_ONLY:
         refuse("geometric_cpu", out.dtype)
-    out = as_it_lies(out)
+    out = in_memory_order(out)
     direct = (out.dtype in FULL or out.dtype is I64) and out.flags.c_contiguous
     drawn = out if direct else np.empty(out.size)
     xp.random_geometrics(generator, drawn, p)

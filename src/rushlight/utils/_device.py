@@ -12,7 +12,7 @@ __all__ = ["DeviceContext", "set_device"]
 
 
 class DeviceContext(Switch):
-    """A block in which tensors are made on `device` unless told otherwise, as `with torch.device(...)`; also a decorator."""
+    """A block in which tensors are made on `device` unless a call names another, as `with torch.device(...)`; also a decorator."""
 
     def __init__(self, device: Any) -> None:
         self.device = Device(device)
@@ -29,5 +29,5 @@ class DeviceContext(Switch):
 
 
 def set_device(device: Any) -> Callable[[Callable], Callable]:
-    """A decorator of functions and generator functions: inside, tensors are made on `device` unless told otherwise."""
+    """A decorator of functions and generator functions: inside, tensors are made on `device` unless a call names another."""
     return DeviceContext(device)

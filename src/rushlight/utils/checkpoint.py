@@ -290,7 +290,7 @@ CheckpointFunction = _Reentrant
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Inside: whether recomputations end as soon as they have what backward needs, whatever `checkpoint` is told."""
+    """Inside: whether recomputations end as soon as they have what backward needs, whatever `early_stop` of `checkpoint` is."""
     global _early_stop
     before, _early_stop = _early_stop, enable
     try:

@@ -32,7 +32,7 @@ flop_registry: dict[Any, Callable] = {}
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
-    """A decorator: the function tells the operations of the operators `targets`.
+    """A decorator: the function counts the floating-point operations of the operators `targets`.
 
     It is called with their arguments, in which shapes stand for tensors, and with `out_shape=`; with `get_raw` with the
     tensors themselves, and with `out_val=`.

@@ -16,7 +16,7 @@ KINDS = ("plain", "parameter", "input", "buffer", "module", "result")
 
 @dataclass
 class Block:
-    """A block of memory: its size and offset in bytes, the first and the last step that it lives for."""
+    """A block of memory: its size and offset in bytes, the first and the last step that need it."""
 
     name: str
     size: int

@@ -16,7 +16,7 @@ import numpy as np
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import Binding, implements
-from rushlight._backends.llvm.views import COPY, as_it_lies, contiguous
+from rushlight._backends.llvm.views import COPY, contiguous, in_memory_order
 from rushlight._backends.reference import conversion, layout, views
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._codegen import language
@@ -561,7 +561,7 @@ _kept_pattern = lru_cache(64, typed=True)(pattern)
 def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number."""
     if a.__class__ is np.ndarray and a.size >= MANY and not a.flags.c_contiguous:
-        a = as_it_lies(a)
+        a = in_memory_order(a)
     if a.__class__ is np.ndarray and a.size >= MANY and a.flags.carray and a.size:
         if a.itemsize in _BITS and a.dtype.isnative:
             number = isinstance(value, (float, np.generic)) and value and value == value

@@ -21,7 +21,7 @@ from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight.core.dtype_sets import FLOATING, I64
 
 
-def as_they_lie(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def in_memory_order(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Arrays of one shape with their dimensions in the order of `a` in memory, both row-major, or copied so."""
     order = sorted(range(a.ndim), key=lambda d: -abs(a.strides[d]))
     return in_order(a.transpose(order)), in_order(b.transpose(order))
@@ -32,7 +32,7 @@ def squared_distance(a: Any, b: Any) -> Any:
     """The sum of (a - b)**2; of half types in float32."""
     if b.__class__ is not np.ndarray or b.dtype is not a.dtype or a.shape != b.shape:
         return NotImplemented
-    a, b = (a, b) if a.flags.carray and b.flags.carray else as_they_lie(a, b)
+    a, b = (a, b) if a.flags.carray and b.flags.carray else in_memory_order(a, b)
     t = types.of(a.dtype)
     assert t is not None
     parts = np.empty(-(-a.size // reduce.APART), t.loaded.np)

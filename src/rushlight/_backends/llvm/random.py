@@ -315,13 +315,13 @@ def random_choices(generator: Any, weights: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-@implements("faults_of_weights")
-def faults_of_weights(weights: np.ndarray) -> tuple[bool, bool]:
+@implements("invalid_weights")
+def invalid_weights(weights: np.ndarray) -> tuple[bool, bool]:
     """Whether an element of `weights` [m, k] is negative, infinite or no number; whether a row has none above 0."""
     if not plain(weights):
-        return reference.faults_of_weights(weights)
+        return reference.invalid_weights(weights)
     found = np.zeros(2, np.int64)
-    kernels.judged.compiled(T=of(weights.dtype))(weights, found, *weights.shape)
+    kernels.check_weights.compiled(T=of(weights.dtype))(weights, found, *weights.shape)
     return bool(found[0]), bool(found[1])
 
 

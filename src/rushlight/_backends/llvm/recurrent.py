@@ -112,8 +112,10 @@ def places_of(x: np.ndarray, n: int, sizes: Any) -> Any:
     if len(sizes) == 1:
         return (1, NO_PLACES) if x.ndim == 2 and sizes[0] == n == len(x) else (0, NO_PLACES)
     counts = np.array(sizes, np.int64)
-    falling = counts.ndim == 1 and len(counts) and counts[-1] > 0 and (np.diff(counts) <= 0).all()
-    if x.ndim != 2 or not falling or counts[0] != n or counts.sum() != len(x):
+    descending = (
+        counts.ndim == 1 and len(counts) and counts[-1] > 0 and (np.diff(counts) <= 0).all()
+    )
+    if x.ndim != 2 or not descending or counts[0] != n or counts.sum() != len(x):
         return 0, NO_PLACES
     return len(counts), np.concatenate([counts, counts.cumsum() - counts])
 

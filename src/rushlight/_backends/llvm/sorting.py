@@ -77,7 +77,7 @@ def put_in_order(x: np.ndarray, down: bool) -> tuple[np.ndarray, int] | None:
     keys.sort(-1)
     if cut:
         bad = np.zeros(1, np.int64)
-        run = kernels.mended.compiled(DOWN=down, T=of(x.dtype))
+        run = kernels.order_within_prefixes.compiled(DOWN=down, T=of(x.dtype))
         run(x, keys, bad, rows, n, shift, FAR)
         if bad[0]:
             return None
@@ -175,7 +175,7 @@ def many(
     if x.dtype.itemsize == 8:
         places = np.ascontiguousarray(reference.first(x, k, -1, largest))
         values = np.take_along_axis(x, places, -1)
-        return values, places, reference.in_doubt(x, values)
+        return values, places, reference.has_ties(x, values)
     keys, shift, _, _ = keys_of(x, largest)
     beyond = None
     if k < x.shape[-1]:
@@ -304,7 +304,7 @@ def searches(right: bool, to: Type) -> ByDtype:
         if t not in (f32, f64, i32, i64):
             return unbound
         run = kernels.search, {"RIGHT": right, "T": t, "R": to}
-        return bind((shape_inference.sought, {}), [dtype, dtype], [to.np], run)
+        return bind((shape_inference.searched, {}), [dtype, dtype], [to.np], run)
 
     return ByDtype(make)
 

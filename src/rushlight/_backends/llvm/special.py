@@ -23,8 +23,8 @@ entr = implements("entr")(Elementwise(of.entropy))
 xlog1py = implements("xlog1py")(Elementwise(of.xlog1py, 2))
 for _modified in "i0 i0e i1 i1e k0 k0e k1 k1e".split():
     implements(_modified)(Elementwise(getattr(bessel, _modified)))
-for _waving in "j0 j1 spherical_j0 airy_ai".split():
-    implements(_waving)(Elementwise(getattr(bessel, _waving), vectors=LANES))
+for _oscillating in "j0 j1 spherical_j0 airy_ai".split():
+    implements(_oscillating)(Elementwise(getattr(bessel, _oscillating), vectors=LANES))
 
 for _polynomial in (
     "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_chebyshev_t shifted_chebyshev_u shifted_chebyshev_v "

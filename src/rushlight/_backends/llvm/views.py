@@ -88,7 +88,7 @@ def out_of_order(a: Any) -> bool:
     return a.__class__ is np.ndarray and not a.flags.c_contiguous and 0 not in a.strides
 
 
-def as_it_lies(a: np.ndarray) -> np.ndarray:
+def in_memory_order(a: np.ndarray) -> np.ndarray:
     """A view with the dimensions in the order that they have in memory."""
     if a.flags.f_contiguous:
         return a.T
@@ -102,7 +102,7 @@ def of_copies(entries: ByDtype, any_order: bool = False) -> Callable[[Callable],
     def decorated(function: Callable) -> Callable:
         def behind(*given: Any) -> Any:
             if any_order and given[1] is None and out_of_order(given[0]):
-                copies = [as_it_lies(given[0]), *given[1:]]
+                copies = [in_memory_order(given[0]), *given[1:]]
             else:
                 copies = [*given]
             for k, a in enumerate(copies):

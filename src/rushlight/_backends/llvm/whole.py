@@ -15,7 +15,7 @@ import numpy as np
 from rushlight._backends import cpu
 from rushlight._backends.llvm.indexing import ADDED, WIDE_ADDED, WORDS, apart, both, taking
 from rushlight._backends.llvm.operands import entries
-from rushlight._backends.llvm.views import as_it_lies, copy_into, row_major
+from rushlight._backends.llvm.views import copy_into, in_memory_order, row_major
 from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.native_entry import ByDtype, alone, before, bind
@@ -247,7 +247,7 @@ def in_rows(path: str, entries: ByDtype) -> Callable[..., Any]:
             first = given[0]
         copies = [*given]
         turned = not first.flags.c_contiguous
-        if turned and not as_it_lies(first).flags.c_contiguous:
+        if turned and not in_memory_order(first).flags.c_contiguous:
             return None
         for k, a in enumerate(given):
             if a.__class__ is not np.ndarray:

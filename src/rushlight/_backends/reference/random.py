@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rushlight.rng.generator import Generator
 
 KERNELS = (
-    "by_c_library faults_of_weights random_bernoulli random_cauchys random_choices random_doubles "
+    "by_c_library invalid_weights random_bernoulli random_cauchys random_choices random_doubles "
     "random_exponentials random_floats random_geometrics random_integers random_normal_floats "
     "random_normals random_permutation random_scalar_normals random_seeded random_slopes random_uniform "
     "random_wide_normals random_wide_words random_words"
@@ -289,7 +289,7 @@ def random_choices(generator: Generator, weights: np.ndarray, n: int) -> np.ndar
     return found
 
 
-def faults_of_weights(weights: np.ndarray) -> tuple[bool, bool]:
+def invalid_weights(weights: np.ndarray) -> tuple[bool, bool]:
     """Whether an element of `weights` [m, k] is negative, infinite or no number; whether a row has none above 0."""
     good = (weights < np.inf).all() and (weights >= 0).all()
     return not good, not (weights > 0).any(-1).all()

@@ -104,7 +104,7 @@ def _chosen_by(
     """`order`, with PyTorch's places in rows where equal elements, or no order, leave a choice."""
     x, order = np.moveaxis(x, axis, -1), np.moveaxis(order, axis, -1).copy()
     if ordered or k * selection.HEAPED <= x.shape[-1]:
-        choice = in_doubt(x, np.take_along_axis(x, order, -1))
+        choice = has_ties(x, np.take_along_axis(x, order, -1))
     else:
         choice = np.ones(x.shape[:-1], np.bool_)
     if choice.any():
@@ -115,7 +115,7 @@ def _chosen_by(
     return np.moveaxis(order, -1, axis)
 
 
-def in_doubt(x: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def has_ties(x: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """In which rows equal elements leave a choice of those that are `chosen`, which are in order."""
     last = chosen[..., -1:]
     choice = selection.same(chosen[..., 1:], chosen[..., :-1]).any(-1)

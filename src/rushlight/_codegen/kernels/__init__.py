@@ -18,12 +18,12 @@ class File(Unread):
     """A file of kernels in the place of its module."""
 
     def told(self, name: str) -> Any:
-        known = _told(self.__name__.rpartition(".")[2])
+        known = _functions_in(self.__name__.rpartition(".")[2])
         return _unread(self.__name__, name, *known[name]) if name in known else None
 
 
 @cache
-def _told(file: str) -> dict[str, tuple[str, str]]:
+def _functions_in(file: str) -> dict[str, tuple[str, str]]:
     """name in a file -> `constant` and its value, or a function's kind and the parameters that have a type."""
     from rushlight._codegen.kernel_index import FUNCTIONS
 

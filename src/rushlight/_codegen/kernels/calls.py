@@ -62,7 +62,14 @@ from rushlight._codegen.kernels.call_nodes import (
     with_item,
 )
 from rushlight._codegen.kernels.header import in_order
-from rushlight._codegen.kernels.layout import DIMS, RENAMED, RIGHT, clearly_right, compared, lies_as
+from rushlight._codegen.kernels.layout import (
+    DIMS,
+    RENAMED,
+    RIGHT,
+    compared,
+    has_right_strides,
+    lies_as,
+)
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import (
@@ -107,12 +114,12 @@ def laid_out(made, given, table):
             if first != table[NOTHING]:
                 asked = not lies_as(bits(first, Ptr[i64]), bits(made, Ptr[i64]))
     if asked:
-        made = put_right(made, given, table)
+        made = with_right_strides(made, given, table)
     return made
 
 
 @routine
-def put_right(made, given, table):
+def with_right_strides(made, given, table):
     """The result with the strides that it should have, which takes it over; 0 after an error."""
     at, count, held, fresh = table[OPERANDS], i64(0), array(i64, MOST + 2), b1(1)
     numbers = table[at]
@@ -124,7 +131,7 @@ def put_right(made, given, table):
             fresh = fresh & (a != made)
     out, strides, found = bits(made, Ptr[i64]), array(i64, DIMS), i64(RIGHT)
     if fresh:
-        if not clearly_right(held + 1, count, out):
+        if not has_right_strides(held + 1, count, out):
             found = compared(held + 1, count, numbers, out, strides)
     laid = made
     if (found == RENAMED) & (out[abi.BASE] == 0):

@@ -23,7 +23,7 @@ def lines_read(lines: int, kh: int, s: int, d: int) -> list[int]:
     return sorted({line * s + k * d for line in range(lines) for k in range(kh)})
 
 
-def meetings(row: int, lines: int, kh: int, s: int, d: int) -> list[tuple[int, int]]:
+def lines_and_taps(row: int, lines: int, kh: int, s: int, d: int) -> list[tuple[int, int]]:
     """The lines of a tile and the taps by which they meet a line of the input."""
     return [(n, k) for n in range(lines) for k in range(kh) if n * s + k * d == row]
 
@@ -79,7 +79,7 @@ def add_line(row, line, p, step, masks, sums, KH, KW, S, D, FLIP, L):
             line_load(line + (v * L * S + kw * D), masks[v][kw] if masks else None, S, L)
             for v in range(V)
         ]
-        for n, kh in unroll(meetings(row, len(sums), KH, S, D)):
+        for n, kh in unroll(lines_and_taps(row, len(sums), KH, S, D)):
             tap = KH * KW - 1 - (kh * KW + kw) if FLIP else kh * KW + kw
             for r in unroll(len(sums[n])):
                 b = splat(p[r * step + tap], L)
@@ -161,7 +161,7 @@ def direct(
                          R, LINES, V, KH, KW, S, D, FLIP, T, L)  # fmt: skip
 
 
-def pair_meetings(
+def pairs_and_taps(
     row: int, m: int, pairs: int, kh: int, kw: int
 ) -> list[tuple[int, int, int, int]]:
     """The parts of a tile of `direct_transposed` that line `row` of g reaches `m` columns to the right:
@@ -182,7 +182,7 @@ def add_line_to_pairs(row, line, p, step, masks, sums, KH, KW, L):
     weights at p, whose channels are `step` apart."""
     for m in unroll(len(masks)):
         a = line_load(line - m, masks[m], 1, L)
-        for n, e, f, tap in unroll(pair_meetings(row, m, len(sums), KH, KW)):
+        for n, e, f, tap in unroll(pairs_and_taps(row, m, len(sums), KH, KW)):
             for r in unroll(len(sums[n][e][f])):
                 sums[n][e][f][r] = added(a, splat(p[r * step + tap], L), sums[n][e][f][r])
 
@@ -339,7 +339,7 @@ def add_seen(GRADIENT, WINDOWS, factors, p, left, width, c_size, mask, sums):
 @inline
 def add_column(GRADIENT, WINDOWS, j, factors, p, c_size, mask, sums):
     a = load(p + j * c_size, lanesof(mask), mask)
-    for b, kw in unroll(meetings(j, *WINDOWS)):
+    for b, kw in unroll(lines_and_taps(j, *WINDOWS)):
         if GRADIENT:
             sums[kw] = added(a, factors[b], sums[kw])
         else:

@@ -20,7 +20,7 @@ def itemsize_of(a):
 
 
 @inline
-def told_apart(s, t, p_size, q_size):
+def dimension_order(s, t, p_size, q_size):
     """What the strides s and t of two dimensions say: (the first is further out, further in); neither where one is
     broadcast."""
     told = (s != 0) & (t != 0)
@@ -107,7 +107,7 @@ def laid_like(operands, count, number, made, strides):
                     for o in range(count):
                         a = bits(operands[o], Header)
                         s, t = step_of(a, p, sizes[p]), step_of(a, q, sizes[q])
-                        larger, smaller = told_apart(s, t, sizes[p], sizes[q])
+                        larger, smaller = dimension_order(s, t, sizes[p], sizes[q])
                         if larger | smaller:
                             break
                     if larger:
@@ -154,7 +154,7 @@ def as_new(made):
 
 
 @inline
-def clearly_right(operands, count, made):
+def has_right_strides(operands, count, made):
     """Whether a result has the strides of a new array, and its operands are row-major and of its shape, or one of
     these beside numbers is like a new one, or no size is below 2."""
     right = as_new(made)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.copy import move
+from rushlight._codegen.kernels.header import same_shape
 from rushlight._codegen.kernels.shape_inference import (
     apart,
     dims_of,
@@ -182,16 +183,6 @@ def few(a):
     return fits & (n <= CHUNK), n
 
 
-@inline
-def alike(a, b):
-    """Whether two arrays have one shape."""
-    fits = dims_of(a) == dims_of(b)
-    if fits:
-        for k in range(dims_of(a)):
-            fits = fits & (shape_of(a)[k] == shape_of(b)[k])
-    return fits
-
-
 @kernel
 def few_nonzero(T, a: Header, plan: Ptr[i64]):
     """The plan of `few_coordinates`."""
@@ -218,7 +209,7 @@ def few_selected(a: Header, mask: Header, plan: Ptr[i64]):
     """The plan of `select_few`."""
     fits, n = few(mask)
     plan[RUN] = 0
-    if fits & in_order(a) & alike(a, mask):
+    if fits & in_order(a) & same_shape(a, mask):
         plan[RUN] = 1
         plan[NDIM] = 1
         plan[SHAPE] = how_many(mask, n, u8)
@@ -262,7 +253,7 @@ def few_placed(SIZE, z: Header, mask: Header, values: Header, plan: Ptr[i64]):
     """The plan of `place_few`."""
     fits, n = few(mask)
     plan[RUN] = 0
-    if fits & in_order(z) & in_order(values) & writeable(z) & alike(z, mask) & (n > 0):
+    if fits & in_order(z) & in_order(values) & writeable(z) & same_shape(z, mask) & (n > 0):
         m = size_of(values)
         if (m > 0) & (how_many(mask, n, u8) <= m):
             if apart(z, SIZE, mask, 1) & apart(z, SIZE, values, SIZE):

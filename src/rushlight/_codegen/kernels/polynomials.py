@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import pi
 
-from rushlight._codegen.kernels.special import NAN, constant, most_of
+from rushlight._codegen.kernels.special import NAN, constant, largest_lane
 from rushlight._codegen.language import *
 from rushlight._codegen.types import f64, i64
 
@@ -19,7 +19,7 @@ HIGH = 64.0  # degrees above it are found by angles
 @inline
 def highest(n):
     """The highest degree of numbers; 0 for those that are none or beyond all that is computed."""
-    return most_of(n if n < 1e15 else 0)
+    return largest_lane(n if n < 1e15 else 0)
 
 
 @inline
@@ -78,7 +78,7 @@ def chebyshev(a, b, KIND):
         first = 2 * x - 1
     else:
         first = 2 * x + 1
-    r, top = first, most_of(n if n == n else 0)
+    r, top = first, largest_lane(n if n == n else 0)
     if top <= HIGH:
         r = up_to(top, x, n, first, chebyshev_step)
     else:

@@ -408,7 +408,7 @@ def slopes(state: i64, x: Ptr[T], out: Ptr[R], n: i64, width: f64, low: f64):
 
 
 @kernel
-def judged(weights: Ptr[T], found: Ptr[i64], rows: i64, k: i64):
+def check_weights(weights: Ptr[T], found: Ptr[i64], rows: i64, k: i64):
     """found[0] = 1 where a weight is negative, infinite or no number, found[1] = 1 where a row has none above 0."""
     for lo, hi in parallel(rows, rows_of(k)):
         for r in range(lo, hi):

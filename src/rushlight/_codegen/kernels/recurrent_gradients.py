@@ -32,7 +32,7 @@ def slopes_of(own, height, wide):
 
 
 @routine
-def retreat(
+def backward_step(
     g, y, panels, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt, yr, reverse, ragged,
     s, low, high, b,
     KIND, T, L, V, MR,
@@ -156,7 +156,7 @@ def gradients(
             for s in range(turns):
                 for k in range(blocks):
                     b = k if s % 2 == 0 else blocks - 1 - k
-                    retreat(g, y, mine, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt,
+                    backward_step(g, y, mine, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt,
                             yr, reverse, ragged, s, low, high, b,
                             KIND=KIND, T=T, L=L, V=V, MR=MR)  # fmt: skip
             move(own, wide, dh + at, size, rows, size, L=L)
@@ -170,7 +170,7 @@ def gradients(
             for lo, hi in parallel(blocks, grain):
                 for k in range(lo, hi):
                     b = k if s % 2 == 0 else lo + hi - 1 - k
-                    retreat(g, y, work, groups, kept, slopes, outer, places, steps, n, size, gt, gr,
+                    backward_step(g, y, work, groups, kept, slopes, outer, places, steps, n, size, gt, gr,
                             yt, yr, reverse, ragged, s, i64(0), n, b,
                             KIND=KIND, T=T, L=L, V=V, MR=MR)  # fmt: skip
         move(groups, wide, dh, size, n, size, L=L)

@@ -91,7 +91,7 @@ def stirling_tail(k: f64) -> f64:
 
 
 @inline
-def gaps_summed(LOG, key, n, log_q):
+def binomial_by_gaps(LOG, key, n, log_q):
     """How many geometric numbers have a sum of at most n."""
     total, successes = f64(0), f64(-1)
     while total <= n:
@@ -149,7 +149,7 @@ def binomials(LOG, state: i64, rows: Ptr[f64], out: Ptr[f64], n: i64):
             if mean >= 10:
                 found = binomial_by_rejection(LOG, key, trials, rare, mean, row[4], row[5], row[6])
             else:
-                found = gaps_summed(LOG, key, trials, row[7])
+                found = binomial_by_gaps(LOG, key, trials, row[7])
             found = found if p <= 0.5 else trials - found
         else:  # NaN, or more trials than any sum of gaps
             found = float("nan")

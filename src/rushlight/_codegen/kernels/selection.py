@@ -175,7 +175,7 @@ def sort_unstably(keys, places, n, NAN):
 
 
 @routine
-def bring_to_place(keys, places, n, k):
+def quickselect(keys, places, n, k):
     """Bring the element that is the k-th in order to its place, with the pivots that `kthvalue` takes."""
     low, high = i64(0), n - 1
     while high > low + 1:

@@ -356,9 +356,9 @@ def in_rows(MOST, a: Header, plan: Ptr[i64]):
 
 
 @kernel
-def sought(seq: Header, a: Header, plan: Ptr[i64]):
+def searched(seq: Header, a: Header, plan: Ptr[i64]):
     """The places of the elements of `a` in one sorted row, or in that of their own row: rows, elements of a sorted
-    row, elements that are sought in each, and from one sorted row to the next."""
+    row, elements that are looked up in each, and from one sorted row to the next."""
     nd, ns = dims_of(a), dims_of(seq)
     plan[RUN] = 0
     fits = in_order(a) & in_order(seq) & (nd <= DIMS) & (ns > 0) & ((ns == 1) | (ns == nd))

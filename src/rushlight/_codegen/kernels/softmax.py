@@ -60,12 +60,12 @@ def narrow_backward(g, y, out, lo, hi, n, LOG, T):
         store(out + r * n, v - math.exp_below(w) * s if LOG else w * (v - s), here)
 
 
-SIDE = 4  # rows of middling length that are worked on side by side: one need not wait for the other
+SIDE = 4  # rows of medium length that are worked on side by side: one need not wait for the other
 SHORT = 2048  # bytes, in registers, of a row up to there
 
 
 @inline
-def middling_softmax(x, out, lo, hi, n, LOG, T):
+def medium_softmax(x, out, lo, hi, n, LOG, T):
     """Rows of a few vectors."""
     L = width(T)
     R = T.loaded
@@ -116,7 +116,7 @@ def short_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
         if n <= width(T):
             narrow_softmax(x, out, lo, hi, n, LOG, T)
         else:
-            middling_softmax(x, out, lo, hi, n, LOG, T)
+            medium_softmax(x, out, lo, hi, n, LOG, T)
 
 
 @kernel

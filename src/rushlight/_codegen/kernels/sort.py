@@ -6,7 +6,7 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import selection
 from rushlight._codegen.kernels.keys import key, key_type, nan_key, rising
 from rushlight._codegen.kernels.rows import rows_of
-from rushlight._codegen.kernels.selection import bring_to_place, sort_unstably
+from rushlight._codegen.kernels.selection import quickselect, sort_unstably
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, b1, bf16, f16, i32, i64, u64
 
@@ -205,12 +205,12 @@ def sort_for_mode(keys, words, n, T, K):
 
 
 @routine
-def place_in_doubt(keys, n, which, words):
+def place_among_equals(keys, n, which, words):
     """Of several keys like that of words[0], the one that is `which` in order as `kthvalue` has it."""
     if like(keys, n, keys[i64(words[0])]) > 1:
         for i in lanes(0, n):
             words[i] = u64(i)
-        bring_to_place(keys, words, n, which)
+        quickselect(keys, words, n, which)
         words[0] = words[which]
 
 
@@ -251,7 +251,7 @@ def chosen_rows(x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, in
             else:
                 place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
                 if k >= 0:
-                    place_in_doubt(keys, n, k, words)
+                    place_among_equals(keys, n, k, words)
             place = i64(words[which] & PLACE)
             out[r] = p[place * inner]
             places[r] = place
@@ -272,7 +272,7 @@ def chosen_of_many(x: Ptr[T], keys: Ptr[K], words: Ptr[u64], out: Ptr[T], places
         else:
             place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
             if k >= 0:
-                place_in_doubt(keys, n, k, words)
+                place_among_equals(keys, n, k, words)
         places[r] = i64(words[0])
         out[r] = p[places[r] * inner]
 
@@ -307,7 +307,9 @@ def unpacked(x: Ptr[T], keys: Ptr[u64], out: Ptr[T], indices: Ptr[i64],
 
 
 @kernel
-def mended(DOWN, x: Ptr[T], keys: Ptr[u64], bad: Ptr[i64], rows: i64, n: i64, shift: i64, far: i64):
+def order_within_prefixes(
+    DOWN, x: Ptr[T], keys: Ptr[u64], bad: Ptr[i64], rows: i64, n: i64, shift: i64, far: i64
+):
     """Bring elements with the same upper bits of their keys into the order of their whole keys; bad[0]
     = 1 where one would have to go further than `far`."""
     K = key_type(T)
@@ -371,7 +373,7 @@ SIDE = 4  # vectors side by side
 
 
 @inline
-def goes_on(u, v, RIGHT):
+def comes_after(u, v, RIGHT):
     """Whether v comes behind u, which it is compared with."""
     return ((u <= v) if RIGHT else (u < v)) | (v != v)
 
@@ -381,7 +383,7 @@ def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], wrong: Ptr[i64], rows: i6
            step: i64):  # fmt: skip
     """Where each of the m elements of a row goes into the row of n > 0 sorted ones: before (RIGHT:
     behind) equal ones; NaN goes to the end. `step`: from one sorted row to the next. Sorted ones that are NaN
-    are told, and nothing is sought.
+    are told, and nothing is looked up.
 
     Vectors, since LLVM makes branches of numbers that are chosen, and nobody can predict them.
     """
@@ -405,11 +407,11 @@ def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], wrong: Ptr[i64], rows: i6
                 while left > 1:
                     half = left // 2
                     for k in unroll(SIDE):
-                        up = goes_on(gather(q + (half - 1), base[k]), v[k], RIGHT)
+                        up = comes_after(gather(q + (half - 1), base[k]), v[k], RIGHT)
                         base[k] = select(up, base[k] + half, base[k])
                     left -= half
                 for k in unroll(SIDE):
-                    up = goes_on(gather(q, base[k]), v[k], RIGHT)
+                    up = comes_after(gather(q, base[k]), v[k], RIGHT)
                     store(w + k * L, R(select(up, base[k] + 1, base[k])), here[k])
 
 

@@ -23,7 +23,7 @@ NAN = float("nan")
 
 
 @inline
-def most_of(x):
+def largest_lane(x):
     """A number, or the largest lane of a vector."""
     return largest(x) if lanesof(x) else x
 
@@ -144,7 +144,7 @@ def hurwitz(x, q, ABOVE=False):
     above 0."""
     a, s = q, q * 0
     count = 9 if ABOVE else (ceil(9 - q) if (q < 0) & (q > -100000) else 9)
-    for k in range(9 if ABOVE else i64(most_of(count))):
+    for k in range(9 if ABOVE else i64(largest_lane(count))):
         on = q > 0 if ABOVE else f64(k) < count
         s = s + (power_below(a, x, math.log(abs(a)), ABOVE) if on else 0)
         a = a + 1 if on else a

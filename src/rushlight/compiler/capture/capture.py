@@ -45,7 +45,7 @@ from rushlight.compiler.capture.interpreter import CALLS, Frame, frame_of, in_fr
 from rushlight.compiler.capture.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
 from rushlight.compiler.capture.sizes import NONE
 from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
-from rushlight.compiler.capture.templates import PLAIN_NEWS
+from rushlight.compiler.capture.templates import PLAIN_CONSTRUCTORS
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.handlers import tensors_in
 
@@ -337,7 +337,7 @@ class Capture(Changes):
         ):
             return self.new(cls(*args, **kwargs))
         elif (
-            type(cls).__call__ is type.__call__ and cls.__new__ in PLAIN_NEWS and cls not in CONTAINERS
+            type(cls).__call__ is type.__call__ and cls.__new__ in PLAIN_CONSTRUCTORS and cls not in CONTAINERS
             and isinstance(cls.__init__, (types.FunctionType, types.WrapperDescriptorType))
             and not issubclass(cls, rushlight.optim.Optimizer)
         ):  # fmt: skip

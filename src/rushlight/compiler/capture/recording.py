@@ -20,7 +20,7 @@ import rushlight
 from rushlight._backends import meta
 from rushlight._backends.math_bits import Marked
 from rushlight._codegen.native_entry import in_python
-from rushlight.autograd.graph import new, version_of
+from rushlight.autograd.graph import version_of
 from rushlight.autograd.views import edge_of
 from rushlight.compiler.capture.failures import before_operator
 from rushlight.compiler.capture.guards import constant, derivable, describes, span
@@ -28,6 +28,7 @@ from rushlight.compiler.capture.steps import Decision, Step
 from rushlight.compiler.capture.templates import containers_in, takes_tensors, template
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.dispatch.handlers import tensors_in
+from rushlight.dispatch.transforms import tensor as tensor_around
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
 from rushlight.library import CustomOpDef
@@ -107,7 +108,7 @@ class Segment:
             gone = v.array is None and v.node is not None
             if not gone and v.array.__class__ is np.ndarray:
                 node.meta["span"] = span(v.array)  # whose memory it shares, lowering asks
-            node.meta["val"] = v.node.meta["val"] if gone else described(of_array(v.array))  # type: ignore[union-attr]
+            node.meta["val"] = v.node.meta["val"] if gone else described(tensor_around(v.array))  # type: ignore[union-attr]
             # mypy: what is gone was computed, by a node
             node.meta["marked"] = v.node.meta["marked"] if gone else isinstance(v.array, Marked)  # type: ignore[union-attr]
             self.inputs[v] = node
@@ -585,16 +586,10 @@ def fits(t: Tensor, a: Any) -> bool:
     )
 
 
-def of_array(a: Any) -> Tensor:
-    t = new(Tensor)
-    t._array, t._edge, t._counter = a, None, None
-    return t
-
-
 def described(v: Any) -> Any:
     """Tensors without memory of the shapes, strides, dtypes of others."""
     if isinstance(v, Tensor):
-        return of_array(meta.like(v._array))
+        return tensor_around(meta.like(v._array))
     if isinstance(v, (tuple, list)):
         return tuple(described(x) for x in v)
     return v

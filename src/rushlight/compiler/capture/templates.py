@@ -54,7 +54,7 @@ class Container:
         self.items = False  # whether the last part is the dictionary of an object's items
 
 
-PLAIN_NEWS = (object.__new__, dict.__new__, collections.OrderedDict.__new__)
+PLAIN_CONSTRUCTORS = (object.__new__, dict.__new__, collections.OrderedDict.__new__)
 
 
 # Of the flags of a class: classes of a `class` statement stand on the heap and can be changed. From Python 3.12 on
@@ -68,7 +68,7 @@ def plain_instance(v: Any) -> bool:
     cls = type(v)
     own = [c for c in cls.__mro__ if c not in (object, dict, collections.OrderedDict)]
     return (
-        cls.__new__ in PLAIN_NEWS
+        cls.__new__ in PLAIN_CONSTRUCTORS
         and cls in own
         and all(
             c.__flags__ & CLASS_FLAGS == IN_PYTHON and not vars(c).get("__slots__") for c in own

@@ -5,7 +5,7 @@ Note [Call lists]
     one call of `carry_out` (`_codegen/kernels/call_list.py`), which hands kernels arrays that were made once, and tells
     them where their memory is. What others read is made before the call. What only these steps read lies in it until
     the step that writes to it, where it fits; the rest lies in an arena, which is made for the call. A list ends before it holds
-    much memory longer than its steps would (`Lives`): what is made before the list instead of by its step, and what goes
+    much memory longer than its steps would (`Lifetimes`): what is made before the list instead of by its step, and what goes
     behind the list instead of behind the last step that reads it.
     Where something else is given than in the first run, the list runs in another thread, or a kernel says that something
     is wrong, the lines of the steps run, as if there was no call list. A kernel that may say so comes before all writes to
@@ -282,9 +282,9 @@ def replaced(parts: list[Memory], found: list) -> list[Memory]:
 def placed_in_later_memory(parts: list[Memory], later: list[Memory]) -> list[Memory]:
     """Place parts, the largest first, in memory that is written to later; returns those for which there is no room."""
     rest: list[Memory] = []
-    guests: dict[Memory, list[Memory]] = {m: [] for m in later}
+    inside: dict[Memory, list[Memory]] = {m: [] for m in later}
     for part in sorted(parts, key=lambda m: -m.size):
-        for host, found in guests.items() if part.size >= SHARED else ():
+        for host, found in inside.items() if part.size >= SHARED else ():
             if part.size <= host.size and part.last < host.first:
                 offset = room(part, found)
                 if offset + part.size <= host.size:
@@ -339,9 +339,9 @@ def with_call_lists(program: Program, steps: list, values: dict[Node, Any]) -> l
     found |= {k: None for k, step in enumerate(steps) if makes_no_calls(program, step, values)}
     made: dict[tuple[int, int], CallList] = {}
     later = wanted_later(program, steps)
-    lives = Lives(program, steps)
+    lifetimes = Lifetimes(program, steps)
     while True:
-        out, refused = joined(program, steps, found, later, lives, made)
+        out, refused = joined(program, steps, found, later, lifetimes, made)
         if not refused:
             break
         for k in refused:
@@ -372,7 +372,7 @@ def wanted_later(program: Program, steps: list) -> list[set[Node]]:
     return later[::-1]
 
 
-class Lives:
+class Lifetimes:
     """Which memory the steps of a program begin to need, and which they need last; its sizes by their roots."""
 
     def __init__(self, program: Program, steps: list) -> None:
@@ -416,7 +416,7 @@ def joined(
     steps: list,
     found: dict[int, Any],
     later: list[set[Node]],
-    lives: Lives,
+    lifetimes: Lifetimes,
     made: dict,
 ) -> tuple[list, list[int]]:
     """The steps; those in `found` that follow each other as call lists. And the numbers of steps that a list refused: for
@@ -424,7 +424,9 @@ def joined(
     refused."""
     out: list = []
     refused: list[int] = []
-    parts = [p for first, end in stretches(program, steps, found) for p in lives.cut(first, end)]
+    parts = [
+        p for first, end in stretches(program, steps, found) for p in lifetimes.cut(first, end)
+    ]
     for first, end in parts:
         group = steps[first:end]
         kernels = [

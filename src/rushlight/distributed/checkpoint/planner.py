@@ -118,7 +118,7 @@ class SavePlanner(ABC):
 
     @abstractmethod
     def resolve_data(self, write_item: WriteItem) -> Tensor | io.BytesIO:
-        """What an item stands for."""
+        """The object that an item describes."""
 
 
 class LoadPlanner(ABC):

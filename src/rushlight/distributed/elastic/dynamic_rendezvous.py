@@ -67,7 +67,8 @@ class RendezvousBackend(abc.ABC):
 
 
 class RendezvousTimeout:
-    """Times of a meeting: until it must be complete, after the least number has come, to close it, and to say that one lives."""
+    """Timeouts of a rendezvous: `join` until it is complete, `last_call` after the least number of machines has joined, `close`
+    to close it, `heartbeat` of a machine."""
 
     def __init__(
         self, join: timedelta | None = None, last_call: timedelta | None = None, close: timedelta | None = None,
@@ -87,7 +88,7 @@ class RendezvousTimeout:
 
     @property
     def last_call(self) -> timedelta:
-        """How long more machines may come after the least number."""
+        """How long more machines may join after the least number."""
         return self._limits["last_call"]
 
     @property
@@ -97,13 +98,13 @@ class RendezvousTimeout:
 
     @property
     def heartbeat(self) -> timedelta:
-        """To say that this machine lives."""
+        """The timeout of a heartbeat."""
         return self._limits["heartbeat"]
 
 
 @dataclass(repr=False, eq=False, frozen=True)
 class RendezvousSettings:
-    """The name of a job, how many machines meet, and when one that says nothing is taken for dead."""
+    """The name of a job, the number of machines, and when a machine without heartbeats counts as dead."""
 
     run_id: str
     min_nodes: int
@@ -276,7 +277,7 @@ class _RendezvousContext(NamedTuple):
     state: _RendezvousState
     settings: RendezvousSettings
 
-    def should_say_that_it_lives(self) -> bool:
+    def heartbeat_is_due(self) -> bool:
         """Whether the interval since it last did so is over."""
         last = self.state.last_heartbeats.get(self.node)
         interval = self.settings.keep_alive_interval
@@ -284,7 +285,7 @@ class _RendezvousContext(NamedTuple):
 
     def wait(self) -> _Action:
         """The action of a machine that waits for others."""
-        return _Action.KEEP_ALIVE if self.should_say_that_it_lives() else _Action.SYNC
+        return _Action.KEEP_ALIVE if self.heartbeat_is_due() else _Action.SYNC
 
 
 class _RendezvousExitOp:
@@ -343,10 +344,10 @@ class _RendezvousCloseOp:
 
 
 class _RendezvousKeepAliveOp:
-    """Say that this machine lives, if it is time to."""
+    """Send a heartbeat of this machine, if one is due."""
 
     def __call__(self, ctx: _RendezvousContext, deadline: float) -> _Action:
-        if not ctx.should_say_that_it_lives():
+        if not ctx.heartbeat_is_due():
             return _Action.FINISH
         late = time.monotonic() > deadline
         return _Action.ERROR_TIMEOUT if late else _Action.KEEP_ALIVE
@@ -515,7 +516,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
             return len(self._state_holder.state.wait_list)
 
     def shutdown(self) -> bool:
-        """Close the rendezvous and stop the heartbeats of this machine; True if the others could be told."""
+        """Close the rendezvous and stop the heartbeats of this machine; True if the store could be written."""
         self._stop_heartbeats()
         try:
             self._close()
@@ -528,7 +529,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
         self._op_executor.run(_RendezvousCloseOp(), self._deadline(self._settings.timeout.close))
 
     def _keep_alive(self) -> None:
-        """Say that this machine lives."""
+        """Send a heartbeat of this machine."""
         with self._heartbeat_lock:
             deadline = self._deadline(self._settings.timeout.heartbeat)
             try:

@@ -62,7 +62,7 @@ class Event:
 
 @dataclass
 class RdzvEvent:
-    """Something that happened while machines met."""
+    """An event of a rendezvous."""
 
     name: str
     run_id: str
@@ -112,7 +112,7 @@ def record(event: Event, destination: str = "null") -> None:
 
 
 def record_rdzv_event(event: RdzvEvent) -> None:
-    """Give an event to the logger of meetings, which keeps nothing."""
+    """Give an event to the rendezvous logger, which keeps nothing."""
     _get_or_create_logger("null").info(event.serialize())
 
 

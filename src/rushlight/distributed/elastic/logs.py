@@ -110,7 +110,7 @@ class DefaultLogsSpecs(LogsSpecs):
         return self._root_log_dir
 
     def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
-        """Make the folders of one start; each process hears of its file for errors in its environment."""
+        """Make the folders of one start; the environment of each process names its file for errors."""
         count = len(envs)
         if self._root_log_dir == os.devnull:
             for env in envs.values():

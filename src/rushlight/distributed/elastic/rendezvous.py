@@ -37,11 +37,11 @@ class RendezvousClosedError(RendezvousError):
 
 
 class RendezvousTimeoutError(RendezvousError):
-    """Not enough machines came in time."""
+    """Not enough machines joined before the timeout."""
 
 
 class RendezvousConnectionError(RendezvousError):
-    """Where machines meet cannot be reached."""
+    """The store of a rendezvous cannot be reached."""
 
 
 class RendezvousStateError(RendezvousError):
@@ -106,7 +106,7 @@ class RendezvousInfo:
 
 
 class RendezvousHandler(abc.ABC):
-    """How machines meet."""
+    """How machines agree on their ranks and find each other: a rendezvous."""
 
     @abc.abstractmethod
     def get_backend(self) -> str:
@@ -131,7 +131,7 @@ class RendezvousHandler(abc.ABC):
 
     @abc.abstractmethod
     def num_nodes_waiting(self) -> int:
-        """How many machines came late and wait for the next rendezvous."""
+        """How many machines joined late and wait for the next rendezvous."""
 
     @abc.abstractmethod
     def get_run_id(self) -> str:
@@ -256,7 +256,7 @@ class StaticTCPRendezvous(RendezvousHandler):
         return True
 
     def next_rendezvous(self) -> RendezvousInfo:
-        """Meet. The first time processes have the store at the given address, later a new one: who died left something there."""
+        """Run a rendezvous. The first time processes have the store at the given address, later a new one: who died left something there."""
         if self._store is None:
             self._store = TCPStore(
                 self.master_addr, self.master_port, self.world_size, self.rank == 0, self.timeout, multi_tenant=True
@@ -278,7 +278,7 @@ class StaticTCPRendezvous(RendezvousHandler):
         return False
 
     def set_closed(self) -> None:
-        """Does nothing: these machines meet as often as they want."""
+        """Does nothing: there is no limit to the number of rendezvous."""
 
     def num_nodes_waiting(self) -> int:
         """0."""

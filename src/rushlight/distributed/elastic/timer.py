@@ -88,7 +88,7 @@ class TimerServer(abc.ABC):
 
     @abc.abstractmethod
     def _reap_worker(self, worker_id: Any) -> bool:
-        """End a process; whether that went well, or it was gone."""
+        """End a process. True also where it has ended already."""
 
     def _reap_worker_no_throw(self, worker_id: Any) -> bool:
         try:
@@ -334,7 +334,7 @@ class FileTimerServer(LocalTimerServer):
             self._request_queue.close()
 
     def register_timers(self, timer_requests: Iterable[TimerRequest]) -> None:
-        """Take what processes have asked for; forget those of processes that are gone."""
+        """Take what processes have asked for; forget those of processes that have ended."""
         requests = [*timer_requests]
         if requests:
             self._progress = int(time.time())
@@ -365,7 +365,7 @@ def _is_running(pid: int) -> bool:
 
 
 def _end(pid: int, number: int) -> bool:
-    """Send a signal to a process; whether that went well, or it was gone."""
+    """Send a signal to a process. True also where the process has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

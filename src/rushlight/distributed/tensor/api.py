@@ -92,7 +92,7 @@ class DTensor(Tensor):
     def __tensor_unflatten__(
         inner_tensors: dict[str, Tensor], flatten_spec: tuple, outer_size: Any, outer_stride: Any
     ) -> DTensor:
-        """The tensor of a part, and of what `__tensor_flatten__` told."""
+        """The tensor of a part, and of the context that `__tensor_flatten__` gave."""
         spec, requires_grad = flatten_spec
         local = inner_tensors["_local_tensor"]
         spec = spec._replace(shape=tuple(outer_size), stride=tuple(outer_stride), dtype=local.dtype)

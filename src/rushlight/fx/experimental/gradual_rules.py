@@ -21,16 +21,21 @@ __all__ = [
 INFERENCE_RULES: dict[Any, Callable] = {}
 
 
-def register_inference_rule(call_target: Any) -> Callable[[Callable], Callable]:
-    """A decorator: `rule(node)` types calls of a function; `rule(node, module)` those of a class of modules."""
+def registered(rules: dict[Any, Callable], call_target: Any) -> Callable[[Callable], Callable]:
+    """A decorator that puts a rule into a table; RuntimeError where the table has one already."""
 
     def register(rule: Callable) -> Callable:
-        if call_target in INFERENCE_RULES:
+        if call_target in rules:
             raise RuntimeError(f"Rule already registered for {call_target}!")
-        INFERENCE_RULES[call_target] = rule
+        rules[call_target] = rule
         return rule
 
     return register
+
+
+def register_inference_rule(call_target: Any) -> Callable[[Callable], Callable]:
+    """A decorator: `rule(node)` types calls of a function; `rule(node, module)` those of a class of modules."""
+    return registered(INFERENCE_RULES, call_target)
 
 
 # --------------------------------------------------------------------------------- types

@@ -28,6 +28,7 @@ from rushlight.fx.experimental.gradual_rules import (
     flattened_range,
     get_greatest_upper_bound,
     register_inference_rule,
+    registered,
     type_of,
 )
 from rushlight.fx.experimental.refinement_types import Equality
@@ -153,14 +154,7 @@ class Refine:
 
 def register_refinement_rule(call_target: Any) -> Callable[[Callable], Callable]:
     """A decorator: `rule(node)` gives the equalities between the types of a node and of its inputs."""
-
-    def register(rule: Callable) -> Callable:
-        if call_target in REFINEMENT_RULES:
-            raise RuntimeError(f"Rule already registered for {call_target}!")
-        REFINEMENT_RULES[call_target] = rule
-        return rule
-
-    return register
+    return registered(REFINEMENT_RULES, call_target)
 
 
 def _same(n: Node, dims: slice) -> list[Equality]:

@@ -236,7 +236,7 @@ class _Data(torch.autograd.Function):
 
 
 class _Entered(torch.autograd.Function):
-    """A plain tensor that meets a mask; its gradient is masked, and summed over what counts where it was expanded."""
+    """A plain tensor as an operand beside a masked one; its gradient is masked, and summed over what counts where it was expanded."""
 
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor) -> Tensor:
@@ -253,7 +253,7 @@ class _Entered(torch.autograd.Function):
 
 
 def entered(thing: Any, mask: Tensor, shape: Any) -> Any:
-    """An argument without a mask that meets one: its gradient will be masked."""
+    """An argument without a mask beside one with a mask: its gradient will be masked."""
     if (
         not isinstance(thing, Tensor)
         or not thing.requires_grad

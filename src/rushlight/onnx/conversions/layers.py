@@ -223,8 +223,8 @@ def pad(g: Builder, x: Operand, pad: Any, mode: Any = "constant", value: Any = N
     )
 
 
-def _resample(n: int, mode: str, antialias: bool = False) -> Any:
-    """The conversion of an operator that resamples `n` dimensions."""
+def _resample(mode: str, antialias: bool = False) -> Any:
+    """The conversion of an operator that resamples the dimensions behind the second."""
 
     def call(g: Builder, x: Operand, size: Any, *given: Any) -> Operand:
         align_corners, factors = given if len(given) == 2 else (False, *given)
@@ -251,14 +251,14 @@ def _resample(n: int, mode: str, antialias: bool = False) -> Any:
 
 
 for _n in (1, 2, 3):
-    CONVERSIONS[f"upsample_nearest{_n}d"] = _resample(_n, "nearest")
-    CONVERSIONS[f"_upsample_nearest_exact{_n}d"] = _resample(_n, "nearest-exact")
+    CONVERSIONS[f"upsample_nearest{_n}d"] = _resample("nearest")
+    CONVERSIONS[f"_upsample_nearest_exact{_n}d"] = _resample("nearest-exact")
 for _n, _name, _mode in (
     (1, "linear", "linear"), (2, "bilinear", "linear"), (3, "trilinear", "linear"), (2, "bicubic", "cubic"),
 ):  # fmt: skip
-    CONVERSIONS[f"upsample_{_name}{_n}d"] = _resample(_n, _mode)
+    CONVERSIONS[f"upsample_{_name}{_n}d"] = _resample(_mode)
     if _n == 2:
-        CONVERSIONS[f"_upsample_{_name}2d_aa"] = _resample(2, _mode, True)
+        CONVERSIONS[f"_upsample_{_name}2d_aa"] = _resample(_mode, True)
 
 
 @conversion("cosine_similarity")

@@ -29,9 +29,9 @@ def weights_in_operators(query: Any, key: Any, mask: Any, causal: bool, scale: f
         scores = scores.masked_fill(~seen, -math.inf)
     if mask is None:
         return softmax(scores, -1)
-    blind = (scores == -math.inf).all(-1, keepdim=True)
+    fully_masked = (scores == -math.inf).all(-1, keepdim=True)
     # Filled before as well: the gradient of softmax multiplies by its result, and 0 times nan is nan.
-    return softmax(scores.masked_fill(blind, 0), -1).masked_fill(blind, 0)
+    return softmax(scores.masked_fill(fully_masked, 0), -1).masked_fill(fully_masked, 0)
 
 
 @op(

@@ -52,8 +52,10 @@ def fits(x: Any, sizes: list | None, states: tuple) -> bool:
     n = states[0].shape[0]
     if sizes is None:
         return x.dim() == 3 and x.shape[1] == n
-    falling = all(a >= b for a, b in pairwise(sizes))
-    return bool(sizes) and sizes[0] == n and falling and sizes[-1] > 0 and sum(sizes) == x.shape[0]
+    descending = all(a >= b for a, b in pairwise(sizes))
+    return (
+        bool(sizes) and sizes[0] == n and descending and sizes[-1] > 0 and sum(sizes) == x.shape[0]
+    )
 
 
 def through_time(

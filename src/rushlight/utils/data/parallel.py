@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from rushlight.utils.data.dataloader import _BaseDataLoaderIter
-from rushlight.utils.data.worker import END, ERROR, Again, Job
+from rushlight.utils.data.worker import END, ERROR, Job, NewEpoch
 from rushlight.utils.data.worker_pool import Answer, Processes, Threads
 
 __all__ = ["_MultiProcessingDataLoaderIter"]
@@ -67,7 +67,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin_epoch(loader)
         self._epoch += 1
         for i in range(self._num_workers):
-            self._pool.put(i, Again(self._epoch))
+            self._pool.put(i, NewEpoch(self._epoch))
         self._begin()
 
     def _begin(self) -> None:

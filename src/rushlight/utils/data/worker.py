@@ -1,7 +1,7 @@
 """The main loop of a worker process or thread: seed it, then fetch one batch per task.
 
 A worker reads tasks from a channel and answers on it. A task is `(epoch, number, item)`: fetch the
-batch for that item of the sampler; or `Again(epoch)`: another epoch begins; or None: end. Every
+batch for that item of the sampler; or `NewEpoch(epoch)`: another epoch begins; or None: end. Every
 answer is `(epoch, number, outcome, data)`, with an outcome of `DATA`, `ERROR` (the data is a
 `WorkerError`) or `END` (the worker's part of an iterable data set is exhausted; further tasks of the
 epoch get no answer).
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from rushlight.utils.data.fetch import make_fetcher
 
-__all__ = ["Again", "Job", "WorkerError", "WorkerInfo", "get_worker_info", "run_process", "work"]
+__all__ = ["NewEpoch", "Job", "WorkerError", "WorkerInfo", "get_worker_info", "run_process", "work"]
 
 DATA, ERROR, END = range(3)
 # Seconds between two checks whether the parent is alive, and seconds that a worker may continue its
@@ -72,7 +72,7 @@ def get_worker_info() -> WorkerInfo | None:
     return getattr(_thread, "info", None) or _worker_info
 
 
-class Again(NamedTuple):
+class NewEpoch(NamedTuple):
     """A task: another epoch begins."""
 
     epoch: int
@@ -191,7 +191,7 @@ def work(job: Job, worker: int, channel: Any, where: str) -> None:
                 )
             except Exception as error:
                 failed = WorkerError(error, where)
-        if isinstance(task, Again):
+        if isinstance(task, NewEpoch):
             ended = False
             try:
                 fetch = make_fetcher(

@@ -19,7 +19,7 @@ __all__ = ["RunResult", "Worker", "WorkerGroup", "WorkerSpec", "WorkerState"]
 
 @dataclass
 class WorkerSpec:
-    """What the processes of a machine run, how many they are, how machines meet, and how often they start again."""
+    """What the processes of a machine run, how many they are, their rendezvous, and how often they start again."""
 
     role: str
     local_world_size: int
@@ -96,7 +96,7 @@ class WorkerState(str, enum.Enum):  # noqa: UP042  # its text is that of a membe
 
 
 class WorkerGroup:
-    """The processes of a machine; once machines have met, `group_rank` is its number among them."""
+    """The processes of a machine; after the rendezvous, `group_rank` is its number among them."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec
@@ -123,7 +123,7 @@ class RunResult:
 
 
 class _RoleInstanceInfo:
-    """What a machine tells the others: the role of its processes, its number, how many they are."""
+    """What a machine sends to the others: the role of its processes, its number, how many they are."""
 
     def __init__(self, role: str, rank: int, local_world_size: int) -> None:
         self.role, self.rank, self.local_world_size = role, rank, local_world_size
@@ -134,7 +134,7 @@ class _RoleInstanceInfo:
 
     @staticmethod
     def deserialize(data: bytes) -> _RoleInstanceInfo:
-        """What JSON tells."""
+        """The object that a JSON text describes."""
         return _RoleInstanceInfo(**json.loads(data))
 
     @staticmethod
