@@ -15,7 +15,13 @@ from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.indexing import in_memory
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import as_it_lies, contiguous, in_order, of_copies, row_major
+from rushlight._backends.llvm.views import (
+    contiguous,
+    in_memory_order,
+    in_order,
+    of_copies,
+    row_major,
+)
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags, shape_inference
@@ -407,7 +413,7 @@ def histc(a: np.ndarray, bins: int, low: float, high: float) -> Any:
         return NotImplemented  # numbers of bins would be infinite
     counts = np.zeros(bins, np.int64)
     run = bags.binned.compiled(T=of(a.dtype))
-    run(contiguous(as_it_lies(a)), counts, a.size, float(low), float(high), bins)
+    run(contiguous(in_memory_order(a)), counts, a.size, float(low), float(high), bins)
     return counts.astype(a.dtype)
 
 
