@@ -1072,4 +1072,8 @@ def filled_by_tensors():
         return y, z, w, w.sum() + y.sum()
 
     calls = [(R(3, 4), torch.arange(5), R(1)[0]) for _ in range(3)]
-    return f, [*calls, (R(3, 4), torch.arange(5), R(1)[0].requires_grad_()), (R(4, 4).double(), torch.arange(3), R(1)[0])]
+    return f, [
+        *calls,
+        (R(3, 4), torch.arange(5), R(1)[0].requires_grad_()),
+        (R(4, 4).double(), torch.arange(3), R(1)[0]),
+    ]

@@ -237,7 +237,9 @@ def test_the_older_choice_of_kernels_warns_and_sets_switches_for_the_block():
     with pytest.warns(FutureWarning, match="sdp_kernel.* is deprecated"):
         block = torch.backends.cuda.sdp_kernel(enable_flash=False)
     with block:
-        assert not torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.math_sdp_enabled()
+        assert (
+            not torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.math_sdp_enabled()
+        )
     assert torch.backends.cuda.flash_sdp_enabled()
 
 

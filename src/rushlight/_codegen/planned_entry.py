@@ -53,7 +53,10 @@ from rushlight.core.size import Size
 
 # What an entry is bound to, behind what others are: types, the addresses of plans.
 TUPLE, SIZE, PLANS = range(FIXED, FIXED + 3)
-MANY, NEAR = 64, 16  # plans of an entry; places from the one of its number on where a plan may stand
+MANY, NEAR = (
+    64,
+    16,
+)  # plans of an entry; places from the one of its number on where a plan may stand
 # A plan: the object that holds it; the arguments, a tuple with what COMPILE is in the place of arrays; how many arrays it makes
 # and where these stand; the same of calls and of results; then what each array must be, as `alike` takes it.
 HOLDER, ARGUMENTS, MADE, MADE_AT, CALLS, CALLS_AT, GIVEN, GIVEN_AT, CHECKS = range(9)
