@@ -1,6 +1,7 @@
 """What compiled functions call and import: functions that remember results, subclasses, modules."""
 
 import collections
+import dataclasses
 import functools
 import inspect
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.compiler.compiled import Compiled
 
 
 class Recipe:
@@ -310,3 +312,109 @@ def test_an_update_of_many_parameters_of_one_shape(shape):
     (wanted, parameters), (losses, found) = trained(lambda f: f), trained(torch.compile)
     assert losses == pytest.approx(wanted, rel=1e-6)
     assert torch.allclose(found, parameters, rtol=1e-5, atol=1e-7)
+
+
+class Batch:
+    def __init__(self, x, n=1):
+        self.x, self.n, self.log = x, n, []
+
+    def scaled(self):
+        return self.x * self.n
+
+
+@dataclasses.dataclass
+class Fields:
+    x: object
+    n: int = 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: Batch(x, 2),
+        lambda x: Fields(x, 3),
+        lambda x: Fields(Fields(x, 2), 3),
+        lambda x: collections.UserDict(x=x, n=2),
+        lambda x: collections.UserList([x, 2]),
+        lambda x: collections.ChainMap({"x": x}, {"n": 2}),
+    ],
+)
+def test_objects_that_each_call_gets_anew(make):
+    def f(o):
+        if hasattr(o, "keys"):
+            return o["x"] * o["n"] + len(o)
+        if hasattr(o, "append"):
+            return o[0] * o[1] + len(o)
+        o.n += 1
+        return (o.x if isinstance(o.x, torch.Tensor) else o.x.x) * o.n
+
+    g = Compiled(f)
+    for k in range(12):
+        x = torch.arange(3.0) * k
+        assert torch.equal(g(make(x)), f(make(x)))
+    assert len(g.programs) <= 3
+    before = make(torch.ones(5))
+    assert torch.equal(g(before), f(make(torch.ones(5)))) and getattr(before, "n", 1) in (1, 3, 4)
+
+
+SHARED = {"dictionary": {"a": 1}, "list": [1], "object": Batch(torch.ones(2))}
+
+
+def of_dictionaries(d, e):
+    d["a"] += 1
+    return SHARED["dictionary"]["a"] + 10 * e["a"]
+
+
+def of_lists(d, e):
+    d.append(2)
+    return len(SHARED["list"]) + 10 * len(e)
+
+
+def of_elements(d, e):
+    d[0] = 5
+    return SHARED["list"][0] + 10 * e[0]
+
+
+def of_objects(d, e):
+    d.n += 1
+    return SHARED["object"].n + 10 * e.n
+
+
+def of_spaces(d, e):
+    vars(d)["n"] = 9
+    return SHARED["object"].scaled().sum().item() + 10 * e.scaled().sum().item()
+
+
+@pytest.mark.parametrize(
+    "kind, f",
+    [
+        ("dictionary", of_dictionaries),
+        ("list", of_lists),
+        ("list", of_elements),
+        ("object", of_objects),
+        ("object", of_spaces),
+    ],
+)
+def test_what_is_changed_may_be_another_object_that_is_read(kind, f, monkeypatch):
+    """An argument that is changed, and an object that the function finds elsewhere, are one in some calls."""
+    new = {
+        "dictionary": lambda: {"a": 1},
+        "list": lambda: [1],
+        "object": lambda: Batch(torch.ones(2)),
+    }[kind]
+
+    def results(g):
+        monkeypatch.setitem(SHARED, kind, new())
+        found = []
+        for which in (0, 0, 0, 1, 0, 2, 1, 3, 0, 2):
+            d, e = new(), new()
+            if which == 1:
+                d = SHARED[kind]
+            elif which:
+                e = d if which == 2 else SHARED[kind]
+            found.append(g(d, e))
+        return found
+
+    g = Compiled(f)
+    assert results(g) == results(f)
+    assert g.programs or f is of_spaces

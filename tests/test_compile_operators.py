@@ -10,6 +10,7 @@ import pytest
 import rushlight as torch
 from opdb import ROWS
 from opdb_rows import replace
+from rushlight import nn
 from rushlight.compiler.compiled import Compiled
 from rushlight.utils._pytree import tree_leaves
 
@@ -120,3 +121,27 @@ def test_einsum_of_three_operands_with_a_size_of_1():
     wanted = np.einsum("aui,auj,ijk->auk", a.numpy(), b.numpy(), c.numpy())
     for _ in range(3):
         np.testing.assert_allclose(compiled(a, b, c).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, nn.RNN])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_a_recurrent_layer_gave_is_written_to(kind, recorded):
+    """The kernel of the gradient reads the output; where that is another one by now, the steps are made again."""
+    torch.manual_seed(0)
+    layer = kind(4, 4)
+
+    def f(x):
+        y = layer(x)[0]
+        with torch.set_grad_enabled(recorded):
+            y.mul_(2)
+        return y
+
+    found = []
+    for g in (f, Compiled(f)):
+        for k in range(3):
+            x = torch.full((2, 3, 4), 0.1 * k).requires_grad_()
+            layer.zero_grad()
+            g(x).sum().backward()
+            found.append([x.grad, *[p.grad for p in layer.parameters()]])
+    torch.testing.assert_close(found[:3], found[3:])
+    assert len(g.programs) == 1

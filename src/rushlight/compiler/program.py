@@ -235,9 +235,14 @@ class Program:
         given = [v for v in found if v.expression != v.place]
         c = recorder.capture
         for o in {id(o): o for o in c.written.values() if id(o) in c.outside}.values():
+            changed = c.outside[id(o)][1]
             for place, other in c.arguments.items():
                 if other is not o:
-                    self.guards.add(f"{place} is not {c.outside[id(o)][1]}")
+                    self.guards.add(f"{place} is not {changed}")
+            if changed not in self.names:  # an argument, which may be what was there before
+                known = [v for v, name in c.outside.values() if name in self.names]
+                ids = self.guards.name(frozenset([id(v) for v in known if type(v) is type(o)]))
+                self.guards.add(f"id({changed}) not in {ids}")
         written = {v for s in self.segments for v in s.written}
         written |= {s.source for s in recorder.steps if isinstance(s, Step) and s.kind == "writes"}
         constants = [v for v in found if v not in given and (v in written or written & {*given})]

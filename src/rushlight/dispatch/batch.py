@@ -212,7 +212,7 @@ class Batch(Lifted):
 
     def by_rule(self, op: Op, rule: Rule, env: dict[str, Any]) -> Any:
         """The rule of an elementwise operator for the tensors inside, where all have one dtype."""
-        given = {n: env[n] for n in rule.reads}
+        given = {n: env[n] for n in rule.reads if n in env}
         tensors = [v for v in given.values() if isinstance(v, Tensor)]
         if (
             not op.elementwise

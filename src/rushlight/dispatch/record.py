@@ -367,7 +367,7 @@ class GeneralNode(OpNode):
             for n, s in self.saved.items():
                 if s.__class__ is list:
                     env[n] = [x.unpack(self, n, None) for x in s]
-                else:
+                elif s.__class__ is not SavedResult or s.seen == s.version.n or op.is_read(n):
                     env[n] = s.unpack(self, n, edge_of_saved(self, n))
             if not keep:
                 self.saved = None
@@ -439,10 +439,10 @@ def gradient(op: Op, rule: Rule, env: dict, record: bool) -> Any:
     found = NotImplemented
     if not record and (a := highest([v._array for v in env.values() if isinstance(v, Tensor)])):
         found = a.by_rule(op, rule, env)
-    elif not record and (rule.kernel is not None or rule.by_elements and handlers.own_operators()):
+    elif not record and (rule.takes(env) or rule.by_elements and handlers.own_operators()):
         if handlers.asked(env.values()):
             return handlers.carried["gradient"](op, rule, env)
-        if rule.kernel is not None:
+        if rule.takes(env):
             found = from_arrays(op, rule, env)
     if found is not NotImplemented:
         return found

@@ -159,6 +159,10 @@ class Rule:
             return self.names
         return tuple(dict.fromkeys((*self.names, *self.kernel_names)))
 
+    def takes(self, env: dict) -> bool:
+        """Whether there is a kernel, and what it reads is there."""
+        return self.kernel is not None and all(n in env for n in self.kernel_names)
+
 
 @lru_cache(maxsize=1024)
 def names_read(rules: tuple[Rule | None, ...]) -> tuple[frozenset[str], frozenset[str]]:
@@ -393,6 +397,11 @@ class Op:
     def read_by_rules(self) -> tuple[frozenset[str], frozenset[str]]:
         """What the gradient rules read, and which of it may be None."""
         return names_read((*self.rules.values(), self.rule_all))
+
+    def is_read(self, name: str) -> bool:
+        """Whether a gradient rule reads what was saved by a name, not its kernel alone."""
+        rules = (*self.rules.values(), self.rule_all)
+        return any(name in rule.names for rule in rules if rule is not None)
 
     def node_name(self, statics: dict | None = None) -> str:
         """The name of the recorded node: PyTorch's, from the operator's unless declared."""

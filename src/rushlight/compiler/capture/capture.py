@@ -38,11 +38,11 @@ from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, is_oper
 from rushlight.compiler.capture.changes import Changes, method_of
 from rushlight.compiler.capture.consumed import keep_numbers
 from rushlight.compiler.capture.decisions import has_runtime, is_stream
-from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.guards import constant, holds_tensors, is_key
 from rushlight.compiler.capture.handlers import HANDLED, again, made_module
 from rushlight.compiler.capture.histories import asks_within
 from rushlight.compiler.capture.interpreter import CALLS, Frame, frame_of, in_frame, looks, run
-from rushlight.compiler.capture.reads import CONTAINERS, MUTABLE, SEQUENCES, holds_tensors, is_key
+from rushlight.compiler.capture.reads import CONTAINERS, MUTABLE, SEQUENCES
 from rushlight.compiler.capture.sizes import NONE
 from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
 from rushlight.compiler.capture.templates import PLAIN_CONSTRUCTORS

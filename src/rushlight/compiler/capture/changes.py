@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
-from rushlight.compiler.capture.reads import CONTAINERS, is_key
+from rushlight.compiler.capture.guards import is_key
+from rushlight.compiler.capture.reads import CONTAINERS
 from rushlight.compiler.capture.sizes import Sizes
 from rushlight.core.tensor import Tensor
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.compiler.capture.blocks import BLOCKS, Modes, grad_around
 from rushlight.compiler.capture.bytecode import Plan
-from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.guards import constant, is_iterator
 from rushlight.compiler.capture.interpreter import NULL, UNBOUND, Frame
-from rushlight.compiler.capture.reads import CONTAINERS, is_iterator
+from rushlight.compiler.capture.reads import CONTAINERS
 from rushlight.compiler.capture.steps import RUNTIME, Stop, is_code
 from rushlight.compiler.capture.templates import Container, fill, instance, plain_instance
 from rushlight.core.tensor import Tensor

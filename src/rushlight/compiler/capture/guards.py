@@ -11,6 +11,7 @@ Note [Guards]
 
 from __future__ import annotations
 
+import collections
 import enum
 import linecache
 import operator
@@ -57,6 +58,35 @@ def describes(v: Any) -> bool:
     names = [n for c in kind.__mro__ for n in getattr(c, "__slots__", ())]
     parts = [getattr(v, n, None) for n in names] + [*getattr(v, "__dict__", {}).values()]
     return all(constant(x) or describes(x) for x in parts)
+
+
+def holds_tensors(v: Any) -> bool:
+    """Whether a value is a tensor, or a container that has one."""
+    if isinstance(v, (list, tuple, collections.deque, dict, set, frozenset)):
+        return any(map(holds_tensors, v.values() if isinstance(v, dict) else v))
+    return isinstance(v, Tensor)
+
+
+def is_key(v: Any) -> bool:
+    """Whether a key is one of a dictionary of which guards can ask for one item: a constant, or classes."""
+    return constant(v) or isinstance(v, type) or v.__class__ is tuple and all(map(is_key, v))
+
+
+def are_numbers(v: Any) -> bool:
+    """Whether a list is made of integers or of truths, in lists or not."""
+    return all(map(are_numbers, v)) if v.__class__ is list else v.__class__ in (int, bool)
+
+
+def is_tuple(v: Any) -> bool:
+    """Whether a value is a tuple, or a named one."""
+    kind = type(v)
+    return kind is tuple or issubclass(kind, tuple) and kind.__getitem__ is tuple.__getitem__ and hasattr(kind, "_fields")  # fmt: skip
+
+
+def is_iterator(v: Any) -> bool:
+    """Whether an object is an iterator of a built-in class, which no guard can look into."""
+    kind = type(v)
+    return kind.__module__ in ("builtins", "itertools") and hasattr(kind, "__next__")
 
 
 def same(a: Any, b: Any) -> bool:

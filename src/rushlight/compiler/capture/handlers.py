@@ -48,6 +48,12 @@ def of_getattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any
     return c.attribute(*args)
 
 
+def of_vars(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
+    if len(args) == 1 and written_in_python(args[0]) and hasattr(args[0], "__dict__"):
+        return c.attribute(args[0], "__dict__")
+    return c.call_builtin(frame, f, args, kwargs)
+
+
 def of_hasattr(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     try:
         c.attribute(*named(c, args))
@@ -431,7 +437,7 @@ HANDLED: dict[Any, Callable] = {
     rushlight.compiler.is_compiling: lambda *_: True,
     rushlight.jit.is_scripting: lambda *_: False,
     hooks.call_with_hooks: lambda c, frame, f, args, kwargs: c.call(frame, hooks.call_all, args, kwargs),
-    getattr: of_getattr, hasattr: of_hasattr, setattr: of_setattr, delattr: of_delattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
+    getattr: of_getattr, hasattr: of_hasattr, vars: of_vars, setattr: of_setattr, delattr: of_delattr, map: of_map, functools.reduce: of_reduce, filter: of_filter,
     any: of_any, all: of_any, sum: of_sum, sorted: of_order, min: of_order, max: of_order, Tensor.tolist: of_tolist, rushlight.manual_seed: of_seed,
     time.time: of_clock, time.perf_counter: of_clock, time.monotonic: of_clock, time.process_time: of_clock,
     sys.exc_info: of_exc_info, warnings.warn: of_warn, object.__setattr__: of_own_setattr, object.__getattribute__: of_own_getattr, print: of_print, str: of_text, repr: of_text, format: of_text,

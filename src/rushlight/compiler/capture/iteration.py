@@ -7,8 +7,8 @@ from typing import Any
 
 from rushlight.compiler.capture.attributes import Attributes
 from rushlight.compiler.capture.bytecode import is_interpreted
-from rushlight.compiler.capture.guards import constant
-from rushlight.compiler.capture.reads import CONTAINERS, VIEWS, is_iterator
+from rushlight.compiler.capture.guards import constant, is_iterator
+from rushlight.compiler.capture.reads import CONTAINERS, VIEWS
 from rushlight.compiler.capture.steps import END
 from rushlight.core.tensor import Tensor
 

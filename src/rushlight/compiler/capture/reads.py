@@ -17,10 +17,19 @@ from rushlight.autograd.state import thread
 from rushlight.compiler.capture import recording
 from rushlight.compiler.capture.blocks import modes as modes_of_blocks
 from rushlight.compiler.capture.consumed import keep_numbers
-from rushlight.compiler.capture.guards import Guards, constant, derivable
+from rushlight.compiler.capture.guards import (
+    Guards,
+    are_numbers,
+    constant,
+    derivable,
+    holds_tensors,
+    is_key,
+    is_tuple,
+)
 from rushlight.compiler.capture.histories import asks_within
 from rushlight.compiler.capture.interpreter import CALLS, Frame, Watch, sites
 from rushlight.compiler.capture.steps import RUNTIME, Split, Stop, Unsupported, is_code, plain
+from rushlight.compiler.capture.templates import plain_instance
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 
@@ -267,6 +276,8 @@ class Reads(Watch):
             self.given(expression, v)
             for k, x in v.items():
                 self.argument(f"{expression}[{self.key(k)}]", x)
+        elif self.is_replaced(expression, v):
+            self.instance(expression, v)
         else:
             self.hold(expression, v)
 
@@ -279,6 +290,24 @@ class Reads(Watch):
         self.given(expression, v)
         for k, x in dict.items(v):
             self.argument(f"{item}({expression}, {self.key(k)})", x)
+
+    def is_replaced(self, expression: str, v: Any) -> bool:
+        """Whether an argument is a plain object, and was another one in other calls."""
+        if isinstance(v, dict) or id(v) in self.outside or not plain_instance(v):
+            return False
+        self.guards.places[expression] = v
+        return self.guards.place(expression) in self.varying
+
+    def instance(self, expression: str, v: Any) -> None:
+        """Guard an argument that is another object of its class in each call: its class, the names of its attributes, and what
+        they are where they are no constants, which are guarded when they are read."""
+        kind, names = map(self.guards.name, (v.__class__, tuple(vars(v))))
+        space = f"{expression}.__dict__"
+        self.guards.add(f"{expression}.__class__ is {kind} and same(tuple({space}), {names})")
+        self.found(v, expression)
+        self.arguments[expression] = v
+        for name, x in vars(v).items():
+            self.argument(f"{space}[{name!r}]", x) if not constant(x) else None
 
     def is_dictionary(self, o: Any) -> bool:
         """Whether it is clear what an object of a class that derives from `dict` holds: the function made it, or it is an
@@ -559,35 +588,6 @@ def is_value(v: Any) -> bool:
     if v.__class__ is dict:
         return all(map(constant, v)) and all(map(is_value, v.values()))
     return constant(v) or v.__class__ in RUNTIME or isinstance(v, Tensor)
-
-
-def holds_tensors(v: Any) -> bool:
-    """Whether a value is a tensor, or a container that has one."""
-    if isinstance(v, CONTAINERS):
-        return any(map(holds_tensors, v.values() if isinstance(v, dict) else v))
-    return isinstance(v, Tensor)
-
-
-def is_key(v: Any) -> bool:
-    """Whether a key is one of a dictionary of which guards can ask for one item: a constant, or classes."""
-    return constant(v) or isinstance(v, type) or v.__class__ is tuple and all(map(is_key, v))
-
-
-def are_numbers(v: Any) -> bool:
-    """Whether a list is made of integers or of truths, in lists or not."""
-    return all(map(are_numbers, v)) if v.__class__ is list else v.__class__ in (int, bool)
-
-
-def is_tuple(v: Any) -> bool:
-    """Whether a value is a tuple, or a named one."""
-    kind = type(v)
-    return kind is tuple or issubclass(kind, tuple) and kind.__getitem__ is tuple.__getitem__ and hasattr(kind, "_fields")  # fmt: skip
-
-
-def is_iterator(v: Any) -> bool:
-    """Whether an object is an iterator of a built-in class, which no guard can look into."""
-    kind = type(v)
-    return kind.__module__ in ("builtins", "itertools") and hasattr(kind, "__next__")
 
 
 def state() -> tuple:
