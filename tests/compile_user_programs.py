@@ -660,3 +660,118 @@ def dictionaries_of_the_users_as_arguments():
 def outputs_as_arguments():
     f = lambda o: (o.a * 2 + o[0] + o["a"], o[1], hasattr(o, "c"))
     return f, [(Output(a=R(2), b=R(3)),) for _ in range(4)]
+
+
+class Sample:
+    def __init__(self, x, n):
+        self.x, self.n, self.parts = x, n, [x + 1]
+
+
+@program
+def objects_as_arguments():
+    def f(o):
+        o.n += 1
+        return o.x * o.n + o.parts[0].sum(), hasattr(o, "more")
+
+    def calls():
+        for k in (1, 2, 3, 4):
+            yield (Sample(R(3), k),)
+        yield (Sample(R(2), 3),)
+        yield (Sample(R(3).double(), 3),)
+        yield (Sample(R(3).requires_grad_(), 3),)
+        yield (Sample(3.0, 3),)
+        other = Sample(R(3), 4)
+        other.more = 1
+        yield (other,)
+        other = Sample(R(3), 5)
+        other.parts = [R(1), R(2)]
+        yield (other,)
+        other = Sample(R(3), 2)
+        del other.n
+        yield (other,)
+
+    return f, calls
+
+
+@program
+def functions_with_numbers_that_change_as_defaults():
+    queue = collections.deque(maxlen=4)
+
+    def f(x, k):
+        def inner(q, k=k):
+            queue.append(k)
+            queue.rotate(1)
+            return q * k
+
+        return inner(x), inner(x, 2), k
+
+    return f, [(R(2), k) for k in (3, 1, 1, 3, 0, 1)]
+
+
+@program
+def exceptions_of_operators_that_are_handled():
+    table, log = R(4, 2), []
+
+    def f(x, k):
+        try:
+            table[torch.tensor([0, 2]) + k]
+            log.append(k)
+        except IndexError:
+            log.append(-1)
+        return x * 2
+
+    return f, [(R(2), k) for k in (0, 0, 1, 3, 0, 1, 4, 0)]
+
+
+@program
+def arguments_that_are_what_is_read_elsewhere():
+    kept = {"a": R(2), "n": [1]}
+
+    def f(o, parts, d):
+        parts.append(o.x.sum())
+        d["a"] = o.x * 2
+        d["n"] = [2]
+        return kept["a"] + len(kept["n"]), o.parts[0] + len(o.parts), len(o.parts)
+
+    def calls():
+        for k in (1, 2, 3):
+            yield Sample(R(2), k), [R(1)], {"a": R(2), "n": []}
+        same = Sample(R(2), 1)
+        yield same, same.parts, {"a": R(2), "n": []}
+        yield Sample(R(2), 2), [R(1)], kept
+        yield Sample(R(2), 2), [R(1)], {"a": R(2), "n": []}
+
+    return f, calls
+
+
+@program
+def lists_that_grow_behind_what_stops_a_capture():
+    def f(x, k, log):
+        torch.manual_seed(k)
+        log += [k]
+        return x * len(log)
+
+    log = []
+    return f, [(R(2), k, log) for k in (1, 0, 3, 1, 1, 2)]
+
+
+@program
+def lists_of_arguments_that_are_what_is_read_elsewhere():
+    kept = [R(1)]
+
+    def f(o, parts):
+        o.parts.append(o.x.sum())
+        return o.x * (len(parts) + 10 * len(kept))
+
+    def calls():
+        for k in (1, 2, 3):
+            yield Sample(R(2), k), [R(1)]
+        for _ in range(3):
+            same = Sample(R(2), 1)
+            yield same, same.parts
+        same = Sample(R(2), 2)
+        same.parts = kept
+        yield same, [R(1)]
+        yield Sample(R(2), 2), [R(1)]
+
+    return f, calls

@@ -104,6 +104,27 @@ def a_draw_that_is_refused(s, x, i):
     return torch.multinomial(x * (3 - i), 2)
 
 
+def a_result_that_nobody_reads(s, x, i):
+    s.table.gather(0, i.expand(1, 4))
+    return x
+
+
+def a_kernel_that_writes(s, x, i):
+    s.log.append(1)
+    s.small.add_(1)
+    s.table.index_copy_(0, i.view(1), x[None])
+    s.log.append(2)
+    return s.table.sum()
+
+
+def a_copy_that_is_written(s, x, i):
+    s.log.append(1)
+    s.small.add_(1)
+    y = s.table.clone().index_put_((i.view(1),), x)
+    s.small.mul_(2)
+    return y.scatter(0, i.view(1, 1), 1.0)
+
+
 def a_place(s, x, i, k):
     s.small.view(2, 2).T[0].add_(1)
     s.log.append(k)

@@ -341,7 +341,7 @@ class Program:
             raise Stop(recorder.capture.reason)
         recorder.close()
         if len(recorder.steps) == at:
-            recorder.steps.append(recorder.empty_segment())
+            recorder.steps.append(Segment())
         segment = recorder.steps[at]
         if len(recorder.steps) > at + 1 or recorder.early > early:
             raise Stop("a backward pass that depends on elements")

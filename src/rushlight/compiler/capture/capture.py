@@ -254,7 +254,7 @@ class Capture(Changes):
                 if getattr(f, part) is not None:
                     self.guards.identical(f"{name}.{part}", getattr(f, part))
         for v in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-            if not constant(v) and id(v) not in self.inside:
+            if not self.known(v):
                 self.found(v)
 
     def operator(self, f: Any, args: tuple, kwargs: dict, frame: Frame | None = None) -> Any:

@@ -11,6 +11,7 @@ Note [Failures]
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import version_of
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 MOST_BYTES = 4 << 20  # of tensors that are copied before they are written
 # Operators that look at elements before they compute: indices, probabilities, targets.
 CHECKS = frozenset(
-    "index index_put gather scatter scatter_add scatter_reduce index_select index_add index_copy index_fill index_reduce "
+    "index index_put aten_index aten_index_put aten_index_fill_value aten_index_fill_tensor aten_scatter_value "
+    "aten_scatter_src aten_scatter_combine gather scatter scatter_add scatter_reduce index_select index_add index_copy index_fill index_reduce "
     "take put embedding embedding_bag nll_loss_forward nll_loss2d_forward nn_functional__nll_loss "
     "nn_functional__cross_entropy_loss nn_functional__multi_margin_loss nn_functional__multilabel_margin_loss multinomial "
-    "poisson binomial normal ctc_loss binary_cross_entropy masked_scatter bincount histc segment_reduce "
+    "poisson binomial normal ctc_loss binary_cross_entropy nn_functional__binary_cross_entropy "
+    "nn_functional__reduced_binary_cross_entropy masked_scatter bincount histc segment_reduce "
     "internal_max_unpool1d internal_max_unpool2d internal_max_unpool3d".split()
 )
 # Operators of integers that raise for some.
@@ -51,22 +54,30 @@ def may_fail(func: Any, args: tuple) -> bool:
     return isinstance(func.overloadpacket._called, CustomOpDef)
 
 
-def before_operator(r: Recorder, func: Any, args: tuple) -> None:
-    """As `before_failure`, where an operator is recorded next that may raise."""
-    if may_fail(func, args):
-        before_failure(r)
+def result_of(r: Recorder, func: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of an operator, before which all is as `before_failure` says."""
+    if not r.on or not may_fail(func, args):
+        return func(*args, **kwargs)
+    target = args[0] if func._opname.endswith("_") and isinstance(args[0], Tensor) else None
+    before_failure(r, None, None if target is None else r.counters.get(id(version_of(target))))
+    try:
+        return func(*args, **kwargs)
+    except Exception:
+        if r.capture.is_handled():
+            r.capture.stop("an exception that depends on the elements of tensors")
+        raise
 
 
-def before_failure(r: Recorder, step: Step | None = None) -> None:
-    """See that what was done so far is done, or can be taken back, where what is recorded next raises: an operator, or a step
-    of its own."""
+def before_failure(r: Recorder, step: Step | None = None, target: Value | None = None) -> None:
+    """See that what was done so far is done, or can be taken back, where what is recorded next raises: an operator, which
+    writes to a `target` from outside or not, or a step of its own."""
     if r.capture.differentiates:
         return
     written, drawn = bool(r.segment.written), bool(r.segment.drawn)
     if r.changes or drawn and step is None and not written:
         if r.changes:
             r.wait_for_cleared()
-        if is_taken_back(r):
+        if is_taken_back(r, target):
             if step is None:
                 r.segment.handled = r.segment.fails = True
             else:
@@ -78,15 +89,23 @@ def before_failure(r: Recorder, step: Step | None = None) -> None:
         r.end_graph()
 
 
-def is_taken_back(r: Recorder) -> bool:
-    """Whether a run can take back all that was done so far, and that is not too much to copy."""
+def before_write(r: Recorder, written: list) -> None:
+    """Begin another graph where one may raise that is taken back, and a tensor from outside is written to."""
+    counters = [id(version_of(t)) for t, _ in written]
+    if r.segment.fails and any(k in r.counters or k in r.apart for k in counters):
+        r.end_graph()
+
+
+def is_taken_back(r: Recorder, target: Value | None) -> bool:
+    """Whether a run can take back all that was done so far and a write to a target, and that is not too much to copy."""
     done = all(s.kind in TAKEN_BACK for s in r.steps if isinstance(s, Step))
-    return done and bytes_written(r, [*r.steps, r.segment]) <= MOST_BYTES
+    more = {target} if target is not None else set()
+    return done and bytes_written(r, [*r.steps, r.segment], more) <= MOST_BYTES
 
 
-def bytes_written(r: Recorder, steps: list) -> int:
-    """How many bytes the tensors from outside have that graphs write to, with those that may share their memory."""
-    written = {w for s in steps for w in getattr(s, "written", ())}
+def bytes_written(r: Recorder, steps: list, more: Set[Value] = frozenset()) -> int:
+    """How many bytes the tensors from outside have that graphs write to, and `more`, with those that may share their memory."""
+    written = {*more, *[w for s in steps for w in getattr(s, "written", ())]}
     return sum(v.array.nbytes for v in {v for w in written for v in sharing(r, w)})
 
 

@@ -28,7 +28,7 @@ from rushlight.compiler.capture.guards import (
 )
 from rushlight.compiler.capture.histories import asks_within
 from rushlight.compiler.capture.interpreter import CALLS, Frame, Watch, sites
-from rushlight.compiler.capture.steps import RUNTIME, Split, Stop, Unsupported, is_code, plain
+from rushlight.compiler.capture.steps import RUNTIME, Split, Stop, Unsupported, is_code
 from rushlight.compiler.capture.templates import plain_instance
 from rushlight.core import modes
 from rushlight.core.tensor import Tensor
@@ -497,7 +497,7 @@ class Reads(Watch):
                         return self.special_operation(f, operands)
                 r = f(*operands)
                 return self.new(r) if r.__class__ in MUTABLE and r is not operands[0] else r
-        return f(*[plain(v) if v.__class__ in RUNTIME else v for v in operands])
+        return f(*(self.given_away(operands, set()) if self.variables else operands))
 
     def special_operation(self, f: Callable, operands: tuple) -> Any:
         """An operation on objects of classes in Python."""

@@ -22,7 +22,7 @@ from rushlight._backends.math_bits import Marked
 from rushlight._codegen.native_entry import in_python
 from rushlight.autograd.graph import version_of
 from rushlight.autograd.views import edge_of
-from rushlight.compiler.capture.failures import before_operator
+from rushlight.compiler.capture.failures import before_write, may_fail, result_of
 from rushlight.compiler.capture.guards import constant, derivable, describes, span
 from rushlight.compiler.capture.steps import Decision, Step
 from rushlight.compiler.capture.templates import containers_in, takes_tensors, template
@@ -268,9 +268,7 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         given = [*{id(t): t for t in tensors_in((*args, *kwargs.values()))}.values()]
         counts = [None if t._counter is INFERENCE else version_of(t).n for t in given]
-        if self.on:
-            before_operator(self, func, args)
-        result = func(*args, **kwargs)
+        result = result_of(self, func, args, kwargs)
         if self.on:
             written = [
                 (t, version_of(t).n - n) for t, n in zip(given, counts, strict=True)
@@ -312,8 +310,9 @@ class Recorder(TorchDispatchMode):
                 why = "has a function for autograd" if own._above else why
                 self.capture.stop(f"{func}, which {why},")
                 return
-        if written and self.segment.fails:
-            self.end_graph()
+        fails = may_fail(func, args) and not self.capture.differentiates
+        if not fails:
+            before_write(self, written)
         self.segment.drawn, self.drawn = self.segment.drawn | self.drawn, {}
         try:
             node = self.segment.graph.create_node(
@@ -323,6 +322,7 @@ class Recorder(TorchDispatchMode):
             self.capture.stop(f"{func} of {e.args[0]}")
             return
         node.stack_trace = self.capture.stack_trace()
+        node.meta["fails"] = fails
         self.segment.handled = self.segment.handled or self.capture.is_handled()
         for t, times in written:
             self.write(t, times)
@@ -458,9 +458,6 @@ class Recorder(TorchDispatchMode):
         found = self.template(v)
         self.escaped |= {id(t.origin) for t in containers_in(found)}
         return found
-
-    def empty_segment(self) -> Segment:
-        return Segment()
 
     def template(self, v: Any) -> Any:
         """What stands for a Python value in each run."""

@@ -158,6 +158,8 @@ class Program:
         needed = set(nodes_in(self.outputs))
         alive: list[Call] = []
         for call in reversed(kept):
+            if call.node not in needed and call.node.meta.get("fails"):
+                call.pure = False  # nobody reads what it gives, but it may raise
             if call.node in needed or not call.pure or call.fills:
                 needed.update(call.reads())
                 alive.append(call)
