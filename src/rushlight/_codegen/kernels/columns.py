@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import store_line
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64, width
@@ -49,13 +50,23 @@ def im2col(x: Ptr[T], out: Ptr[T], planes: i64, H: i64, W: i64, oh: i64, ow: i64
                     p = x + ((r * H + y) * W + left)
                     to = out + ((r * (kh * kw) + k) * oh + o) * ow
                     end = last if (y >= 0) & (y < H) else i64(0)
-                    if sw == 1:
+                    if (sw == 1) & (ow >= L):
                         for j in range(0, ow, L):
-                            at = iota(i64, L) + j
-                            store(to + j, load(p + j, L, (at >= first) & (at < end)), at < ow)
+                            if (j >= first) & (j + L <= end):
+                                store(to + j, load(p + j, L))
+                            else:
+                                at = iota(i64, L) + j
+                                part = load(p + j, L, (at >= first) & (at < end))
+                                store_line(to + j, part, ow - j, L)
                     else:
-                        for j in range(ow):
-                            to[j] = p[j * sw] if (j >= first) & (j < end) else T(0)
+                        begin = min(first, ow)
+                        end = max(begin, end)
+                        for j in range(begin):
+                            to[j] = T(0)
+                        for j in range(begin, end):
+                            to[j] = p[j * sw]
+                        for j in range(end, ow):
+                            to[j] = T(0)
 
 
 @kernel
