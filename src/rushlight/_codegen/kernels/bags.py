@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, b1, f64, i64, u64, width
@@ -57,54 +58,51 @@ def bags(WEIGHTED, MODE, SIDE, weight: Ptr[T], indices: Ptr[i64], offsets: Ptr[i
                 else:
                     wide = inner - inner % (SIDE * L)
                     for c in range(0, wide, SIDE * L):
-                        here = [None for _ in range(SIDE)]
-                        summed(WEIGHTED, MODE, weight, indices, factors, out + (b * inner + c), here,
-                               first, last, inner, c, k, padding, L, T)  # fmt: skip
+                        summed(WEIGHTED, MODE, weight, indices, factors, out + (b * inner + c), None,
+                               first, last, inner, c, k, padding, SIDE, L, T)  # fmt: skip
                     if wide < inner:
                         left = inner - wide
-                        there = [iota(i64, L) < left - s * L for s in range(SIDE)]
-                        summed(WEIGHTED, MODE, weight, indices, factors, out + (b * inner + wide), there,
-                               first, last, inner, wide, k, padding, L, T)  # fmt: skip
+                        summed(WEIGHTED, MODE, weight, indices, factors, out + (b * inner + wide), left,
+                               first, last, inner, wide, k, padding, SIDE, L, T)  # fmt: skip
     else:
         bad[0] = 1
 
 
 @inline
 def summed(
-    WEIGHTED, MODE, weight, indices, factors, out, here, first, last, inner, c, k, padding, L, T
-):
-    """Vectors of columns of a bag, from column c on."""
+    WEIGHTED, MODE, weight, indices, factors, out, left, first, last, inner, c, k, padding, SIDE, L, T
+):  # fmt: skip
+    """SIDE vectors of columns of a bag, from column c on: `left` of them, None for all."""
     W = T.loaded
-    sums = [splat(W(0), L) for _ in here]
+    sums = [splat(W(0), L) for _ in range(SIDE)]
     for i in range(first, last):
         row = indices[i]
         if row != padding:
             p = weight + (row * inner + c)
-            for s in unroll(len(here)):
-                v = load(p + s * L, L) if here[s] is None else load(p + s * L, L, here[s])
+            for s in unroll(SIDE):
+                v = load(p + s * L, L) if left is None else load_line(p + s * L, left - s * L, L)
                 if WEIGHTED:
                     v = v * W(factors[i])
                 sums[s] = sums[s] + v
-    for s in unroll(len(here)):
+    for s in unroll(SIDE):
         v = sums[s]
         if MODE == "mean":
             v = select(splat(k, L) > 0, v / W(k), v)
-        if here[s] is None:
+        if left is None:
             store(out + s * L, v)
         else:
-            store(out + s * L, v, here[s])
+            store_line(out + s * L, v, left - s * L, L)
 
 
 @inline
 def largest_of(weight, indices, out, places, b, c, first, last, inner, padding, T):
     """Eight columns of a bag of maxima: the first of equal ones, the first NaN; 0 of an empty bag."""
-    here = iota(i64, 8) < inner - c
     top, at = splat(T.loaded(0), 8), splat(i64(0), 8)
     none = b1(True)
     for i in range(first, last):
         row = indices[i]
         if row != padding:
-            v = load(weight + (row * inner + c), 8, here)
+            v = load_line(weight + (row * inner + c), inner - c, 8)
             if none:
                 top = v
                 at = splat(row, 8)
@@ -113,8 +111,8 @@ def largest_of(weight, indices, out, places, b, c, first, last, inner, padding, 
                 better = ((v > top) | (v != v)) & (top == top)
                 top = select(better, v, top)
                 at = select(better, splat(row, 8), at)
-    store(out + (b * inner + c), top, here)
-    store(places + (b * inner + c), at, here)
+    store_line(out + (b * inner + c), top, inner - c, 8)
+    store_line(places + (b * inner + c), at, inner - c, 8)
 
 
 @kernel
@@ -161,8 +159,7 @@ def bag_factors_gradient(g: Ptr[T], weight: Ptr[T], indices: Ptr[i64], bag: Ptr[
                 if indices[i] != padding:
                     p, q = g + bag[i] * inner, weight + indices[i] * inner
                     for c in range(0, inner, L):
-                        here = iota(i64, L) < inner - c
-                        s = s + load(p + c, L, here) * load(q + c, L, here)
+                        s = s + load_line(p + c, inner - c, L) * load_line(q + c, inner - c, L)
                 out[i] = total(s)
     else:
         bad[0] = 1
@@ -178,7 +175,7 @@ def tops(x: Ptr[T], most: Ptr[u64], n: i64):
             start, stop = c * CHUNK, min((c + 1) * CHUNK, n)
             top = splat(u64(0), L)
             for i in range(start, stop, L):
-                v = u64(i64(load(x + i, L, iota(i64, L) < stop - i)))
+                v = u64(i64(load_line(x + i, stop - i, L)))
                 top = select(v > top, v, top)
             most[c] = largest(top)
 

@@ -112,19 +112,25 @@ def add_slopes(sums, u, here, rows, k, g, d, first, last, place, P, T):
     for j in range(first, last):
         slope, distance = g[place(j)], d[place(j)]
         for c in unroll(len(sums)):
-            apart = u[c] - load(rows + (j * k + c * width(T)), width(T), here[c])
+            at = rows + (j * k + c * width(T))
+            row = load(at, width(T)) if here[c] is None else load(at, width(T), here[c])
+            apart = u[c] - row
             sums[c] = with_slope(sums[c], apart, slope, distance, P, T)
 
 
 @inline
 def slopes_of_columns(a, b, out, left, k, m, g, d, at, across, V, P, T):
-    """The gradient of V vectors of columns of the row `a`, `left` of which are there."""
+    """The gradient of V vectors of columns of the row `a`, `left` of which are there, None for all."""
     L = width(T)
-    here = [iota(i64, L) < left - c * L for c in range(V)]
-    u, sums = [load(a + c * L, L, here[c]) for c in range(V)], [splat(T(0), L) for _ in range(V)]
+    here = [None if left is None else iota(i64, L) < left - c * L for c in range(V)]
+    u = [load(a + c * L, L) if left is None else load(a + c * L, L, here[c]) for c in range(V)]
+    sums = [splat(T(0), L) for _ in range(V)]
     add_slopes(sums, u, here, b, k, g, d, i64(0), m, lambda j: at + j * across, P, T)
     for c in unroll(V):
-        store(out + c * L, sums[c], here[c])
+        if left is None:
+            store(out + c * L, sums[c])
+        else:
+            store(out + c * L, sums[c], here[c])
 
 
 @kernel
@@ -143,10 +149,11 @@ def distances_gradient(
             at = batch * n * m + (r - batch * n) * down
             whole = k - k % wide
             for c in range(0, whole, wide):
-                slopes_of_columns(
-                    a + c, b + c, to + c, i64(wide), k, m, g, d, at, across, SIDE, P, T
-                )
-            for c in range(whole, k, L):
+                slopes_of_columns(a + c, b + c, to + c, None, k, m, g, d, at, across, SIDE, P, T)
+            for c in range(whole, k - k % L, L):
+                slopes_of_columns(a + c, b + c, to + c, None, k, m, g, d, at, across, 1, P, T)
+            if k % L != 0:
+                c = k - k % L
                 slopes_of_columns(a + c, b + c, to + c, k - c, k, m, g, d, at, across, 1, P, T)
 
 
@@ -154,11 +161,10 @@ def distances_gradient(
 def own_slopes_of_columns(r, x, out, left, n, k, g, d, V, P, T):
     """As `slopes_of_columns`, of row r of x to the rows before and behind it."""
     L = width(T)
-    here = [iota(i64, L) < left - c * L for c in range(V)]
-    u, sums = (
-        [load(x + (r * k + c * L), L, here[c]) for c in range(V)],
-        [splat(T(0), L) for _ in range(V)],
-    )
+    here = [None if left is None else iota(i64, L) < left - c * L for c in range(V)]
+    at = [x + (r * k + c * L) for c in range(V)]
+    u = [load(at[c], L) if left is None else load(at[c], L, here[c]) for c in range(V)]
+    sums = [splat(T(0), L) for _ in range(V)]
     own = r * n - r * (r + 1) // 2 - r - 1
     before = r - 1
     add_slopes(
@@ -166,7 +172,11 @@ def own_slopes_of_columns(r, x, out, left, n, k, g, d, V, P, T):
     )
     add_slopes(sums, u, here, x, k, g, d, r + 1, n, lambda j: own + j, P, T)
     for c in unroll(V):
-        store(out + (r * k + c * L), sums[c], here[c])
+        to = out + (r * k + c * L)
+        if left is None:
+            store(to, sums[c])
+        else:
+            store(to, sums[c], here[c])
 
 
 @kernel
@@ -178,6 +188,9 @@ def own_distances_gradient(P, g: Ptr[T], d: Ptr[T], x: Ptr[T], out: Ptr[T], n: i
         for r in range(lo, hi):
             whole = k - k % wide
             for c in range(0, whole, wide):
-                own_slopes_of_columns(r, x + c, out + c, i64(wide), n, k, g, d, SIDE, P, T)
-            for c in range(whole, k, L):
+                own_slopes_of_columns(r, x + c, out + c, None, n, k, g, d, SIDE, P, T)
+            for c in range(whole, k - k % L, L):
+                own_slopes_of_columns(r, x + c, out + c, None, n, k, g, d, 1, P, T)
+            if k % L != 0:
+                c = k - k % L
                 own_slopes_of_columns(r, x + c, out + c, k - c, n, k, g, d, 1, P, T)

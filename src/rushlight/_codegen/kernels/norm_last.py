@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.batch_norm import PARTS, SIDE, strip_moments, strip_sums
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import rows_in_chunk, rows_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64, width
@@ -174,10 +175,10 @@ def groups_last_backward(
                 a = tables + (r // size * TABLES + 1) * channels
                 b, c = a + channels, a + 2 * channels
                 for i in range(0, channels, L):
-                    here = iota(i64, L) < channels - i
-                    v = load(h + i, L, here) * load(a + i, L, here)
-                    v = fma(load(p + i, L, here), load(b + i, L, here), v)
-                    store(q + i, v + load(c + i, L, here), here)
+                    left = channels - i
+                    v = load_line(h + i, left, L) * load_line(a + i, left, L)
+                    v = fma(load_line(p + i, left, L), load_line(b + i, left, L), v)
+                    store_line(q + i, v + load_line(c + i, left, L), left, L)
     if SUMS:
         for j in range(0, channels, L):
             here = iota(i64, L) < channels - j
