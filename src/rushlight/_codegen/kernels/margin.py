@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64, width
@@ -26,7 +27,7 @@ def one_class(P, WEIGHTED, x: Ptr[T], y: Ptr[i64], w: Ptr[T], out: Ptr[T], wrong
                 s = splat(T(0), L)
                 for c in range(0, C, L):
                     other = (iota(i64, L) < C - c) & (iota(i64, L) != t - c)
-                    v = load(row + c, L, other) + own
+                    v = load_line(row + c, C - c, L) + own
                     v = select(other & (v > 0), v, splat(T(0), L))
                     s = s + (v * v if P == 2 else v)
                 by = w[t] / T(C) if WEIGHTED else T(1) / T(C)
@@ -50,10 +51,10 @@ def one_class_gradient(P, WEIGHTED, g: Ptr[T], x: Ptr[T], y: Ptr[i64], w: Ptr[T]
                 s = splat(T(0), L)
                 for c in range(0, C, L):
                     here = iota(i64, L) < C - c
-                    v = load(row + c, L, here) + own
+                    v = load_line(row + c, C - c, L) + own
                     slope = 2 * v * by if P == 2 else splat(by, L)
                     slope = select(here & (iota(i64, L) != t - c) & (v > 0), slope, splat(T(0), L))
-                    store(to + c, slope, here)
+                    store_line(to + c, slope, C - c, L)
                     s = s + slope
                 to[t] = -total(s)
 
@@ -83,8 +84,8 @@ def labels(x: Ptr[T], y: Ptr[i64], is_label: Ptr[T], out: Ptr[T], wrong: Ptr[i64
                 own = T(1) - row[listed[k]]
                 for c in range(0, C, L):
                     here = iota(i64, L) < C - c
-                    v = load(row + c, L, here) + own
-                    free = here & (load(marks + c, L, here) == 0) & (v > 0)
+                    v = load_line(row + c, C - c, L) + own
+                    free = here & (load_line(marks + c, C - c, L) == 0) & (v > 0)
                     s = s + select(free, v, splat(T(0), L))
             out[r] = total(s) / T(C)
 
@@ -110,9 +111,9 @@ def labels_gradient(g: Ptr[T], x: Ptr[T], y: Ptr[i64], is_label: Ptr[T], out: Pt
                 own, s = T(1) - row[t], splat(T(0), L)
                 for c in range(0, C, L):
                     here = iota(i64, L) < C - c
-                    v = load(row + c, L, here) + own
-                    free = here & (load(marks + c, L, here) == 0) & (v > 0)
+                    v = load_line(row + c, C - c, L) + own
+                    free = here & (load_line(marks + c, C - c, L) == 0) & (v > 0)
                     slope = select(free, splat(by, L), splat(T(0), L))
-                    store(to + c, load(to + c, L, here) + slope, here)
+                    store_line(to + c, load_line(to + c, C - c, L) + slope, C - c, L)
                     s = s + slope
                 to[t] -= total(s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.pool import inside, lowest
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
@@ -12,9 +13,9 @@ SIDE = 2  # vectors of channels that are taken together
 
 
 @inline
-def largest(PLACES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, mask, T):
+def largest(PLACES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, left, T):
     """The largest elements of a window that begins at p, `corner` in the plane, in V vectors of
-    channels; and where. Of several NaNs the last counts."""
+    channels, of which `left` exist, None for all; and where. Of several NaNs the last counts."""
     L = width(T)
     best = [splat(T.loaded(lowest(T)), L) for _ in range(V)]
     place = [splat(i32(corner + y0 * dh * W + x0 * dw), L) for _ in range(V)]
@@ -23,7 +24,7 @@ def largest(PLACES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, mask, T):
             spot = a * dh * W + b * dw
             for k in unroll(V):
                 at = p + (spot * C + k * L)
-                v = load(at, L) if mask is None else load(at, L, mask)
+                v = load(at, L) if left is None else load_line(at, left, L)
                 take = (v > best[k]) | (v != v)
                 best[k] = select(take, v, best[k])
                 if PLACES:
@@ -57,13 +58,12 @@ def max_windows(PLACES, x: Ptr[T], out: Ptr[T], places: Ptr[i64], images: i64, C
                         if PLACES:
                             store(places + (to + c + k * L), i64(place[k]))
                 for c in range(wide, C, L):
-                    here = iota(i64, L) < C - c
                     best, place = largest(
-                        PLACES, 1, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, here, T
+                        PLACES, 1, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, C - c, T
                     )
-                    store(out + (to + c), best[0], here)
+                    store_line(out + (to + c), best[0], C - c, L)
                     if PLACES:
-                        store(places + (to + c), i64(place[0]), here)
+                        store_line(places + (to + c), i64(place[0]), C - c, L)
 
 
 @kernel
@@ -82,12 +82,11 @@ def averages(x: Ptr[T], counts: Ptr[R], out: Ptr[T], images: i64, C: i64,
                 x0, x1 = inside(left, kw, i64(1), W)
                 by = counts[r % oh * ow + j]
                 for c in range(0, C, L):
-                    here = iota(i64, L) < C - c
                     s = splat(T.loaded(0), L)
                     for a in range(y0, y1):
                         for b in range(x0, x1):
-                            s = s + load(p + ((a * W + left + b) * C + c), L, here)
-                    store(out + ((r * ow + j) * C + c), s / by, here)
+                            s = s + load_line(p + ((a * W + left + b) * C + c), C - c, L)
+                    store_line(out + ((r * ow + j) * C + c), s / by, C - c, L)
 
 
 @kernel
@@ -111,9 +110,8 @@ def averages_gradient(APART, TILED, g: Ptr[R], counts: Ptr[R], out: Ptr[R], imag
                     corner = ((n * H + y) * W + left) * C
                     by = counts[o * ow + j]
                     for c in range(0, C, L):
-                        here = iota(i64, L) < C - c
-                        v = load(g + (((n * oh + o) * ow + j) * C + c), L, here) / by
+                        v = load_line(g + (((n * oh + o) * ow + j) * C + c), C - c, L) / by
                         for a in range(y0, y1):
                             for b in range(x0, x1):
                                 q = out + (corner + (a * W + b) * C + c)
-                                store(q, v if APART else load(q, L, here) + v, here)
+                                store_line(q, v if APART else load_line(q, C - c, L) + v, C - c, L)
