@@ -365,7 +365,7 @@ FUNCTIONS = {
         "groups_last_backward:kernel:WEIGHT,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],tables=Ptr[R],samples=i64,size=i64,groups=i64,each=i64,eps=f64 "
         "moments_of_channels:routine: moments_of_group:inline: sums_of_channels:routine: ",
     "numbers": "",
-    "peak": "CHAINS:constant:16 LANES:constant:16 multiply_adds:kernel:out=Ptr[f32],threads=i64,count=i64 ",
+    "peak": "CHAINS:constant:12 multiply_adds:kernel:out=Ptr[f32],threads=i64,count=i64 ",
     "pointwise": "CHEAP:constant:32768 COSTLY:constant:16384 LANES:constant:32 ",
     "polynomials": "by_angle:inline: chebyshev:inline: chebyshev_step:inline: chebyshev_t:inline: chebyshev_u:inline: "
         "chebyshev_v:inline: chebyshev_w:inline: hermite:inline: hermite_h:inline: hermite_he:inline: "
@@ -484,7 +484,7 @@ FUNCTIONS = {
         "linear:kernel:a=Ptr[E],b=Ptr[E],row=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64 "
         "multiply:inline: "
         "product:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64 ",
-    "softmax": "FEW:constant:4 SHORT:constant:2048 SIDE:constant:4 TILE:constant:16 column_place:inline: "
+    "softmax": "FEW:constant:4 SHORT:constant:2048 SIDE:constant:4 TILE:constant:16 "
         "columns_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
         "columns_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
         "few_softmax:kernel:LOG,N,x=Ptr[T],out=Ptr[T],rows=i64 log_sum:inline: medium_softmax:inline: "

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import (
     itself,
     product,
@@ -23,7 +24,7 @@ from rushlight._codegen.kernels.rows import (
     width,
 )
 from rushlight._codegen.kernels.shape_inference import dims_of, in_order, shape_of
-from rushlight._codegen.kernels.softmax import column_place, log_sum
+from rushlight._codegen.kernels.softmax import log_sum
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.types import Header, Ptr, f64, i64
@@ -197,16 +198,17 @@ def columns_entropy(
         if SMOOTH and WEIGHT:
             all = row_total(weight, n, itself, T)
         for z in range(lo, hi):
-            o, j, here = column_place(z, across, inner, L)
+            o, j = z // across, z % across * L
+            here = iota(i64, L) < inner - j
             p = x + (o * n * inner + j)
-            t = load(target + (o * inner + j), L, here)
+            t = load_line(target + (o * inner + j), inner - j, L)
             most = splat(R(float("-inf")), L)
             for k in range(n):
-                v = load(p + k * inner, L, here)
+                v = load_line(p + k * inner, inner - j, L)
                 most = select(v > most, v, most)
             s, m, w, picked = splat(R(0), L), splat(R(0), L), splat(R(0), L), splat(R(0), L)
             for k in range(n):
-                v = load(p + k * inner, L, here)
+                v = load_line(p + k * inner, inner - j, L)
                 s = s + math.exp_below(v - most)
                 picked = select(t == k, v, picked)
                 if WEIGHT:
@@ -221,8 +223,8 @@ def columns_entropy(
             if SMOOTH:
                 l = hard * l + soft * (s * all - m)
             l = select(good, l, R(0))
-            store(sums + (o * inner + j), s, here)
-            store(losses + (o * inner + j), l, here)
+            store_line(sums + (o * inner + j), s, inner - j, L)
+            store_line(losses + (o * inner + j), l, inner - j, L)
             loss += f64(total(l))
             weights += f64(total(w))
             wrong = here & (t != skip) & (t < 0) | here & (t != skip) & (t >= n)
@@ -255,11 +257,11 @@ def columns_entropy_backward(
             count = min(inner - j, i64(ACROSS))
             for i in range(0, count, L):
                 here = iota(i64, L) < count - i
-                t = load(target + (at + i), L, here)
+                t = load_line(target + (at + i), count - i, L)
                 good = here & (t != skip) & (t >= 0) & (t < n)
                 f = splat(g[0] * R(scale), L)
                 if step != 0:
-                    f = load(g + (at + i), L, here) * R(scale)
+                    f = load_line(g + (at + i), count - i, L) * R(scale)
                 f = select(good, f, R(0))
                 w = f
                 if WEIGHT:
@@ -273,18 +275,17 @@ def columns_entropy_backward(
                     a = w + b * all
                     store(smooth + i, b)
                 store(classes + i, select(good, t, i64(-1)))  # -1: the gradient of the column is 0
-                store(shifts + i, load(sums + (at + i), L, here))
+                store(shifts + i, load_line(sums + (at + i), count - i, L))
                 store(factors + i, a)
                 store(shares + i, w)
             for k in range(n):
                 p, q = x + (first + k * inner), out + (first + k * inner)
                 for i in range(0, count, L):
-                    here = iota(i64, L) < count - i
                     t = load(classes + i, L)
-                    v = math.exp_below(load(p + i, L, here) - load(shifts + i, L))
+                    v = math.exp_below(load_line(p + i, count - i, L) - load(shifts + i, L))
                     v = v * load(factors + i, L)
                     v = select(t == k, v - load(shares + i, L), v)
                     if SMOOTH:
                         b = load(smooth + i, L)
                         v = v - (b * R(weight[k]) if WEIGHT else b)
-                    store(q + i, select(t >= 0, v, R(0)), here)
+                    store_line(q + i, select(t >= 0, v, R(0)), count - i, L)

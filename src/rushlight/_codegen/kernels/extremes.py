@@ -8,6 +8,7 @@ into parts; only the part that won is looked through.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import rows_of, shared
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, b1, i32, i64
@@ -37,9 +38,16 @@ def start_of(t: Type, small: bool) -> float:
 
 
 @inline
-def elements(p, L, A, here):
-    v = load(p, L) if here is None else load(p, L, here)
-    return A(v)
+def elements(p, L, T, left):
+    """A vector of elements, as they are compared; as far as `left`, None for all. Of small ones each load by a mask is
+    looked at where it stands."""
+    if left is None:
+        v = load(p, L)
+    elif T.size < 4:
+        v = load(p, L, iota(i64, L) < left)
+    else:
+        v = load_line(p, left, L)
+    return computed(T)(v)
 
 
 @inline
@@ -60,8 +68,8 @@ def extreme_of(p, n, SMALL, T):
         odd = [strange for _ in range(SIDE // 2)]
         for i in range(0, wide, SIDE * L):
             for k in unroll(0, SIDE, 2):
-                v = elements(p + (i + k * L), L, A, None)
-                w = elements(p + (i + (k + 1) * L), L, A, None)
+                v = elements(p + (i + k * L), L, T, None)
+                w = elements(p + (i + (k + 1) * L), L, T, None)
                 best[k] = select(beyond(v, best[k], SMALL), v, best[k])
                 best[k + 1] = select(beyond(w, best[k + 1], SMALL), w, best[k + 1])
                 if T.is_float:
@@ -72,13 +80,13 @@ def extreme_of(p, n, SMALL, T):
         first, strange = best[0], (odd[0] | odd[1]) | (odd[2] | odd[3])
     full = n - n % L
     for i in range(wide, full, L):
-        v = elements(p + i, L, A, None)
+        v = elements(p + i, L, T, None)
         first = select(beyond(v, first, SMALL), v, first)
         if T.is_float:
             strange = strange | (v != v)
     if full < n:
         here = iota(i64, L) < n - full
-        v = select(here, elements(p + full, L, A, here), start)
+        v = select(here, elements(p + full, L, T, n - full), start)
         first = select(beyond(v, first, SMALL), v, first)
         if T.is_float:
             strange = strange | (v != v)
@@ -97,7 +105,7 @@ def place_of(p, n, best, T):
     none = splat(I(L), L)
     i, at = i64(0), I(L)
     while i + L <= n:
-        v = elements(p + i, L, A, None)
+        v = elements(p + i, L, T, None)
         hit = (v == best) | (v != v)
         if some(hit):
             at = smallest(select(hit, iota(I, L), none))
@@ -105,7 +113,7 @@ def place_of(p, n, best, T):
         i += L
     if (at == L) & (i < n):
         here = iota(i64, L) < n - i
-        v = elements(p + i, L, A, here)
+        v = elements(p + i, L, T, n - i)
         hit = here & ((v == best) | (v != v))
         at = smallest(select(hit, iota(I, L), none))
     return i + i64(at)
@@ -137,15 +145,15 @@ def both_rows(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], rows: i64, n: i64
 
 
 @inline
-def column_extremes(p, n, inner, here, SMALL, T):
-    """([extremes], [places]) of WIDE vectors of columns; `here`: the columns that there are, or None."""
+def column_extremes(p, n, inner, left, SMALL, T):
+    """([extremes], [places]) of WIDE vectors of columns; `left`: how many columns there are from each vector on, or None."""
     A, I = computed(T), places_of(T)
     L = 64 // A.size
-    best = [elements(p + c * L, L, A, here[c]) for c in range(WIDE)]
+    best = [elements(p + c * L, L, T, left[c]) for c in range(WIDE)]
     at = [splat(I(0), L) for _ in range(WIDE)]
     for i in range(1, n):
         for c in unroll(WIDE):
-            v = elements(p + (i * inner + c * L), L, A, here[c])
+            v = elements(p + (i * inner + c * L), L, T, left[c])
             keep = v >= best[c] if SMALL else v <= best[c]
             if T.is_float:
                 keep = keep | (best[c] != best[c])
@@ -164,7 +172,7 @@ def by_columns(SMALL, x, out, places, outer, n, inner, T):
         for t in range(lo, hi):
             o, j = t // across, t % across * W
             p, to = x + (o * n * inner + j), o * inner + j
-            here = [iota(i64, L) + c * L < inner - j for c in range(WIDE)]
+            left = [inner - j - c * L for c in range(WIDE)]
             if inner - j >= W:
                 best, at = column_extremes(p, n, inner, [None] * WIDE, SMALL, T)
                 for c in unroll(WIDE):
@@ -172,11 +180,11 @@ def by_columns(SMALL, x, out, places, outer, n, inner, T):
                         store(out + (to + c * L), T.loaded(best[c]))
                     store(places + (to + c * L), i64(at[c]))
             else:
-                best, at = column_extremes(p, n, inner, here, SMALL, T)
+                best, at = column_extremes(p, n, inner, left, SMALL, T)
                 for c in unroll(WIDE):
                     if out is not None:
-                        store(out + (to + c * L), T.loaded(best[c]), here[c])
-                    store(places + (to + c * L), i64(at[c]), here[c])
+                        store_line(out + (to + c * L), T.loaded(best[c]), left[c], L)
+                    store_line(places + (to + c * L), i64(at[c]), left[c], L)
 
 
 @kernel

@@ -8,7 +8,7 @@ and from these follow the slopes of their gates.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.gemm import ADD, SET
+from rushlight._codegen.kernels.gemm import ADD, SET, load_line, store_line
 from rushlight._codegen.kernels.recurrent import SPACE, block, place, saved_at
 from rushlight._codegen.language import *
 from rushlight._codegen.product_sizes import GATES, SAVED
@@ -74,7 +74,9 @@ def backward_step(
                 for r in range(min(high, count) - low):
                     x = [load(saved + (r * SAVED[KIND] + k) * L, L) for k in range(SAVED[KIND])]
                     one = r * wide + unit
-                    h = load(dh + one, L) + load(g + (at + (low + r) * gr + unit), L, here)
+                    h = load(dh + one, L) + load_line(
+                        g + (at + (low + r) * gr + unit), size - unit, L
+                    )
                     if KIND == "lstm":
                         i, f, z, o, q, c_old = x
                         c = load(dc + one, L) + h * o * (1 - q * q)
@@ -91,7 +93,7 @@ def backward_step(
                         done = [c * new * (reset * (1 - reset)), h * (h_old - q) * (z * (1 - z)), c]
                         inner = [done[0], done[1], c * reset]
                     else:
-                        result = load(y + (y_at + (low + r) * yr + unit), L, here)
+                        result = load_line(y + (y_at + (low + r) * yr + unit), size - unit, L)
                         if KIND == "tanh":
                             done = [h * (1 - result * result)]
                         else:
@@ -110,8 +112,8 @@ def move(a, along, b, onto, height, size, L):
     """Rows of `size` numbers from a, `along` apart, to b, `onto` apart."""
     for r in range(height):
         for u in range(0, size, L):
-            here = iota(i64, L) < size - u
-            store(b + (r * onto + u), load(a + (r * along + u), L, here), here)
+            v = load_line(a + (r * along + u), size - u, L)
+            store_line(b + (r * onto + u), v, size - u, L)
 
 
 @kernel(quick=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.arithmetic import logaddexp
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
@@ -57,12 +58,12 @@ def running(TIMES, W, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, inner: i64):
         for lo, hi in parallel(outer * across, rows_of(n * LANES)):
             for t in range(lo, hi):
                 j = t % across * LANES
-                here = iota(i64, LANES) < inner - j
                 at = t // across * n * inner + j
                 sums = splat(W(1 if TIMES else 0), LANES)
                 for i in range(n):
-                    sums = joined(sums, W(load(x + (at + i * inner), LANES, here)), TIMES)
-                    store(out + (at + i * inner), R.loaded(sums), here)
+                    v = load_line(x + (at + i * inner), inner - j, LANES)
+                    sums = joined(sums, W(v), TIMES)
+                    store_line(out + (at + i * inner), R.loaded(sums), inner - j, LANES)
 
 
 @inline
@@ -123,16 +124,15 @@ def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64],
         for lo, hi in parallel(outer * across, rows_of(n * LANES)):
             for t in range(lo, hi):
                 j = t % across * LANES
-                mask = iota(i64, LANES) < inner - j
                 base = t // across * n * inner + j
-                tops, ats = load(x + base, LANES, mask), splat(i64(0), LANES)
+                tops, ats = load_line(x + base, inner - j, LANES), splat(i64(0), LANES)
                 for i in range(n):
-                    vs = load(x + (base + i * inner), LANES, mask)
+                    vs = load_line(x + (base + i * inner), inner - j, LANES)
                     news = replaces(vs, tops, LEAST)
                     tops = select(news, vs, tops)
                     ats = select(news, splat(i, LANES), ats)
-                    store(out + (base + i * inner), tops, mask)
-                    store(places + (base + i * inner), ats, mask)
+                    store_line(out + (base + i * inner), tops, inner - j, LANES)
+                    store_line(places + (base + i * inner), ats, inner - j, LANES)
 
 
 @kernel

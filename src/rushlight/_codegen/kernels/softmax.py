@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.rows import (
     CHUNK,
     itself,
@@ -76,17 +77,17 @@ def medium_softmax(x, out, lo, hi, n, LOG, T):
         for c in range(0, n, L):
             here = iota(i64, L) < n - c
             for i in unroll(SIDE):
-                v = select(here, load(x + (at[i] + c), L, here), R(float("-inf")))
+                v = select(here, load_line(x + (at[i] + c), n - c, L), R(float("-inf")))
                 best[i] = select(v > best[i], v, best[i])
         most = [largest(best[i]) for i in range(SIDE)]
         sums = [splat(R(0), L) for _ in range(SIDE)]
         for c in range(0, n, L):
             here = iota(i64, L) < n - c
             for i in unroll(SIDE):
-                v = math.exp_below(load(x + (at[i] + c), L, here) - most[i])
+                v = math.exp_below(load_line(x + (at[i] + c), n - c, L) - most[i])
                 sums[i] = sums[i] + select(here, v, R(0))
                 if not LOG and T.loaded is T:
-                    store(out + (at[i] + c), v, here)
+                    store_line(out + (at[i] + c), v, n - c, L)
         s = [total(sums[i]) for i in range(SIDE)]
         if LOG:
             store(logs, splat(R(1), L))
@@ -95,18 +96,17 @@ def medium_softmax(x, out, lo, hi, n, LOG, T):
             store(logs, math.log(load(logs, L)))
         s = [(logs[i] if LOG else 1 / s[i]) for i in range(SIDE)]
         for c in range(0, n, L):
-            here = iota(i64, L) < n - c
             if LOG:
-                w = [(load(x + (at[i] + c), L, here) - most[i]) - s[i] for i in range(SIDE)]
+                w = [(load_line(x + (at[i] + c), n - c, L) - most[i]) - s[i] for i in range(SIDE)]
             elif T.loaded is T:
-                w = [load(out + (at[i] + c), L, here) * s[i] for i in range(SIDE)]
+                w = [load_line(out + (at[i] + c), n - c, L) * s[i] for i in range(SIDE)]
             else:  # what is stored is rounded: it is computed again
                 w = [
-                    math.exp_below(load(x + (at[i] + c), L, here) - most[i]) * s[i]
+                    math.exp_below(load_line(x + (at[i] + c), n - c, L) - most[i]) * s[i]
                     for i in range(SIDE)
                 ]
             for i in unroll(SIDE):  # after all were loaded: the last row may be there several times
-                store(out + (at[i] + c), w[i], here)
+                store_line(out + (at[i] + c), w[i], n - c, L)
 
 
 @kernel(quick=True)
@@ -183,13 +183,6 @@ def rows_softmax_backward(LOG, g: Ptr[T], y: Ptr[T], out: Ptr[T], rows: i64, n: 
                     q[i] = b[i] * (a[i] - s)
 
 
-@inline
-def column_place(t, across, inner, L):
-    """Where tile `t` of the columns begins, and which of its lanes are columns."""
-    j = t % across * L
-    return t // across, j, iota(i64, L) < inner - j
-
-
 @kernel
 def columns_softmax(LOG, x: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64):
     """As rows_softmax, of columns."""
@@ -197,22 +190,23 @@ def columns_softmax(LOG, x: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64)
     across = (inner + (L - 1)) // L
     for lo, hi in parallel(outer * across, rows_of(n * L)):
         for t in range(lo, hi):
-            o, j, here = column_place(t, across, inner, L)
+            o, j = t // across, t % across * L
             p, q = x + (o * n * inner + j), out + (o * n * inner + j)
             most = splat(T.loaded(float("-inf")), L)
             for k in range(n):
-                v = load(p + k * inner, L, here)
+                v = load_line(p + k * inner, inner - j, L)
                 most = select(v > most, v, most)
             s = splat(T.loaded(0), L)
             for k in range(n):
-                s = s + math.exp_below(load(p + k * inner, L, here) - most)
+                s = s + math.exp_below(load_line(p + k * inner, inner - j, L) - most)
             if LOG:
                 s = math.log(s)
             else:
                 s = 1 / s
             for k in range(n):
-                v = load(p + k * inner, L, here) - most
-                store(q + k * inner, v - s if LOG else math.exp_below(v) * s, here)
+                v = load_line(p + k * inner, inner - j, L) - most
+                v = v - s if LOG else math.exp_below(v) * s
+                store_line(q + k * inner, v, inner - j, L)
 
 
 TILE = 16  # vectors of columns that are summed side by side, row by row as they lie in memory

@@ -7,6 +7,7 @@ i reaches from spans[i, 0] to before spans[i, 1]; with `apart` = 1 every plane h
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.gemm import load_line, store_line
 from rushlight._codegen.kernels.pool import lowest_of
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
@@ -88,19 +89,18 @@ def maxima(LAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64, C: i64,
                 x0, x1 = span(xs, ow, plane * apart, j)
                 if LAST:
                     for k in range(0, C, L):
-                        here = iota(i64, L) < C - k
                         high = splat(lowest_of(T.loaded), L)
                         at = splat(i32((z0 * H + y0) * W + x0), L)
                         for a in range(z0, z1):
                             for b in range(y0, y1):
                                 for c in range(x0, x1):
                                     spot = (a * H + b) * W + c
-                                    v = load(p + (spot * C + k), L, here)
+                                    v = load_line(p + (spot * C + k), C - k, L)
                                     take = better(v, high)
                                     high = select(take, v, high)
                                     at = select(take, splat(i32(spot), L), at)
-                        store(out + ((r * ow + j) * C + k), high, here)
-                        store(places + ((r * ow + j) * C + k), i64(at), here)
+                        store_line(out + ((r * ow + j) * C + k), high, C - k, L)
+                        store_line(places + ((r * ow + j) * C + k), i64(at), C - k, L)
                 else:
                     if 2 * (x1 - x0) <= L:
                         best, place = largest_of_few(p, H, W, z0, z1, y0, y1, x0, x1, T)
@@ -127,20 +127,20 @@ def averages(LAST, x: Ptr[T], out: Ptr[T], planes: i64, C: i64,
                 by = R((z1 - z0) * (y1 - y0) * (x1 - x0))
                 if LAST:
                     for k in range(0, C, L):
-                        here = iota(i64, L) < C - k
                         s = splat(R(0), L)
                         for a in range(z0, z1):
                             for b in range(y0, y1):
                                 for c in range(x0, x1):
-                                    s = s + load(p + (((a * H + b) * W + c) * C + k), L, here)
-                        store(out + ((r * ow + j) * C + k), s / by, here)
+                                    at = p + (((a * H + b) * W + c) * C + k)
+                                    s = s + load_line(at, C - k, L)
+                        store_line(out + ((r * ow + j) * C + k), s / by, C - k, L)
                 else:
                     s = splat(R(0), L)
                     for a in range(z0, z1):
                         for b in range(y0, y1):
                             row = p + (a * H + b) * W
                             for c in range(x0, x1, L):
-                                s = s + load(row + c, L, iota(i64, L) < x1 - c)
+                                s = s + load_line(row + c, x1 - c, L)
                     out[r * ow + j] = total(s) / by
 
 
