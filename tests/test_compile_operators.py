@@ -145,3 +145,18 @@ def test_what_a_recurrent_layer_gave_is_written_to(kind, recorded):
             found.append([x.grad, *[p.grad for p in layer.parameters()]])
     torch.testing.assert_close(found[:3], found[3:])
     assert len(g.programs) == 1
+
+
+def test_what_an_attention_gave_is_written_to():
+    """A node of one result refuses to go on, in a compiled function too."""
+
+    def f(x):
+        y = nn.functional.scaled_dot_product_attention(x, x, x)
+        y.tanh_()
+        return nn.functional.scaled_dot_product_attention(x, y, y)
+
+    for g in (f, Compiled(f)):
+        for _ in range(3):
+            x = torch.ones(1, 2, 3, 4).requires_grad_()
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                g(x).sum().backward()

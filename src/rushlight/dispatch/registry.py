@@ -399,9 +399,9 @@ class Op:
         return names_read((*self.rules.values(), self.rule_all))
 
     def is_read(self, name: str) -> bool:
-        """Whether a gradient rule reads what was saved by a name, not its kernel alone."""
-        rules = (*self.rules.values(), self.rule_all)
-        return any(name in rule.names for rule in rules if rule is not None)
+        """Whether a rule reads what was saved by a name; kernels alone read some of several results, and no rule does."""
+        rules = [rule for rule in (*self.rules.values(), self.rule_all) if rule is not None]
+        return self.outputs is None or any(name in rule.names for rule in rules)
 
     def node_name(self, statics: dict | None = None) -> str:
         """The name of the recorded node: PyTorch's, from the operator's unless declared."""
