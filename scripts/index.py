@@ -48,6 +48,7 @@ def spread(table: dict[str, str]) -> dict[str, str]:
 
 REFERENCE = spread(REFERENCE)  # those of cpu.py that are not NumPy's own
 LLVM = spread(LLVM)
+MAY_GIVE_NONE = {*MAY_GIVE_NONE.split()}  # of the reference's, for what they refuse
 """
 
 
@@ -113,6 +114,17 @@ def reference_kernels() -> dict[str, str]:
                     if name in found:
                         raise SystemExit(f"kernel {name} is in {found[name]} and in {path.stem}")
                     found[name] = path.stem
+    return found
+
+
+def refusing(kernels: dict[str, str]) -> list[str]:
+    """The reference's kernels that may give None, as they are annotated."""
+    found = []
+    for file in sorted({*kernels.values()}):
+        for node in ast.parse((BACKENDS / "reference" / f"{file}.py").read_text()).body:
+            if isinstance(node, ast.FunctionDef) and kernels.get(node.name) == file:
+                if node.returns is not None and "| None" in ast.unparse(node.returns):
+                    found.append(node.name)
     return found
 
 
@@ -208,7 +220,9 @@ def main() -> int:
     target = OPS.parent / "dispatch" / "index.py"
     if not target.exists():
         target.write_text("FUNCTIONS = {}\nMETHODS = {}\nINPLACE = {}\n")
-    of_kernels = KERNELS_HEADER + table("REFERENCE", reference_kernels())
+    of_reference = reference_kernels()
+    of_kernels = KERNELS_HEADER + table("REFERENCE", of_reference)
+    of_kernels += "\n" + words("MAY_GIVE_NONE", refusing(of_reference))
     written = {BACKENDS / "index.py": of_kernels + table("LLVM", llvm_kernels()) + KERNELS_FOOTER}
     written[KERNEL_FILES.parent / "kernel_index.py"] = functions_of_kernels()
     if "--check" not in sys.argv:  # operators need them

@@ -1,7 +1,6 @@
 """What was found of steps of compiled programs is kept on disk; an entry makes nothing wrong, whatever it says."""
 
 import gc
-import json
 import os
 import weakref
 
@@ -35,9 +34,11 @@ def steps_kept(folder):
     found = []
     for name in os.listdir(folder):
         try:
-            found.append((name, json.loads(cache.get(name))))
-        except (ValueError, TypeError):  # of kernels
+            digest, *lines = cache.get(name).decode().split("\n")
+            constants, zeros, tells = [[int(k) for k in line.split()] for line in lines]
+        except (ValueError, TypeError, AttributeError):  # of kernels
             continue
+        found.append((name, (digest, constants, zeros, tells)))
     return found
 
 
@@ -59,8 +60,7 @@ def test_entries_that_say_something_else(folder, trials):
     built(layers, *inputs)
     tried = len(trials)
     for wrong in (
-        b"", b"[]", b"{}", b"[1, 2]", b'["", [], [], []]', b'["00", [0], [-1], [2]]', b'[1, {}, 3, ""]',
-        b'["00", [true], [], []]',
+        b"", b"\n\n", b"00", b"00\n1\n2", b"00\n0\n-1\n2", b"00\n0\n1\n2", b"00\n\n\n\n", b"00\nx\n\n", b"\xff\n\n\n",
     ):  # fmt: skip
         for name, _ in steps_kept(folder):
             cache.put(name, wrong)
@@ -74,8 +74,9 @@ def test_entries_that_say_other_buffers(folder, trials):
     inputs = given()
     built(layers, *inputs)
     for name, (digest, constants, zeros, tells) in steps_kept(folder):
-        other = [digest, [*constants, 0], [*zeros, 1], [k + 1 for k in tells]]
-        cache.put(name, json.dumps(other).encode())
+        other = [*constants, 0], [*zeros, 1], [k + 1 for k in tells]
+        lines = [digest, *[" ".join(map(str, numbers)) for numbers in other]]
+        cache.put(name, "\n".join(lines).encode())
     tried = len(trials)
     program = built(layers, *inputs)
     assert len(trials) == 2 * tried
@@ -88,7 +89,7 @@ def test_steps_that_are_no_kernel_calls_stay_lines(folder, trials):
 
     x = torch.randn(8, 8) + 8 * torch.eye(8)
     first = built(unlike, x)
-    refused = [v for _, v in steps_kept(folder) if v[0] is None]
+    refused = [v for _, v in steps_kept(folder) if not v[0]]
     tried = len(trials)
     again = built(unlike, x)
     assert refused and len(trials) == tried
@@ -99,8 +100,8 @@ def test_steps_that_are_no_kernel_calls_stay_lines(folder, trials):
 def test_what_no_other_process_knows_has_no_entry():
     assert step_cache.told((object(), 1)) is None
     assert step_cache.told(np.zeros(1)) is None
-    assert step_cache.told(1 << 50) == step_cache.told(1 << 51)
-    assert step_cache.told(1 << 50, exact=True) != step_cache.told(1 << 51, exact=True)
+    assert step_cache.told(1 << 50) != step_cache.told(1 << 51)
+    assert step_cache.placeless([1 << 50, 3]) == step_cache.placeless([1 << 51, 3])
     assert step_cache.told((1, True, 1.0)) != step_cache.told((True, 1, 1))
 
 

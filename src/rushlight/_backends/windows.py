@@ -23,6 +23,9 @@ class Windows:
         self.sizes, self.kernel, self.stride = sizes, kernel, stride
         self.padding, self.dilation, self.out = padding, dilation, out
 
+    def __repr__(self) -> str:
+        return f"Windows({', '.join([f'{name}={getattr(self, name)}' for name in self.__slots__])})"
+
     def __fx_create_arg__(self, tracer: Any) -> Any:
         """The node of a graph that makes them: the graph's constants are plain."""
         made = {name: getattr(self, name) for name in self.__slots__}

@@ -18,6 +18,7 @@ from functools import cache
 MAGIC = b"rushlight code 2\n"
 LIMIT = 256 << 20  # bytes of the whole directory; the entries unused for longest go first
 _DAY = 86_400.0
+OPERATORS = "_backends", "_codegen", "compiler", "core", "dispatch", "ops", "rng"  # folders
 
 
 def key(*parts: str) -> str:
@@ -46,9 +47,10 @@ def sources() -> str:
 
 
 @cache
-def package() -> str:
-    """A digest of the source text of the whole package."""
-    return _of_files([os.path.dirname(os.path.dirname(__file__))], below=True)
+def operators() -> str:
+    """A digest of the source text of all that decides which kernels operators call, in programs, too."""
+    package = os.path.dirname(os.path.dirname(__file__))
+    return _of_files([os.path.join(package, name) for name in OPERATORS], below=True)
 
 
 def _of_files(folders: list[str], below: bool = False) -> str:

@@ -20,6 +20,7 @@ import ast
 import weakref
 from collections.abc import Callable
 from functools import cache
+from types import CodeType, FunctionType
 from typing import Any, ClassVar, Self
 
 from rushlight._codegen import types as type_names
@@ -81,7 +82,7 @@ class Entry(Source):
         def typed(note: Any) -> Type:
             if not isinstance(note, str):
                 return note
-            return space[note] if note in space else eval(note, space)
+            return space[note] if note in space else eval(_expression(note), space)
 
         return {name: typed(written[name]) for name in self.parameters if name not in known}
 
@@ -89,15 +90,14 @@ class Entry(Source):
         """What it is compiled for: the parameters without a type, then the types that others leave open, but R
         beside T."""
         if "function" in self.__dict__:
-            notes = {a.arg: a.annotation for a in self.tree()[0].args.args}
+            written = {a.arg: a.annotation for a in self.tree()[0].args.args}
+            notes = {name: note and ast.unparse(note) for name, note in written.items()}
             space = self.function.__globals__
         else:
-            notes = {name: ast.parse(text) if text else None for name, text in self.notes.items()}
-            space = vars(type_names)
-        names = [name for name, note in notes.items() if note is None]
-        for each in filter(None, notes.values()):
-            found = [node.id for node in ast.walk(each) if isinstance(node, ast.Name)]
-            names += [n for n in found if n not in names and n not in space]
+            notes, space = self.notes, vars(type_names)
+        names = [name for name, note in notes.items() if not note]
+        for note in filter(None, notes.values()):
+            names += [n for n in _expression(note).co_names if n not in names and n not in space]
         return [n for n in names if n != "R" or "T" not in names]
 
 
@@ -177,10 +177,25 @@ class Kernel(Entry):
         function = builtin(self.__name__, self._load(known)[1])
         # A Python function around it has names for its arguments, and what it calls can be swapped
         # (explanation.py); it costs a twentieth of a microsecond.
-        names = ", ".join(name for name in self.parameters if name not in known)
-        space = {"function": function}
-        exec(f"def {self.__name__}({names}):\n    function({names})", space)
-        return space[self.__name__]  # type: ignore[return-value]
+        names = tuple([name for name in self.parameters if name not in known])
+        code = _passing_on(len(names)).replace(
+            co_name=self.__name__, co_qualname=self.__name__, co_varnames=names
+        )
+        return FunctionType(code, {"function": function})
+
+
+@cache
+def _expression(note: str) -> CodeType:
+    """The code of the text of a type."""
+    return compile(note, "<type>", "eval")
+
+
+@cache
+def _passing_on(n: int) -> CodeType:
+    """The code of a function that calls `function` with its arguments, of which there are n."""
+    names = ", ".join([f"_{k}" for k in range(n)])
+    made = compile(f"def call({names}):\n    function({names})", "<string>", "exec")
+    return next(c for c in made.co_consts if isinstance(c, CodeType))
 
 
 def _module(

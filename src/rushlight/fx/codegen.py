@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 import re
 import types
 from collections.abc import Callable, Iterable
@@ -58,6 +57,8 @@ class _PyTreeInfo(NamedTuple):
 
 def _format_target(base: str, target: str) -> str:
     """`self.layer`, `getattr(self.layers, "0")`."""
+    import json  # a path with other parts than names is rare
+
     for part in target.split("."):
         base = f"{base}.{part}" if part.isidentifier() else f"getattr({base}, {json.dumps(part)})"
     return base

@@ -7,6 +7,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import rushlight
@@ -30,6 +31,11 @@ def _name_of_target(target: Target) -> str:
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     if isinstance(target, str) and name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
+    return _in_snake_case(name)
+
+
+@lru_cache(1024)
+def _in_snake_case(name: str) -> str:
     return _CAPITAL.sub(r"_\1", name).lower()
 
 

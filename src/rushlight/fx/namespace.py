@@ -9,6 +9,7 @@ from typing import Any
 
 from rushlight.fx.known_names import KNOWN
 
+_BUILTIN = vars(builtins)
 _ILLEGAL = re.compile("[^0-9a-zA-Z_]+")
 _NUMBERED = re.compile(r"(.*)_(\d+)$")
 
@@ -25,10 +26,11 @@ class Namespace:
         """A new name like `candidate` for `obj`; None is no object."""
         if obj is not None and obj in self._obj_to_name:
             return self._obj_to_name[obj]
-        candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
-        if candidate[0].isdigit():
-            candidate = "_" + candidate
-        numbered = _NUMBERED.match(candidate)
+        if not (candidate.isascii() and candidate.isidentifier()):
+            candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
+            if candidate[0].isdigit():
+                candidate = "_" + candidate
+        numbered = _NUMBERED.match(candidate) if candidate[-1].isdigit() else None
         base, number = (numbered[1], int(numbered[2])) if numbered else (candidate, None)
         while candidate in self._used_names or self._is_illegal_name(candidate, obj):
             number = (self._base_count.get(base, 0) if number is None else number) + 1
@@ -47,8 +49,8 @@ class Namespace:
     def _is_illegal_name(self, name: str, obj: Any) -> bool:
         if keyword.iskeyword(name):
             return True
-        if name in vars(builtins):
-            return obj is not vars(builtins)[name]
+        if name in _BUILTIN:
+            return obj is not _BUILTIN[name]
         return name in KNOWN and obj is not KNOWN[name][1]
 
     def _rename_object(self, obj: Any, name: str) -> None:

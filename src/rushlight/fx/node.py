@@ -31,6 +31,9 @@ _side_effectful_functions: set[Callable] = {rushlight._assert}
 _get_qualified_name, _type_repr = qualified_name, type_name
 
 
+_LEAVES = {int, float, bool, str, type(None)}  # and nodes: what holds nothing
+
+
 def has_side_effect(fn: Callable) -> Callable:
     """Keep calls of `fn` when dead code is eliminated; also a decorator."""
     _side_effectful_functions.add(fn)
@@ -43,6 +46,11 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     >>> map_aggregate((1, [2, {"k": 3}]), lambda x: x * 10)
     (10, [20, {'k': 30}])
     """
+    kind = a.__class__
+    if kind in _LEAVES:
+        return fn(a)
+    if kind is tuple:
+        return tuple([map_aggregate(x, fn) for x in a])
     if isinstance(a, tuple):
         mapped = [map_aggregate(x, fn) for x in a]
         return type(a)(*mapped) if hasattr(a, "_make") else tuple(mapped)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import collections
 import enum
-import linecache
 import operator
 import re
 from bisect import bisect_right
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from rushlight._backends import llvm
+from rushlight._codegen import python_source
 from rushlight._codegen.kernels import unchanged
 from rushlight.autograd.views import edge_of
 from rushlight.compiler.capture.native_guards import Walk
@@ -263,6 +263,5 @@ def evaluate(source: str, name: str, names: dict[str, Any]) -> Any:
     """The function `name` of generated source, whose lines tracebacks and debuggers show."""
     file = f"<rushlight compiled {name} {next(_numbers)}>"
     space = dict(names, __name__="rushlight.compiler.generated")
-    exec(compile(source, file, "exec"), space)
-    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    python_source.run(source, file, space)
     return space[name]

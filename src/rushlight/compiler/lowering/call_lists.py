@@ -27,7 +27,7 @@ from rushlight._codegen.kernels.fused import fused
 from rushlight._codegen.object_text import Place
 from rushlight.compiler.lowering.calls import NESTED, Call, nodes_in
 from rushlight.compiler.lowering.fusion import Loop, dense
-from rushlight.compiler.lowering.kernel_calls import arranged, function_of, places_in, room
+from rushlight.compiler.lowering.kernel_calls import arranged, function_of, place_among, places_in
 from rushlight.compiler.lowering.lowered_steps import View, named_by
 from rushlight.compiler.lowering.lowering import LARGE, address
 from rushlight.compiler.lowering.step_calls import Refused, StepCalls, found_calls, operands
@@ -286,10 +286,8 @@ def placed_in_later_memory(parts: list[Memory], later: list[Memory]) -> list[Mem
     for part in sorted(parts, key=lambda m: -m.size):
         for host, found in inside.items() if part.size >= SHARED else ():
             if part.size <= host.size and part.last < host.first:
-                offset = room(part, found)
-                if offset + part.size <= host.size:
-                    part.given, part.offset = host.given, offset
-                    found.append(part)
+                if place_among(part, found, host.size):
+                    part.given = host.given
                     break
         else:
             rest.append(part)

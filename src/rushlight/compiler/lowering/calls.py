@@ -8,15 +8,14 @@ tensors, as the public operator.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends import complex32, devices
 from rushlight._backends import cpu as xp
-from rushlight._backends.llvm.registration import reference_of
+from rushlight._backends.index import MAY_GIVE_NONE
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import FLOATING, FULL, I64
 from rushlight.core.tensor import Tensor, _wrap
@@ -47,7 +46,6 @@ RESHAPING = frozenset(
     "as_strided_ resize_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_ detach_".split()
 )
 
-
 # Operators that also write to some of their arguments where the argument TRAINING says so: the places of these.
 TRAINING = 5
 FILLS = dict.fromkeys(("_batch_norm", "native_batch_norm", "_native_batch_norm_legit"), (3, 4))
@@ -70,6 +68,9 @@ class Cast:
 
     def __hash__(self) -> int:
         return hash((self.node, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"Cast({self.node!r}, {self.dtype!r})"
 
 
 def laid(function: Callable, args: Any, shape: tuple, strides: tuple) -> Callable:
@@ -99,7 +100,7 @@ class Call:
     """
 
     __slots__ = (
-        "node", "function", "args", "kwargs", "pure", "draws", "writes", "view", "forward", "fills", "lies",
+        "node", "function", "args", "kwargs", "pure", "draws", "writes", "view", "forward", "fills", "lies", "_read",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +111,7 @@ class Call:
         self.node, self.function, self.args, self.kwargs = node, function, args, kwargs or {}
         self.pure, self.writes, self.view, self.forward = pure, writes, view, forward
         self.draws, self.lies = not pure, False
+        self._read: tuple[tuple, dict, list[Node]] | None = None
         places = FILLS.get(getattr(node.target, "_opname", ""), ())
         training = bool(places) and node.args[TRAINING]
         self.fills = [n for k in places if training and isinstance(n := node.args[k], Node)]
@@ -121,7 +123,10 @@ class Call:
 
     def reads(self) -> list[Node]:
         """The nodes among its arguments."""
-        return nodes_in((self.args, self.kwargs))
+        known = self._read
+        if known is None or known[0] is not self.args or known[1] is not self.kwargs:
+            known = self._read = self.args, self.kwargs, nodes_in((self.args, self.kwargs))
+        return known[2]
 
     def run(self, value: Callable[[Node], Any]) -> Any:
         """What it gives; `value` gives those of nodes."""
@@ -132,27 +137,26 @@ class Call:
 def nodes_in(value: Any) -> list[Node]:
     """The nodes in nested arguments."""
     found: list[Node] = []
-    gather(value, found)
+    gather((value,), found)
     return found
 
 
-def gather(value: Any, found: list[Node]) -> None:
-    """Append the nodes in nested arguments."""
-    kind = value.__class__
-    if kind in LEAVES:
-        return
-    if kind is Node:
-        found.append(value)
-    elif kind in NESTED:
-        for v in value:
-            gather(v, found)
-    elif kind is Cast:
-        found.append(value.node)
-    elif isinstance(value, dict):
-        for v in value.values():
-            gather(v, found)
-    elif kind is slice:
-        gather((value.start, value.stop, value.step), found)
+def gather(values: Iterable, found: list[Node]) -> None:
+    """Append the nodes among nested arguments."""
+    for value in values:
+        kind = value.__class__
+        if kind is Node:
+            found.append(value)
+        elif kind in LEAVES:
+            continue
+        elif kind in NESTED:
+            gather(value, found)
+        elif kind is Cast:
+            found.append(value.node)
+        elif isinstance(value, dict):
+            gather(value.values(), found)
+        elif kind is slice:
+            gather((value.start, value.stop, value.step), found)
 
 
 class Unseen:
@@ -208,17 +212,10 @@ def as_kernel_call(call: Call) -> Call:
         return call
     if result is space and len(space.calls) == 1:
         ((name, args),) = space.calls
-        if not any(v is space for v in args) and not may_give_none(name):
+        if not any(v is space for v in args) and name not in MAY_GIVE_NONE:
             call.function = getattr(xp, name)
             call.args, call.kwargs = taken_out(args), {}
     return call
-
-
-@cache
-def may_give_none(name: str) -> bool:
-    """Whether a kernel gives None for what it refuses, so that its operator says what is wrong."""
-    found = getattr(reference_of(name), "__annotations__", {})
-    return "| None" in str(found.get("return", ""))
 
 
 def taken_out(v: Any) -> Any:
@@ -233,11 +230,14 @@ def taken_out(v: Any) -> Any:
 
 def filled(value: Any, of: Callable[[Node], Any]) -> Any:
     """Nested arguments with the values of nodes in their places."""
-    if isinstance(value, Node):
+    kind = value.__class__
+    if kind is Node:
         return of(value)
-    if isinstance(value, Cast):
+    if kind in LEAVES:
+        return value
+    if kind is Cast:
         return xp.cast(of(value.node), value.dtype)
-    if value.__class__ in NESTED:
+    if kind in NESTED:
         items = [filled(v, of) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
@@ -282,10 +282,10 @@ def call_of(node: Node) -> Call:
 def plain(node: Node) -> bool:
     """Whether all tensors that a node reads and gives have dtypes that NumPy's arrays have, on the CPU, and no bit says
     that their memory is read conjugated or negated (Note [Conjugates are views])."""
-    every = [*nodes_in((node.args, node.kwargs)), node]
-    if any(n.meta.get("marked") for n in every):
-        return False
-    for v in (n.meta.get("val") for n in every):
+    for n in (*node.all_input_nodes, node):
+        if n.meta.get("marked"):
+            return False
+        v = n.meta.get("val")
         for t in v if v.__class__ in NESTED else (v,):
             if isinstance(t, Tensor) and t._array.dtype is complex32.C32:
                 return False
@@ -395,7 +395,7 @@ def asked(node: Node) -> set[str]:
 
 def all_tensors(node: Node) -> bool:
     """Whether all that a node reads of others are tensors."""
-    return all(isinstance(n.meta["val"], Tensor) for n in nodes_in((node.args, node.kwargs)))
+    return all(isinstance(n.meta["val"], Tensor) for n in node.all_input_nodes)
 
 
 def dtype_of(node: Any) -> np.dtype:

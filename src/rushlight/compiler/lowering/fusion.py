@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -106,8 +107,6 @@ class Scalars:
         found = formula(name)
         if found is None:
             raise AttributeError(name)
-        if isinstance(found, Pointwise):
-            return lambda *args: self.apply(found, *args)
 
         def kernel(*args: Any) -> Any:
             result = found(SPACE, *args)
@@ -115,7 +114,9 @@ class Scalars:
                 raise Refused(name)
             return result
 
-        return kernel
+        made = partial(self.apply, found) if isinstance(found, Pointwise) else kernel
+        self.__dict__[name] = made
+        return made
 
     def apply(self, pointwise: Pointwise, *args: Any) -> Value:
         """The line of a function of some values of one type and some numbers."""
@@ -171,7 +172,8 @@ class Lines:
         of_lines = [v.text if isinstance(v, Value) else self.constant(v, operand) for v in given]
         key = (id(function), *of_lines)
         if key not in self._known:
-            shape = np.broadcast_shapes(*[v.shape for v in given if isinstance(v, Value)])
+            shapes = {v.shape for v in given if isinstance(v, Value)}
+            shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
             self._known[key] = Value(f"line{len(self.lines)}", t, shape, self)
             self.lines.append(Line(function, tuple(of_lines)))
         return self._known[key]
@@ -203,11 +205,12 @@ class Lines:
 class Unit:
     """Calls that run together: `calls` are their numbers, `before` those of all calls that come before them."""
 
-    __slots__ = ("calls", "before", "shape", "keys", "written")
+    __slots__ = ("calls", "before", "shape", "keys", "roots", "written")
 
     def __init__(self, calls: int, before: int, shape: Any) -> None:
         self.calls, self.before, self.shape = calls, before, shape
         self.keys: set = set()  # places in memory that are read or computed
+        self.roots: set[Node] = set()  # and whose memory they are in
         self.written: set[Node] = set()  # roots that are made or written to
 
 
@@ -332,14 +335,15 @@ class Groups:
             layouts = self.program.layouts
             made.shape = layouts[target(call)].shape
             made.keys = {place(layouts[n]) for n in (*call.reads(), target(call))}
+            made.roots = {key[0] for key in made.keys}
             made.written = {layouts[target(call)].root}
         self.units.append(made)
         self.of[k] = made
         if made.shape is None:
             return
-        roots = {key[0] for key in made.keys}
+        roots = made.roots
         for unit in reversed(self.units[:-1]):
-            if unit.shape == made.shape and roots & {key[0] for key in unit.keys}:
+            if unit.shape == made.shape and not unit.roots.isdisjoint(roots):
                 if self._joinable(unit, made):
                     self._join(unit, made)
                     made = unit
@@ -350,12 +354,13 @@ class Groups:
             return False
         if both.bit_count() > MOST_CALLS or len(a.keys | b.keys) > MOST:
             return False
-        for root in a.written | b.written:
+        for root in (a.written | b.written) & (a.roots | b.roots):
             if len({key for key in a.keys | b.keys if key[0] is root}) > 1:
                 return False
-        return not any(
-            u.calls & before and u.before & both for u in self.units if u is not a and u is not b
-        )
+        for u in self.units:
+            if u.calls & before and u.before & both and u is not a and u is not b:
+                return False
+        return True
 
     def _waits(self, unit: Unit) -> bool:
         """Whether much memory would be held until the last call of a unit, because nobody else reads it."""
@@ -369,11 +374,10 @@ class Groups:
         a.calls |= b.calls
         a.before |= b.before
         a.keys |= b.keys
+        a.roots |= b.roots
         a.written |= b.written
         self.units.remove(b)
-        for k in list(self.of):
-            if self.of[k] is b:
-                self.of[k] = a
+        self.of |= dict.fromkeys(numbers_in(b.calls), a)
         for u in self.units:
             if u.before & a.calls:
                 u.before |= a.before | a.calls

@@ -15,10 +15,11 @@ Note [How kernel calls are found]
 from __future__ import annotations
 
 import ctypes
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable
 from itertools import accumulate
 from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy as np
 from rushlight._codegen.kernels.fused import fused
 from rushlight._codegen.object_text import ALIGNED, Buffer, KernelCall, NotBuilt, Place
 from rushlight._codegen.recording import recording
+from rushlight.compiler.capture.guards import span
 from rushlight.compiler.lowering.calls import Call
 from rushlight.compiler.lowering.fusion import Loop
 from rushlight.compiler.lowering.lowered_steps import fused_steps, needed
@@ -110,7 +112,7 @@ class Run:
         owner = a
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        start, end = np.lib.array_utils.byte_bounds(owner)
+        start, end = span(owner)
         self._starts.insert(k + 1, (start, len(self.buffers)))
         read = self.read is None or len(self.buffers) in self.read
         self.buffers.append(Buffer(start, end - start, self.step, kind, read))
@@ -367,22 +369,25 @@ def arranged(buffers: Iterable[Any]) -> int:
     shares bytes with another that lives at the same time, the largest first; the size of the block."""
     placed: list[Any] = []
     for b in sorted(buffers, key=lambda b: -b.size):
-        b.offset = room(b, placed)
-        placed.append(b)
+        place_among(b, placed)
     return max((b.offset + b.size for b in placed), default=0)
 
 
-def room(buffer: Any, placed: list) -> int:
-    """The first offset at which a buffer shares no bytes with others that live at the same time."""
-    first, last = buffer.first, buffer.last
+def place_among(buffer: Any, placed: list, within: float = inf) -> bool:
+    """Give a buffer the first offset at which it shares no bytes with others that live at the same time, and put it into
+    their list, which is in the order of offsets; False where it would not end `within` so many bytes."""
+    first, last, size = buffer.first, buffer.last, buffer.size
     at = 0
-    for start, end in sorted(
-        [(o.offset, o.offset + o.size) for o in placed if o.first <= last and first <= o.last]
-    ):
-        if at + buffer.size <= start:
-            break
-        at = max(at, -(-end // ALIGNED) * ALIGNED)
-    return at
+    for o in placed:
+        if o.first <= last and first <= o.last:
+            if at + size <= o.offset:
+                break
+            at = max(at, -(-(o.offset + o.size) // ALIGNED) * ALIGNED)
+    if at + size > within:
+        return False
+    buffer.offset = at
+    insort(placed, buffer, key=attrgetter("offset"))
+    return True
 
 
 def refused(step: Call | Loop, why: str) -> NotBuilt:

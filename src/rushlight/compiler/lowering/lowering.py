@@ -23,7 +23,9 @@ from rushlight._backends import llvm
 from rushlight._codegen.native_entry import in_python
 from rushlight._codegen.runtime import memory
 from rushlight.autograd.state import thread
+from rushlight.compiler.capture.guards import span
 from rushlight.compiler.lowering.calls import (
+    LEAVES,
     MAKERS,
     NESTED,
     SAME,
@@ -341,8 +343,8 @@ class Nowhere:
             return tuple([self.like(x) for x in v])
         if v.__class__ is not np.ndarray or v.dtype.kind in "iub" or not v.size:
             return v
-        low, high = np.lib.array_utils.byte_bounds(v)
-        k = int(high - low < LARGE and bool(v.min() >= 0 and v.max() <= 1))
+        low, high = span(v)
+        k = int(high - low < LARGE and is_fraction(v))
         if high - low > len(self._memory[k]):
             self._memory[k] = mmap.mmap(-1, high - low, access=mmap.ACCESS_COPY)
         if not k:
@@ -353,20 +355,17 @@ class Nowhere:
 def overlapping(values: dict[Node, Any]) -> dict[Node, list[Node]]:
     """For nodes, the ones before them whose memory they may be in."""
     spans = [
-        (*np.lib.array_utils.byte_bounds(a), k, n)
-        for k, (n, v) in enumerate(values.items())
-        for a in arrays_in(v)
-        if a.size
+        (*span(a), k, n) for k, (n, v) in enumerate(values.items()) for a in arrays_in(v) if a.size
     ]
     found: dict[Node, list[Node]] = {}
     begun: list[tuple[int, int, int, Node]] = []
-    for span in sorted(spans, key=lambda s: s[:3]):
-        begun = [s for s in begun if s[1] > span[0]]
+    for one in sorted(spans, key=lambda s: s[:3]):
+        begun = [s for s in begun if s[1] > one[0]]
         for s in begun:
-            (_, _, before, first), (_, _, after, second) = sorted((s, span), key=lambda s: s[2])
+            (_, _, before, first), (_, _, after, second) = sorted((s, one), key=lambda s: s[2])
             if before < after:
                 found.setdefault(second, []).append(first)
-        begun.append(span)
+        begun.append(one)
     return found
 
 
@@ -382,6 +381,12 @@ def address(a: np.ndarray) -> int:
     return a.__array_interface__["data"][0]
 
 
+def is_fraction(a: np.ndarray) -> bool:
+    """Whether all numbers of an array are between 0 and 1."""
+    first = a[(0,) * a.ndim]  # which says mostly that they are not
+    return bool(0 <= first <= 1 and a.min() >= 0 and a.max() <= 1)
+
+
 def attribute(graph: Graph, node: Node) -> Any:
     """What a `get_attr` node stands for."""
     found: Any = graph.owning_module
@@ -392,11 +397,14 @@ def attribute(graph: Graph, node: Node) -> Any:
 
 def renamed(value: Any, at: Callable[[Node], Node]) -> Any:
     """Nested arguments with nodes replaced."""
-    if isinstance(value, Node):
+    kind = value.__class__
+    if kind is Node:
         return at(value)
-    if isinstance(value, Cast):
+    if kind in LEAVES:
+        return value
+    if kind is Cast:
         return Cast(at(value.node), value.dtype)
-    if value.__class__ in NESTED:
+    if kind in NESTED:
         items = [renamed(v, at) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):

@@ -8,7 +8,6 @@ was none.
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -39,14 +38,14 @@ class KnownStep:
         if data is None:
             return
         try:
-            digest, *numbers = json.loads(data)
-            for told in numbers:
-                if not all(k.__class__ is int and k >= 0 for k in told):
-                    return
+            digest, *lines = data.decode().split("\n")
+            numbers = [[int(k) for k in line.split()] for line in lines]
+            if any(k < 0 for line in numbers for k in line):
+                return
             self.constants, self.zeros, self.tells = numbers
-        except (ValueError, TypeError):
+        except ValueError:
             return
-        self.refused, self.digest = digest is None, digest
+        self.refused, self.digest = not digest, digest or None
 
     def refuse(self) -> None:
         """Keep that the step is no kernel calls."""
@@ -62,7 +61,8 @@ class KnownStep:
             self._put(digest)
 
     def _put(self, digest: str | None) -> None:
-        disk.put(self.name, json.dumps([digest, self.constants, self.zeros, self.tells]).encode())
+        lines = [" ".join(map(str, each)) for each in (self.constants, self.zeros, self.tells)]
+        disk.put(self.name, "\n".join([digest or "", *lines]).encode())
 
     def mark(self, found: StepCalls) -> None:
         """Give the buffers of the same calls the kinds that are known."""
@@ -80,7 +80,7 @@ class KnownStep:
 
 def known_step(key: Any) -> KnownStep | None:
     """The entry of a step with such a key; None where another process cannot have it."""
-    text = told(key, exact=True)
+    text = told(key)
     if text is None or disk.directory() is None:
         return None
     return KnownStep(disk.key("steps", *environment_key(), str(get_num_threads()), text))
@@ -88,52 +88,41 @@ def known_step(key: Any) -> KnownStep | None:
 
 @cache
 def environment_key() -> tuple[str, ...]:
-    """What choices of kernels depend on besides a step: the package, the machine, and settings."""
+    """What choices of kernels depend on besides a step: the operators, the machine, and settings."""
     settings = [
         f"{k}={v}"
         for k, v in sorted(os.environ.items())
         if k.startswith(("RUSHLIGHT_", "OPENBLAS_")) and k != "RUSHLIGHT_CACHE_DIR"
     ]
-    return disk.package(), *native.host(), *settings
+    return disk.operators(), *native.host(), *settings
 
 
 def digest_of(found: StepCalls) -> str | None:
     """A digest of kernel calls, without addresses; None where they take something else than arrays and numbers."""
-    calls = [(c.kernel.file, c.kernel.__name__, c.known, c.given) for c in found.calls]
+    calls = [(c.kernel.file, c.kernel.__name__, c.known, placeless(c.given)) for c in found.calls]
     buffers = [
         (b.size, b.kind, b.begins is None, b.tells, b.before if b.kind == "constant" else b"")
         for b in found.buffers
     ]
-    text = told((calls, found.given, found.result, buffers))
+    text = told((calls, placeless(found.given), placeless(found.result), buffers))
     return None if text is None else disk.key(text)
 
 
-def told(v: Any, exact: bool = False) -> str | None:
-    """A text that says the same in all processes; None where there is none. Unless it is exact, all addresses, and what
-    may be one, are alike."""
-
-    try:
-        return text_of(v, exact)
-    except TypeError:
-        return None
-
-
-def text_of(v: Any, exact: bool) -> str:
-    """What `told` says; TypeError where there is no such text."""
+def placeless(v: Any) -> Any:
+    """What kernels are given, in which all addresses, and what may be one, are alike."""
     kind = v.__class__
     if kind is int:
-        return "far" if abs(v) >= FAR and not exact else f"int {v}"
+        return v if abs(v) < FAR else "far"
     if kind is Place:
-        where = v.buffer, v.offset, v.shape, v.strides
-        return f"Place({where}, {name_of(v.dtype)})"
-    if isinstance(v, (list, tuple)):
-        return f"{kind.__name__}({', '.join([text_of(x, exact) for x in v])})"
-    if isinstance(v, np.dtype):
-        return name_of(v)
-    said = f"{kind.__name__} {v!r}"
-    if " at 0x" in said or isinstance(v, np.ndarray):
-        raise TypeError(said)
-    return said
+        return v.buffer, v.offset, v.shape, v.strides, name_of(v.dtype)
+    return [placeless(x) for x in v] if kind in (list, tuple) else v
+
+
+def told(v: Any) -> str | None:
+    """A text that says the same in all processes; None where there is none: objects that say where they are, and arrays,
+    which say not all."""
+    text = repr(v)
+    return None if " at 0x" in text or "array(" in text else text
 
 
 @cache

@@ -15,6 +15,7 @@ Note [One step]
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from rushlight._codegen.object_text import Buffer, KernelCall, Place
 from rushlight._codegen.recording import recording
 from rushlight._codegen.runtime import memory
+from rushlight.compiler.capture.guards import span
 from rushlight.compiler.capture.recording import DYNAMIC
 from rushlight.compiler.lowering.calls import NESTED, Call
 from rushlight.compiler.lowering.kernel_calls import (
@@ -34,7 +36,7 @@ from rushlight.compiler.lowering.kernel_calls import (
     places_in,
 )
 from rushlight.compiler.lowering.lowering import LARGE, address, arrays_in, call_key, renamed
-from rushlight.compiler.lowering.step_cache import KnownStep, known_step
+from rushlight.compiler.lowering.step_cache import KnownStep, known_step, name_of
 
 if TYPE_CHECKING:
     from rushlight.compiler.lowering.lowering import Program
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 # What a step is tried with where kernels do not run: which numbers it reads, and the bytes that stand for what kernels
 # write, whatever the floating-point type: positive numbers, NaN, zeros, large numbers, large negative ones.
 OTHERS = (-1, OTHER_NUMBERS), (-2, 0xFF), (-3, 0), (-4, 0x7B), (-2, 0xFB)
+PAGES = 1 << 14  # bytes of zeros from which NumPy takes longer than to ask the system for pages
 TOLD = 64  # bytes: zeros of at most so many that no kernel changes may be where one says that something is wrong
 
 
@@ -147,7 +150,8 @@ def key_of(program: Program, call: Call) -> Any:
 
     def layout(n: Node) -> Any:
         given = program.layouts[n]
-        return ("node", order.setdefault(n, len(order)), given.shape, given.strides, given.dtype)
+        of = name_of(given.dtype)
+        return ("node", order.setdefault(n, len(order)), given.shape, given.strides, of)
 
     told = Call(call.node, call.function, renamed(call.args, layout), renamed(call.kwargs, layout))
     written = tuple([order.get(n) for n in call.written])
@@ -168,8 +172,11 @@ def operands(call: Call) -> list[Node]:
 def copied(a: np.ndarray, which: int) -> np.ndarray:
     """An array that lies in memory as another one, with other numbers; below 0: the largest or NaN, the smallest,
     zeros, the largest or infinity."""
-    low, high = np.lib.array_utils.byte_bounds(a)
-    memory = np.zeros(high - low, np.uint8)
+    low, high = span(a)
+    if which == -3 and high - low >= PAGES:  # zeros that the system makes when they are read
+        memory = np.frombuffer(mmap.mmap(-1, high - low), np.uint8)
+    else:
+        memory = np.zeros(high - low, np.uint8)
     made = np.ndarray(a.shape, a.dtype, memory, address(a) - low if a.size else 0, a.strides)
     if which >= 0:
         value = others(a, which)

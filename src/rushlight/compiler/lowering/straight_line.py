@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Callable
 from itertools import count
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight._codegen import python_source
 from rushlight._codegen.kernels.call_list import runner
 from rushlight._codegen.kernels.fused import fused
 from rushlight.compiler.lowering.call_lists import CallList, with_call_lists
@@ -162,8 +162,7 @@ class Writer:
         self.ends(None)
         text = f"def program({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in self.lines)
         name = f"<program {next(_numbers)} of torch.compile>"
-        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-        exec(compile(text, name, "exec"), self.space)
+        python_source.run(text, name, self.space)
         return text, self.space["program"]
 
 
