@@ -555,3 +555,33 @@ def kernels_of_attention():
                 yield (R(2, n, 4),)
 
     return f, calls
+
+
+class Recomputed(torch.autograd.Function):
+    """Computes again in the backward pass, and then forgets what it was given."""
+
+    @staticmethod
+    def forward(ctx, run, n, *given):
+        ctx.run, ctx.inputs, ctx.weights = run, list(given[:n]), list(given[n:])
+        with torch.no_grad():
+            return ctx.run(*ctx.inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.inputs = [x.detach().requires_grad_() for x in ctx.inputs]
+        with torch.enable_grad():
+            y = ctx.run(*[x.view_as(x) for x in ctx.inputs])
+        found = torch.autograd.grad(y, ctx.inputs + ctx.weights, g, allow_unused=True)
+        ctx.weights.clear()
+        del ctx.inputs, ctx.weights
+        return None, None, *found
+
+
+@program
+def functions_that_forget_in_their_backward():
+    net = L()
+
+    def f(x):
+        return Recomputed.apply(lambda x: net(x).tanh(), 1, x * 2, *net.parameters())
+
+    return f, [(R(2, 4).requires_grad_(),) for _ in range(3)] + [(R(3, 4),)]

@@ -35,7 +35,7 @@ from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
 from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, is_operator, module_of
-from rushlight.compiler.capture.changes import Changes, method_of
+from rushlight.compiler.capture.changes import Changes, method_of, unchanged
 from rushlight.compiler.capture.consumed import keep_numbers
 from rushlight.compiler.capture.decisions import has_runtime, is_stream
 from rushlight.compiler.capture.guards import constant, holds_tensors, is_key
@@ -199,6 +199,9 @@ class Capture(Changes):
                 for v in given[:1]:
                     if isinstance(v, FunctionCtx):
                         self.new(v)
+                if self.differentiates and name in ("backward", "vjp"):
+                    with unchanged(given[0]):
+                        return self.call(None, method, given, {})
                 return self.call(None, method, given, {})
 
             call.__wrapped__ = method  # type: ignore[attr-defined]  # functions take attributes; `apply` asks for the signature

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import rushlight
@@ -191,6 +192,22 @@ class Changes(Sizes):
             self.written[(id(cell),)] = cell
         self.changed.append(cell)
         cell.cell_contents = v
+
+
+@contextlib.contextmanager
+def unchanged(o: Any) -> Iterator[None]:
+    """A block behind which an object has the attributes, and the containers in them the elements, of before."""
+    own = vars(o)
+    before = dict(own)
+    contents = [(v, v.copy()) for v in before.values() if v.__class__ in (list, dict, set)]
+    try:
+        yield
+    finally:
+        own.clear()
+        own.update(before)
+        for v, elements in contents:
+            v.clear()
+            v.extend(elements) if v.__class__ is list else v.update(elements)
 
 
 @functools.cache
