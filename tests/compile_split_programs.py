@@ -7,6 +7,7 @@ import copy
 import itertools
 import json
 import math
+import random
 import threading
 
 import numpy as np
@@ -972,3 +973,28 @@ def views_without_history_before_writes():
                 yield R(8, 4).requires_grad_(), k
 
     return f, calls
+
+
+def draws(make, draw):
+    """Each call makes a stream of random numbers; a rest draws from that of its call."""
+
+    def f(x):
+        stream = make(torch.randint(0, 1000, ()).item())
+        return x * draw(stream)
+
+    return f, rows() + rows()[:1]
+
+
+@program
+def streams_of_python_made_inside():
+    return draws(random.Random, lambda s: s.randrange(9))
+
+
+@program
+def streams_of_numpy_made_inside():
+    return draws(np.random.RandomState, lambda s: s.randint(9))
+
+
+@program
+def generators_made_inside():
+    return draws(lambda n: torch.Generator().manual_seed(n), lambda g: torch.rand(4, generator=g))

@@ -424,6 +424,12 @@ class Decisions(Iteration):
         """Whether it is clear where a method, or the object that it belongs to, comes from."""
         return id(f) in self.outside or self.known(f.__self__)
 
+    def same_stream(self, o: Any) -> Any:
+        """A stream of random numbers, which a program names: a rest may get another one in each call."""
+        if (found := self.outside.get(id(o))) is not None:
+            self.guards.identical(found[1], o)
+        return o
+
     def drawn(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """The result of a method of a stream of random numbers of Python or NumPy."""
         o = f.__self__
@@ -433,7 +439,7 @@ class Decisions(Iteration):
         for v in args:
             self.contents_deep(v)
         method = types.MethodType(f.__func__, o) if isinstance(f, types.MethodType) else f
-        self.guards.name(o)
+        self.same_stream(o)
         return self.computed(method, args, kwargs, "draws", o)
 
 

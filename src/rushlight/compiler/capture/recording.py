@@ -361,7 +361,7 @@ class Recorder(TorchDispatchMode):
         if v.__class__ is dict:
             return {k: self.argument(x) for k, x in v.items()}
         if isinstance(v, rushlight.Generator):
-            return v
+            return self.capture.same_stream(v)
         if not (
             constant(v)
             or isinstance(v, (rushlight.layout, rushlight.memory_format))
