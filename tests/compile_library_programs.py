@@ -585,3 +585,19 @@ def functions_that_forget_in_their_backward():
         return Recomputed.apply(lambda x: net(x).tanh(), 1, x * 2, *net.parameters())
 
     return f, [(R(2, 4).requires_grad_(),) for _ in range(3)] + [(R(3, 4),)]
+
+
+@program
+def questions_of_processes_and_traces():
+    """Beside two views with a history, behind which no function is split."""
+    layer = L()
+
+    def f(x):
+        q, k = layer(x).chunk(2, -1)
+        if torch.vision._is_tracing():
+            q = q + 1
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            k = k + 1
+        return (q * k).sum()
+
+    return f, w()

@@ -16,11 +16,16 @@ ASYNCHRONOUS = 0x80 | 0x100 | 0x200
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 
 INLINED = (
-    "rushlight.nn.", "rushlight.vision.", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
+    "rushlight.nn.", "rushlight.vision", "rushlight.optim.lr_", "rushlight.distributions.", "rushlight.masked",
     "rushlight.autograd.functional", "rushlight.overrides", "rushlight.jit", "rushlight.optim.swa_utils",
     "rushlight.amp.grad_scaler", "rushlight.fx.graph_module", "rushlight._higher_order_ops", "rushlight.utils._pytree",
     "rushlight.backends.flags", "rushlight.backends.cuda", "rushlight.func.modules",
 )  # fmt: skip
+
+# Functions that only ask, of modules whose others are called as they are written.
+ASKING = frozenset(
+    ("rushlight.distributed.is_available", "rushlight.distributed.groups.is_initialized")
+)
 
 LEAVES = (
     "rushlight.ops", "rushlight.core", "rushlight.dispatch", "rushlight.functional", "rushlight.fft",
@@ -102,7 +107,12 @@ def is_interpreted(f: Any) -> bool:
     if not isinstance(f, FunctionType):
         return False
     module = module_of(f)
-    return not module.startswith("rushlight.") or module.startswith(INLINED)
+    return not module.startswith("rushlight.") or is_inlined(f, module)
+
+
+def is_inlined(f: FunctionType, module: str) -> bool:
+    """Whether a function of the library is one that a capture goes into."""
+    return module.startswith(INLINED) or f"{module}.{f.__name__}" in ASKING
 
 
 def is_operator(f: FunctionType) -> bool:

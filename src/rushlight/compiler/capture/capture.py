@@ -34,7 +34,7 @@ from rushlight.autograd.engine import as_tuple
 from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.state import thread
-from rushlight.compiler.capture.bytecode import INLINED, is_interpreted, is_operator, module_of
+from rushlight.compiler.capture.bytecode import is_inlined, is_interpreted, is_operator, module_of
 from rushlight.compiler.capture.changes import Changes, method_of, unchanged
 from rushlight.compiler.capture.consumed import keep_numbers
 from rushlight.compiler.capture.decisions import has_runtime, is_stream
@@ -172,7 +172,7 @@ class Capture(Changes):
             and f.__name__ in ("step", "zero_grad")
         ):
             return again(self, f, args, kwargs)
-        if module.startswith("rushlight.") and not module.startswith(INLINED):
+        if module.startswith("rushlight.") and not is_inlined(f, module):
             return self.as_written(frame, f"a call of {module}.{f.__qualname__}", f, args, kwargs)
         called = frame_of(f, args, kwargs)
         if called is None:
