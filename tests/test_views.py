@@ -292,6 +292,67 @@ def test_logic_in_place_is_not_recorded_as_in_pytorch():
     assert leaf.grad.tolist() == [2, 2]
 
 
+WRITES = {
+    "add a number": ("add", (0.5,), {}),
+    "add a tensor": ("add", (torch.tensor([0.5, 1.0, -2.0]),), {}),
+    "add alpha": ("add", (torch.tensor([0.5, 1.0, -2.0]),), {"alpha": 3}),
+    "sub": ("sub", (2,), {}),
+    "mul a number": ("mul", (3,), {}),
+    "mul a tensor": ("mul", (torch.tensor([0.5, 1.0, -2.0]),), {}),
+    "div": ("div", (torch.tensor([0.5, 1.0, -2.0]),), {}),
+    "div floor": ("div", (2,), {"rounding_mode": "floor"}),
+    "pow": ("pow", (2,), {}),
+    "remainder": ("remainder", (2,), {}),
+    "fmod": ("fmod", (2,), {}),
+    "hypot": ("hypot", (torch.tensor([0.5, 1.0, -2.0]),), {}),
+}
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["constant", "recorded"])
+@pytest.mark.parametrize("name", WRITES)
+def test_a_recorded_write_has_the_gradients_of_the_operator_out_of_place(name, recorded):
+    name, args, options = WRITES[name]
+    other = args[0]
+    if recorded and isinstance(other, torch.Tensor):
+        other = other.clone().requires_grad_()
+
+    def gradients(write):
+        leaf = (torch.arange(6.0).reshape(2, 3) + 0.25).requires_grad_()
+        result = write(leaf * 1.5)
+        wanted = [t for t in (leaf, other) if isinstance(t, torch.Tensor) and t.requires_grad]
+        grads = torch.autograd.grad((result * result).sum(), wanted)
+        return result.grad_fn.name(), result.tolist(), [g.tolist() for g in grads]
+
+    def whole(x):
+        assert getattr(x, name + "_")(other, **options) is x and x._version == 1
+        return x
+
+    def one_row(x):
+        getattr(x[1], name + "_")(other, **options)
+        return x
+
+    apart = lambda x: getattr(x, name)(other, **options)
+    assert gradients(whole) == gradients(apart)
+    rows = gradients(one_row)
+    assert rows[0] == "torch::autograd::CopySlices"
+    assert rows[1:] == gradients(lambda x: torch.stack([x[0], apart(x[1])]))[1:]
+
+
+def test_a_recorded_write_ends_what_was_saved_before():
+    leaf, other = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    x = leaf * 1
+    product = x * other
+    x.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        leaf.add_(1.0)
+    filled = torch.zeros(3)
+    filled.add_(leaf, alpha=2)
+    filled.sum().backward()
+    assert leaf.grad.tolist() == [2, 2, 2]
+
+
 @pytest.mark.parametrize("write", [lambda leaf, row: leaf.mul_(2), lambda leaf, row: row.mul_(2)])
 def test_views_of_a_leaf_that_is_a_view_keep_their_history_at_a_write(write):
     leaf = torch.arange(6.0).view(2, 3).requires_grad_()  # a view of a tensor without history

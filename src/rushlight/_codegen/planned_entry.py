@@ -53,10 +53,8 @@ from rushlight.core.size import Size
 
 # What an entry is bound to, behind what others are: types, the addresses of plans.
 TUPLE, SIZE, PLANS = range(FIXED, FIXED + 3)
-MANY, NEAR = (
-    64,
-    16,
-)  # plans of an entry; places from the one of its number on where a plan may stand
+# Plans of an entry; places from the one of its number on where a plan may stand.
+MANY, NEAR = 64, 16
 # A plan: the object that holds it; the arguments, a tuple with what COMPILE is in the place of arrays; how many arrays it makes
 # and where these stand; the same of calls and of results; then what each array must be, as `alike` takes it.
 HOLDER, ARGUMENTS, MADE, MADE_AT, CALLS, CALLS_AT, GIVEN, GIVEN_AT, CHECKS = range(9)
@@ -346,7 +344,7 @@ def repeatable(v: Any) -> bool:
     return v.__class__ in SINGLE or v.__class__.__eq__ is object.__eq__
 
 
-def few_elements(a: np.ndarray) -> bool:
+def suits(a: np.ndarray) -> bool:
     """Whether an array has few elements: then calls cost more than the work."""
     return 0 < a.nbytes <= FEW and a.flags.aligned
 
@@ -368,7 +366,7 @@ class Planner:
         """What is called where there is no plan: it makes one when arguments come for the second time."""
         arrays = [v for v in given if v.__class__ is np.ndarray]
         others = [v for v in given if v.__class__ is not np.ndarray]
-        if not self.left or not all(map(few_elements, arrays)) or not all(map(repeatable, others)):
+        if not self.left or not all(map(suits, arrays)) or not all(map(repeatable, others)):
             return
         key = (*map(layout_of, arrays), *map(repr, others))
         if key not in self.seen:

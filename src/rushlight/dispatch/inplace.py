@@ -13,7 +13,7 @@ from rushlight.autograd.graph import new
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes, settings
-from rushlight.core.dtype_sets import C32
+from rushlight.core.dtype_sets import C32, FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import handlers, overrides, results
 from rushlight.dispatch.general import (
@@ -26,7 +26,7 @@ from rushlight.dispatch.general import (
     read_numbers,
 )
 from rushlight.dispatch.interpreters import intercept
-from rushlight.dispatch.record import make_node
+from rushlight.dispatch.record import OpNode, make_node
 from rushlight.dispatch.results import bump, copy, refuse_overlap
 from rushlight.dispatch.transforms import Lifted, recorded_inside, tensor
 
@@ -71,6 +71,8 @@ def inplace(op: Op, values: list) -> Tensor:
     """`t.name_(...)`: the forward, written into the memory of the first input."""
     t = values[0]
     label = op.public_function.__name__ + "_"
+    if records_plainly(op, values) and written_after(op, values, label):
+        return t
     function = getattr(Tensor, label, op.function)
     if not isinstance(t, Tensor):
         if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
@@ -83,6 +85,56 @@ def inplace(op: Op, values: list) -> Tensor:
             n = op.n_positional
             return function(*meant[:n], **dict(zip(op.params[n:], meant[n:], strict=True)))
     return intercept(function, op, values, None, "inplace", execute_inplace)
+
+
+def records_plainly(op: Op, values: list) -> bool:
+    """Whether a write of an elementwise operator of two inputs is recorded, and nobody else asks for it: plain arrays of one dtype."""
+    t, other = values[0], values[1] if len(op.inputs) == 2 else None
+    if active.modes or not thread.grad or not op.elementwise or not op.differentiable:
+        return False
+    if op.write is not None or op.recorded_in_place is not None or "result" in op.saved_names():
+        return False
+    if t.__class__ is not Tensor or t._array.__class__ is not np.ndarray:
+        return False
+    if t._array.dtype not in FLOATING:
+        return False
+    if other.__class__ is float or other.__class__ is int:
+        return edge_of(t) is not None
+    if not isinstance(other, Tensor) or other._array.__class__ is not np.ndarray:
+        return False
+    if other.__class__ is not Tensor and (overrides.overriding(other) or handlers.asked([other])):
+        return False
+    if other._array.dtype is not t._array.dtype or is_written_with(other, t):
+        return False
+    if edge_of(t) is None and edge_of(other) is None:
+        return False
+    return not xp.shares_memory(t._array, other._array)
+
+
+def written_after(op: Op, values: list, label: str) -> bool:
+    """Compute a recorded write out of place, which records it, and copy the result; False where that is no such write."""
+    t, n = values[0], op.n_positional
+    check_inplace(t, label, True)
+    edge = edge_of(t)
+    tensors = op.inputs if isinstance(values[1], Tensor) else op.inputs[:1]
+    if op.inputs[0] in op.saved_names(tuple(i for i in tensors if op.rule_all or i in op.rules)):
+        before = as_it_is(t)
+    else:
+        before = new(Tensor)
+        before._array, before._edge, before._counter = t._array, edge, None
+    try:
+        r = op.function(before, *values[1:n], **dict(zip(op.params[n:], values[n:])))
+    except (RuntimeError, RuntimeWarning, TypeError, ValueError, OverflowError):
+        return False  # the general way says why
+    node = r._edge
+    if not isinstance(node, OpNode) or r._array.shape != t._array.shape:
+        return False
+    if r._array.dtype is not t._array.dtype:
+        return False
+    xp.copyto(t._array, r._array)
+    bump(t)
+    rebase(t, node)
+    return True
 
 
 def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
