@@ -244,6 +244,25 @@ def autoencoder(torch: Any) -> None:
         optimizer.step()
 
 
+def game_of_life(torch: Any) -> None:
+    """Boards rolled in eight directions, and compared."""
+    board = (torch.rand(128, 128) < 0.3).int()
+    steps = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
+    for _ in range(400):
+        around = sum(board.roll(a, 0).roll(b, 1) for a, b in steps)
+        board = ((around == 3) | ((board == 1) & (around == 2))).int()
+
+
+def writes_with_gradient(torch: Any) -> None:
+    w = torch.randn(100, requires_grad=True)
+    for _ in range(1500):
+        y = w * 1.0
+        y += 0.01
+        y.mul_(2).sub_(w)
+        y[10:20].mul_(3)
+        y.sum().backward()
+
+
 PROGRAMS: dict[str, Program] = {
     "exp of 1M": pointwise("exp", 300),
     "gelu of 1M": pointwise("gelu", 300),
@@ -290,6 +309,8 @@ PROGRAMS: dict[str, Program] = {
     "resnet, one image": resnet_inference,
     "transformer, tokens": generate,
     "small network, 5000 calls": small_inference,
+    "game of life": game_of_life,
+    "writes with gradient": writes_with_gradient,
     "save and load": checkpoint,
 }  # fmt: skip
 
