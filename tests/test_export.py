@@ -491,6 +491,16 @@ def test_other_files_are_refused():
 # -- decompositions --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [{"scale_factor": 2}, {"size": (3, 6)}])
+def test_resampling_is_decomposed(mode, size):
+    x = torch.rand(1, 2, 4, 4)
+    program = export(Function(lambda x: nn.functional.interpolate(x, mode=mode, **size)), (x,))
+    lower = program.run_decompositions()
+    assert targets(lower) == targets(program)
+    torch.testing.assert_close(lower.module()(x), program.module()(x))
+
+
 def test_decompositions_give_operators_below_autograd():
     model = nn.Linear(3, 4)
     program = export(model, (torch.ones(2, 3),), dynamic_shapes=({0: Dim("n")},))

@@ -262,3 +262,16 @@ def test_a_parameter_under_two_names_is_one_object():
     state = load(found).state_dict
     assert state["0.weight"] is state["1.weight"]
     assert state["0.bias"] is not state["1.bias"]
+
+
+def test_operators_inside_of_the_package_are_refused():
+    program = export(nn.BatchNorm1d(2), (torch.ones(3, 2),)).run_decompositions()
+    with pytest.raises(RuntimeError, match="save the program as it was before run_decompositions"):
+        saved(program)
+
+
+def test_a_decomposed_program_is_written_and_read_again():
+    x = torch.randn(3, 2)
+    program = export(nn.Sequential(nn.ReflectionPad1d(1), nn.Linear(4, 2)), (x,))
+    program = program.run_decompositions()
+    torch.testing.assert_close(load(saved(program)).module()(x), program.module()(x))

@@ -119,6 +119,32 @@ def test_pytorch_runs_a_module_with_sizes_that_vary():
     assert_same(decomposed(*map(torch.from_numpy, (x.numpy(),)), {"q": torch.from_numpy(q.numpy())})["first"], wanted["first"])  # fmt: skip
 
 
+class Recurrent(rushlight.nn.Module):
+    """Layers that are one operator."""
+
+    def __init__(self):
+        super().__init__()
+        nn = rushlight.nn
+        self.layers = nn.ModuleList(
+            [nn.LSTM(4, 6, 2), nn.GRU(4, 3, bidirectional=True), nn.RNN(4, 2)]
+        )
+        self.attention = nn.MultiheadAttention(4, 2)
+        self.cell = nn.LSTMCell(4, 3)
+
+    def forward(self, x):
+        seen, _ = self.attention(x, x, x, need_weights=False)
+        return [layer(x) for layer in self.layers], seen, self.cell(x[0])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+def test_pytorch_runs_recurrent_layers():
+    rushlight.manual_seed(0)
+    x = rushlight.randn(3, 2, 4)
+    program = rushlight.export.export(Recurrent().eval(), (x,))
+    found = written_for_pytorch(program).module()(torch.from_numpy(x.numpy()))
+    assert_same(found, program.module()(x))
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_pytorch_runs_branches(sign):

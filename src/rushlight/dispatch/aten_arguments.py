@@ -439,8 +439,11 @@ def resampling(name: str) -> Callable:
     """The arguments of an overload `vec`."""
     smooth = "nearest" not in name
 
-    def arguments(input: Tensor, size: Any, align_corners: bool, factors: Any) -> tuple:
-        given = (None, [*factors]) if factors is not None else ([*size], None)
+    def arguments(
+        input: Tensor, output_size: Any, align_corners: bool, scale_factors: Any
+    ) -> tuple:
+        factors = scale_factors
+        given = (None, [*factors]) if factors is not None else ([*output_size], None)
         return (input, given[0], *[align_corners] * smooth, given[1]), {}
 
     return arguments

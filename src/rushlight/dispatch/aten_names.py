@@ -324,6 +324,7 @@ BY_COUNT = {
     "tensor_split": ("sections", "indices"),
     "count_nonzero": ("default", "dim_IntList"),
 }  # fmt: skip
+RECURRENT = frozenset("lstm gru rnn_tanh rnn_relu".split())
 # Overloads that are named by a parameter that is given.
 BY_PARAMETER = {
     "argsort": "stable",
@@ -363,6 +364,11 @@ def overload(name: str, named: dict) -> str:
         return "correction" if "correction" in named else "dim" if len(values) > 1 and values[1].__class__ is not bool else "default"  # fmt: skip
     if name == "ctc_loss":
         return "Tensor" if _is_tensor(values[2]) else "IntList"
+    if (
+        name in RECURRENT
+    ):  # weights, or the states of an LSTM, are a list; of packed rows the sizes come first
+        first = values[1 if name == "lstm" else 2]
+        return "data" if _is_tensor(first) else "input"
     if name in ONE_OVERLOAD:
         return ONE_OVERLOAD[name]
     if name == "scatter":

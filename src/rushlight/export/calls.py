@@ -156,7 +156,8 @@ def target_of(func: Any, name: str, args: tuple = (), kwargs: dict | None = None
     kwargs = kwargs or {}
     named = dict(enumerate(args)) | kwargs
     signature = _signature(func) if func is not None else None
-    if signature is not None and not name.endswith("_copy"):  # those take `*args`
+    rest = name.endswith("_copy") or name in aten_names.RECURRENT  # functions that take `*args`
+    if signature is not None and not rest:
         try:
             named = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the arguments are the operator's, in another order

@@ -20,7 +20,11 @@ _ARITHMETIC = {
     name: getattr(operator, name)
     for name in "add sub mul floordiv truediv mod pow neg getitem".split()
 }
-_INNER = frozenset(("_pack_padded_sequence", "_pad_packed_sequence"))
+# Operators behind public functions of other names.
+_INNER = frozenset(
+    "_pack_padded_sequence _pad_packed_sequence _unsafe_view reflection_pad1d reflection_pad2d reflection_pad3d "
+    "replication_pad1d replication_pad2d replication_pad3d".split()
+)
 _REFUSED = frozenset(
     "from_file apply_ map_ map2_ tofile numpy set_ share_memory_ pin_memory".split()
 )
@@ -33,6 +37,11 @@ def target_name(node: Node) -> str:
     if target is rushlight.ops.higher_order.cond:
         return f"{_OPS}higher_order.cond"
     if isinstance(target, OpOverload):
+        if target.namespace == "rushlight":
+            raise RuntimeError(
+                f"{node.format_node()}: {target} is an operator inside of Rushlight, which no file may name; save the program "
+                "as it was before run_decompositions"
+            )
         return f"{_OPS}{target}"
     name = target.__name__
     if _ARITHMETIC.get(name) is target:
