@@ -79,6 +79,8 @@ def test_divergences_and_distances_refuse_what_pytorch_refuses():
             F.kl_div(x, t, reduction="sum")
     with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
         torch.cdist(x, x.double())
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        F.multi_margin_loss(x, torch.tensor([0, 1]), weight=torch.ones(2).double())
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])

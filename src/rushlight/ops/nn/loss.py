@@ -215,6 +215,11 @@ def check_nll(input: Any, target: Any, weight: Any) -> None:
     if not input.dtype.is_floating_point:
         kind = input.dtype.scalar_name
         raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{kind}'")
+    check_weight_dtype(input, weight)
+
+
+def check_weight_dtype(input: Any, weight: Any) -> None:
+    """RuntimeError for weights of classes of another dtype than the input's."""
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(
             f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}"

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.ops.nn.inputs import check_dtype
-from rushlight.ops.nn.loss import reduced, reduction_of
+from rushlight.ops.nn.loss import check_weight_dtype, reduced, reduction_of
 from rushlight.ops.nn.regression_losses import in_dtype_of, loss_of, paired, reduced_form
 
 
@@ -199,6 +199,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )
+    check_weight_dtype(input, weight)
     check_classes(target)
     loss = margins(x, y, weight, p, margin, reduction)
     return loss.squeeze(0) if not own and reduction == "none" else loss
