@@ -107,8 +107,8 @@ def scaling(
     def together() -> None:
         alone()
         if rows is not None:  # or one takes the machine while the others have paused
-            meeting = rows.meet()
-            while not meeting.Test():
+            barrier = rows.barrier()
+            while not barrier.Test():
                 give_way()
 
     times = ranks.calls(in_job)
