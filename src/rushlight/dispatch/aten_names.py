@@ -325,6 +325,8 @@ BY_COUNT = {
     "count_nonzero": ("default", "dim_IntList"),
 }  # fmt: skip
 RECURRENT = frozenset("lstm gru rnn_tanh rnn_relu".split())
+# Norms: name -> (the default order, the overload for orders that are names).
+NORMS = {"linalg_matrix_norm": ("fro", "str_ord"), "linalg_norm": (None, "ord_str")}
 # Overloads that are named by a parameter that is given.
 BY_PARAMETER = {
     "argsort": "stable",
@@ -407,9 +409,9 @@ def _of_two(name: str, values: list) -> str:
 
 def _of_matrices(name: str, named: dict) -> str:
     """The overload of a function of `torch.linalg`: by the kind of norm, or by what tolerance is given."""
-    if name in ("linalg_matrix_norm", "linalg_norm"):
-        norm = named.get("ord", "fro" if name == "linalg_matrix_norm" else None)
-        return {"matrix": "str_ord", "norm": "ord_str"}[name[7:].removesuffix("_norm")] if norm.__class__ is str else "default"  # fmt: skip
+    if name in NORMS:
+        default, by_name = NORMS[name]
+        return by_name if named.get("ord", default).__class__ is str else "default"
     if name in ("linalg_matrix_rank", "linalg_pinv"):
         plain = "tol" if name == "linalg_matrix_rank" else "rcond"
         if (given := named.get(plain)) is not None:

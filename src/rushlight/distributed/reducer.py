@@ -322,7 +322,8 @@ class Reducer:
         if bucket.sparse:
             return  # it is reduced at the end
         if bucket.shared is not None:
-            bucket.reduction = self.group.rows_written(self.shared.barrier(), bucket.buffer())  # type: ignore[union-attr]
+            assert self.shared is not None  # a bucket of shared memory is a part of it
+            bucket.reduction = self.group.rows_written(self.shared.barrier(), bucket.buffer())
             return
         work = self.group.start_all_reduce(bucket.buffer())
         bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited

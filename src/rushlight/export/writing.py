@@ -40,6 +40,7 @@ from rushlight.utils._pytree import tree_leaves, tree_unflatten
 __all__ = ["write"]
 
 NAME = "model"
+PYTORCH = "2.13.0"  # whose schema this is
 _MINOR = 20  # of the schema
 _POSITIONAL = 1  # the kind of an argument that is given by its place
 _DTYPES = {name: number for number, name in archives.DTYPES.items()}
@@ -92,7 +93,7 @@ def _content(program: ExportedProgram) -> dict[str, Any]:
         },
         "schema_version": {"major": archives.MAJOR, "minor": _MINOR},
         "verifiers": ["TRAINING"],
-        "torch_version": "2.13.0",
+        "torch_version": PYTORCH,
         "guards_code": [],
     }
 
@@ -149,7 +150,8 @@ def _meta(
 
 
 def _size(values: list[int], sizes: dict[str, list[int]] | None) -> dict[str, Any]:
-    """A size: a number, or an expression of the sizes that vary."""
+    """A size: a number, or an expression of the sizes that vary; the example's number where no expression fits, which describes a
+    value inside of the graph and is not what the graph computes with."""
     found = fit(values, sizes) if sizes and len({*values}) > 1 else None
     if found is None:
         return {"as_int": int(values[0])}

@@ -195,7 +195,8 @@ class Decisions(Iteration):
             if not called and (handled or bytes_written(self.recorder, steps) <= MOST_BYTES):
                 self.decide_raised("", f, args, kwargs, kind)
             elif not called or not handled:
-                self.recorder.close() if self.recorder.changes else None
+                if self.recorder.changes:
+                    self.recorder.close()
             else:
                 reason = f"{getattr(f, '__name__', f)}, which may raise, of a value that was read from a tensor"
                 return self.as_written(self.frames[-1], reason, f, args, kwargs)

@@ -307,7 +307,8 @@ class Reads(Watch):
         self.found(v, expression)
         self.arguments[expression] = v
         for name, x in vars(v).items():
-            self.argument(f"{space}[{name!r}]", x) if not constant(x) else None
+            if not constant(x):
+                self.argument(f"{space}[{name!r}]", x)
 
     def is_dictionary(self, o: Any) -> bool:
         """Whether it is clear what an object of a class that derives from `dict` holds: the function made it, or it is an
